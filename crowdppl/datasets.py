@@ -1,0 +1,71 @@
+"""Data at hand: Dawid and Skene's table, built in, and public sets in the folder that ``CROWDPPL_DATA`` names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import FileError, suggestion
+from crowdppl.io.tables import read_csv
+
+# Dawid & Skene (1979), Table 1: pre-operative fitness of 45 patients, classes 1-4, judged by five anaesthetists, the first
+# of whom judged each patient three times. A row a patient: his three judgements, then anaesthetists 2 to 5. Patient 7 is
+# 1, 2, 2 as in most copies (one in circulation has 1, 1, 2).
+_ANAESTHESIA = """
+1111111 3334334 1122122 2223121 2223222 2223322 1222111 3333433 2222223 2322223
+4444444 2223343 1111111 2223212 1211111 1112111 1111111 1111111 2222221 2221322
+2222222 2222221 2223222 2212222 1111111 1111111 2322222 1111111 1111111 1121121
+1111111 3333233 1111111 2222222 2223232 4334343 2212232 2323233 3333432 1111111
+1111111 1212111 2322222 1211111 2222222
+"""
+
+
+def anaesthesia() -> Annotations:
+    """Return Dawid and Skene's table: 45 patients, 5 anaesthetists, 315 judgements in classes 1-4."""
+    table = np.array([list(row) for row in _ANAESTHESIA.split()], dtype=np.int64)  # (45, 7)
+    patients, judgements = table.shape
+    return Annotations.from_arrays(
+        np.repeat(np.arange(1, patients + 1), judgements),
+        np.tile([1, 1, 1, 2, 3, 4, 5], patients),
+        table.reshape(-1),
+        labels=[1, 2, 3, 4],
+    )
+
+
+def folder() -> Path | None:
+    """Return the folder of public data sets, ``CROWDPPL_DATA``, or ``None`` where it is not set or not there."""
+    named = os.environ.get("CROWDPPL_DATA")
+    return Path(named) if named and Path(named).is_dir() else None
+
+
+def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
+    """Read a public data set from ``CROWDPPL_DATA``: a folder with ``annotations.csv.gz`` and, maybe, ``truth.csv``.
+
+    Args:
+        name: of the set, such as ``"rte"``.
+        **options: of :meth:`Annotations.from_frame`.
+
+    Returns:
+        The judgements, and the truth of those items that have one, by item (empty where the set has none).
+
+    Raises:
+        FileError: where the folder or the set is missing.
+    """
+    place = folder()
+    if place is None:
+        raise FileError("the environment variable CROWDPPL_DATA names no folder of data sets")
+    here = place / name
+    if not (here / "annotations.csv.gz").is_file():
+        there = sorted(p.parent.name for p in place.glob("*/annotations.csv.gz"))
+        raise FileError(f"no data set {name!r} in {place}{suggestion(name, there)}")
+    data = Annotations.from_csv(here / "annotations.csv.gz", **options)
+    if not (here / "truth.csv").is_file():
+        return data, pd.Series(dtype=object)
+    table = read_csv(here / "truth.csv")
+    truth = table.set_index("item")["label"]
+    return data, truth[truth.index.isin(data.items)]

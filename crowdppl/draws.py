@@ -1,0 +1,176 @@
+"""What an engine hands back, and what is read off its draws: one way for all engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import ModelError, OptionError
+from crowdppl.kernels import normalise
+from crowdppl.model import AnnotationModel, Parameters, conditioned, provides
+
+# step, of how many, what is going on: engines call it, the facade shows it.
+Report = Callable[[int, int, str], None]
+Kind = Literal["posterior", "approximation", "point"]
+
+# Draws kept in memory and on disk stay below this many bytes; beyond it they are thinned, and that is told.
+KEEP_BYTES = 2**30
+# Temporary arrays of batched draws stay below this.
+WORK_BYTES = 2**27
+
+
+@dataclass
+class Draws:
+    """Draws of the parameters, and how they came about.
+
+    Attributes:
+        samples: value of every site, ``(chain, draw, ...)``.
+        kind: draws from the posterior itself, from an approximation to it, or one point.
+        how: a plain sentence: where the intervals computed from these draws come from.
+        point: the best single value of every site, where the engine climbs to one.
+        stats: statistics per draw, ``(chain, draw)``.
+        trace: objective or loss per iteration, by name, ``(iteration,)``.
+        facts: single facts of the run (converged, iterations, divergences), JSON-able.
+        warnings: what the user should know, in plain sentences.
+    """
+
+    samples: Parameters
+    kind: Kind
+    how: str
+    point: Parameters | None = None
+    stats: dict[str, Tensor] = field(default_factory=dict)
+    trace: dict[str, Tensor] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Readings:
+    """What follows from draws of the parameters, ``C`` chains of ``S`` draws.
+
+    Attributes:
+        probability: ``p(truth_i = k | labels)``, averaged over draws, ``(N, K)``.
+        truth: a truth drawn with every draw of the parameters, ``(C, S, N)`` int16.
+        log_likelihood: ``log p(labels of item i | parameters)``, ``(C, S, N)``.
+        lp: log posterior density of the parameters up to a constant, ``(C, S)``.
+        confusion: of each worker, ``(C, S, J, K, K)``.
+        prevalence: of each class, ``(C, S, K)``.
+    """
+
+    probability: Tensor
+    truth: Tensor
+    log_likelihood: Tensor
+    lp: Tensor
+    confusion: Tensor
+    prevalence: Tensor
+
+
+def batched(model: AnnotationModel) -> bool:
+    """Tell whether a model takes parameters with leading axes, many draws at once."""
+    return provides(model, "log_confusion") or provides(model, "gibbs_step")
+
+
+def thinning(size: int, data: Annotations, draws: int, keep_bytes: int = KEEP_BYTES) -> int:
+    """Return ``t`` such that every ``t``-th of ``draws`` draws fits in memory.
+
+    Args:
+        size: numbers in one draw of the parameters.
+        data: its confusion, log-likelihood and truth are kept with every draw.
+        draws: over all chains.
+        keep_bytes: the limit.
+    """
+    each = 8 * (size + data.J * data.K**2 + data.N) + 2 * data.N
+    return max(1, -(-each * draws // keep_bytes))
+
+
+def thinned_note(thin: int) -> str:
+    """Say that draws were thinned."""
+    return f"kept every {thin}th draw, to stay within {KEEP_BYTES / 2**30:g} GiB of memory"
+
+
+def read(model: AnnotationModel, data: Annotations, draws: Draws) -> Readings:
+    """Evaluate the model at every draw."""
+    first = next(iter(draws.samples.values()))
+    chains, count = first.shape[:2]
+    flat = {name: value.flatten(0, 1) for name, value in draws.samples.items()}
+    total = chains * count
+    kind: dict[str, Any] = {"dtype": data.dtype, "device": data.device}
+    out = Readings(
+        probability=torch.zeros(data.N, data.K, **kind),
+        truth=torch.empty(total, data.N, dtype=torch.int16, device=data.device),
+        log_likelihood=torch.empty(total, data.N, **kind),
+        lp=torch.empty(total, **kind),
+        confusion=torch.empty(total, data.J, data.K, data.K, **kind),
+        prevalence=torch.empty(total, data.K, **kind),
+    )
+    with torch.no_grad():
+        for part, parameters, log_prior in _evaluations(model, data, flat, total):
+            log_joint = model.item_log_joint(parameters, data)
+            marginal, r = normalise(log_joint)
+            out.probability += r.reshape(-1, data.N, data.K).sum(0) / total
+            out.log_likelihood[part] = marginal
+            out.truth[part] = sample_truth(r).to(torch.int16)
+            out.lp[part] = marginal.sum(-1) + log_prior
+            out.confusion[part] = model.confusion_of(parameters, data)
+            out.prevalence[part] = model.prevalence_of(parameters, data)
+    # Averages of numbers that sum to one: put right to rounding.
+    out.probability /= out.probability.sum(-1, keepdim=True)
+    if not bool(torch.isfinite(out.log_likelihood).all()):
+        raise ModelError(
+            f"{type(model).__name__}: some item has a likelihood of zero or that is not a number at the fitted parameters; "
+            f"check that every label is possible under some truth"
+        )
+    for name in ("truth", "log_likelihood", "lp", "confusion", "prevalence"):
+        setattr(out, name, getattr(out, name).unflatten(0, (chains, count)))
+    return out
+
+
+def sample_truth(responsibility: Tensor) -> Tensor:
+    """Draw a class for each item from ``(..., N, K)`` probabilities: ``(..., N)``."""
+    u = torch.rand(*responsibility.shape[:-1], 1, dtype=responsibility.dtype, device=responsibility.device)
+    below = (responsibility.cumsum(-1) <= u).sum(-1)
+    # Where rounding leaves the last sum below u, take the last class that is possible at all.
+    classes = torch.arange(responsibility.shape[-1], device=responsibility.device)
+    last = torch.where(responsibility > 0, classes, -1).amax(-1)
+    return torch.minimum(below, last)
+
+
+def _evaluations(
+    model: AnnotationModel, data: Annotations, flat: Parameters, total: int
+) -> Iterator[tuple[Any, Parameters, Tensor]]:
+    if not batched(model):
+        for s in range(total):
+            parameters, log_prior = conditioned(model, {name: value[s] for name, value in flat.items()}, data)
+            yield s, parameters, log_prior
+        return
+    step = chunk(data, total)
+    for start in range(0, total, step):
+        part = slice(start, min(start + step, total))
+        parameters = {name: value[part] for name, value in flat.items()}
+        yield part, parameters, model.log_prior(parameters, data)
+
+
+def chunk(data: Annotations, total: int) -> int:
+    """Return how many draws to handle at once, so that their working arrays stay small."""
+    each = 8 * 4 * max(data.N * data.K, data.J * data.K**2)
+    return max(1, min(total, WORK_BYTES // each))
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """Check a count among the options."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise OptionError(f"{name}={value!r}; it must be a whole number of at least {least}")
+    return value
+
+
+def positive(name: str, value: Any, *, zero: bool = False) -> float:
+    """Check a positive number among the options."""
+    valid = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not valid or not (0 <= value < float("inf")) or (value == 0 and not zero):
+        raise OptionError(f"{name}={value!r}; it must be a {'non-negative' if zero else 'positive'} number")
+    return float(value)

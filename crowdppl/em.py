@@ -1,0 +1,229 @@
+"""Exact marginal EM: climb to the mode of the posterior of the parameters, with the truth summed out at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from crowdppl.annotations import Annotations
+from crowdppl.draws import Draws, Report, chunk, positive, sample_truth, thinning, whole
+from crowdppl.kernels import normalise
+from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, provides, responsibilities
+from crowdppl.mstep import MStep
+from crowdppl.space import Space, is_simplex
+
+# Above this many coordinates the curvature at the mode is not computed: its matrix grows with the square.
+LAPLACE_SIZE = 1000
+
+ONE_SWEEP = (
+    "EM gives a point for the parameters (group 'point'), not a posterior. Intervals come from one Gibbs sweep from that "
+    "point: truths drawn given the point, then parameters drawn given those truths. They leave out how far the point itself "
+    "could have been elsewhere and are too narrow where labels are few; method='gibbs' gives posterior draws."
+)
+LAPLACE = (
+    "EM gives a point for the parameters (group 'point'), not a posterior. Intervals come from a normal approximation "
+    "around that point (Laplace: curvature of the log posterior in unbounded coordinates); method='nuts' gives posterior draws."
+)
+POINT = (
+    "EM gives a point for the parameters, not a posterior, and this model is too large, or the point too close to a boundary, "
+    "for a normal approximation: there are no intervals. Use method='svi' or 'nuts'."
+)
+
+
+def em(
+    model: AnnotationModel,
+    data: Annotations,
+    report: Report,
+    *,
+    max_iter: int = 2000,
+    tol: float = 1e-9,
+    restarts: int = 0,
+    accelerate: bool = True,
+    num_samples: int = 1000,
+) -> Draws:
+    """Fit by EM from a majority vote.
+
+    Args:
+        model: with a closed-form ``m_step``, else its M step is taken by gradients (L-BFGS), many times slower.
+        data: the judgements.
+        report: called with progress.
+        max_iter: most E steps.
+        tol: stop where the log posterior rises by less than this fraction of itself.
+        restarts: further starts around the majority vote; the best end is kept and all are told.
+        accelerate: extrapolate along the path of closed-form steps (SQUAREM, Varadhan and Roland 2008), falling back
+            to the plain step wherever that would not rise.
+        num_samples: draws for intervals, see ``how`` of the result.
+    """
+    whole("max_iter", max_iter, 1)
+    positive("tol", tol, zero=True)
+    whole("restarts", restarts, 0)
+    whole("num_samples", num_samples, 1)
+    space = Space(check(model, data))
+    climb = _Climb(model, data, space, max_iter, tol, accelerate, report)
+    with torch.no_grad():
+        first = model.initial(data)
+        ends = [climb(first if n == 0 else dispersed(first, data), n) for n in range(restarts + 1)]
+        best = max(ends, key=lambda end: float(end.trace[-1]))
+        out = _intervals(model, data, space, best.point, num_samples)
+    out.point = best.point
+    out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}
+    finals = [float(end.trace[-1]) for end in ends]
+    out.facts = {
+        "converged": best.converged,
+        "iterations": len(best.trace),
+        "evaluations": best.evaluations,
+        "log_posterior": finals[ends.index(best)],
+        "log_likelihood": best.log_likelihood,
+        "restarts": finals,
+    }
+    if not best.converged:
+        out.warnings.append(
+            f"EM stopped after {best.evaluations} evaluations before it converged; raise max_iter, or loosen tol"
+        )
+    if best is not ends[0]:
+        out.warnings.append(
+            f"a restart ended higher than the majority start (log posterior {max(finals):.4f} against {finals[0]:.4f}); "
+            f"the posterior has several modes"
+        )
+    return out
+
+
+class _End:
+    def __init__(self, point: Parameters, trace: list[float], log_likelihood: float, evaluations: int, converged: bool):
+        self.point, self.trace, self.log_likelihood = point, trace, log_likelihood
+        self.evaluations, self.converged = evaluations, converged
+
+
+class _Climb:
+    """One ascent: E step, M step, and where it pays an extrapolation, until the log posterior stands."""
+
+    def __init__(
+        self,
+        model: AnnotationModel,
+        data: Annotations,
+        space: Space,
+        max_iter: int,
+        tol: float,
+        accelerate: bool,
+        report: Report,
+    ):
+        self.model, self.data, self.space, self.report = model, data, space, report
+        self.max_iter, self.tol = max_iter, tol
+        self.m_step = MStep(model, data, space)
+        self.accelerate = accelerate and self.m_step.closed
+
+    def __call__(self, responsibility: Tensor, number: int) -> _End:
+        theta = self.m_step.start(responsibility)
+        trace: list[float] = []
+        path: list[Parameters] = []
+        evaluations, converged, leap, patience = 0, False, None, 0
+        while evaluations < self.max_iter:
+            lp, ll, r = self.e_step(theta if leap is None else leap)
+            evaluations += 1
+            if leap is not None:
+                if lp >= trace[-1]:
+                    theta = leap
+                else:  # the leap fell: back to the plain step, which cannot
+                    leap, path = None, []
+                    continue
+                leap = None
+            gain = lp - trace[-1] if trace else float("inf")
+            trace.append(lp)
+            if evaluations % 10 == 0:
+                self.report(evaluations, self.max_iter, f"log posterior {lp:.4f}")
+            patience = patience + 1 if gain <= self.tol * abs(lp) else 0
+            # Two in a row: one small gain may be a poor leap, not the top.
+            if patience >= (2 if self.accelerate else 1):
+                converged = True
+                break
+            path.append(theta)
+            following = self.m_step(r, theta)
+            if self.accelerate and len(path) == 2:
+                leap, path = self.extrapolate(path[0], path[1], following), []
+            theta = following
+        else:
+            lp, ll, r = self.e_step(theta)
+            trace.append(lp)
+        return _End(theta, trace, ll, evaluations, converged)
+
+    def e_step(self, theta: Parameters) -> tuple[float, float, Tensor]:
+        """Return log posterior, log-likelihood and responsibilities at ``theta``."""
+        if self.m_step.closed:
+            parameters, log_prior = theta, self.model.log_prior(theta, self.data)
+        else:
+            parameters, log_prior = conditioned(self.model, theta, self.data)
+        marginal, r = normalise(self.model.item_log_joint(parameters, self.data))
+        ll = float(marginal.sum())
+        return ll + float(log_prior), ll, r
+
+    def extrapolate(self, first: Parameters, second: Parameters, third: Parameters) -> Parameters:
+        """Leap along first -> second -> third (SQUAREM, scheme 3): probabilities in logs, the rest in unbounded form."""
+        a, b, c = ([self._free(name, theta[name]) for name in self.space.sizes] for theta in (first, second, third))
+        step = [torch.nan_to_num(y - x, 0.0, 0.0, 0.0) for x, y in zip(a, b, strict=True)]
+        bend = [torch.nan_to_num(z - y, 0.0, 0.0, 0.0) - s for y, z, s in zip(b, c, step, strict=True)]
+        bent = sum(float((v * v).sum()) for v in bend)
+        straight = sum(float((s * s).sum()) for s in step)
+        if bent == 0 or straight == 0:
+            return third
+        length = max(1.0, (straight / bent) ** 0.5)
+        if length == 1.0:
+            return third
+        out = {}
+        for name, x, z, s, v in zip(self.space.sizes, a, c, step, bend, strict=True):
+            leapt = x + 2 * length * s + length**2 * v
+            out[name] = self._bound(name, torch.where(torch.isfinite(leapt), leapt, z))
+        return out
+
+    def _free(self, name: str, value: Tensor) -> Tensor:
+        if is_simplex(self.space.supports[name]):
+            return value.log()
+        return self.space.transforms[name].inv(value)
+
+    def _bound(self, name: str, value: Tensor) -> Tensor:
+        if is_simplex(self.space.supports[name]):
+            return torch.softmax(value, -1)
+        return self.space.transforms[name](value)
+
+
+def _intervals(model: AnnotationModel, data: Annotations, space: Space, point: Parameters, num_samples: int) -> Draws:
+    if provides(model, "gibbs_step"):
+        count = max(1, num_samples // thinning(space.size, data, num_samples))
+        r = responsibilities(model, point, data)
+        parts = []
+        step = chunk(data, count)
+        for start in range(0, count, step):
+            size = min(step, count - start)
+            here = {name: value.expand(size, *value.shape) for name, value in point.items()}
+            parts.append(model.gibbs_step(sample_truth(r.expand(size, *r.shape)), here, data))
+        samples = {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
+        return Draws(samples, "approximation", ONE_SWEEP)
+    normal = _laplace(model, data, space, point, num_samples) if space.size <= LAPLACE_SIZE else None
+    if normal is not None:
+        return Draws(normal, "approximation", LAPLACE)
+    return Draws({name: value[None, None] for name, value in point.items()}, "point", POINT, warnings=[POINT])
+
+
+def _laplace(
+    model: AnnotationModel, data: Annotations, space: Space, point: Mapping[str, Tensor], num_samples: int
+) -> Parameters | None:
+    """Draw from the normal with the mode's curvature, ``(1, draw, ...)``; ``None`` where the curvature is not that of a top."""
+    top = space.vector(point, inside=False)
+    if not bool(torch.isfinite(top).all()):
+        return None
+
+    def loss(vector: Tensor) -> Tensor:
+        parameters, log_prior = conditioned(model, space.values(vector), data)
+        return -(torch.logsumexp(model.item_log_joint(parameters, data), -1).sum() + log_prior)
+
+    with torch.enable_grad():
+        curvature: Any = torch.autograd.functional.hessian(loss, top)
+    factor, failed = torch.linalg.cholesky_ex(curvature)
+    if int(failed) or not bool(torch.isfinite(factor).all()):
+        return None
+    noise = torch.randn(space.size, num_samples, dtype=top.dtype, device=top.device)
+    vectors = top.unsqueeze(-1) + torch.linalg.solve_triangular(factor.mT, noise, upper=True)  # (size, draw)
+    draws = [space.values(vector) for vector in vectors.T]
+    return {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in space.sizes}

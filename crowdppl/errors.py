@@ -1,0 +1,43 @@
+"""What can go wrong, in one line each: what was expected, what came, where, and how to mend it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CrowdpplError(ValueError):
+    """Base of everything the library refuses; the message is one line fit to be shown to a person."""
+
+
+class DataError(CrowdpplError):
+    """The judgements, identifiers, labels or known truths cannot be used as they are."""
+
+
+class ModelError(CrowdpplError):
+    """A model does not keep the contract of :class:`crowdppl.AnnotationModel`, or cannot do what is asked of it."""
+
+
+class OptionError(CrowdpplError):
+    """A method, model or option is unknown or has a value outside its range."""
+
+
+class FileError(CrowdpplError):
+    """A file is missing, unreadable, damaged or of another kind."""
+
+
+class CrowdpplWarning(UserWarning):
+    """Something a user should know of, after which the work goes on."""
+
+
+def suggestion(wrong: object, valid: Iterable[object]) -> str:
+    """Return ``" (did you mean 'x'?)"`` for the nearest valid name, or nothing where none is near."""
+    near = difflib.get_close_matches(str(wrong).lower(), [str(v) for v in valid], n=1, cutoff=0.6)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def listed(values: Iterable[object], most: int = 5) -> str:
+    """Return at most ``most`` values as readable text, with a count of those left out."""
+    values = list(values)
+    text = ", ".join(repr(v) if isinstance(v, str) else str(v) for v in values[:most])
+    return text if len(values) <= most else f"{text} and {len(values) - most:,} more"

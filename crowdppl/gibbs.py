@@ -1,0 +1,70 @@
+"""Gibbs sampling by exact conditionals: truths given parameters, parameters given truths, all chains as one batch."""
+
+from __future__ import annotations
+
+import torch
+
+from crowdppl.annotations import Annotations
+from crowdppl.draws import WORK_BYTES, Draws, Report, sample_truth, thinned_note, thinning, whole
+from crowdppl.errors import ModelError
+from crowdppl.model import AnnotationModel, Parameters, check, dispersed, prior_draws, provides, responsibilities
+from crowdppl.space import Space
+
+HOW = "draws from the posterior (Gibbs sampling with exact conditionals)"
+
+
+def gibbs(
+    model: AnnotationModel,
+    data: Annotations,
+    report: Report,
+    *,
+    chains: int = 4,
+    warmup: int = 500,
+    num_samples: int = 1000,
+) -> Draws:
+    """Sample the posterior of a model with conjugate steps.
+
+    Args:
+        model: must have ``gibbs_step``.
+        data: the judgements.
+        report: called with progress.
+        chains: run side by side, each from its own disturbed majority vote.
+        warmup: sweeps thrown away.
+        num_samples: sweeps kept per chain, before any thinning for memory.
+    """
+    whole("chains", chains, 1)
+    whole("warmup", warmup, 0)
+    whole("num_samples", num_samples, 1)
+    if not provides(model, "gibbs_step"):
+        raise ModelError(
+            f"{type(model).__name__} has no gibbs_step, so method='gibbs' cannot sample it; use method='nuts' or 'svi'"
+        )
+    space = Space(check(model, data))
+    thin = min(thinning(space.size, data, chains * num_samples), num_samples)
+    # Small data: all chains in one batch, the cost of calling torch is shared. Large data: memory is the bound, and
+    # chains in turn stay in the caches.
+    width = max(1, min(chains, WORK_BYTES // (8 * data.N * data.K * 4)))
+    groups = [min(width, chains - start) for start in range(0, chains, width)]
+    total = (warmup + num_samples) * len(groups)
+    kept: list[list[Parameters]] = []
+    with torch.no_grad():
+        for number, size in enumerate(groups):
+            start = dispersed(model.initial(data).expand(size, data.N, data.K), data)
+            truth = sample_truth(start)
+            # Steps that condition on the parameters too get them from the prior: any valid point will do.
+            parameters = model.gibbs_step(truth, prior_draws(model, data, size), data)
+            kept.append([])
+            for sweep in range(warmup + num_samples):
+                truth = sample_truth(responsibilities(model, parameters, data))
+                parameters = model.gibbs_step(truth, parameters, data)
+                if sweep >= warmup and (sweep - warmup + 1) % thin == 0:
+                    kept[-1].append(parameters)
+                if sweep % 50 == 0:
+                    done = number * (warmup + num_samples) + sweep
+                    report(done, total, "warm-up" if sweep < warmup else "sampling")
+    samples = {
+        name: torch.cat([torch.stack([draw[name] for draw in group], dim=1) for group in kept]) for name in space.sizes
+    }
+    facts = {"chains": chains, "warmup": warmup, "num_samples": num_samples, "thin": thin}
+    return Draws(samples, "posterior", HOW, facts=facts, warnings=[thinned_note(thin)] if thin > 1 else [])
+

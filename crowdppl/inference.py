@@ -1,0 +1,268 @@
+"""``crowdppl.fit``: data and model in, posterior out, by any engine."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+import arviz_stats
+import numpy as np
+import pandas as pd
+import torch
+import xarray as xr
+from torch import Tensor
+
+from crowdppl.annotations import Annotations
+from crowdppl.draws import Draws, Readings, Report, read
+from crowdppl.em import em
+from crowdppl.errors import CrowdpplWarning, DataError, OptionError, listed, suggestion
+from crowdppl.gibbs import gibbs
+from crowdppl.isolation import isolated
+from crowdppl.model import AnnotationModel, check, provides
+from crowdppl.nuts import nuts
+from crowdppl.posterior import FORMAT, Posterior
+from crowdppl.svi import svi
+
+ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
+PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "pandas", "xarray", "arviz-base", "arviz-stats")
+# Beyond this many cells convergence is checked on each worker's accuracy in place of every cell of the confusions.
+CHECKED_CELLS = 2_000
+RHAT_LIMIT = 1.01
+ESS_LIMIT = 400
+
+
+def fit(
+    data: Annotations | pd.DataFrame,
+    model: str | AnnotationModel = "dawid-skene",
+    *,
+    method: str | None = None,
+    seed: int = 0,
+    device: str | torch.device | None = None,
+    progress: bool | Report = False,
+    **options: Any,
+) -> Posterior:
+    """Fit a model of annotation.
+
+    Args:
+        data: judgements; a frame is taken by :meth:`Annotations.from_frame`.
+        model: a name of the zoo (``crowdppl.models.CATALOGUE``) or an instance, also of a class of your own.
+        method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
+            ``"nuts"`` (posterior draws, any model, small data). Where not given: Gibbs if the model allows it, else EM.
+        seed: of everything random; same seed, same machine, same result.
+        device: ``"cpu"`` or ``"cuda"``; where the data are, if not given.
+        progress: show a bar in the terminal, or call a function ``(step, steps, what)``.
+        **options: of the engine. em: ``max_iter, tol, restarts, accelerate, num_samples``; svi: ``max_iter, tol,
+            learning_rate, batch_size, num_samples``; gibbs: ``chains, warmup, num_samples``; nuts: ``chains, warmup,
+            num_samples, target_accept, max_tree_depth, jit``.
+
+    Raises:
+        OptionError: for an unknown model, method, device or option, or a value outside its range.
+        ModelError: where the model does not fit the data or the method.
+        DataError: where ``data`` is not what it should be.
+    """
+    if isinstance(data, pd.DataFrame):
+        data = Annotations.from_frame(data)
+    if not isinstance(data, Annotations):
+        raise DataError(f"data is a {type(data).__name__}; pass crowdppl.Annotations or a pandas DataFrame")
+    chosen = named_model(model)
+    if method is None:
+        method = "gibbs" if provides(chosen, "gibbs_step") else "em"
+    options = checked_options(method, options)
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
+        raise OptionError(f"seed={seed!r}; it must be a whole number of at least 0")
+    data = data.to(_device(device))
+    began = time.perf_counter()
+    with isolated(int(seed), device=data.device, dtype=data.dtype), _reporter(progress, method) as report:
+        sites = check(chosen, data)
+        torch.manual_seed(int(seed))  # the check has drawn from the stream
+        draws = ENGINES[method](chosen, data, report, **options)
+        readings = read(chosen, data, draws)
+    seconds = time.perf_counter() - began
+    if draws.kind == "posterior":
+        _converged(draws, readings)
+    run = {
+        "model": next((name for name, kind in catalogue().items() if type(chosen) is kind), type(chosen).__name__),
+        "hyperparameters": dataclasses.asdict(chosen) if dataclasses.is_dataclass(chosen) else {},
+        "method": method,
+        "options": options,
+        "seed": int(seed),
+        "device": str(data.device),
+        "dtype": str(data.dtype).removeprefix("torch."),
+        "counts": {"items": data.N, "workers": data.J, "judgements": data.A, "classes": data.K},
+        "facts": draws.facts,
+        "seconds": seconds,
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
+    }
+    posterior = Posterior(_tree(data, chosen, sites, draws, readings, run))
+    for sentence in draws.warnings:
+        warnings.warn(sentence, CrowdpplWarning, stacklevel=2)
+    return posterior
+
+
+def catalogue() -> dict[str, type[AnnotationModel]]:
+    """Return the zoo by name. Imported when asked for: the library does not need its zoo, only this facade does."""
+    from crowdppl.models import CATALOGUE
+
+    return dict(CATALOGUE)
+
+
+def named_model(model: str | AnnotationModel) -> AnnotationModel:
+    """Return the model of a name with its default priors, or the instance itself."""
+    if isinstance(model, str):
+        zoo = catalogue()
+        if model not in zoo:
+            raise OptionError(f"no model {model!r}{suggestion(model, zoo)}; the zoo has {listed(zoo, 20)}")
+        return zoo[model]()
+    if isinstance(model, type) and issubclass(model, AnnotationModel):
+        raise OptionError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
+    return model
+
+
+def checked_options(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an engine's options with defaults filled in; values are checked by the engine itself."""
+    if method not in ENGINES:
+        raise OptionError(f"no method {method!r}{suggestion(method, ENGINES)}; use one of {listed(ENGINES)}")
+    known = {
+        name: parameter.default
+        for name, parameter in inspect.signature(ENGINES[method]).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    for name in options:
+        if name not in known:
+            raise OptionError(
+                f"method {method!r} has no option {name!r}{suggestion(name, known)}; it takes {', '.join(known)}"
+            )
+    return known | dict(options)
+
+
+def _device(device: str | torch.device | None) -> torch.device | None:
+    if device is None:
+        return None
+    try:
+        place = torch.device(device)
+    except RuntimeError:
+        raise OptionError(f"no device {device!r}; use 'cpu', 'cuda' or 'cuda:0'") from None
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise OptionError("device='cuda', but torch finds no CUDA device here; use device='cpu'")
+    return place
+
+
+@contextmanager
+def _reporter(progress: bool | Report, method: str) -> Iterator[Report]:
+    if callable(progress):
+        yield progress
+        return
+    if not progress:
+        yield lambda step, steps, what: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    with Progress(TextColumn(method), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda step, steps, what: bar.update(task, completed=step, total=steps, description=what)
+        bar.update(task, completed=1, total=1, description="done")
+
+
+def _converged(draws: Draws, readings: Readings) -> None:
+    """Add R-hat and effective sample size of the worst quantity to the facts, and say so where they are not good."""
+    variables = {"lp": readings.lp, "prevalence": readings.prevalence}
+    if readings.confusion[0, 0].numel() <= CHECKED_CELLS:
+        variables["confusion"] = readings.confusion.flatten(2)
+    else:
+        variables["accuracy"] = torch.einsum("csk,csjkk->csj", readings.prevalence, readings.confusion)
+    if readings.lp.shape[1] < 4:
+        draws.warnings.append("too few draws to judge convergence; raise num_samples")
+        return
+    table = xr.Dataset(
+        {name: (("chain", "draw", f"{name}_n")[: value.dim()], value.cpu().numpy()) for name, value in variables.items()}
+    )
+    # A quantity that never moves (a probability fixed by the model) has no R-hat; it is left out.
+    rhat = {k: float(v.max()) for k, v in arviz_stats.rhat(table).data_vars.items() if bool(v.notnull().any())}
+    ess = {k: float(v.min()) for k, v in arviz_stats.ess(table).data_vars.items() if bool(v.notnull().any())}
+    draws.facts["r_hat"], draws.facts["ess"] = rhat, ess
+    if len(readings.lp) > 1 and (worst := max(rhat, key=lambda k: rhat[k])) and rhat[worst] > RHAT_LIMIT:
+        draws.warnings.append(
+            f"the chains have not mixed: R-hat of {worst} is {rhat[worst]:.3f} (at most {RHAT_LIMIT} is good); raise warmup "
+            f"and num_samples, or give a stronger prior if chains sit in different modes"
+        )
+    if (least := min(ess, key=lambda k: ess[k])) and ess[least] < ESS_LIMIT:
+        draws.warnings.append(
+            f"the draws of {least} are worth only {ess[least]:.0f} independent ones (at least {ESS_LIMIT} is good); "
+            f"raise num_samples"
+        )
+
+
+def _tree(
+    data: Annotations,
+    model: AnnotationModel,
+    sites: Mapping[str, Any],
+    draws: Draws,
+    readings: Readings,
+    run: Mapping[str, Any],
+) -> xr.DataTree:
+    """Lay everything out in the ArviZ schema."""
+    names: dict[str, Any] = {
+        "item": data.items,
+        "worker": data.workers,
+        "klass": data.labels,
+        "label": data.labels,
+        "annotation": np.arange(data.A),
+        "chain": np.arange(readings.lp.shape[0]),
+        "draw": np.arange(readings.lp.shape[1]),
+    }
+
+    def dataset(variables: Mapping[str, tuple[tuple[str, ...], Tensor]]) -> xr.Dataset:
+        used = {dim for dims, _ in variables.values() for dim in dims}
+        return xr.Dataset(
+            {name: (dims, value.cpu().numpy()) for name, (dims, value) in variables.items()},
+            coords={dim: names[dim] for dim in names if dim in used},
+        )
+
+    draw = ("chain", "draw")
+    dims = {name: model.dims.get(name) or _dims(name, node) for name, node in sites.items()}
+    posterior = {name: (draw + dims[name], value) for name, value in draws.samples.items()}
+    posterior["prevalence"] = ((*draw, "klass"), readings.prevalence)
+    posterior["confusion"] = ((*draw, "worker", "klass", "label"), readings.confusion)
+    stats = {"lp": (draw, readings.lp)} | {name: (draw, value) for name, value in draws.stats.items()}
+    stats |= {name: (("iteration",), value) for name, value in draws.trace.items()}
+    groups = {
+        "posterior": dataset(posterior),
+        "sample_stats": dataset(stats),
+        "log_likelihood": dataset({"labels": ((*draw, "item"), readings.log_likelihood)}),
+        "truth": dataset({"probability": (("item", "klass"), readings.probability), "draw_of": ((*draw, "item"), readings.truth)}),
+        "observed_data": dataset({"labels": (("annotation",), data.label)}),
+        "constant_data": dataset(
+            {
+                "item_index": (("annotation",), data.item),
+                "worker_index": (("annotation",), data.worker),
+                "known_truth": (("item",), data.truth),
+            }
+        ),
+    }
+    if draws.point is not None:
+        groups["point"] = dataset({name: (dims[name], value) for name, value in draws.point.items()})
+    tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
+    tree.attrs = {
+        "crowdppl_format": FORMAT,
+        "kind": draws.kind,
+        "how": draws.how,
+        "warnings": json.dumps([*data.notes, *draws.warnings]),
+        "run": json.dumps(run),
+    }
+    for name in ("posterior", "sample_stats", "log_likelihood", "observed_data", "constant_data"):
+        tree[name].attrs = {"inference_library": "crowdppl", "inference_library_version": version("crowdppl")}
+    return tree
+
+
+def _dims(name: str, node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the axes of a site: its plate, then ArviZ's default names for what the event has."""
+    plates = tuple(frame.name for frame in node["cond_indep_stack"] if frame.vectorized)
+    return plates + tuple(f"{name}_dim_{n}" for n in range(node["value"].dim() - len(plates)))

@@ -1,0 +1,1 @@
+"""Files people have: one module per kind."""

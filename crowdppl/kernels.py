@@ -1,0 +1,131 @@
+"""The sums under every engine; the only place that knows how they are done.
+
+Where a label depends on truth and worker only, let ``M`` be the sparse ``(N, J*K)`` matrix that counts how often worker
+``j`` gave label ``l`` to item ``i``, in column ``j*K + l``. Then
+
+    evidence        = M   @ log_confusion     (N, K)
+    expected_counts = M.T @ responsibility    (J*K, K)
+
+are all that exact EM, Gibbs sampling and gradients need. Both matrices are kept in compressed rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Below this many cells a dense count matrix beats a sparse one where gradients are wanted (autograd and tracing
+# of plain matrix products are cheap); 2^17 doubles are 1 MiB, the size of a core's own cache.
+DENSE_CELLS = 2**17
+
+
+def sum_by(index: Tensor, values: Tensor, size: int) -> Tensor:
+    """Sum rows of ``values`` ``(A, ...)`` that share an ``index`` ``(A,)``: ``(size, ...)``."""
+    out = torch.zeros(size, *values.shape[1:], dtype=values.dtype, device=values.device)
+    return out.index_add(0, index, values)
+
+
+def normalise(log_joint: Tensor) -> tuple[Tensor, Tensor]:
+    """Split ``L`` into marginal and responsibilities.
+
+    Args:
+        log_joint: ``log p(labels_i, truth_i = k)``, ``(..., N, K)``.
+
+    Returns:
+        ``logsumexp_k L`` ``(..., N)`` and ``softmax_k L`` ``(..., N, K)``, from one pass of exponentials.
+    """
+    top = log_joint.amax(-1, keepdim=True)
+    weight = (log_joint - top).exp()
+    total = weight.sum(-1, keepdim=True)
+    return (top + total.log()).squeeze(-1), weight.div_(total)
+
+
+class WorkerCounts:
+    """The count matrix ``M`` of ``(item, worker, label)`` and its transpose, as two products.
+
+    Args:
+        item: ``(A,)`` int64.
+        worker: ``(A,)`` int64.
+        label: ``(A,)`` int64.
+        shape: ``(N, J, K)``.
+        dtype: floating type of the counts; tables and responsibilities must have the same.
+    """
+
+    def __init__(self, item: Tensor, worker: Tensor, label: Tensor, shape: tuple[int, int, int], dtype: torch.dtype):
+        self.shape = shape
+        N, J, K = shape
+        column = worker * K + label
+        self._forward = _compressed(item, column, (N, J * K), dtype)
+        self._backward = _compressed(column, item, (J * K, N), dtype)
+        # With the log of a positive table the dense product is the same; it is used for gradients only.
+        self._dense = self._forward.to_dense() if N * J * K <= DENSE_CELLS else None
+
+    @property
+    def dense(self) -> bool:
+        """Tell whether gradients go through a dense copy of the counts."""
+        return self._dense is not None
+
+    def evidence(self, log_table: Tensor) -> Tensor:
+        """Sum each item's log-probabilities over its judgements.
+
+        Args:
+            log_table: ``log p(label = l | truth = k, worker j)``, ``(..., J, K, K)`` = (worker, truth, label).
+
+        Returns:
+            ``(..., N, K)``. An impossible label (minus infinity) rules its class out.
+        """
+        N, J, K = self.shape
+        lead = log_table.shape[:-3]
+        # Rows of the product are (worker, label), columns (leading axes, truth): all chains in one pass.
+        # The lead axes go between label and truth; for a table kept as (J, L, K) in memory this copies nothing.
+        table = log_table.reshape(-1, J, K, K).permute(1, 3, 0, 2).reshape(J * K, -1)
+        if torch.is_grad_enabled() and table.requires_grad:
+            out = self._dense @ table if self._dense is not None else _Product.apply(table, self._forward, self._backward)
+        else:
+            out = self._forward @ table
+        return out.view(N, -1, K).transpose(0, 1).reshape(*lead, N, K)
+
+    def expected(self, responsibility: Tensor) -> Tensor:
+        """Sum responsibilities over each worker's judgements by label.
+
+        Args:
+            responsibility: ``p(truth_i = k)``, ``(..., N, K)``.
+
+        Returns:
+            Expected counts ``(..., J, K, K)`` = (worker, truth, label), a view of (worker, label, truth) memory.
+        """
+        N, J, K = self.shape
+        lead = responsibility.shape[:-2]
+        flat = responsibility.reshape(-1, N, K).transpose(0, 1).reshape(N, -1)
+        out = (self._backward @ flat).view(J, K, -1, K)  # (worker, label, lead, truth)
+        return out.permute(2, 0, 3, 1).reshape(*lead, J, K, K) if lead else out[:, :, 0, :].transpose(1, 2)
+
+
+class _Product(torch.autograd.Function):
+    """``M @ table`` whose gradient is ``M.T @ gradient``: two compressed products, no transposition at run time."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, forward: Tensor, backward: Tensor) -> Tensor:
+        ctx.transposed = backward
+        return forward @ table
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.transposed @ gradient.contiguous(), None, None
+
+
+def _compressed(row: Tensor, column: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> Tensor:
+    """Count equal (row, column) pairs into a compressed-row matrix."""
+    key, count = torch.unique(row * shape[1] + column, return_counts=True)
+    rows = torch.div(key, shape[1], rounding_mode="floor")
+    start = torch.zeros(shape[0] + 1, dtype=torch.int64, device=row.device)
+    start[1:] = torch.bincount(rows, minlength=shape[0]).cumsum(0)
+    with warnings.catch_warnings():
+        # torch calls its compressed-row tensors a beta at the first one made; the products are tested here.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
+        return torch.sparse_csr_tensor(
+            start, key % shape[1], count.to(dtype), shape, dtype=dtype, device=row.device, check_invariants=True
+        )

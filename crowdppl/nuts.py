@@ -1,0 +1,104 @@
+"""Pyro's No-U-Turn sampler on the program with the truth summed out."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+import torch
+from pyro.infer import MCMC, NUTS
+from pyro.infer.autoguide.initialization import init_to_value
+
+from crowdppl.annotations import Annotations
+from crowdppl.draws import Draws, Report, positive, thinned_note, thinning, whole
+from crowdppl.model import AnnotationModel, check, dispersed, provides
+from crowdppl.mstep import MStep
+from crowdppl.space import Space
+
+HOW = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth summed out)"
+
+
+def nuts(
+    model: AnnotationModel,
+    data: Annotations,
+    report: Report,
+    *,
+    chains: int = 4,
+    warmup: int = 500,
+    num_samples: int = 500,
+    target_accept: float = 0.8,
+    max_tree_depth: int = 10,
+    jit: bool | None = None,
+) -> Draws:
+    """Sample the posterior with gradients; for any model, best for small data.
+
+    Args:
+        model: any.
+        data: the judgements.
+        report: called with progress.
+        chains: run in turn, each from its own disturbed majority vote.
+        warmup: draws for adaptation, thrown away.
+        num_samples: draws kept per chain, before any thinning for memory.
+        target_accept: acceptance probability that the step size is tuned to.
+        max_tree_depth: at most ``2 ** max_tree_depth`` gradients a draw.
+        jit: compile the density; by default where the model's likelihood is the library's own table and small.
+    """
+    whole("chains", chains, 1)
+    whole("warmup", warmup, 1)
+    whole("num_samples", num_samples, 1)
+    whole("max_tree_depth", max_tree_depth, 1)
+    positive("target_accept", target_accept)
+    space = Space(check(model, data))
+    if jit is None:
+        jit = provides(model, "log_confusion") and data.counts.dense
+    thin = min(thinning(space.size, data, chains * num_samples), num_samples)
+    total = chains * (warmup + num_samples)
+    kept, divergences, acceptance = [], [], []
+    for chain in range(chains):
+        with torch.no_grad():
+            first = MStep(model, data, space).start(dispersed(model.initial(data), data))
+        kernel = NUTS(
+            model.marginal_program,
+            target_accept_prob=target_accept,
+            max_tree_depth=max_tree_depth,
+            jit_compile=jit,
+            ignore_jit_warnings=True,
+            init_strategy=init_to_value(values={k: space.interior(k, v) for k, v in first.items()}),
+        )
+
+        def tell(kernel: Any, samples: Any, stage: str, i: int, chain: int = chain) -> None:
+            if i % 10 == 0:
+                done = chain * (warmup + num_samples) + i + (0 if stage.startswith("Warmup") else warmup)
+                report(done, total, f"chain {chain + 1}, {'warm-up' if stage.startswith('Warmup') else 'sampling'}")
+
+        sampler = MCMC(
+            kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=tell
+        )
+        with warnings.catch_warnings():
+            # Tracing is deprecated in torch and has no successor that Pyro uses yet.
+            warnings.filterwarnings("ignore", message=".*torch.jit.*", category=DeprecationWarning)
+            warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)
+            sampler.run(data)
+        kept.append({name: value[thin - 1 :: thin] for name, value in sampler.get_samples().items()})
+        told = sampler.diagnostics()
+        divergences.append(len(told["divergences"]["chain 0"]))
+        acceptance.append(float(told["acceptance rate"]["chain 0"]))
+    samples = {name: torch.stack([chain[name] for chain in kept]) for name in space.sizes}
+    facts = {
+        "chains": chains,
+        "warmup": warmup,
+        "num_samples": num_samples,
+        "thin": thin,
+        "jit": jit,
+        "divergences": divergences,
+        "acceptance": acceptance,
+    }
+    told_user = [thinned_note(thin)] if thin > 1 else []
+    if sum(divergences):
+        told_user.append(
+            f"{sum(divergences)} of {chains * num_samples} draws diverged: the sampler may have missed part of the posterior; "
+            f"raise target_accept"
+        )
+    logging.getLogger(__name__).debug("nuts: %s", facts)
+    return Draws(samples, "posterior", HOW, facts=facts, warnings=told_user)

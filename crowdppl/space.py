@@ -1,0 +1,60 @@
+"""Parameters without bounds: the coordinates in which gradients, accelerations and normal approximations are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import biject_to, constraints
+
+from crowdppl.model import Parameters
+
+
+class Space:
+    """A bijection between the sites of a model and one flat vector of real numbers.
+
+    Args:
+        sites: the sample sites of the prior by name, as :func:`crowdppl.model.check` returns them.
+    """
+
+    def __init__(self, sites: Mapping[str, Any]):
+        self.supports = {name: node["fn"].support for name, node in sites.items()}
+        self.transforms = {name: biject_to(support) for name, support in self.supports.items()}
+        shapes = {name: node["value"].shape for name, node in sites.items()}
+        self.shapes = {name: self.transforms[name].inverse_shape(shape) for name, shape in shapes.items()}
+        self.sizes = {name: int(shape.numel()) for name, shape in self.shapes.items()}
+        self.size = sum(self.sizes.values())
+
+    def values(self, vector: Tensor) -> Parameters:
+        """Map ``(size,)`` to the sites' values."""
+        parts = vector.split(list(self.sizes.values()))
+        return {
+            name: self.transforms[name](part.view(self.shapes[name]))
+            for name, part in zip(self.sizes, parts, strict=True)
+        }
+
+    def vector(self, values: Mapping[str, Tensor], *, inside: bool = True) -> Tensor:
+        """Map the sites' values to ``(size,)``; ``inside``: values on a boundary are first moved a little off it."""
+        chosen = {name: self.interior(name, values[name]) if inside else values[name] for name in self.sizes}
+        return torch.cat([self.transforms[name].inv(value).reshape(-1) for name, value in chosen.items()])
+
+    def interior(self, name: str, value: Tensor) -> Tensor:
+        """Move a starting value off the boundary of its support (a probability of 0 has no finite logit)."""
+        if is_simplex(self.supports[name]):
+            return 0.98 * value + 0.02 / value.shape[-1]
+        if _base(self.supports[name]) is constraints.unit_interval:
+            return 0.98 * value + 0.01
+        return value
+
+
+def is_simplex(support: Any) -> bool:
+    """Tell whether values are probabilities that sum to one over the last axis."""
+    return _base(support) is constraints.simplex
+
+
+def _base(support: Any) -> Any:
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    return support

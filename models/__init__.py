@@ -1,0 +1,12 @@
+"""The zoo: one paper, one file, each readable beside its paper."""
+
+from crowdppl.models.dawid_skene import DawidSkene
+from crowdppl.models.majority_vote import MajorityVote
+
+# The names the command line and crowdppl.fit know.
+CATALOGUE = {
+    "dawid-skene": DawidSkene,
+    "majority-vote": MajorityVote,
+}
+
+__all__ = ["CATALOGUE", "DawidSkene", "MajorityVote"]

@@ -1,0 +1,175 @@
+"""Dawid & Skene's model: every worker has a confusion matrix of their own.
+
+A. P. Dawid and A. M. Skene (1979). Maximum likelihood estimation of observer error-rates using the EM algorithm.
+Journal of the Royal Statistical Society C 28(1), 20-28. Bayesian form: H.-C. Kim and Z. Ghahramani (2012), Bayesian
+classifier combination, AISTATS.
+
+Story::
+
+    prevalence      pi       (K,)       ~ Dirichlet(a)
+    confusion       theta_j  (K, K)     ~ Dirichlet(B_k) for each true class k of worker j     [paper: pi_kl^(j)]
+    truth           z_i                 ~ Categorical(pi)                                     [paper: T_ij, q]
+    label           y_n | z_i = k       ~ Categorical(theta_j[k]),  i = item[n], j = worker[n]
+
+Repeated judgements of an item by one worker are independent draws, as in the paper (its anaesthetist 1 judged three
+times). The paper maximises the likelihood; here the default prior adds a few imaginary judgements, see the fields.
+``DawidSkene.maximum_likelihood()`` is the paper's estimator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import pyro
+import torch
+from pyro.distributions import Categorical, Dirichlet
+from torch import Tensor
+from torch.distributions import constraints
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import ModelError
+from crowdppl.model import AnnotationModel, Parameters
+from crowdppl.plates import Plates
+
+
+@final
+@dataclass(frozen=True)
+class DawidSkene(AnnotationModel):
+    """Dawid & Skene (1979) with Dirichlet priors.
+
+    A flat prior is Dirichlet(1) and leaves the estimate to the data. The fields count imaginary judgements *on top of* it,
+    in units of real ones; with all three at zero the posterior mode is the maximum of the likelihood.
+
+    Attributes:
+        diagonal: imaginary right answers of every worker in every class.
+        off_diagonal: imaginary answers of every worker in every class, for each wrong label.
+        prevalence: imaginary items of every class.
+        concentration: the whole Dirichlet concentration of the confusion rows ``(K, K)`` = (truth, label), in place of
+            ``diagonal`` and ``off_diagonal``; one plus the imaginary judgements.
+    """
+
+    diagonal: float = 1.0
+    off_diagonal: float = 0.0
+    prevalence: float = 0.0
+    concentration: tuple[tuple[float, ...], ...] | None = None
+
+    dims: ClassVar = {"prevalence": ("klass",), "confusion": ("worker", "klass", "label")}
+
+    def __post_init__(self) -> None:
+        for name in ("diagonal", "off_diagonal", "prevalence"):
+            value = getattr(self, name)
+            if not -1 < value < float("inf"):
+                raise ModelError(f"DawidSkene: {name} is {value}; it must be a number above -1 (0 is a flat prior)")
+        if self.concentration is not None:
+            rows = torch.as_tensor(self.concentration, dtype=torch.float64)
+            if rows.dim() != 2 or rows.shape[0] != rows.shape[1] or not bool((rows > 0).all()):
+                raise ModelError("DawidSkene: concentration must be a (K, K) table of positive numbers, (truth, label)")
+            object.__setattr__(self, "concentration", tuple(map(tuple, rows.tolist())))
+
+    @classmethod
+    def maximum_likelihood(cls) -> DawidSkene:
+        """Return the paper's estimator: flat priors, so that EM climbs the likelihood."""
+        return cls(diagonal=0.0, off_diagonal=0.0, prevalence=0.0)
+
+    def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
+        """Return the Dirichlet concentrations of prevalence ``(K,)`` and confusion rows ``(K, K)``."""
+        kind = {"dtype": data.dtype, "device": data.device}
+        if self.concentration is None:
+            rows = (1 + self.off_diagonal) * torch.ones(data.K, data.K, **kind)
+            rows.fill_diagonal_(1 + self.diagonal)
+        else:
+            rows = torch.tensor(self.concentration, **kind)
+            if len(rows) != data.K:
+                raise ModelError(f"DawidSkene: concentration is for {len(rows)} classes; the data have {data.K}")
+        return torch.full((data.K,), 1 + self.prevalence, **kind), rows
+
+    # ------------------------------------------------------------------ the story
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample prevalence ``(K,)`` and confusion ``(J, K, K)``."""
+        a, B = self.concentrations(data)
+        prevalence = pyro.sample("prevalence", Dirichlet(a))  # (K,)
+        with plates.worker:
+            confusion = pyro.sample("confusion", Dirichlet(B).to_event(1))  # (J, K, K)
+        return {"prevalence": prevalence, "confusion": confusion}
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return Categorical(prevalence), the same for all items."""
+        return Categorical(parameters["prevalence"])
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return, for each judgement, the rows of its worker's confusion: batch ``(A, K)``."""
+        return Categorical(parameters["confusion"][data.worker])
+
+    # ------------------------------------------------------------------ closed forms
+
+    def log_confusion(self, parameters: Parameters) -> Tensor:
+        """Return log confusion ``(..., J, K, K)``: a label depends on truth and worker only."""
+        return parameters["confusion"].log()
+
+    def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the log density of the two Dirichlet priors, ``(...)``: as Pyro's, without a trace."""
+        a, B = self.concentrations(data)
+        constant = _log_normaliser(a) + data.J * _log_normaliser(B).sum()
+        exponents = torch.xlogy(a - 1, parameters["prevalence"]).sum(-1)
+        used = (B != 1).nonzero()  # cells where the prior is not flat: often the diagonal only
+        for k, l in used.tolist():
+            exponents = exponents + (B[k, l] - 1) * parameters["confusion"][..., k, l].log().sum(-1)
+        return constant + exponents
+
+    def m_step(self, responsibility: Tensor, data: Annotations) -> Parameters:
+        """Return the modes of the two Dirichlet posteriors (paper: equations 2.3 and 2.4, plus the imaginary counts)."""
+        a, B = self.concentrations(data)
+        _require_mode(a, B)
+        prevalence = responsibility.sum(-2) + (a - 1)
+        confusion = data.counts.expected(responsibility) + (B - 1)  # (..., J, K, K)
+        return {"prevalence": prevalence / prevalence.sum(-1, keepdim=True), "confusion": _rows(confusion)}
+
+    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Draw prevalence and confusion given truths ``(C, N)``: Dirichlet with the counts added."""
+        a, B = self.concentrations(data)
+        chosen = torch.nn.functional.one_hot(truth, data.K).to(data.dtype)  # (C, N, K)
+        return {
+            "prevalence": Dirichlet(a + chosen.sum(-2)).sample(),
+            "confusion": Dirichlet(B + data.counts.expected(chosen)).sample(),
+        }
+
+    def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
+        """Return the mean-field guide: independent Dirichlets, begun at the prior plus the counts of a majority vote."""
+        a, B = self.concentrations(data)
+        share = data.majority()
+        first = {"prevalence": a + share.sum(0), "confusion": B + data.counts.expected(share).contiguous()}
+
+        def guide(data: Annotations, index: Tensor | None = None) -> None:
+            plates = Plates.over(data.N, data.J, index)
+            q = {
+                name: pyro.param(f"{name}_concentration", value, constraint=constraints.positive)
+                for name, value in first.items()
+            }
+            pyro.sample("prevalence", Dirichlet(q["prevalence"]))
+            with plates.worker:
+                pyro.sample("confusion", Dirichlet(q["confusion"]).to_event(1))
+
+        return guide
+
+
+def _rows(counts: Tensor) -> Tensor:
+    """Normalise over labels; a row without any count, real or imaginary, says nothing and is uniform."""
+    total = counts.sum(-1, keepdim=True)
+    if bool((total > 0).all()):
+        return counts / total
+    return torch.where(total > 0, counts / total, 1 / counts.shape[-1])
+
+
+def _log_normaliser(concentration: Tensor) -> Tensor:
+    return torch.lgamma(concentration.sum(-1)) - torch.lgamma(concentration).sum(-1)
+
+
+def _require_mode(a: Tensor, B: Tensor) -> None:
+    if bool((a < 1).any()) or bool((B < 1).any()):
+        raise ModelError(
+            "DawidSkene: a prior with concentrations below 1 has no interior mode for EM; use method='gibbs', 'nuts' or "
+            "'svi', or imaginary counts of at least 0"
+        )

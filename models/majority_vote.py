@@ -1,0 +1,118 @@
+"""Majority vote, as the story under which it is the best one can do.
+
+Everybody is equally good and no class is commoner than another: each judgement is the truth with probability
+``knowledge`` and a uniform guess otherwise. The posterior of an item's truth then depends on its votes alone and grows
+with every vote, by the same factor for every worker, so that its mode is the class with most votes; classes with equal
+votes are equally probable (ties are split, not broken). What the story adds to counting is *how sure* a majority is:
+that depends on how often the crowd agrees, which ``knowledge`` learns.
+
+Story::
+
+    knowledge   b             ~ Beta(1 + knows, 1 + guesses)
+    truth       z_i           ~ Categorical(1/K, ..., 1/K)
+    label       y_n | z_i = k = k with probability b, else uniform:  p(l | k) = b [l = k] + (1 - b) / K
+
+The label model is MACE's (Hovy et al. 2013, Learning whom to trust with MACE, NAACL) with one worker for all; shares of
+votes themselves are ``Annotations.majority()``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import pyro
+import torch
+from pyro.distributions import Beta, Binomial, Categorical
+from torch import Tensor
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import ModelError
+from crowdppl.model import AnnotationModel, Parameters
+from crowdppl.plates import Plates
+
+
+@final
+@dataclass(frozen=True)
+class MajorityVote(AnnotationModel):
+    """One knowledge for all workers, all classes equally common.
+
+    Attributes:
+        knows: imaginary judgements given from knowledge, on top of a flat prior.
+        guesses: imaginary judgements that were guesses.
+    """
+
+    knows: float = 1.0
+    guesses: float = 1.0
+
+    dims: ClassVar = {"knowledge": ()}
+
+    def __post_init__(self) -> None:
+        if not (self.knows >= 0 and self.guesses >= 0):
+            raise ModelError(f"MajorityVote: knows={self.knows} and guesses={self.guesses} must be numbers of at least 0")
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample knowledge, a scalar in (0, 1)."""
+        return {"knowledge": pyro.sample("knowledge", Beta(1.0 + self.knows, 1.0 + self.guesses))}
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return the uniform distribution over classes."""
+        return Categorical(logits=torch.zeros(data.K, dtype=data.dtype, device=data.device))
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return the same distribution for every judgement: batch ``(A, K)``."""
+        return Categorical(self._table(parameters, data).expand(data.A, data.K, data.K))
+
+    def _table(self, parameters: Parameters, data: Annotations) -> Tensor:
+        b = parameters["knowledge"][..., None, None]
+        return b * torch.eye(data.K, dtype=b.dtype, device=b.device) + (1 - b) / data.K  # (..., K, K)
+
+    def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``(..., N, K)`` from the votes alone: no judgement need be looked at again."""
+        logs = self._table(parameters, data).log()
+        return data.votes @ logs.transpose(-1, -2) if bool(logs.isfinite().all()) else _times(data.votes, logs)
+
+    def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the one table for every worker, ``(..., J, K, K)``."""
+        table = self._table(parameters, data).unsqueeze(-3)
+        return table.expand(*table.shape[:-3], data.J, data.K, data.K)
+
+    def prevalence_of(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return 1/K for every class, ``(..., K)``."""
+        b = parameters["knowledge"].unsqueeze(-1)
+        return torch.full_like(b, 1 / data.K).expand(*b.shape[:-1], data.K)
+
+    def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the log density of the Beta prior, ``(...)``."""
+        b = parameters["knowledge"]
+        prior = torch.tensor([1 + self.knows, 1 + self.guesses], dtype=b.dtype, device=b.device)
+        normaliser = torch.lgamma(prior.sum()) - torch.lgamma(prior).sum()
+        return normaliser + torch.xlogy(prior[0] - 1, b) + torch.xlogy(prior[1] - 1, 1 - b)
+
+    def m_step(self, responsibility: Tensor, data: Annotations) -> Parameters:
+        """Return the knowledge that maximises the expected log joint: the root of a quadratic.
+
+        With ``u`` expected agreements, ``v`` the rest and ``c = (K - 1) / K``, the slope of
+        ``u log(1/K + c b) + v log((1 - b)/K) + knows log b + guesses log(1 - b)``, times its denominators, vanishes.
+        """
+        K, c = data.K, (data.K - 1) / data.K
+        u = (responsibility * data.votes).sum((-2, -1))
+        v = data.A - u + self.guesses
+        w = self.knows
+        square = -c * (u + v + w)
+        linear = u * c - v / K + w * (c - 1 / K)
+        root = (-linear - (linear**2 - 4 * square * (w / K)).clamp(min=0).sqrt()) / (2 * square)
+        return {"knowledge": root.clamp(0, 1)}
+
+    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Draw knowledge given truths ``(C, N)``, by way of how many of the agreements were known and not guessed."""
+        b = parameters["knowledge"]  # (C,)
+        chosen = torch.nn.functional.one_hot(truth, data.K).to(data.dtype)  # (C, N, K)
+        agree = (chosen * data.votes).sum((-2, -1))
+        knew = Binomial(agree, b / (b + (1 - b) / data.K)).sample()
+        return {"knowledge": Beta(1 + self.knows + knew, 1 + self.guesses + data.A - knew).sample()}
+
+
+def _times(votes: Tensor, logs: Tensor) -> Tensor:
+    """Multiply where a log-probability is minus infinity: no vote for the impossible costs nothing."""
+    return torch.where(votes.unsqueeze(-2) > 0, votes.unsqueeze(-2) * logs, 0.0).sum(-1)
