@@ -12,7 +12,7 @@ from torch import Tensor
 from crowdppl.annotations import Annotations
 from crowdppl.errors import ModelError, OptionError
 from crowdppl.kernels import normalise
-from crowdppl.model import AnnotationModel, Parameters, conditioned, provides
+from crowdppl.model import AnnotationModel, Parameters, conditioned, provides, responsibilities
 
 # step, of how many, what is going on: engines call it, the facade shows it.
 Report = Callable[[int, int, str], None]
@@ -54,7 +54,7 @@ class Readings:
     """What follows from draws of the parameters, ``C`` chains of ``S`` draws.
 
     Attributes:
-        probability: ``p(truth_i = k | labels)``, averaged over draws, ``(N, K)``.
+        probability: ``p(truth_i = k | labels)``, ``(N, K)``: averaged over draws, or at the point where the engine gives one.
         truth: a truth drawn with every draw of the parameters, ``(C, S, N)`` int16.
         log_likelihood: ``log p(labels of item i | parameters)``, ``(C, S, N)``.
         lp: log posterior density of the parameters up to a constant, ``(C, S)``.
@@ -118,6 +118,10 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws) -> Readings:
             out.lp[part] = marginal.sum(-1) + log_prior
             out.confusion[part] = model.confusion_of(parameters, data)
             out.prevalence[part] = model.prevalence_of(parameters, data)
+    if draws.point is not None:  # an engine that climbs to a point says what the truth is there
+        with torch.no_grad():
+            parameters = draws.point if batched(model) else conditioned(model, draws.point, data)[0]
+            out.probability = responsibilities(model, parameters, data)
     # Averages of numbers that sum to one: put right to rounding.
     out.probability /= out.probability.sum(-1, keepdim=True)
     if not bool(torch.isfinite(out.log_likelihood).all()):

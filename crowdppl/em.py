@@ -160,32 +160,31 @@ class _Climb:
         return ll + float(log_prior), ll, r
 
     def extrapolate(self, first: Parameters, second: Parameters, third: Parameters) -> Parameters:
-        """Leap along first -> second -> third (SQUAREM, scheme 3): probabilities in logs, the rest in unbounded form."""
+        """Leap along first -> second -> third (SQUAREM, scheme 3): probabilities as they are, the rest in unbounded form.
+
+        Logs of probabilities would be led by cells on their way to zero. A leap out of the simplex is taken back cell by
+        cell: there the third point is halved instead.
+        """
         a, b, c = ([self._free(name, theta[name]) for name in self.space.sizes] for theta in (first, second, third))
         step = [torch.nan_to_num(y - x, 0.0, 0.0, 0.0) for x, y in zip(a, b, strict=True)]
         bend = [torch.nan_to_num(z - y, 0.0, 0.0, 0.0) - s for y, z, s in zip(b, c, step, strict=True)]
         bent = sum(float((v * v).sum()) for v in bend)
         straight = sum(float((s * s).sum()) for s in step)
-        if bent == 0 or straight == 0:
+        if bent == 0 or straight <= bent:  # a leap of length one is the third point itself
             return third
-        length = max(1.0, (straight / bent) ** 0.5)
-        if length == 1.0:
-            return third
+        length = (straight / bent) ** 0.5
         out = {}
         for name, x, z, s, v in zip(self.space.sizes, a, c, step, bend, strict=True):
             leapt = x + 2 * length * s + length**2 * v
-            out[name] = self._bound(name, torch.where(torch.isfinite(leapt), leapt, z))
+            if is_simplex(self.space.supports[name]):
+                inside = torch.where(leapt < 0, 0.5 * z, leapt)
+                out[name] = inside / inside.sum(-1, keepdim=True)
+            else:
+                out[name] = self.space.transforms[name](torch.where(torch.isfinite(leapt), leapt, z))
         return out
 
     def _free(self, name: str, value: Tensor) -> Tensor:
-        if is_simplex(self.space.supports[name]):
-            return value.log()
-        return self.space.transforms[name].inv(value)
-
-    def _bound(self, name: str, value: Tensor) -> Tensor:
-        if is_simplex(self.space.supports[name]):
-            return torch.softmax(value, -1)
-        return self.space.transforms[name](value)
+        return value if is_simplex(self.space.supports[name]) else self.space.transforms[name].inv(value)
 
 
 def _intervals(model: AnnotationModel, data: Annotations, space: Space, point: Parameters, num_samples: int) -> Draws:

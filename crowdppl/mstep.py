@@ -50,7 +50,7 @@ class MStep:
             return objective
 
         with torch.enable_grad():
-            before = float(loss())
+            before = loss().item()
             search.step(loss)
-            after = float(loss())
+            after = loss().item()
         return self.space.values(vector.detach()) if after <= before else theta

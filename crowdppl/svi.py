@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyro
 import torch
 from pyro import poutine
@@ -61,7 +63,7 @@ def svi(
         guide = AutoNormal(
             poutine.block(model.program, hide=["truth", "labels"]),
             init_loc_fn=init_to_value(values={k: space.interior(k, v) for k, v in first.items()}),
-            create_plates=lambda data, index=None: Plates.over(data.N, data.J, index).item,
+            create_plates=_plates,
         )
         name = "independent normals in unbounded coordinates"
     optimiser = pyro.optim.ClippedAdam(
@@ -110,6 +112,11 @@ class _Batches:
         if not self.queue:
             self.queue = list(torch.randperm(self.items, device=self.device).split(self.size))
         return self.queue.pop()
+
+
+def _plates(data: Annotations, index: Tensor | None = None) -> list[Any]:
+    plates = Plates.over(data.N, data.J, index)
+    return [plates.item, plates.worker]
 
 
 def _guide_draws(guide: object, data: Annotations, sites: list[str], count: int) -> Parameters:

@@ -40,28 +40,29 @@ class DawidSkene(AnnotationModel):
     """Dawid & Skene (1979) with Dirichlet priors.
 
     A flat prior is Dirichlet(1) and leaves the estimate to the data. The fields count imaginary judgements *on top of* it,
-    in units of real ones; with all three at zero the posterior mode is the maximum of the likelihood.
+    in units of real ones: by default every worker begins with four right answers in each class and one wrong one, and real
+    judgements soon outweigh them. With all of them at zero the posterior mode is the maximum of the likelihood.
 
     Attributes:
-        diagonal: imaginary right answers of every worker in every class.
-        off_diagonal: imaginary answers of every worker in every class, for each wrong label.
-        prevalence: imaginary items of every class.
+        right: imaginary right answers of every worker in every class.
+        wrong: imaginary wrong answers of every worker in every class, shared evenly by the wrong labels.
+        items: imaginary items of every class.
         concentration: the whole Dirichlet concentration of the confusion rows ``(K, K)`` = (truth, label), in place of
-            ``diagonal`` and ``off_diagonal``; one plus the imaginary judgements.
+            ``right`` and ``wrong``: one plus the imaginary answers.
     """
 
-    diagonal: float = 1.0
-    off_diagonal: float = 0.0
-    prevalence: float = 0.0
+    right: float = 4.0
+    wrong: float = 1.0
+    items: float = 0.0
     concentration: tuple[tuple[float, ...], ...] | None = None
 
     dims: ClassVar = {"prevalence": ("klass",), "confusion": ("worker", "klass", "label")}
 
     def __post_init__(self) -> None:
-        for name in ("diagonal", "off_diagonal", "prevalence"):
+        for name in ("right", "wrong", "items"):
             value = getattr(self, name)
-            if not -1 < value < float("inf"):
-                raise ModelError(f"DawidSkene: {name} is {value}; it must be a number above -1 (0 is a flat prior)")
+            if not 0 <= value < float("inf"):
+                raise ModelError(f"DawidSkene: {name} is {value}; it must be a number of at least 0 (0 is a flat prior)")
         if self.concentration is not None:
             rows = torch.as_tensor(self.concentration, dtype=torch.float64)
             if rows.dim() != 2 or rows.shape[0] != rows.shape[1] or not bool((rows > 0).all()):
@@ -71,19 +72,19 @@ class DawidSkene(AnnotationModel):
     @classmethod
     def maximum_likelihood(cls) -> DawidSkene:
         """Return the paper's estimator: flat priors, so that EM climbs the likelihood."""
-        return cls(diagonal=0.0, off_diagonal=0.0, prevalence=0.0)
+        return cls(right=0.0, wrong=0.0, items=0.0)
 
     def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
         """Return the Dirichlet concentrations of prevalence ``(K,)`` and confusion rows ``(K, K)``."""
         kind = {"dtype": data.dtype, "device": data.device}
         if self.concentration is None:
-            rows = (1 + self.off_diagonal) * torch.ones(data.K, data.K, **kind)
-            rows.fill_diagonal_(1 + self.diagonal)
+            rows = torch.full((data.K, data.K), 1 + self.wrong / (data.K - 1), **kind)
+            rows.fill_diagonal_(1 + self.right)
         else:
             rows = torch.tensor(self.concentration, **kind)
             if len(rows) != data.K:
                 raise ModelError(f"DawidSkene: concentration is for {len(rows)} classes; the data have {data.K}")
-        return torch.full((data.K,), 1 + self.prevalence, **kind), rows
+        return torch.full((data.K,), 1 + self.items, **kind), rows
 
     # ------------------------------------------------------------------ the story
 
@@ -114,9 +115,9 @@ class DawidSkene(AnnotationModel):
         a, B = self.concentrations(data)
         constant = _log_normaliser(a) + data.J * _log_normaliser(B).sum()
         exponents = torch.xlogy(a - 1, parameters["prevalence"]).sum(-1)
-        used = (B != 1).nonzero()  # cells where the prior is not flat: often the diagonal only
-        for k, l in used.tolist():
-            exponents = exponents + (B[k, l] - 1) * parameters["confusion"][..., k, l].log().sum(-1)
+        flat = bool((B == 1).all())  # saves a pass over the table, and 0 times the log of 0
+        if not flat:
+            exponents = exponents + torch.xlogy(B - 1, parameters["confusion"]).sum((-3, -2, -1))
         return constant + exponents
 
     def m_step(self, responsibility: Tensor, data: Annotations) -> Parameters:
