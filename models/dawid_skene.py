@@ -78,7 +78,7 @@ class DawidSkene(AnnotationModel):
         """Return the Dirichlet concentrations of prevalence ``(K,)`` and confusion rows ``(K, K)``."""
         kind = {"dtype": data.dtype, "device": data.device}
         if self.concentration is None:
-            rows = torch.full((data.K, data.K), 1 + self.wrong / (data.K - 1), **kind)
+            rows = torch.full((data.K, data.K), 1 + self.wrong / max(1, data.K - 1), **kind)
             rows.fill_diagonal_(1 + self.right)
         else:
             rows = torch.tensor(self.concentration, **kind)
@@ -115,9 +115,9 @@ class DawidSkene(AnnotationModel):
         a, B = self.concentrations(data)
         constant = _log_normaliser(a) + data.J * _log_normaliser(B).sum()
         exponents = torch.xlogy(a - 1, parameters["prevalence"]).sum(-1)
-        flat = bool((B == 1).all())  # saves a pass over the table, and 0 times the log of 0
-        if not flat:
-            exponents = exponents + torch.xlogy(B - 1, parameters["confusion"]).sum((-3, -2, -1))
+        if not bool((B == 1).all()):  # a flat prior saves a pass over the table
+            logs = parameters["confusion"].log().sum(-3)  # (..., K, K)
+            exponents = exponents + torch.where(B == 1, 0.0, (B - 1) * logs).sum((-2, -1))
         return constant + exponents
 
     def m_step(self, responsibility: Tensor, data: Annotations) -> Parameters:
