@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
-import arviz_stats
 import numpy as np
 import pandas as pd
 import torch
@@ -21,9 +20,10 @@ import xarray as xr
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
+from crowdppl.convergence import convergence
 from crowdppl.draws import Draws, Readings, Report, read
 from crowdppl.em import em
-from crowdppl.errors import CrowdpplWarning, DataError, OptionError, listed, suggestion
+from crowdppl.errors import CrowdpplWarning, DataError, ModelError, OptionError, listed, suggestion
 from crowdppl.gibbs import gibbs
 from crowdppl.isolation import isolated
 from crowdppl.model import AnnotationModel, check, provides
@@ -33,10 +33,6 @@ from crowdppl.svi import svi
 
 ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
 PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "pandas", "xarray", "arviz-base", "arviz-stats")
-# Beyond this many cells convergence is checked on each worker's accuracy in place of every cell of the confusions.
-CHECKED_CELLS = 2_000
-RHAT_LIMIT = 1.01
-ESS_LIMIT = 400
 
 
 def fit(
@@ -87,7 +83,9 @@ def fit(
         readings = read(chosen, data, draws)
     seconds = time.perf_counter() - began
     if draws.kind == "posterior":
-        _converged(draws, readings)
+        facts, sentences = convergence(data, readings)
+        draws.facts |= facts
+        draws.warnings += sentences
     run = {
         "model": next((name for name, kind in catalogue().items() if type(chosen) is kind), type(chosen).__name__),
         "hyperparameters": dataclasses.asdict(chosen) if dataclasses.is_dataclass(chosen) else {},
@@ -123,6 +121,8 @@ def named_model(model: str | AnnotationModel) -> AnnotationModel:
         return zoo[model]()
     if isinstance(model, type) and issubclass(model, AnnotationModel):
         raise OptionError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
+    if not isinstance(model, AnnotationModel):
+        raise ModelError(f"model is a {type(model).__name__}; pass a name of the zoo or a crowdppl.AnnotationModel")
     return model
 
 
@@ -169,35 +169,6 @@ def _reporter(progress: bool | Report, method: str) -> Iterator[Report]:
         task = bar.add_task("starting", total=None)
         yield lambda step, steps, what: bar.update(task, completed=step, total=steps, description=what)
         bar.update(task, completed=1, total=1, description="done")
-
-
-def _converged(draws: Draws, readings: Readings) -> None:
-    """Add R-hat and effective sample size of the worst quantity to the facts, and say so where they are not good."""
-    variables = {"lp": readings.lp, "prevalence": readings.prevalence}
-    if readings.confusion[0, 0].numel() <= CHECKED_CELLS:
-        variables["confusion"] = readings.confusion.flatten(2)
-    else:
-        variables["accuracy"] = torch.einsum("csk,csjkk->csj", readings.prevalence, readings.confusion)
-    if readings.lp.shape[1] < 4:
-        draws.warnings.append("too few draws to judge convergence; raise num_samples")
-        return
-    table = xr.Dataset(
-        {name: (("chain", "draw", f"{name}_n")[: value.dim()], value.cpu().numpy()) for name, value in variables.items()}
-    )
-    # A quantity that never moves (a probability fixed by the model) has no R-hat; it is left out.
-    rhat = {k: float(v.max()) for k, v in arviz_stats.rhat(table).data_vars.items() if bool(v.notnull().any())}
-    ess = {k: float(v.min()) for k, v in arviz_stats.ess(table).data_vars.items() if bool(v.notnull().any())}
-    draws.facts["r_hat"], draws.facts["ess"] = rhat, ess
-    if len(readings.lp) > 1 and (worst := max(rhat, key=lambda k: rhat[k])) and rhat[worst] > RHAT_LIMIT:
-        draws.warnings.append(
-            f"the chains have not mixed: R-hat of {worst} is {rhat[worst]:.3f} (at most {RHAT_LIMIT} is good); raise warmup "
-            f"and num_samples, or give a stronger prior if chains sit in different modes"
-        )
-    if (least := min(ess, key=lambda k: ess[k])) and ess[least] < ESS_LIMIT:
-        draws.warnings.append(
-            f"the draws of {least} are worth only {ess[least]:.0f} independent ones (at least {ESS_LIMIT} is good); "
-            f"raise num_samples"
-        )
 
 
 def _tree(

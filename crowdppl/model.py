@@ -200,8 +200,6 @@ def check(model: AnnotationModel, data: Annotations) -> dict[str, Any]:
     Raises:
         ModelError: where the model does not keep its contract, with the reason.
     """
-    if not isinstance(model, AnnotationModel):
-        raise ModelError(f"model is a {type(model).__name__}; pass a name from the zoo or a crowdppl.AnnotationModel")
     name = type(model).__name__
     try:
         with pyro.validation_enabled(True), torch.no_grad():

@@ -39,7 +39,7 @@ def read_csv(path: str | Path) -> pd.DataFrame:
     # A row with more cells than the header would become an index without a word.
     if not isinstance(frame.index, pd.RangeIndex):
         raise FileError(f"{path.name}: rows have more cells than the header; name every column, or quote commas")
-    return frame.apply(_whole_numbers)
+    return frame.apply(whole_numbers)
 
 
 def read_parquet(path: str | Path) -> pd.DataFrame:
@@ -61,7 +61,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     return read_parquet(path) if parquet else read_csv(path)
 
 
-def _whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+def whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     present = column.dropna()
     if len(present) == 0 or not all(map(_INTEGER.fullmatch, pd.unique(present))):
         return column

@@ -1,0 +1,5 @@
+"""``python -m crowdppl``."""
+
+from crowdppl.cli import main
+
+main()

@@ -1,0 +1,286 @@
+"""The command ``crowdppl``: a file of labels in, consensus and worker quality out."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from crowdppl import datasets, results
+from crowdppl.annotations import Annotations
+from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
+from crowdppl.inference import catalogue, fit, named_model
+from crowdppl.io.tables import read_table, whole_numbers
+from crowdppl.model import AnnotationModel, provides
+from crowdppl.posterior import Posterior
+from crowdppl.workers import default_level
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Several people label the same things: what is true, who is good, and how sure is that?",
+)
+out = Console()
+err = Console(stderr=True)
+
+SHOWN_ITEMS = 12
+SHOWN_WORKERS = 20
+SURE = 0.95
+BAR = 22  # characters
+
+Out = Annotated[Path, typer.Option(help="Folder for the results.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results already in the folder.")]
+Seed = Annotated[int, typer.Option(help="Of everything random: same seed, same result.")]
+Level = Annotated[float | None, typer.Option(help="Probability of the intervals.  [default: 0.89]")]
+
+
+@app.command("fit")
+def fit_command(
+    file: Annotated[Path, typer.Argument(help="Table with a row for each judgement: CSV (also .gz) or Parquet.")],
+    out: Out = Path("results"),
+    model: Annotated[str, typer.Option(help="Name from `crowdppl models`.")] = "dawid-skene",
+    method: Annotated[
+        str | None,
+        typer.Option(help="em, svi, gibbs or nuts.  [default: gibbs where the model allows it, else em]"),
+    ] = None,
+    prior: Annotated[
+        list[str] | None, typer.Option(help="Hyperparameter of the model, NAME=VALUE; may be given again.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="Column of the item.  [default: task, else item]")] = None,
+    worker: Annotated[str | None, typer.Option(help="Column of the worker.  [default: worker]")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of the label.  [default: label]")] = None,
+    truth: Annotated[str | None, typer.Option(help="Column of known truths, blank where unknown.")] = None,
+    truth_file: Annotated[
+        Path | None, typer.Option(help="Table of known truths, with the item's and the label's column.")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="All classes in order, separated by commas.  [default: those that occur]")
+    ] = None,
+    repeats: Annotated[
+        str, typer.Option(help="A worker judged an item again: keep each as evidence, keep the last, or refuse.")
+    ] = "keep",
+    seed: Seed = 0,
+    level: Level = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    max_iter: Annotated[int | None, typer.Option(help="em, svi: most iterations.")] = None,
+    tol: Annotated[float | None, typer.Option(help="em, svi: stop where the relative gain falls below.")] = None,
+    restarts: Annotated[int | None, typer.Option(help="em: further starts around the majority vote.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="svi: items a step.  [default: all]")] = None,
+    chains: Annotated[int | None, typer.Option(help="gibbs, nuts: chains.")] = None,
+    warmup: Annotated[int | None, typer.Option(help="gibbs, nuts: draws thrown away.")] = None,
+    num_samples: Annotated[int | None, typer.Option(help="Draws kept (a chain).")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Fit a model to a file of labels and write consensus, workers and posterior."""
+    given = {
+        "max_iter": max_iter,
+        "tol": tol,
+        "restarts": restarts,
+        "batch_size": batch_size,
+        "chains": chains,
+        "warmup": warmup,
+        "num_samples": num_samples,
+    }
+    with _plain_errors():
+        if truth is not None and truth_file is not None:
+            raise OptionError("--truth and --truth-file both given; known truths come from one of them")
+        default_level(level)
+        results.free(out, overwrite=overwrite)
+        chosen = _with_prior(model, prior or [])
+        began = time.perf_counter()
+        with _told_warnings() as told:
+            data = Annotations.from_frame(
+                read_table(file),
+                task=task,
+                worker=worker,
+                label=label,
+                truth=read_table(truth_file) if truth_file is not None else truth,
+                labels=_classes(labels),
+                repeats=repeats,  # type: ignore[arg-type]  # checked there
+                source=file.name,
+            )
+            read = time.perf_counter() - began
+            err.print(f"[bold]{escape(file.name)}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers")
+            options = {name: value for name, value in given.items() if value is not None}
+            posterior = fit(
+                data, chosen, method=method, seed=seed, device=device, progress=err.is_terminal, **options
+            )
+        source = {"file": file.name, "sha256": results.sha256(file), "rows": data.A, "notes": list(data.notes)}
+        _finish(posterior, out, level, {"input": source, "timings": {"read": read}}, told)
+
+
+@app.command()
+def demo(out: Out = Path("demo-results"), seed: Seed = 0, level: Level = None, overwrite: Overwrite = False) -> None:
+    """Fit Dawid and Skene's anaesthesia table, which comes with the library."""
+    with _plain_errors():
+        results.free(out, overwrite=overwrite)
+        data = datasets.anaesthesia()
+        err.print(
+            "[bold]Dawid & Skene (1979), Table 1[/bold]: five anaesthetists judged 45 patients' fitness for general "
+            "anaesthesia on a scale of 1 to 4, the first of them three times."
+        )
+        with _told_warnings() as told:
+            posterior = fit(data, "dawid-skene", method="gibbs", seed=seed, progress=err.is_terminal)
+        _finish(posterior, out, level, {"input": {"dataset": "anaesthesia", "rows": data.A}, "timings": {}}, told)
+
+
+@app.command()
+def models() -> None:
+    """List the zoo: models, their engines, and their hyperparameters with defaults."""
+    table = Table(title="Models", title_justify="left", show_lines=True)
+    for column in ("name", "what it says", "methods", "--prior"):
+        table.add_column(column)
+    for name, kind in catalogue().items():
+        story = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
+        methods = ["em", "svi", "nuts"] + (["gibbs"] if provides(kind(), "gibbs_step") else [])
+        fields = [f"{f.name}={f.default}" for f in _settable(kind)]
+        table.add_row(name, story, ", ".join(sorted(methods)), "\n".join(fields))
+    out.print(table)
+
+
+def main() -> None:
+    """Run the command."""
+    app()
+
+
+# ---------------------------------------------------------------------- what a person sees
+
+
+def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[str, Any], told: list[str]) -> None:
+    began = time.perf_counter()
+    run["command"] = ["crowdppl", *sys.argv[1:]]
+    run["timings"] |= {"fit": posterior.info["seconds"]}
+    files = results.write(posterior, folder, level=level, run=run)
+    _show_truth(posterior)
+    _show_workers(posterior, default_level(level))
+    info = posterior.info
+    out.print(f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(posterior.how[0].upper() + posterior.how[1:])}")
+    for sentence in told:
+        out.print(f"[yellow]Note:[/yellow] {escape(sentence)}")
+    names = ", ".join(path.name for path in files)
+    out.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - began:.1f} s).")
+
+
+def _show_truth(posterior: Posterior) -> None:
+    truth = posterior.truth()
+    shares = posterior.prevalence()
+    told = ", ".join(f"{escape(str(row.label))} {row.share:.0%}" for row in shares.head(8).itertuples())
+    out.print(f"\nShare of each class: {told}{' ...' if len(shares) > 8 else ''}")
+    unsure = truth[truth["probability"] < SURE].sort_values("probability", kind="stable")
+    sure = len(truth) - len(unsure)
+    out.print(f"{sure:,} of {len(truth):,} items have a label that is at least {SURE:.0%} probable.")
+    shown = unsure.head(SHOWN_ITEMS)
+    if len(shown) == 0:
+        return
+    table = Table(title="Truth: the least certain items", title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("item", "label", "probability", "otherwise"):
+        table.add_column(column, justify="right" if column == "probability" else "left")
+    classes = posterior.labels
+    for row in shown.to_dict("records"):
+        rest = sorted(((row[f"p_{k}"], str(k)) for k in classes if k != row["label"]), reverse=True)
+        others = ", ".join(f"{escape(k)} {p:.0%}" for p, k in rest[:3] if p >= 0.005)
+        table.add_row(escape(str(row["task"])), escape(str(row["label"])), f"{row['probability']:.2f}", others)
+    out.print(table)
+    if len(unsure) > len(shown):
+        out.print(f"... and {len(unsure) - len(shown):,} more in truth.csv")
+
+
+def _show_workers(posterior: Posterior, level: float) -> None:
+    table = posterior.workers(level=level).sort_values("judgements", ascending=False, kind="stable")
+    shown = table.head(SHOWN_WORKERS)
+    most = f", the {len(shown)} with most judgements" if len(shown) < len(table) else ""
+    grid = Table(title=f"Workers{most} (intervals of {level:.0%})", title_justify="left", box=box.SIMPLE_HEAD)
+    for column, justify in (("worker", "left"), ("judgements", "right"), ("accuracy", "right"), ("interval", "left")):
+        grid.add_column(column, justify=justify, no_wrap=column == "interval")
+    grid.add_column("0" + " " * (BAR - 2) + "1", no_wrap=True, min_width=BAR)
+    grid.add_column("bits", justify="right")
+    for row in shown.itertuples():
+        low, high = row.accuracy_low, row.accuracy_high
+        grid.add_row(
+            escape(str(row.worker)),
+            f"{row.judgements:,}",
+            f"{row.accuracy:.2f}",
+            f"{low:.2f}–{high:.2f}" if pd.notna(low) else "none",
+            _bar(row.accuracy, low, high),
+            f"{row.informativeness:.2f}",
+        )
+    out.print(grid)
+    out.print("accuracy: probability of the right label; bits: what one judgement tells about the truth", style="dim")
+
+
+def _bar(value: float, low: float, high: float, width: int = BAR) -> str:
+    """Draw an interval on the scale from 0 to 1, as text."""
+    if pd.isna(low):
+        low = high = value
+    cell = [min(width - 1, int(x * width)) for x in (low, value, high)]
+    line = ["·"] * width
+    line[cell[0] : cell[2] + 1] = ["─"] * (cell[2] - cell[0] + 1)
+    line[cell[1]] = "●"
+    return "".join(line)
+
+
+# ---------------------------------------------------------------------- what a person says
+
+
+def _with_prior(name: str, given: list[str]) -> AnnotationModel:
+    model = named_model(name)
+    known = {field.name for field in _settable(type(model))}
+    values: dict[str, float] = {}
+    for text in given:
+        key, _, value = text.partition("=")
+        if key not in known:
+            raise OptionError(f"{name} has no hyperparameter {key!r}{suggestion(key, known)}; it has {', '.join(sorted(known))}")
+        try:
+            values[key] = float(value)
+        except ValueError:
+            raise OptionError(f"--prior {text}: {value!r} is not a number; write --prior {key}=2") from None
+    return dataclasses.replace(model, **values) if values else model  # type: ignore[type-var]  # zoo models are dataclasses
+
+
+def _settable(kind: type[AnnotationModel]) -> list[dataclasses.Field[Any]]:
+    return [f for f in dataclasses.fields(kind) if isinstance(f.default, float)]  # type: ignore[arg-type]
+
+
+def _classes(text: str | None) -> list[Any] | None:
+    """Read declared classes as the columns of a table are read: integers where all are written so."""
+    return None if text is None else whole_numbers(pd.Series(text.split(","), dtype=object)).tolist()
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    try:
+        yield
+    except CrowdpplError as error:
+        err.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True, highlight=False)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        err.print("stopped; nothing was written", highlight=False)
+        raise typer.Exit(130) from None
+
+
+@contextmanager
+def _told_warnings() -> Iterator[list[str]]:
+    """Collect the library's warnings as sentences, to be shown once and below the results."""
+    told: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        yield told
+    for warning in caught:
+        if issubclass(warning.category, CrowdpplWarning):
+            told.append(str(warning.message))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

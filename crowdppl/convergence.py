@@ -1,0 +1,65 @@
+"""Have the chains converged? R-hat and effective sample size of the worst quantity, in words where they are not good."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import arviz_stats
+import numpy as np
+import torch
+import xarray as xr
+
+from crowdppl.annotations import Annotations
+from crowdppl.draws import Readings
+
+# Vehtari et al. (2021), Rank-normalization, folding, and localization, Bayesian Analysis 16(2).
+RHAT_LIMIT = 1.01
+ESS_LIMIT = 400
+# Each quantity costs about a millisecond. With more cells than this, workers' accuracies stand for their confusions; with
+# more workers than this, the busiest stand for all.
+QUANTITIES = 500
+
+
+def convergence(data: Annotations, readings: Readings) -> tuple[dict[str, Any], list[str]]:
+    """Return R-hat and ESS of the worst of each kind of quantity, and warnings in plain sentences.
+
+    Args:
+        data: the judgements.
+        readings: ``C`` chains of ``S`` posterior draws.
+    """
+    chains, count = readings.lp.shape
+    if count < 4:
+        return {}, ["too few draws to judge convergence; raise num_samples"]
+    quantities = {"lp": readings.lp, "prevalence": readings.prevalence}
+    if readings.confusion[0, 0].numel() <= QUANTITIES:
+        quantities["confusion"] = readings.confusion
+    else:
+        busiest = data.judgements_per_worker.topk(min(data.J, QUANTITIES)).indices
+        quantities["accuracy"] = torch.einsum("csk,csjkk->csj", readings.prevalence, readings.confusion[:, :, busiest])
+    cells = {name: value.reshape(chains, count, -1).cpu().numpy() for name, value in quantities.items()}
+    # A quantity that never moves (a probability fixed by the model) has no R-hat; it is left out.
+    moving = {name: value[..., np.ptp(value, axis=(0, 1)) > 0] for name, value in cells.items()}
+    table = xr.Dataset(
+        {name: (("chain", "draw", f"{name}_cell"), value) for name, value in moving.items() if value.size}
+    )
+    if not table.data_vars:
+        return {}, []
+    ess = {str(name): float(value.min()) for name, value in arviz_stats.ess(table).data_vars.items()}
+    sentences = []
+    facts: dict[str, Any] = {"ess": ess}
+    if chains > 1:
+        rhat = {str(name): float(value.max()) for name, value in arviz_stats.rhat(table).data_vars.items()}
+        facts["r_hat"] = rhat
+        worst = max(rhat, key=lambda name: rhat[name])
+        if rhat[worst] > RHAT_LIMIT:
+            sentences.append(
+                f"the chains have not mixed: R-hat of {worst} is {rhat[worst]:.3f} (at most {RHAT_LIMIT} is good); raise "
+                f"warmup and num_samples, or give a stronger prior if chains sit in different modes"
+            )
+    least = min(ess, key=lambda name: ess[name])
+    if ess[least] < ESS_LIMIT:
+        sentences.append(
+            f"the draws of {least} are worth only {ess[least]:.0f} independent ones (at least {ESS_LIMIT} is good); "
+            f"raise num_samples"
+        )
+    return facts, sentences

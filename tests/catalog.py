@@ -1,0 +1,81 @@
+"""Every model and configuration under test, and small data for them. A new model is under the contract by a row here."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyro
+import torch
+from pyro.distributions import Categorical, Dirichlet, LogNormal, Normal
+
+from crowdppl import AnnotationModel, Annotations
+from crowdppl.models import DawidSkene, MajorityVote
+
+
+class SkillAndDifficulty(AnnotationModel):
+    """A user's own model: three methods, no closed form; labels depend on worker and item."""
+
+    def prior(self, data, plates):
+        prevalence = pyro.sample("prevalence", Dirichlet(2 * torch.ones(data.K)))
+        with plates.worker:
+            skill = pyro.sample("skill", Normal(2.0, 1.0))
+        with plates.item:
+            difficulty = pyro.sample("difficulty", LogNormal(0.0, 0.5))
+        return {"prevalence": prevalence, "skill": skill, "difficulty": difficulty}
+
+    def truth(self, parameters, data):
+        return Categorical(parameters["prevalence"])
+
+    def emission(self, parameters, data):
+        logit = parameters["skill"][data.worker] / parameters["difficulty"][data.item]
+        return Categorical(logits=logit[:, None, None] * torch.eye(data.K))
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    model: AnnotationModel
+    methods: tuple[str, ...]
+
+
+RATER = tuple(tuple(4.8 if k == l else 3.2 / 3 for l in range(4)) for k in range(4))  # noqa: E741
+
+CASES = [
+    Case("dawid-skene", DawidSkene(), ("em", "svi", "gibbs", "nuts")),
+    Case("dawid-skene-flat", DawidSkene.maximum_likelihood(), ("em", "svi", "gibbs", "nuts")),
+    Case("dawid-skene-strong", DawidSkene(right=8.0, wrong=3.0, items=2.0), ("em", "svi", "gibbs", "nuts")),
+    Case("majority-vote", MajorityVote(), ("em", "svi", "gibbs", "nuts")),
+    Case("majority-vote-flat", MajorityVote(knows=0.0, guesses=0.0), ("em", "svi", "gibbs", "nuts")),
+    Case("skill-and-difficulty", SkillAndDifficulty(), ("em", "svi", "nuts")),
+]
+PAIRS = [(case, method) for case in CASES for method in case.methods]
+
+# Short runs: what is tested is that everything holds together, not that a sampler has converged.
+SHORT = {
+    "em": {"num_samples": 20},
+    "svi": {"max_iter": 60, "num_samples": 20},
+    "gibbs": {"chains": 2, "warmup": 20, "num_samples": 30},
+    "nuts": {"chains": 1, "warmup": 15, "num_samples": 15, "max_tree_depth": 5},
+}
+
+
+def tiny(seed: int = 0, *, items: int = 4, workers: int = 3, classes: int = 3, known: bool = False) -> Annotations:
+    """Ragged judgements of a handful of items, with a repeat, an unused class and maybe a known truth."""
+    rng = np.random.default_rng(seed)
+    task = np.concatenate([np.arange(items), rng.integers(0, items, 2 * items)])
+    worker = rng.integers(0, workers, len(task))
+    label = rng.integers(0, max(2, classes - 1), len(task))
+    return Annotations.from_arrays(
+        [f"item {i}" for i in task],
+        [f"worker {j}" for j in worker],
+        label,
+        labels=range(classes),
+        truth={"item 1": classes - 1} if known else None,
+    )
+
+
+def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, parameters=None):
+    """Labels drawn from a model for a random design, with the truth."""
+    rng = np.random.default_rng(seed)
+    task = np.repeat(np.arange(items), per_item)
+    worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
+    return (model or DawidSkene()).simulate(task, worker, classes=classes, seed=seed, parameters=parameters)
