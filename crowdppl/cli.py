@@ -102,7 +102,7 @@ def fit_command(
         results.free(out, overwrite=overwrite)
         chosen = _with_prior(model, prior or [])
         began = time.perf_counter()
-        with _told_warnings() as told:
+        with _silent():
             data = Annotations.from_frame(
                 read_table(file),
                 task=task,
@@ -119,8 +119,8 @@ def fit_command(
             posterior = fit(
                 data, chosen, method=method, seed=seed, device=device, progress=err.is_terminal, **options
             )
-        source = {"file": file.name, "sha256": results.sha256(file), "rows": data.A, "notes": list(data.notes)}
-        _finish(posterior, out, level, {"input": source, "timings": {"read": read}}, told)
+        source = {"file": file.name, "sha256": results.sha256(file), "rows": data.A}
+        _finish(posterior, out, level, {"input": source, "timings": {"read": read}})
 
 
 @app.command()
@@ -133,9 +133,9 @@ def demo(out: Out = Path("demo-results"), seed: Seed = 0, level: Level = None, o
             "[bold]Dawid & Skene (1979), Table 1[/bold]: five anaesthetists judged 45 patients' fitness for general "
             "anaesthesia on a scale of 1 to 4, the first of them three times."
         )
-        with _told_warnings() as told:
+        with _silent():
             posterior = fit(data, "dawid-skene", method="gibbs", seed=seed, progress=err.is_terminal)
-        _finish(posterior, out, level, {"input": {"dataset": "anaesthesia", "rows": data.A}, "timings": {}}, told)
+        _finish(posterior, out, level, {"input": {"dataset": "anaesthesia", "rows": data.A}, "timings": {}})
 
 
 @app.command()
@@ -160,7 +160,7 @@ def main() -> None:
 # ---------------------------------------------------------------------- what a person sees
 
 
-def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[str, Any], told: list[str]) -> None:
+def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[str, Any]) -> None:
     began = time.perf_counter()
     run["command"] = ["crowdppl", *sys.argv[1:]]
     run["timings"] |= {"fit": posterior.info["seconds"]}
@@ -169,7 +169,7 @@ def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[s
     _show_workers(posterior, default_level(level))
     info = posterior.info
     out.print(f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(posterior.how[0].upper() + posterior.how[1:])}")
-    for sentence in told:
+    for sentence in posterior.notes + posterior.warnings:
         out.print(f"[yellow]Note:[/yellow] {escape(sentence)}")
     names = ", ".join(path.name for path in files)
     out.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - began:.1f} s).")
@@ -273,14 +273,8 @@ def _plain_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _told_warnings() -> Iterator[list[str]]:
-    """Collect the library's warnings as sentences, to be shown once and below the results."""
-    told: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        yield told
-    for warning in caught:
-        if issubclass(warning.category, CrowdpplWarning):
-            told.append(str(warning.message))
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+def _silent() -> Iterator[None]:
+    """Keep the library's warnings back: they stand in the result and are shown once, below it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        yield

@@ -75,17 +75,16 @@ def batched(model: AnnotationModel) -> bool:
     return provides(model, "log_confusion") or provides(model, "gibbs_step")
 
 
-def thinning(size: int, data: Annotations, draws: int, keep_bytes: int = KEEP_BYTES) -> int:
-    """Return ``t`` such that every ``t``-th of ``draws`` draws fits in memory.
+def thinning(size: int, data: Annotations, draws: int) -> int:
+    """Return ``t`` such that every ``t``-th of ``draws`` draws fits in ``KEEP_BYTES``.
 
     Args:
         size: numbers in one draw of the parameters.
         data: its confusion, log-likelihood and truth are kept with every draw.
         draws: over all chains.
-        keep_bytes: the limit.
     """
     each = 8 * (size + data.J * data.K**2 + data.N) + 2 * data.N
-    return max(1, -(-each * draws // keep_bytes))
+    return max(1, -(-each * draws // KEEP_BYTES))
 
 
 def thinned_note(thin: int) -> str:

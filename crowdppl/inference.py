@@ -184,7 +184,7 @@ def _tree(
         "item": data.items,
         "worker": data.workers,
         "klass": data.labels,
-        "label": data.labels,
+        "answer": data.labels,
         "annotation": np.arange(data.A),
         "chain": np.arange(readings.lp.shape[0]),
         "draw": np.arange(readings.lp.shape[1]),
@@ -201,7 +201,7 @@ def _tree(
     dims = {name: model.dims.get(name) or _dims(name, node) for name, node in sites.items()}
     posterior = {name: (draw + dims[name], value) for name, value in draws.samples.items()}
     posterior["prevalence"] = ((*draw, "klass"), readings.prevalence)
-    posterior["confusion"] = ((*draw, "worker", "klass", "label"), readings.confusion)
+    posterior["confusion"] = ((*draw, "worker", "klass", "answer"), readings.confusion)
     stats = {"lp": (draw, readings.lp)} | {name: (draw, value) for name, value in draws.stats.items()}
     stats |= {name: (("iteration",), value) for name, value in draws.trace.items()}
     groups = {
@@ -225,7 +225,8 @@ def _tree(
         "crowdppl_format": FORMAT,
         "kind": draws.kind,
         "how": draws.how,
-        "warnings": json.dumps([*data.notes, *draws.warnings]),
+        "warnings": json.dumps(draws.warnings),
+        "notes": json.dumps(data.notes),
         "run": json.dumps(run),
     }
     for name in ("posterior", "sample_stats", "log_likelihood", "observed_data", "constant_data"):

@@ -31,9 +31,10 @@ TABLE_CELLS = 2**24
 class Posterior:
     """What is known after a fit.
 
-    ``tree`` holds, with the caller's identifiers as coordinates ``item``, ``worker``, ``klass`` and ``label``:
+    ``tree`` holds, with the caller's identifiers as coordinates ``item``, ``worker``, ``klass`` (the true class) and ``answer``
+    (the label given; ArviZ keeps the name ``label`` for itself):
 
-    - ``posterior``: parameters ``(chain, draw, ...)``, among them ``confusion (chain, draw, worker, klass, label)`` and
+    - ``posterior``: parameters ``(chain, draw, ...)``, among them ``confusion (chain, draw, worker, klass, answer)`` and
       ``prevalence (chain, draw, klass)`` for every model. For EM and SVI an approximation: ``how`` says which.
     - ``point``: the mode, for EM.
     - ``truth``: ``probability (item, klass)``, and ``draw (chain, draw, item)``, a truth drawn with each draw of the
@@ -73,6 +74,11 @@ class Posterior:
     def warnings(self) -> list[str]:
         """What the user should know before relying on the result."""
         return list(json.loads(self.tree.attrs["warnings"]))
+
+    @property
+    def notes(self) -> list[str]:
+        """What was dropped, merged or odd in the data."""
+        return list(json.loads(self.tree.attrs["notes"]))
 
     @property
     def labels(self) -> Array:

@@ -56,7 +56,7 @@ class DawidSkene(AnnotationModel):
     items: float = 0.0
     concentration: tuple[tuple[float, ...], ...] | None = None
 
-    dims: ClassVar = {"prevalence": ("klass",), "confusion": ("worker", "klass", "label")}
+    dims: ClassVar = {"prevalence": ("klass",), "confusion": ("worker", "klass", "answer")}
 
     def __post_init__(self) -> None:
         for name in ("right", "wrong", "items"):

@@ -28,11 +28,11 @@ def test_result_is_complete(case, method, tmp_path):
     tree = posterior.tree
     assert {"posterior", "log_likelihood", "observed_data", "constant_data", "sample_stats", "truth"} <= set(tree.children)
     draws = tree["posterior"]
-    assert draws["confusion"].dims == ("chain", "draw", "worker", "klass", "label")
+    assert draws["confusion"].dims == ("chain", "draw", "worker", "klass", "answer")
     assert draws["prevalence"].dims == ("chain", "draw", "klass")
     assert list(draws["worker"].values) == list(data.workers)
     assert list(tree["log_likelihood"]["item"].values) == list(data.items)
-    np.testing.assert_allclose(draws["confusion"].sum("label"), 1, atol=1e-9)
+    np.testing.assert_allclose(draws["confusion"].sum("answer"), 1, atol=1e-9)
     np.testing.assert_allclose(draws["prevalence"].sum("klass"), 1, atol=1e-9)
     np.testing.assert_allclose(tree["truth"]["probability"].sum("klass"), 1, atol=1e-12)
     for group in tree.children.values():

@@ -1,0 +1,137 @@
+"""The command, as a person runs it."""
+
+import json
+import re
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import crowdppl
+from crowdppl.cli import app
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def labels(tmp_path, anaesthesia):
+    data = anaesthesia
+    path = tmp_path / "labels.csv"
+    pd.DataFrame(
+        {"task": data.items[data.item], "worker": data.workers[data.worker], "label": data.labels[data.label]}
+    ).to_csv(path, index=False)
+    return path
+
+
+def run(*words, code=0):
+    result = runner.invoke(app, [str(w) for w in words])
+    assert result.exit_code == code, result.output + str(result.exception)
+    assert "Traceback" not in result.output
+    return result
+
+
+def test_fit(labels, tmp_path):
+    out = tmp_path / "results"
+    result = run("fit", labels, "--model", "dawid-skene", "--method", "gibbs", "--num-samples", 1500, "--out", out, "--seed", 3)
+    assert "Workers" in result.output
+    assert {p.name for p in out.iterdir()} == {"truth.csv", "workers.csv", "confusion.csv", "posterior.nc", "run.json"}
+    posterior = crowdppl.load(out / "posterior.nc")
+    truth = pd.read_csv(out / "truth.csv")
+    assert truth["label"].tolist() == posterior.truth()["label"].tolist()
+    assert len(pd.read_csv(out / "workers.csv")) == 5
+    assert len(pd.read_csv(out / "confusion.csv")) == 80
+    story = json.loads((out / "run.json").read_text())
+    assert story["seed"] == 3
+    assert story["options"]["num_samples"] == 1500
+    assert re.fullmatch("[0-9a-f]{64}", story["input"]["sha256"])
+    assert story["counts"] == {"items": 45, "workers": 5, "judgements": 315, "classes": 4}
+    assert {"torch", "pyro-ppl", "crowdppl"} <= set(story["versions"])
+    assert {"read", "fit"} <= set(story["timings"])
+    again = run("fit", labels, "--out", out, code=2)
+    assert "already holds" in again.stderr
+    run("fit", labels, "--out", out, "--overwrite", "--method", "em")
+    assert json.loads((out / "run.json").read_text())["method"] == "em"
+
+
+def test_any_names_truths_and_classes(tmp_path):
+    table = pd.DataFrame({"q": list("aabbcc"), "who": list("xyxyxy"), "says": list("010111"), "gold": ["0", *[""] * 5]})
+    table.to_csv(tmp_path / "l.csv", index=False)
+    columns = ("--task", "q", "--worker", "who", "--label", "says")
+    run("fit", tmp_path / "l.csv", *columns, "--truth", "gold", "--labels", "0,1,2", "--method", "em", "--out", tmp_path / "r")
+    truth = pd.read_csv(tmp_path / "r" / "truth.csv")
+    assert list(truth.columns) == ["task", "label", "probability", "entropy", "p_0", "p_1", "p_2"]
+    assert truth.loc[0, "p_0"] == 1
+    pd.DataFrame({"task": ["b"], "label": [1]}).to_csv(tmp_path / "gold.csv", index=False)
+    run(
+        "fit", tmp_path / "l.csv", *columns, "--truth-file", tmp_path / "gold.csv", "--method", "em", "--out", tmp_path / "s"
+    )
+    assert pd.read_csv(tmp_path / "s" / "truth.csv").loc[1, "p_1"] == 1
+
+
+def test_parquet_and_priors(tmp_path):
+    pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["u", "v"] * 2, "label": [0, 0, 1, 0]}).to_parquet(tmp_path / "l.parquet")
+    run("fit", tmp_path / "l.parquet", "--prior", "right=2", "--prior", "wrong=0.5", "--method", "em", "--out", tmp_path / "r")
+    story = json.loads((tmp_path / "r" / "run.json").read_text())
+    assert story["hyperparameters"] == {"right": 2.0, "wrong": 0.5, "items": 0.0, "concentration": None}
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "said"),
+    [
+        (None, (), ["no file"]),
+        ("", (), ["labels.csv", "empty"]),
+        ("task,worker,label\n", (), ["labels.csv", "no rows"]),
+        ("task,annotator,label\n1,a,0\n", (), ["labels.csv", "'worker'", "--worker" if False else "worker"]),
+        ("task,worker,label\n1,a,0\n2,,1\n", (), ["labels.csv", "'worker'", "row 2"]),
+        ("task,worker,label\n1,a,0\n1,b,x\n", ("--labels", "0,1"), ["labels.csv", "'label'"]),
+        ("task,worker,label\n1,a,0\n1,b,1\n", ("--model", "david"), ["no model 'david'"]),
+        ("task,worker,label\n1,a,0\n1,b,1\n", ("--method", "emm"), ["no method 'emm'", "did you mean 'em'"]),
+        ("task,worker,label\n1,a,0\n1,b,1\n", ("--method", "em", "--chains", "3"), ["'em' has no option 'chains'"]),
+        ("task,worker,label\n1,a,0\n1,b,1\n", ("--prior", "rigth=3"), ["no hyperparameter 'rigth'", "'right'"]),
+        ("task,worker,label\n1,a,0\n1,b,1\n", ("--prior", "right=much"), ["'much' is not a number"]),
+        ("task,worker,label\n1,a,0\n1,b,1\n", ("--prior", "right=-1"), ["right is -1"]),
+        ("task,worker,label\n1,a,0\n1,b,1\n", ("--level", "89"), ["between 0 and 1"]),
+        ("task,worker,label\n1,a,0\n1,b,1\n", ("--truth", "gold"), ["no column 'gold'"]),
+        ("task,worker,label\n1,a,0\n1,a,1\n", ("--repeats", "refuse"), ["labels.csv", "row 2", "repeats"]),
+        ("task,worker,label\n1,a,0\n1,a,1\n", ("--repeats", "first"), ["repeats='first'"]),
+    ],
+)
+def test_bad_input_is_one_line_and_status_two(tmp_path, content, words, said):
+    path = tmp_path / "labels.csv"
+    if content is not None:
+        path.write_text(content)
+    result = run("fit", path, "--out", tmp_path / "r", *words, code=2)
+    lines = [line for line in result.stderr.splitlines() if line.startswith("error:")]
+    assert len(lines) == 1
+    assert result.stderr.splitlines()[-1] == lines[0]
+    for word in said:
+        assert word in lines[0]
+    assert not (tmp_path / "r").exists()
+
+
+def test_what_was_dropped_is_told(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("task,worker,label\n1,a,0\n1,b,\n2,a,1\n2,b,1\n")
+    result = run("fit", path, "--method", "em", "--out", tmp_path / "r")
+    assert "dropped 1 of 4 rows without a label" in " ".join(result.output.split())
+    assert "dropped 1 of 4" in json.loads((tmp_path / "r" / "run.json").read_text())["notes"][0]
+
+
+def test_markup_in_names_is_only_text(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("task,worker,label\n[red]1,[/bold]a,[x]\n[red]1,b,y\n2,[/bold]a,y\n")
+    result = run("fit", path, "--method", "em", "--out", tmp_path / "r")
+    assert "[/bold]a" in result.output
+
+
+def test_demo_and_models(tmp_path):
+    result = run("demo", "--out", tmp_path / "d")
+    assert "40 of 45" in result.output or "of 45 items" in result.output
+    assert (tmp_path / "d" / "posterior.nc").exists()
+    listing = run("models").output
+    for name in crowdppl.inference.catalogue():
+        assert name in listing
+
+
+def test_help_names_every_engine():
+    assert all(word in run("fit", "--help").output for word in ("gibbs", "nuts", "svi", "--truth", "--out"))
