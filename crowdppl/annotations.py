@@ -212,12 +212,16 @@ class Annotations:
         if not isinstance(frame, pd.DataFrame):
             raise DataError(f"{source} is a {type(frame).__name__}; pass a pandas DataFrame, or use from_arrays")
         if repeats not in get_args(Repeats):
-            raise OptionError(f"repeats={repeats!r}; use 'keep', 'last' or 'refuse'{suggestion(repeats, get_args(Repeats))}")
+            raise OptionError(
+                f"repeats={repeats!r}; use 'keep', 'last' or 'refuse'{suggestion(repeats, get_args(Repeats))}"
+            )
         task = _column(frame, task, ITEM_COLUMNS, "task", source)
         worker = _column(frame, worker, WORKER_COLUMNS, "worker", source)
         label = _column(frame, label, LABEL_COLUMNS, "label", source)
         if len({task, worker, label}) < 3:
-            raise DataError(f"{source}: task, worker and label must be three columns, not {task!r}, {worker!r}, {label!r}")
+            raise DataError(
+                f"{source}: task, worker and label must be three columns, not {task!r}, {worker!r}, {label!r}"
+            )
         if labels is None and isinstance(frame[label].dtype, pd.CategoricalDtype):
             labels = frame[label].cat.categories
         return _build(
@@ -333,11 +337,16 @@ def _build(
     if not keep.all():
         if not keep.any():
             raise DataError(f"{where[2]}: every label is missing")
-        _tell(told, f"{source}: dropped {int((~keep).sum()):,} of {len(keep):,} rows without a label ({rows_text(~keep)})")
+        _tell(
+            told, f"{source}: dropped {int((~keep).sum()):,} of {len(keep):,} rows without a label ({rows_text(~keep)})"
+        )
     for column, role in zip(columns, roles, strict=True):
         odd = spaced(pd.unique(column[keep]))
         if odd:
-            _tell(told, f"{source}: {len(odd)} {role} name(s) with white space around them, kept as they are: {listed(odd)}")
+            _tell(
+                told,
+                f"{source}: {len(odd)} {role} name(s) with white space around them, kept as they are: {listed(odd)}",
+            )
 
     truth_items, truth_labels = _known(truth, source)
     items_declared, workers_declared, labels_declared = declared
@@ -450,7 +459,10 @@ def _known_codes(
     here = position >= 0
     if not here.all():
         strange = truth_items[~here].tolist()
-        _tell(told, f"{source}: {len(strange):,} known truths of items without a judgement left out ({listed(strange, 3)})")
+        _tell(
+            told,
+            f"{source}: {len(strange):,} known truths of items without a judgement left out ({listed(strange, 3)})",
+        )
     code, _ = encode(truth_labels[here], labels, "label", "the known truths", ordered=True)
     out[position[here]] = code
     return out

@@ -114,11 +114,11 @@ def fit_command(
                 source=file.name,
             )
             read = time.perf_counter() - began
-            err.print(f"[bold]{escape(file.name)}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers")
-            options = {name: value for name, value in given.items() if value is not None}
-            posterior = fit(
-                data, chosen, method=method, seed=seed, device=device, progress=err.is_terminal, **options
+            err.print(
+                f"[bold]{escape(file.name)}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers"
             )
+            options = {name: value for name, value in given.items() if value is not None}
+            posterior = fit(data, chosen, method=method, seed=seed, device=device, progress=err.is_terminal, **options)
         source = {"file": file.name, "sha256": results.sha256(file), "rows": data.A}
         _finish(posterior, out, level, {"input": source, "timings": {"read": read}})
 
@@ -168,7 +168,9 @@ def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[s
     _show_truth(posterior)
     _show_workers(posterior, default_level(level))
     info = posterior.info
-    out.print(f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(posterior.how[0].upper() + posterior.how[1:])}")
+    out.print(
+        f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(posterior.how[0].upper() + posterior.how[1:])}"
+    )
     for sentence in posterior.notes + posterior.warnings:
         out.print(f"[yellow]Note:[/yellow] {escape(sentence)}")
     names = ", ".join(path.name for path in files)
@@ -204,19 +206,21 @@ def _show_workers(posterior: Posterior, level: float) -> None:
     shown = table.head(SHOWN_WORKERS)
     most = f", the {len(shown)} with most judgements" if len(shown) < len(table) else ""
     grid = Table(title=f"Workers{most} (intervals of {level:.0%})", title_justify="left", box=box.SIMPLE_HEAD)
-    for column, justify in (("worker", "left"), ("judgements", "right"), ("accuracy", "right"), ("interval", "left")):
-        grid.add_column(column, justify=justify, no_wrap=column == "interval")
+    grid.add_column("worker")
+    grid.add_column("judgements", justify="right")
+    grid.add_column("accuracy", justify="right")
+    grid.add_column("interval", no_wrap=True)
     grid.add_column("0" + " " * (BAR - 2) + "1", no_wrap=True, min_width=BAR)
     grid.add_column("bits", justify="right")
-    for row in shown.itertuples():
-        low, high = row.accuracy_low, row.accuracy_high
+    for row in shown.to_dict("records"):
+        value, low, high = (float(row[f"accuracy{end}"]) for end in ("", "_low", "_high"))
         grid.add_row(
-            escape(str(row.worker)),
-            f"{row.judgements:,}",
-            f"{row.accuracy:.2f}",
+            escape(str(row["worker"])),
+            f"{row['judgements']:,}",
+            f"{value:.2f}",
             f"{low:.2f}–{high:.2f}" if pd.notna(low) else "none",
-            _bar(row.accuracy, low, high),
-            f"{row.informativeness:.2f}",
+            _bar(value, low, high),
+            f"{row['informativeness']:.2f}",
         )
     out.print(grid)
     out.print("accuracy: probability of the right label; bits: what one judgement tells about the truth", style="dim")
@@ -243,7 +247,9 @@ def _with_prior(name: str, given: list[str]) -> AnnotationModel:
     for text in given:
         key, _, value = text.partition("=")
         if key not in known:
-            raise OptionError(f"{name} has no hyperparameter {key!r}{suggestion(key, known)}; it has {', '.join(sorted(known))}")
+            raise OptionError(
+                f"{name} has no hyperparameter {key!r}{suggestion(key, known)}; it has {', '.join(sorted(known))}"
+            )
         try:
             values[key] = float(value)
         except ValueError:

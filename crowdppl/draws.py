@@ -33,7 +33,6 @@ class Draws:
         kind: draws from the posterior itself, from an approximation to it, or one point.
         how: a plain sentence: where the intervals computed from these draws come from.
         point: the best single value of every site, where the engine climbs to one.
-        stats: statistics per draw, ``(chain, draw)``.
         trace: objective or loss per iteration, by name, ``(iteration,)``.
         facts: single facts of the run (converged, iterations, divergences), JSON-able.
         warnings: what the user should know, in plain sentences.
@@ -43,7 +42,6 @@ class Draws:
     kind: Kind
     how: str
     point: Parameters | None = None
-    stats: dict[str, Tensor] = field(default_factory=dict)
     trace: dict[str, Tensor] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

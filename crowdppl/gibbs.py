@@ -67,4 +67,3 @@ def gibbs(
     }
     facts = {"chains": chains, "warmup": warmup, "num_samples": num_samples, "thin": thin}
     return Draws(samples, "posterior", HOW, facts=facts, warnings=[thinned_note(thin)] if thin > 1 else [])
-

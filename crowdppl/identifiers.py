@@ -98,7 +98,9 @@ def _unsigned(present: pd.Series[Any], what: str, where: str) -> Array:
         ) from None
 
 
-def encode(values: Array, declared: Iterable[Any] | None, what: str, where: str, *, ordered: bool) -> tuple[Array, Array]:
+def encode(
+    values: Array, declared: Iterable[Any] | None, what: str, where: str, *, ordered: bool
+) -> tuple[Array, Array]:
     """Code identifiers as ``0 .. n-1``.
 
     Args:

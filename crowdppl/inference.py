@@ -202,13 +202,15 @@ def _tree(
     posterior = {name: (draw + dims[name], value) for name, value in draws.samples.items()}
     posterior["prevalence"] = ((*draw, "klass"), readings.prevalence)
     posterior["confusion"] = ((*draw, "worker", "klass", "answer"), readings.confusion)
-    stats = {"lp": (draw, readings.lp)} | {name: (draw, value) for name, value in draws.stats.items()}
-    stats |= {name: (("iteration",), value) for name, value in draws.trace.items()}
+    stats: dict[str, tuple[tuple[str, ...], Tensor]] = {"lp": (draw, readings.lp)}
+    stats.update({name: (("iteration",), value) for name, value in draws.trace.items()})
     groups = {
         "posterior": dataset(posterior),
         "sample_stats": dataset(stats),
         "log_likelihood": dataset({"labels": ((*draw, "item"), readings.log_likelihood)}),
-        "truth": dataset({"probability": (("item", "klass"), readings.probability), "draw_of": ((*draw, "item"), readings.truth)}),
+        "truth": dataset(
+            {"probability": (("item", "klass"), readings.probability), "draw_of": ((*draw, "item"), readings.truth)}
+        ),
         "observed_data": dataset({"labels": (("annotation",), data.label)}),
         "constant_data": dataset(
             {

@@ -83,7 +83,10 @@ class WorkerCounts:
         # The lead axes go between label and truth; for a table kept as (J, L, K) in memory this copies nothing.
         table = log_table.reshape(-1, J, K, K).permute(1, 3, 0, 2).reshape(J * K, -1)
         if torch.is_grad_enabled() and table.requires_grad:
-            out = self._dense @ table if self._dense is not None else _Product.apply(table, self._forward, self._backward)
+            if self._dense is not None:
+                out = self._dense @ table
+            else:
+                out = _Product.apply(table, self._forward, self._backward)  # type: ignore[no-untyped-call]
         else:
             out = self._forward @ table
         return out.view(N, -1, K).transpose(0, 1).reshape(*lead, N, K)

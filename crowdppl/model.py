@@ -178,7 +178,10 @@ class AnnotationModel(ABC):
         """
         design = Annotations.from_arrays(task, worker, np.zeros(len(task), dtype=np.int64), labels=range(classes))
         with isolated(seed), torch.no_grad():
-            fixed = {name: torch.as_tensor(np.asarray(value), dtype=design.dtype) for name, value in (parameters or {}).items()}
+            fixed = {
+                name: torch.as_tensor(np.asarray(value), dtype=design.dtype)
+                for name, value in (parameters or {}).items()
+            }
             plates = Plates.over(design.N, design.J)
             drawn = poutine.condition(self.prior, data=fixed)(design, plates)
             truth_prior = self.truth(drawn, design)

@@ -46,7 +46,7 @@ class MStep:
             joint = self.model.item_log_joint(parameters, self.data)
             # A class that is ruled out has joint minus infinity and responsibility 0: it adds nothing.
             objective = -(torch.where(responsibility > 0, responsibility * joint, 0.0).sum() + log_prior)
-            objective.backward()  # type: ignore[no-untyped-call]
+            objective.backward()
             return objective
 
         with torch.enable_grad():

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from pyro.infer import MCMC, NUTS
 from pyro.infer.autoguide.initialization import init_to_value
+from torch.jit._trace import TracerWarning
 
 from crowdppl.annotations import Annotations
 from crowdppl.draws import Draws, Report, positive, thinned_note, thinning, whole
@@ -72,13 +73,11 @@ def nuts(
                 done = chain * (warmup + num_samples) + i + (0 if stage.startswith("Warmup") else warmup)
                 report(done, total, f"chain {chain + 1}, {'warm-up' if stage.startswith('Warmup') else 'sampling'}")
 
-        sampler = MCMC(
-            kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=tell
-        )
+        sampler = MCMC(kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=tell)
         with warnings.catch_warnings():
             # Tracing is deprecated in torch and has no successor that Pyro uses yet.
             warnings.filterwarnings("ignore", message=".*torch.jit.*", category=DeprecationWarning)
-            warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)
+            warnings.filterwarnings("ignore", category=TracerWarning)
             sampler.run(data)
         kept.append({name: value[thin - 1 :: thin] for name, value in sampler.get_samples().items()})
         told = sampler.diagnostics()

@@ -50,7 +50,9 @@ class Posterior:
     def __init__(self, tree: xr.DataTree):
         missing = {"posterior", "truth", "constant_data", "observed_data"} - set(tree.children)
         if missing or "crowdppl_format" not in tree.attrs:
-            raise DataError(f"not a result of crowdppl: the tree lacks {', '.join(sorted(missing)) or 'its format number'}")
+            raise DataError(
+                f"not a result of crowdppl: the tree lacks {', '.join(sorted(missing)) or 'its format number'}"
+            )
         self.tree = tree
 
     # ------------------------------------------------------------------ what it is
@@ -83,7 +85,7 @@ class Posterior:
     @property
     def labels(self) -> Array:
         """The classes, in order."""
-        return np.asarray(self.tree["posterior"]["klass"].values)
+        return self._values("posterior", "klass")
 
     def __repr__(self) -> str:
         sizes = self.tree["posterior"].sizes
@@ -102,12 +104,12 @@ class Posterior:
         Columns: ``task``; ``label``, the most probable class (the first of equals); ``probability`` of it; ``entropy`` of the
         item's distribution in bits; and ``p_<class>`` for every class.
         """
-        probability = self.tree["truth"]["probability"].values  # (N, K)
+        probability = self._values("truth", "probability")  # (N, K)
         best = probability.argmax(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             bits = -np.where(probability > 0, probability * np.log2(probability), 0.0).sum(-1)
         table = {
-            "task": self.tree["truth"]["item"].values,
+            "task": self._values("truth", "item"),
             "label": self.labels[best],
             "probability": probability[np.arange(len(best)), best],
             "entropy": np.maximum(bits, 0.0),
@@ -138,7 +140,7 @@ class Posterior:
                 for suffix, value in zip(("", "_low", "_high"), workers.interval(draws, level), strict=True):
                     parts.setdefault(name + suffix, []).append(value)
         table = pd.DataFrame(
-            {"worker": self.tree["posterior"]["worker"].values, "judgements": self._judgements()}
+            {"worker": self._values("posterior", "worker"), "judgements": self._judgements()}
             | {name: np.concatenate(values) for name, values in parts.items()}
         )
         if sort is not None:
@@ -157,9 +159,13 @@ class Posterior:
         Raises:
             DataError: for an unknown worker.
         """
-        names = self.tree["posterior"]["worker"].values
+        names = self._values("posterior", "worker")
         if worker is not None:
-            found = [n for n, name in enumerate(names.tolist()) if name == worker and isinstance(name, str) == isinstance(worker, str)]
+            found = [
+                n
+                for n, name in enumerate(names.tolist())
+                if name == worker and isinstance(name, str) == isinstance(worker, str)
+            ]
             if not found:
                 raise DataError(f"no worker {worker!r} in this result{suggestion(worker, names.tolist())}")
             chosen = np.array(found)
@@ -188,8 +194,11 @@ class Posterior:
 
     def _draws(self, name: str, **at: Any) -> Array:
         """Return draws of a variable with chains laid end to end, ``(S, ...)``."""
-        values = self.tree["posterior"][name].isel(at).values
-        return np.asarray(values.reshape(-1, *values.shape[2:]))
+        values = np.asarray(self.tree["posterior"].to_dataset()[name].isel(at).values)
+        return values.reshape(-1, *values.shape[2:])
+
+    def _values(self, group: str, name: str) -> Array:
+        return np.asarray(self.tree[group].to_dataset()[name].values)
 
     def _by_workers(self) -> Iterator[tuple[slice, Array, Array]]:
         prevalence = self._draws("prevalence")
@@ -200,7 +209,7 @@ class Posterior:
             yield part, self._draws("confusion", worker=part), prevalence
 
     def _judgements(self) -> Array:
-        index = self.tree["constant_data"]["worker_index"].values
+        index = self._values("constant_data", "worker_index")
         return np.bincount(index, minlength=self.tree["posterior"].sizes["worker"])
 
     # ------------------------------------------------------------------ files
@@ -213,7 +222,9 @@ class Posterior:
         """
         path = Path(path)
         encoding = {
-            f"/{group}": {name: {"zlib": True, "complevel": 1} for name, var in node.data_vars.items() if var.size > 1000}
+            f"/{group}": {
+                name: {"zlib": True, "complevel": 1} for name, var in node.data_vars.items() if var.size > 1000
+            }
             for group, node in self.tree.children.items()
         }
         with atomic(path) as temporary:

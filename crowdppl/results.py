@@ -58,7 +58,11 @@ def write(posterior: Posterior, folder: Path, *, level: float | None = None, run
         posterior.workers(level=level).to_csv(staging / "workers.csv", index=False, float_format="%.6g")
         posterior.confusion(level=level).to_csv(staging / "confusion.csv", index=False, float_format="%.6g")
         posterior.save(staging / "posterior.nc")
-        story = posterior.info | {"how": posterior.how, "warnings": posterior.warnings, "notes": posterior.notes} | dict(run)
+        story = (
+            posterior.info
+            | {"how": posterior.how, "warnings": posterior.warnings, "notes": posterior.notes}
+            | dict(run)
+        )
         (staging / "run.json").write_text(json.dumps(story, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         for name in FILES:
             (staging / name).replace(folder / name)

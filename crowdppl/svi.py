@@ -15,8 +15,8 @@ from torch import Tensor
 from crowdppl.annotations import Annotations
 from crowdppl.draws import Draws, Report, positive, thinning, whole
 from crowdppl.model import AnnotationModel, Parameters, check, provides
-from crowdppl.plates import Plates
 from crowdppl.mstep import MStep
+from crowdppl.plates import Plates
 from crowdppl.space import Space
 
 HOW = (
@@ -88,7 +88,12 @@ def svi(
     count = max(1, num_samples // thinning(space.size, data, num_samples))
     with torch.no_grad():
         samples = _guide_draws(guide, data, list(space.sizes), count)
-    facts = {"converged": converged, "iterations": len(loss), "loss": loss[-1], "batch_size": None if full else batch_size}
+    facts = {
+        "converged": converged,
+        "iterations": len(loss),
+        "loss": loss[-1],
+        "batch_size": None if full else batch_size,
+    }
     told = [] if converged else [f"SVI stopped after {len(loss)} steps before its loss stood; raise max_iter"]
     return Draws(
         samples,

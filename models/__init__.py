@@ -1,10 +1,11 @@
 """The zoo: one paper, one file, each readable beside its paper."""
 
+from crowdppl.model import AnnotationModel
 from crowdppl.models.dawid_skene import DawidSkene
 from crowdppl.models.majority_vote import MajorityVote
 
 # The names the command line and crowdppl.fit know.
-CATALOGUE = {
+CATALOGUE: dict[str, type[AnnotationModel]] = {
     "dawid-skene": DawidSkene,
     "majority-vote": MajorityVote,
 }

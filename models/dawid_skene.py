@@ -62,7 +62,9 @@ class DawidSkene(AnnotationModel):
         for name in ("right", "wrong", "items"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
-                raise ModelError(f"DawidSkene: {name} is {value}; it must be a number of at least 0 (0 is a flat prior)")
+                raise ModelError(
+                    f"DawidSkene: {name} is {value}; it must be a number of at least 0 (0 is a flat prior)"
+                )
         if self.concentration is not None:
             rows = torch.as_tensor(self.concentration, dtype=torch.float64)
             if rows.dim() != 2 or rows.shape[0] != rows.shape[1] or not bool((rows > 0).all()):
@@ -76,7 +78,7 @@ class DawidSkene(AnnotationModel):
 
     def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
         """Return the Dirichlet concentrations of prevalence ``(K,)`` and confusion rows ``(K, K)``."""
-        kind = {"dtype": data.dtype, "device": data.device}
+        kind: dict[str, Any] = {"dtype": data.dtype, "device": data.device}
         if self.concentration is None:
             rows = torch.full((data.K, data.K), 1 + self.wrong / max(1, data.K - 1), **kind)
             rows.fill_diagonal_(1 + self.right)

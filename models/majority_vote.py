@@ -49,7 +49,9 @@ class MajorityVote(AnnotationModel):
 
     def __post_init__(self) -> None:
         if not (self.knows >= 0 and self.guesses >= 0):
-            raise ModelError(f"MajorityVote: knows={self.knows} and guesses={self.guesses} must be numbers of at least 0")
+            raise ModelError(
+                f"MajorityVote: knows={self.knows} and guesses={self.guesses} must be numbers of at least 0"
+            )
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample knowledge, a scalar in (0, 1)."""

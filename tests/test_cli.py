@@ -32,7 +32,9 @@ def run(*words, code=0):
 
 def test_fit(labels, tmp_path):
     out = tmp_path / "results"
-    result = run("fit", labels, "--model", "dawid-skene", "--method", "gibbs", "--num-samples", 1500, "--out", out, "--seed", 3)
+    result = run(
+        "fit", labels, "--model", "dawid-skene", "--method", "gibbs", "--num-samples", 1500, "--out", out, "--seed", 3
+    )
     assert "Workers" in result.output
     assert {p.name for p in out.iterdir()} == {"truth.csv", "workers.csv", "confusion.csv", "posterior.nc", "run.json"}
     posterior = crowdppl.load(out / "posterior.nc")
@@ -57,20 +59,53 @@ def test_any_names_truths_and_classes(tmp_path):
     table = pd.DataFrame({"q": list("aabbcc"), "who": list("xyxyxy"), "says": list("010111"), "gold": ["0", *[""] * 5]})
     table.to_csv(tmp_path / "l.csv", index=False)
     columns = ("--task", "q", "--worker", "who", "--label", "says")
-    run("fit", tmp_path / "l.csv", *columns, "--truth", "gold", "--labels", "0,1,2", "--method", "em", "--out", tmp_path / "r")
+    run(
+        "fit",
+        tmp_path / "l.csv",
+        *columns,
+        "--truth",
+        "gold",
+        "--labels",
+        "0,1,2",
+        "--method",
+        "em",
+        "--out",
+        tmp_path / "r",
+    )
     truth = pd.read_csv(tmp_path / "r" / "truth.csv")
     assert list(truth.columns) == ["task", "label", "probability", "entropy", "p_0", "p_1", "p_2"]
     assert truth.loc[0, "p_0"] == 1
     pd.DataFrame({"task": ["b"], "label": [1]}).to_csv(tmp_path / "gold.csv", index=False)
     run(
-        "fit", tmp_path / "l.csv", *columns, "--truth-file", tmp_path / "gold.csv", "--method", "em", "--out", tmp_path / "s"
+        "fit",
+        tmp_path / "l.csv",
+        *columns,
+        "--truth-file",
+        tmp_path / "gold.csv",
+        "--method",
+        "em",
+        "--out",
+        tmp_path / "s",
     )
     assert pd.read_csv(tmp_path / "s" / "truth.csv").loc[1, "p_1"] == 1
 
 
 def test_parquet_and_priors(tmp_path):
-    pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["u", "v"] * 2, "label": [0, 0, 1, 0]}).to_parquet(tmp_path / "l.parquet")
-    run("fit", tmp_path / "l.parquet", "--prior", "right=2", "--prior", "wrong=0.5", "--method", "em", "--out", tmp_path / "r")
+    pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["u", "v"] * 2, "label": [0, 0, 1, 0]}).to_parquet(
+        tmp_path / "l.parquet"
+    )
+    run(
+        "fit",
+        tmp_path / "l.parquet",
+        "--prior",
+        "right=2",
+        "--prior",
+        "wrong=0.5",
+        "--method",
+        "em",
+        "--out",
+        tmp_path / "r",
+    )
     story = json.loads((tmp_path / "r" / "run.json").read_text())
     assert story["hyperparameters"] == {"right": 2.0, "wrong": 0.5, "items": 0.0, "concentration": None}
 

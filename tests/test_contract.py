@@ -26,7 +26,9 @@ def test_result_is_complete(case, method, tmp_path):
     data = tiny(1)
     posterior = quiet_fit(data, case.model, method=method, seed=3, **SHORT[method])
     tree = posterior.tree
-    assert {"posterior", "log_likelihood", "observed_data", "constant_data", "sample_stats", "truth"} <= set(tree.children)
+    assert {"posterior", "log_likelihood", "observed_data", "constant_data", "sample_stats", "truth"} <= set(
+        tree.children
+    )
     draws = tree["posterior"]
     assert draws["confusion"].dims == ("chain", "draw", "worker", "klass", "answer")
     assert draws["prevalence"].dims == ("chain", "draw", "klass")
@@ -123,7 +125,7 @@ def test_truth_is_found(case, method):
     ],
 )
 def test_bad_options_are_refused(method, options, said):
-    with pytest.raises(OptionError, match="^[^\n]*$") as refused:
+    with pytest.raises(OptionError, match=r"^[^\n]*$") as refused:
         crowdppl.fit(tiny(), method=method, **options)
     assert said in str(refused.value)
 

@@ -118,7 +118,8 @@ def test_no_convergence_is_told(anaesthesia):
 def test_truth_is_that_of_the_point(anaesthesia):
     """The truth's probabilities are those at the mode, not averages over the draws that serve the intervals."""
     few, many = (
-        crowdppl.fit(anaesthesia, method="em", num_samples=n, seed=n).tree["truth"]["probability"].values for n in (2, 200)
+        crowdppl.fit(anaesthesia, method="em", num_samples=n, seed=n).tree["truth"]["probability"].values
+        for n in (2, 200)
     )
     np.testing.assert_array_equal(few, many)
 
@@ -189,9 +190,7 @@ def test_float32_is_near_float64(anaesthesia):
     double = crowdppl.fit(anaesthesia, method="em", num_samples=2)
     single = crowdppl.fit(anaesthesia.to(dtype=torch.float32), method="em", num_samples=2, tol=1e-6)
     assert single.info["dtype"] == "float32"
-    np.testing.assert_allclose(
-        single.tree["truth"]["probability"], double.tree["truth"]["probability"], atol=2e-3
-    )
+    np.testing.assert_allclose(single.tree["truth"]["probability"], double.tree["truth"]["probability"], atol=2e-3)
 
 
 def test_odd_sizes():

@@ -163,10 +163,8 @@ def test_closed_m_step_is_a_maximum(case):
             for _ in range(20):
                 moved = {}
                 for name, value in best.items():
-                    if value.dim():
-                        other = torch.distributions.Dirichlet(torch.ones_like(value)).sample()
-                    else:
-                        other = torch.rand(())
+                    simplex = torch.distributions.Dirichlet(torch.ones_like(value)) if value.dim() else None
+                    other = simplex.sample() if simplex else torch.rand(())
                     moved[name] = (1 - scale) * value + scale * other
                 assert objective(moved) <= top + 1e-12
         assert space.size

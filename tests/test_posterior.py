@@ -118,9 +118,13 @@ def test_too_large_for_a_normal_approximation_is_told(monkeypatch):
     assert posterior.workers()["accuracy_low"].isna().all()
 
 
-@pytest.mark.parametrize("labels", [[False, True], ["no", "ja 🙂"], [-3, 2**62], [0, 2**63]], ids=["bool", "text", "int", "uint"])
+@pytest.mark.parametrize(
+    "labels", [[False, True], ["no", "ja 🙂"], [-3, 2**62], [0, 2**63]], ids=["bool", "text", "int", "uint"]
+)
 def test_identifiers_survive_the_file(labels, tmp_path):
-    data = crowdppl.Annotations.from_arrays(["ä", "b", "b"], [2**63, 5, 2**63], [labels[0], labels[1], labels[0]], labels=labels)
+    data = crowdppl.Annotations.from_arrays(
+        ["ä", "b", "b"], [2**63, 5, 2**63], [labels[0], labels[1], labels[0]], labels=labels
+    )
     posterior = crowdppl.fit(data, method="em", num_samples=5)
     back = crowdppl.load(posterior.save(tmp_path / "x.nc"))
     assert back.truth().equals(posterior.truth())

@@ -43,9 +43,9 @@ def test_nuts_agrees_with_gibbs(anaesthesia):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         nuts = crowdppl.fit(anaesthesia, method="nuts", seed=1, chains=4, warmup=200, num_samples=300)
-    difference = gibbs.tree["posterior"]["confusion"].mean(("chain", "draw")) - nuts.tree["posterior"]["confusion"].mean(
-        ("chain", "draw")
-    )
+    difference = gibbs.tree["posterior"]["confusion"].mean(("chain", "draw")) - nuts.tree["posterior"][
+        "confusion"
+    ].mean(("chain", "draw"))
     error = np.hypot(*(arviz_stats.mcse(p.tree["posterior"].to_dataset())["confusion"] for p in (gibbs, nuts)))
     assert (np.abs(difference) < 5 * error + 0.003).all()
     truth = [p.tree["truth"] for p in (gibbs, nuts)]
@@ -143,8 +143,6 @@ def test_one_chain_and_few_draws_are_told(anaesthesia):
 def test_nuts_compiled_or_not(anaesthesia, jit):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        posterior = crowdppl.fit(
-            anaesthesia, method="nuts", seed=2, chains=1, warmup=100, num_samples=100, jit=jit
-        )
+        posterior = crowdppl.fit(anaesthesia, method="nuts", seed=2, chains=1, warmup=100, num_samples=100, jit=jit)
     gibbs = crowdppl.fit(anaesthesia, method="gibbs", seed=1)
     np.testing.assert_allclose(posterior.prevalence()["share"], gibbs.prevalence()["share"], atol=0.05)

@@ -13,7 +13,9 @@ def one(confusion):
     return np.asarray(confusion)[None, None]  # one draw, one worker
 
 
-@pytest.mark.parametrize(("confusion", "expected"), [(PERFECT, 1.0), (SPAMMER, 0.5), (LIAR, 0.0), ([[0.9, 0.1], [0.3, 0.7]], 0.8)])
+@pytest.mark.parametrize(
+    ("confusion", "expected"), [(PERFECT, 1.0), (SPAMMER, 0.5), (LIAR, 0.0), ([[0.9, 0.1], [0.3, 0.7]], 0.8)]
+)
 def test_accuracy(confusion, expected):
     assert workers.accuracy(one(confusion), PREVALENCE)[0, 0] == pytest.approx(expected)
 

@@ -1,0 +1,94 @@
+"""The wheel: built, installed where no checkout is near, and used."""
+
+import os
+import shutil
+import site
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = """
+import pathlib, sys
+import crowdppl, crowdppl.models, crowdppl.models.dawid_skene
+home = pathlib.Path(sys.argv[1]).resolve()
+for module in (crowdppl, crowdppl.models, crowdppl.models.dawid_skene):
+    assert home in pathlib.Path(module.__file__).resolve().parents, module.__file__
+from crowdppl import datasets
+posterior = crowdppl.fit(datasets.anaesthesia(), crowdppl.models.DawidSkene(), method="em", num_samples=20)
+assert len(posterior.truth()) == 45
+crowdppl.load(posterior.save("posterior.nc"))
+"""
+
+
+def run(*command, cwd):
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Build from a copy without the link and without anything that git does not hold, as a source archive would be."""
+    folder = tmp_path_factory.mktemp("build")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "crowdppl", source / "crowdppl", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "models", source / "models", ignore=shutil.ignore_patterns("__pycache__"))
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source, cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_wheel_holds_the_zoo_once(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert names.count("crowdppl/models/dawid_skene.py") == 1
+    assert "crowdppl/py.typed" in names
+    assert not [name for name in names if name.startswith(("models/", "tests/", "benchmarks/"))]
+    for path in (ROOT / "crowdppl").rglob("*.py"):
+        assert path.relative_to(ROOT).as_posix() in names
+
+
+def test_wheel_works_in_a_fresh_environment(wheel, tmp_path):
+    """A new environment with the wheel and, for speed, the dependencies of this one by path; far from the checkout."""
+    home = tmp_path / "environment"
+    run(sys.executable, "-m", "venv", home, cwd=tmp_path)
+    python = home / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "--no-deps", wheel, cwd=tmp_path)
+    (packages,) = home.glob("lib/python*/site-packages")
+    # Paths in a .pth file join sys.path behind the environment's own; .pth files found there (of editable installs) do not run.
+    (packages / "dependencies.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    run(python, "-c", SCRIPT, home, cwd=tmp_path)
+    assert "dawid-skene" in run(home / "bin" / "crowdppl", "models", cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_wheel_with_its_own_dependencies(wheel, tmp_path):
+    """Everything that the wheel asks for, installed anew: nothing is missing from its list."""
+    home = tmp_path / "environment"
+    run(sys.executable, "-m", "venv", home, cwd=tmp_path)
+    python = home / "bin" / "python"
+    constraints = ("-c", ROOT / "constraints.txt")
+    run(python, "-m", "pip", "install", "--quiet", *constraints, "torch", cwd=tmp_path)
+    run(python, "-m", "pip", "install", "--quiet", *constraints, wheel, cwd=tmp_path)
+    run(python, "-c", SCRIPT, home, cwd=tmp_path)
+    run(home / "bin" / "crowdppl", "demo", "--out", "results", cwd=tmp_path)
+    assert (tmp_path / "results" / "workers.csv").is_file()
+
+
+def test_editable_install_is_the_checkout():
+    """The environment of the tests has the checkout itself, zoo included."""
+    import crowdppl.models
+
+    assert Path(crowdppl.models.__file__).resolve().parent == ROOT / "models"
+
+
+def test_importing_the_library_does_not_import_the_zoo(tmp_path):
+    code = "import sys, crowdppl; assert not [m for m in sys.modules if m.startswith('crowdppl.models')]"
+    run(sys.executable, "-c", code, cwd=tmp_path)
