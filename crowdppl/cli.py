@@ -147,7 +147,7 @@ def models() -> None:
     for name, kind in catalogue().items():
         story = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
         methods = ["em", "svi", "nuts"] + (["gibbs"] if provides(kind(), "gibbs_step") else [])
-        fields = [f"{f.name}={f.default}" for f in _settable(kind)]
+        fields = [f"{f.name}={'auto' if f.default is None else f.default}" for f in _settable(kind)]
         table.add_row(name, story, ", ".join(sorted(methods)), "\n".join(fields))
     out.print(table)
 
@@ -258,7 +258,8 @@ def _with_prior(name: str, given: list[str]) -> AnnotationModel:
 
 
 def _settable(kind: type[AnnotationModel]) -> list[dataclasses.Field[Any]]:
-    return [f for f in dataclasses.fields(kind) if isinstance(f.default, float)]  # type: ignore[arg-type]
+    """Return the hyperparameters that a number sets (annotations are text: no class is looked up)."""
+    return [f for f in dataclasses.fields(kind) if str(f.type).startswith("float")]  # type: ignore[arg-type]
 
 
 def _classes(text: str | None) -> list[Any] | None:

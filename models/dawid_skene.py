@@ -40,18 +40,19 @@ class DawidSkene(AnnotationModel):
     """Dawid & Skene (1979) with Dirichlet priors.
 
     A flat prior is Dirichlet(1) and leaves the estimate to the data. The fields count imaginary judgements *on top of* it,
-    in units of real ones: by default every worker begins with four right answers in each class and one wrong one, and real
-    judgements soon outweigh them. With all of them at zero the posterior mode is the maximum of the likelihood.
+    in units of real ones: by default every worker begins with four right answers in each class and one wrong one (of up to
+    eight classes), and real judgements soon outweigh them. With all of them at zero the posterior mode is the maximum of the likelihood.
 
     Attributes:
-        right: imaginary right answers of every worker in every class.
+        right: imaginary right answers of every worker in every class. Where not given: 4, or half the number of classes if
+            that is more, since the flat prior itself counts one answer for each label and would drown them.
         wrong: imaginary wrong answers of every worker in every class, shared evenly by the wrong labels.
         items: imaginary items of every class.
         concentration: the whole Dirichlet concentration of the confusion rows ``(K, K)`` = (truth, label), in place of
             ``right`` and ``wrong``: one plus the imaginary answers.
     """
 
-    right: float = 4.0
+    right: float | None = None
     wrong: float = 1.0
     items: float = 0.0
     concentration: tuple[tuple[float, ...], ...] | None = None
@@ -61,7 +62,7 @@ class DawidSkene(AnnotationModel):
     def __post_init__(self) -> None:
         for name in ("right", "wrong", "items"):
             value = getattr(self, name)
-            if not 0 <= value < float("inf"):
+            if value is not None and not 0 <= value < float("inf"):
                 raise ModelError(
                     f"DawidSkene: {name} is {value}; it must be a number of at least 0 (0 is a flat prior)"
                 )
@@ -81,7 +82,7 @@ class DawidSkene(AnnotationModel):
         kind: dict[str, Any] = {"dtype": data.dtype, "device": data.device}
         if self.concentration is None:
             rows = torch.full((data.K, data.K), 1 + self.wrong / max(1, data.K - 1), **kind)
-            rows.fill_diagonal_(1 + self.right)
+            rows.fill_diagonal_(1 + (max(4.0, data.K / 2) if self.right is None else self.right))
         else:
             rows = torch.tensor(self.concentration, **kind)
             if len(rows) != data.K:
