@@ -83,13 +83,15 @@ class WorkerCounts:
         # The lead axes go between label and truth; for a table kept as (J, L, K) in memory this copies nothing.
         table = log_table.reshape(-1, J, K, K).permute(1, 3, 0, 2).reshape(J * K, -1)
         if torch.is_grad_enabled() and table.requires_grad:
-            if self._dense is not None:
-                out = self._dense @ table
-            else:
-                out = _Product.apply(table, self._forward, self._backward)  # type: ignore[no-untyped-call]
+            out = self._differentiable(table)
         else:
             out = self._forward @ table
         return out.view(N, -1, K).transpose(0, 1).reshape(*lead, N, K)
+
+    def _differentiable(self, table: Tensor) -> Tensor:
+        if self._dense is not None:
+            return self._dense @ table
+        return _Product.apply(table, self._forward, self._backward)  # type: ignore[no-untyped-call]
 
     def expected(self, responsibility: Tensor) -> Tensor:
         """Sum responsibilities over each worker's judgements by label.

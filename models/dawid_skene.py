@@ -41,7 +41,8 @@ class DawidSkene(AnnotationModel):
 
     A flat prior is Dirichlet(1) and leaves the estimate to the data. The fields count imaginary judgements *on top of* it,
     in units of real ones: by default every worker begins with four right answers in each class and one wrong one (of up to
-    eight classes), and real judgements soon outweigh them. With all of them at zero the posterior mode is the maximum of the likelihood.
+    eight classes), and real judgements soon outweigh them. With all of them at zero the posterior mode is the maximum of
+    the likelihood.
 
     Attributes:
         right: imaginary right answers of every worker in every class. Where not given: 4, or half the number of classes if

@@ -4,10 +4,9 @@ import itertools
 import warnings
 
 import numpy as np
-import pyro
 import pytest
 import torch
-from catalog import CASES, PAIRS, SHORT, SkillAndDifficulty, tiny
+from catalog import CASES, PAIRS, SHORT, tiny
 from pyro import poutine
 from pyro.infer import TraceEnum_ELBO
 from pyro.infer.autoguide import AutoDelta
@@ -233,12 +232,3 @@ def test_mini_batches_are_unbiased():
 
         parts = [density(torch.tensor(pair)) for pair in itertools.combinations(range(6), 2)]
         assert np.mean(parts) == pytest.approx(density(), rel=1e-10)
-
-
-def test_custom_model_is_twenty_lines():
-    """The promise of the documentation: a model of one's own in at most 20 lines, decorators and blank lines left out."""
-    import inspect
-
-    lines = [line for line in inspect.getsource(SkillAndDifficulty).splitlines() if line.strip()]
-    assert len(lines) <= 20
-    assert pyro.__version__
