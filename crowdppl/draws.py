@@ -106,9 +106,8 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws) -> Readings:
         prevalence=torch.empty(total, data.K, **kind),
     )
     with torch.no_grad():
-        for part, parameters, log_prior in _evaluations(model, data, flat, total):
-            log_joint = model.item_log_joint(parameters, data)
-            marginal, r = normalise(log_joint)
+        for part, parameters, joint, log_prior in _evaluations(model, data, flat, total):
+            marginal, r = normalise(joint)
             out.probability += r.reshape(-1, data.N, data.K).sum(0) / total
             out.log_likelihood[part] = marginal
             out.truth[part] = sample_truth(r).to(torch.int16)
@@ -143,17 +142,17 @@ def sample_truth(responsibility: Tensor) -> Tensor:
 
 def _evaluations(
     model: AnnotationModel, data: Annotations, flat: Parameters, total: int
-) -> Iterator[tuple[Any, Parameters, Tensor]]:
+) -> Iterator[tuple[Any, Parameters, Tensor, Tensor]]:
     if not batched(model):
         for s in range(total):
             parameters, log_prior = conditioned(model, {name: value[s] for name, value in flat.items()}, data)
-            yield s, parameters, log_prior
+            yield s, parameters, model.item_log_joint(parameters, data), log_prior
         return
     step = chunk(data, total)
     for start in range(0, total, step):
         part = slice(start, min(start + step, total))
         parameters = {name: value[part] for name, value in flat.items()}
-        yield part, parameters, model.log_prior(parameters, data)
+        yield part, parameters, *model.log_density(parameters, data)
 
 
 def chunk(data: Annotations, total: int) -> int:

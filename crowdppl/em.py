@@ -62,7 +62,7 @@ def em(
     whole("restarts", restarts, 0)
     whole("num_samples", num_samples, 1)
     space = Space(check(model, data))
-    climb = _Climb(model, data, space, max_iter, tol, accelerate, report)
+    climb = Climb(model, data, space, max_iter, tol, accelerate, report)
     with torch.no_grad():
         first = model.initial(data)
         ends = [climb(first if n == 0 else dispersed(first, data), n) for n in range(restarts + 1)]
@@ -91,13 +91,15 @@ def em(
     return out
 
 
-class _End:
+class End:
+    """Where an ascent ended."""
+
     def __init__(self, point: Parameters, trace: list[float], log_likelihood: float, evaluations: int, converged: bool):
         self.point, self.trace, self.log_likelihood = point, trace, log_likelihood
         self.evaluations, self.converged = evaluations, converged
 
 
-class _Climb:
+class Climb:
     """One ascent: E step, M step, and where it pays an extrapolation, until the log posterior stands."""
 
     def __init__(
@@ -113,9 +115,12 @@ class _Climb:
         self.model, self.data, self.space, self.report = model, data, space, report
         self.max_iter, self.tol = max_iter, tol
         self.m_step = MStep(model, data, space)
+        # Memory to write over: parameters behind us, and whatever the model keeps between E steps.
+        self.spare: list[Parameters] = []
+        self.scratch: dict[str, Tensor] = {}
         self.accelerate = accelerate and self.m_step.closed
 
-    def __call__(self, responsibility: Tensor, number: int) -> _End:
+    def __call__(self, responsibility: Tensor, number: int) -> End:
         theta = self.m_step.start(responsibility)
         trace: list[float] = []
         path: list[Parameters] = []
@@ -139,23 +144,27 @@ class _Climb:
             if patience >= (2 if self.accelerate else 1):
                 converged = True
                 break
+            following = self.m_step(r, theta, self.spare.pop() if self.spare else None)
             path.append(theta)
-            following = self.m_step(r, theta)
-            if self.accelerate and len(path) == 2:
-                leap, path = self.extrapolate(path[0], path[1], following), []
+            if not self.accelerate:
+                self.spare, path = path, []
+            elif len(path) == 2:
+                leap = self.extrapolate(path[0], path[1], following)
+                self.spare, path = path, []
             theta = following
         else:
             lp, ll, r = self.e_step(theta)
             trace.append(lp)
-        return _End(theta, trace, ll, evaluations, converged)
+        return End(theta, trace, ll, evaluations, converged)
 
     def e_step(self, theta: Parameters) -> tuple[float, float, Tensor]:
         """Return log posterior, log-likelihood and responsibilities at ``theta``."""
         if self.m_step.closed:
-            parameters, log_prior = theta, self.model.log_prior(theta, self.data)
+            joint, log_prior = self.model.log_density(theta, self.data, self.scratch)
         else:
             parameters, log_prior = conditioned(self.model, theta, self.data)
-        marginal, r = normalise(self.model.item_log_joint(parameters, self.data))
+            joint = self.model.item_log_joint(parameters, self.data)
+        marginal, r = normalise(joint)
         ll = float(marginal.sum())
         return ll + float(log_prior), ll, r
 

@@ -38,7 +38,7 @@ def normalise(log_joint: Tensor) -> tuple[Tensor, Tensor]:
         ``logsumexp_k L`` ``(..., N)`` and ``softmax_k L`` ``(..., N, K)``, from one pass of exponentials.
     """
     top = log_joint.amax(-1, keepdim=True)
-    weight = (log_joint - top).exp()
+    weight = (log_joint - top).exp_()
     total = weight.sum(-1, keepdim=True)
     return (top + total.log()).squeeze(-1), weight.div_(total)
 
@@ -93,11 +93,13 @@ class WorkerCounts:
             return self._dense @ table
         return _Product.apply(table, self._forward, self._backward)  # type: ignore[no-untyped-call]
 
-    def expected(self, responsibility: Tensor) -> Tensor:
+    def expected(self, responsibility: Tensor, reuse: Tensor | None = None) -> Tensor:
         """Sum responsibilities over each worker's judgements by label.
 
         Args:
             responsibility: ``p(truth_i = k)``, ``(..., N, K)``.
+            reuse: an earlier result nobody needs any more, whose memory is written over. Fresh megabytes at every
+                iteration cost as much as the product itself: the system hands them out page by page.
 
         Returns:
             Expected counts ``(..., J, K, K)`` = (worker, truth, label), a view of (worker, label, truth) memory.
@@ -105,6 +107,9 @@ class WorkerCounts:
         N, J, K = self.shape
         lead = responsibility.shape[:-2]
         flat = responsibility.reshape(-1, N, K).transpose(0, 1).reshape(N, -1)
+        if reuse is not None and not lead and reuse.transpose(1, 2).is_contiguous():
+            memory = reuse.transpose(1, 2).view(J * K, K)
+            return torch.addmm(memory, self._backward, flat, beta=0, out=memory).view(J, K, K).transpose(1, 2)
         out = (self._backward @ flat).view(J, K, -1, K)  # (worker, label, lead, truth)
         return out.permute(2, 0, 3, 1).reshape(*lead, J, K, K) if lead else out[:, :, 0, :].transpose(1, 2)
 
@@ -126,11 +131,19 @@ def _compressed(row: Tensor, column: Tensor, shape: tuple[int, int], dtype: torc
     """Count equal (row, column) pairs into a compressed-row matrix."""
     key, count = torch.unique(row * shape[1] + column, return_counts=True)
     rows = torch.div(key, shape[1], rounding_mode="floor")
-    start = torch.zeros(shape[0] + 1, dtype=torch.int64, device=row.device)
+    # 32-bit indices are what the CPU library works on: wider ones would be converted at every product.
+    index = torch.int32 if max(*shape, len(key)) < 2**31 else torch.int64
+    start = torch.zeros(shape[0] + 1, dtype=index, device=row.device)
     start[1:] = torch.bincount(rows, minlength=shape[0]).cumsum(0)
     with warnings.catch_warnings():
         # torch calls its compressed-row tensors a beta at the first one made; the products are tested here.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
         return torch.sparse_csr_tensor(
-            start, key % shape[1], count.to(dtype), shape, dtype=dtype, device=row.device, check_invariants=True
+            start,
+            (key % shape[1]).to(index),
+            count.to(dtype),
+            shape,
+            dtype=dtype,
+            device=row.device,
+            check_invariants=True,
         )

@@ -66,8 +66,11 @@ class AnnotationModel(ABC):
         """Return ``log p(label = l | truth = k, worker j)``, ``(..., J, K, K)``, where that is all a label depends on."""
         raise NotImplementedError
 
-    def m_step(self, responsibility: Tensor, data: Annotations) -> Parameters:
-        """Return the parameters that maximise expected log joint plus log prior given ``(N, K)`` responsibilities."""
+    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
+        """Return the parameters that maximise expected log joint plus log prior given ``(N, K)`` responsibilities.
+
+        ``reuse`` are earlier parameters nobody needs any more: a model may write into their memory, or leave them be.
+        """
         raise NotImplementedError
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
@@ -102,12 +105,23 @@ class AnnotationModel(ABC):
         Minus infinity at classes that a known truth rules out. Parameters may lead with further axes (chains) where the
         model has :meth:`log_confusion`.
         """
-        evidence = self.evidence(parameters, data)
+        return self._joint(self.evidence(parameters, data), parameters, data)
+
+    def _joint(self, evidence: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
         log_prior = self.truth(parameters, data).logits
         if log_prior.dim() < evidence.dim():
             log_prior = log_prior.unsqueeze(-2)
         joint = log_prior + evidence
         return joint if data.clamp is None else joint + data.clamp
+
+    def log_density(
+        self, parameters: Parameters, data: Annotations, scratch: dict[str, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the item log joint and the log prior together: a model may share work between them.
+
+        ``scratch`` is the caller's, handed in again at every call: a model may keep large arrays in it between calls.
+        """
+        return self.item_log_joint(parameters, data), self.log_prior(parameters, data)
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``log p(parameters)``, a scalar, on the scale of the sites' own values."""

@@ -33,10 +33,10 @@ class MStep:
         median = {name: value.median(0).values for name, value in prior_draws(self.model, self.data, 15).items()}
         return self(responsibility, median)
 
-    def __call__(self, responsibility: Tensor, theta: Parameters) -> Parameters:
-        """Return better parameters than ``theta`` for the given responsibilities, or ``theta``."""
+    def __call__(self, responsibility: Tensor, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
+        """Return better parameters than ``theta`` for the given responsibilities, or ``theta``; may overwrite ``reuse``."""
         if self.closed:
-            return self.model.m_step(responsibility, self.data)
+            return self.model.m_step(responsibility, self.data, reuse)
         vector = self.space.vector(theta, inside=False).requires_grad_()
         search = torch.optim.LBFGS([vector], max_iter=SEARCH_STEPS, history_size=20, line_search_fn="strong_wolfe")
 

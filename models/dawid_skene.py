@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, final
 
 import pyro
@@ -79,16 +80,8 @@ class DawidSkene(AnnotationModel):
         return cls(right=0.0, wrong=0.0, items=0.0)
 
     def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
-        """Return the Dirichlet concentrations of prevalence ``(K,)`` and confusion rows ``(K, K)``."""
-        kind: dict[str, Any] = {"dtype": data.dtype, "device": data.device}
-        if self.concentration is None:
-            rows = torch.full((data.K, data.K), 1 + self.wrong / max(1, data.K - 1), **kind)
-            rows.fill_diagonal_(1 + (max(4.0, data.K / 2) if self.right is None else self.right))
-        else:
-            rows = torch.tensor(self.concentration, **kind)
-            if len(rows) != data.K:
-                raise ModelError(f"DawidSkene: concentration is for {len(rows)} classes; the data have {data.K}")
-        return torch.full((data.K,), 1 + self.items, **kind), rows
+        """Return the Dirichlet concentrations of prevalence ``(K,)`` and confusion rows ``(K, K)``; not to be written to."""
+        return _concentrations(self, data.K, data.dtype, data.device)
 
     # ------------------------------------------------------------------ the story
 
@@ -116,20 +109,39 @@ class DawidSkene(AnnotationModel):
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of the two Dirichlet priors, ``(...)``: as Pyro's, without a trace."""
-        a, B = self.concentrations(data)
-        constant = _log_normaliser(a) + data.J * _log_normaliser(B).sum()
-        exponents = torch.xlogy(a - 1, parameters["prevalence"]).sum(-1)
-        if not bool((B == 1).all()):  # a flat prior saves a pass over the table
-            logs = parameters["confusion"].log().sum(-3)  # (..., K, K)
-            exponents = exponents + torch.where(B == 1, 0.0, (B - 1) * logs).sum((-2, -1))
-        return constant + exponents
+        return self._log_prior(parameters["prevalence"], self.log_confusion(parameters), data)
 
-    def m_step(self, responsibility: Tensor, data: Annotations) -> Parameters:
+    def log_density(
+        self, parameters: Parameters, data: Annotations, scratch: dict[str, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return item log joint and log prior, with one pass of logarithms over the confusions."""
+        if scratch is None:
+            logs = self.log_confusion(parameters)
+        else:
+            confusion = parameters["confusion"]
+            if "logs" not in scratch:
+                scratch["logs"] = torch.empty_like(confusion)
+            logs = torch.log(confusion, out=scratch["logs"])
+        joint = self._joint(data.counts.evidence(logs), parameters, data)
+        return joint, self._log_prior(parameters["prevalence"], logs, data)
+
+    def _log_prior(self, prevalence: Tensor, logs: Tensor, data: Annotations) -> Tensor:
+        a, B = self.concentrations(data)
+        density = _log_normaliser(a) + data.J * _log_normaliser(B).sum() + torch.xlogy(a - 1, prevalence).sum(-1)
+        if bool((B == 1).all()):  # a flat prior saves a pass over the table
+            return density
+        total = logs.sum(-3)  # (..., K, K)
+        return density + torch.where(B == 1, 0.0, (B - 1) * total).sum((-2, -1))
+
+    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
         """Return the modes of the two Dirichlet posteriors (paper: equations 2.3 and 2.4, plus the imaginary counts)."""
         a, B = self.concentrations(data)
         _require_mode(a, B)
         prevalence = responsibility.sum(-2) + (a - 1)
-        confusion = data.counts.expected(responsibility) + (B - 1)  # (..., J, K, K)
+        memory = None if reuse is None else reuse["confusion"]
+        confusion = data.counts.expected(responsibility, memory)  # (..., J, K, K)
+        if not bool((B == 1).all()):
+            confusion += B - 1
         return {"prevalence": prevalence / prevalence.sum(-1, keepdim=True), "confusion": _rows(confusion)}
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
@@ -160,12 +172,28 @@ class DawidSkene(AnnotationModel):
         return guide
 
 
+@lru_cache(maxsize=64)
+def _concentrations(model: DawidSkene, K: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Make the concentrations once for each kind of data: EM asks at every step, in microseconds that count."""
+    kind: dict[str, Any] = {"dtype": dtype, "device": device}
+    if model.concentration is not None:
+        rows = torch.tensor(model.concentration, **kind)
+        if len(rows) != K:
+            raise ModelError(f"DawidSkene: concentration is for {len(rows)} classes; the data have {K}")
+    else:
+        rows = torch.full((K, K), 1 + model.wrong / max(1, K - 1), **kind)
+        rows.fill_diagonal_(1 + (max(4.0, K / 2) if model.right is None else model.right))
+    return torch.full((K,), 1 + model.items, **kind), rows
+
+
 def _rows(counts: Tensor) -> Tensor:
-    """Normalise over labels; a row without any count, real or imaginary, says nothing and is uniform."""
+    """Normalise over labels, in place; a row without any count, real or imaginary, says nothing and is uniform."""
     total = counts.sum(-1, keepdim=True)
-    if bool((total > 0).all()):
-        return counts / total
-    return torch.where(total > 0, counts / total, 1 / counts.shape[-1])
+    empty = total == 0
+    if bool(empty.any()):
+        counts += empty
+        total = counts.sum(-1, keepdim=True)
+    return counts.div_(total)
 
 
 def _log_normaliser(concentration: Tensor) -> Tensor:

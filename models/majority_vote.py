@@ -91,7 +91,7 @@ class MajorityVote(AnnotationModel):
         normaliser = torch.lgamma(prior.sum()) - torch.lgamma(prior).sum()
         return normaliser + torch.xlogy(prior[0] - 1, b) + torch.xlogy(prior[1] - 1, 1 - b)
 
-    def m_step(self, responsibility: Tensor, data: Annotations) -> Parameters:
+    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
         """Return the knowledge that maximises the expected log joint: the root of a quadratic.
 
         With ``u`` expected agreements, ``v`` the rest and ``c = (K - 1) / K``, the slope of

@@ -1,0 +1,46 @@
+"""Does accelerating EM pay? Evaluations, seconds and the end reached, with and without, on public data."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from common import SETS, arguments, fit, table, write
+
+from crowdppl import CrowdpplWarning, datasets
+from crowdppl.models import DawidSkene
+
+MODELS = {"default prior": DawidSkene(), "maximum likelihood": DawidSkene.maximum_likelihood()}
+
+
+def main() -> None:
+    """Fit every set four ways."""
+    options = arguments(__doc__ or "")
+    results, tables = {}, []
+    for kind, model in MODELS.items():
+        rows = []
+        for name in SETS[:3] if options.quick else SETS:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CrowdpplWarning)
+                data, _ = datasets.public(name)
+            plain, fast = (
+                fit(data, model, method="em", accelerate=a, max_iter=10_000, num_samples=2)[0].info for a in (False, True)
+            )
+            gain = fast["facts"]["log_posterior"] - plain["facts"]["log_posterior"]
+            counts = [info["facts"]["evaluations"] for info in (plain, fast)]
+            rows.append([name, *counts, f"{counts[0] / counts[1]:.1f}", plain["seconds"], fast["seconds"], f"{gain:+.4f}"])
+            results[f"{kind}: {name}"] = {"evaluations": counts, "gain": gain}
+        ratio = np.exp(np.mean([np.log(float(row[3])) for row in rows]))
+        header = ["set", "E steps, plain", "accelerated", "ratio", "s, plain", "s, accelerated", "log posterior gained"]
+        tables.append(f"## {kind.capitalize()}\n\n{table(header, rows)}\n\nGeometric mean of the ratios: {ratio:.2f}.")
+    body = (
+        "SQUAREM (Varadhan and Roland 2008, scheme 3) on probabilities as they are, falling back to the plain step wherever a "
+        "leap would lower the log posterior; relative tolerance 1e-9. Plain EM stops on small steps, accelerated EM on two in a "
+        "row. A difference in the end reached is another mode (without a prior there are many) or a stop nearer to the top.\n\n"
+        + "\n\n".join(tables)
+    )
+    write("acceleration", "Acceleration of EM", body, results, options)
+
+
+if __name__ == "__main__":
+    main()

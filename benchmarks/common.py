@@ -1,0 +1,105 @@
+"""What every benchmark shares: a clock, the facts of the machine, and one way to write results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import crowdppl
+from crowdppl import Annotations, CrowdpplWarning, Posterior
+
+SETS = (
+    "rte",
+    "bluebirds",
+    "product",
+    "dog",
+    "face",
+    "labelme",
+    "pos-sentiment",
+    "zencrowd-us",
+    "music-genre",
+    "fact-eval",
+    "imagenet-real",
+)
+PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "scipy", "crowd-kit", "numpyro", "jax")
+
+
+def arguments(description: str) -> argparse.Namespace:
+    """Read ``--quick`` and ``--out``."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; writes nothing")
+    parser.add_argument("--out", type=Path, default=Path("docs"), help="folder for the table [docs]")
+    return parser.parse_args()
+
+
+def median_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
+    """Return the median time of a piece of work, after one run to warm up."""
+    work()
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return float(np.median(times))
+
+
+def fit(data: Annotations, model: Any, **options: Any) -> tuple[Posterior, float]:
+    """Fit without printing warnings (they stay in ``Posterior.warnings``); return the result and the seconds it took."""
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        posterior = crowdppl.fit(data, model, **options)
+    return posterior, time.perf_counter() - began
+
+
+def machine() -> str:
+    """Say what it ran on."""
+    found = []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return f"{os.cpu_count()} cores ({torch.get_num_threads()} threads), Python {platform.python_version()}, {', '.join(found)}"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Lay out a Markdown table: text to the left, numbers to the right."""
+    right = [not isinstance(value, str) or value[:1].isdigit() for value in rows[0]]
+    lines = ["| " + " | ".join(header) + " |", "|" + "|".join("--:" if r else "---" for r in right) + "|"]
+    lines += ["| " + " | ".join(show(value) for value in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def show(value: Any) -> str:
+    """Write a number in few digits."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, (int, np.integer)):
+        return f"{value:,}"
+    if isinstance(value, (float, np.floating)):
+        return "–" if np.isnan(value) else f"{value:.4g}"
+    return str(value)
+
+
+def write(name: str, title: str, body: str, results: Any, options: argparse.Namespace) -> None:
+    """Print the page and, unless ``--quick``, write it with its figures as JSON."""
+    page = f"# {title}\n\nRerun: `python benchmarks/{name}.py`. Ran on {machine()}.\n\n{body.strip()}\n"
+    print(page)
+    if options.quick:
+        return
+    (options.out / "results").mkdir(parents=True, exist_ok=True)
+    (options.out / f"benchmark-{name.replace('_', '-')}.md").write_text(page, encoding="utf-8")
+    story = {"machine": machine(), "results": results}
+    (options.out / "results" / f"{name}.json").write_text(json.dumps(story, indent=1) + "\n", encoding="utf-8")
