@@ -24,11 +24,14 @@ def main() -> None:
                 warnings.simplefilter("ignore", CrowdpplWarning)
                 data, _ = datasets.public(name)
             plain, fast = (
-                fit(data, model, method="em", accelerate=a, max_iter=10_000, num_samples=2)[0].info for a in (False, True)
+                fit(data, model, method="em", accelerate=a, max_iter=10_000, num_samples=2)[0].info
+                for a in (False, True)
             )
             gain = fast["facts"]["log_posterior"] - plain["facts"]["log_posterior"]
             counts = [info["facts"]["evaluations"] for info in (plain, fast)]
-            rows.append([name, *counts, f"{counts[0] / counts[1]:.1f}", plain["seconds"], fast["seconds"], f"{gain:+.4f}"])
+            rows.append(
+                [name, *counts, f"{counts[0] / counts[1]:.1f}", plain["seconds"], fast["seconds"], f"{gain:+.4f}"]
+            )
             results[f"{kind}: {name}"] = {"evaluations": counts, "gain": gain}
         ratio = np.exp(np.mean([np.log(float(row[3])) for row in rows]))
         header = ["set", "E steps, plain", "accelerated", "ratio", "s, plain", "s, accelerated", "log posterior gained"]

@@ -55,7 +55,11 @@ def one(name: str) -> dict[str, Any]:
     out["ml"], _ = accuracy(likelihood, truth)
     em, out["em_s"] = fit(data, "dawid-skene", method="em")
     out["em"], out["em_confidence"] = accuracy(em, truth)
-    chains = {"chains": 2, "warmup": 200, "num_samples": 200} if data.A > LARGE else {"chains": 4, "warmup": 500, "num_samples": 500}
+    chains = (
+        {"chains": 2, "warmup": 200, "num_samples": 200}
+        if data.A > LARGE
+        else {"chains": 4, "warmup": 500, "num_samples": 500}
+    )
     gibbs, out["gibbs_s"] = fit(data, "dawid-skene", method="gibbs", **chains)
     out["gibbs"], out["gibbs_confidence"] = accuracy(gibbs, truth)
     out["gibbs_r_hat"] = max(gibbs.info["facts"]["r_hat"].values())
@@ -92,8 +96,8 @@ Seconds, from data in memory to the result in memory, intervals, log-likelihood 
 
 {second}
 
-Gibbs: four chains of 500 after 500, two of 200 after 200 beyond {LARGE:,} judgements. An R-hat above 1.01 is told by the fit itself:
-on these sets it says that chains have not met after so short a run, mostly where classes are rare or workers few-worded.
+Gibbs: four chains of 500 after 500, two of 200 after 200 beyond {LARGE:,} judgements. Where R-hat is above 1.01 the fit itself
+says that the chains have not mixed after so short a run.
 """
     write("real_data", "Accuracy on public data", body, results, options)
 

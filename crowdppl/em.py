@@ -11,7 +11,7 @@ from torch import Tensor
 from crowdppl.annotations import Annotations
 from crowdppl.draws import Draws, Report, chunk, positive, sample_truth, thinning, whole
 from crowdppl.kernels import normalise
-from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, provides, responsibilities
+from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, provides
 from crowdppl.mstep import MStep
 from crowdppl.space import Space, is_simplex
 
@@ -199,13 +199,13 @@ class Climb:
 def _intervals(model: AnnotationModel, data: Annotations, space: Space, point: Parameters, num_samples: int) -> Draws:
     if provides(model, "gibbs_step"):
         count = max(1, num_samples // thinning(space.size, data, num_samples))
-        r = responsibilities(model, point, data)
+        joint = model.item_log_joint(point, data)
         parts = []
         step = chunk(data, count)
         for start in range(0, count, step):
             size = min(step, count - start)
             here = {name: value.expand(size, *value.shape) for name, value in point.items()}
-            parts.append(model.gibbs_step(sample_truth(r.expand(size, *r.shape)), here, data))
+            parts.append(model.gibbs_step(sample_truth(joint.expand(size, *joint.shape)), here, data))
         samples = {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
         return Draws(samples, "approximation", ONE_SWEEP)
     normal = _laplace(model, data, space, point, num_samples) if space.size <= LAPLACE_SIZE else None

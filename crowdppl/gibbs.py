@@ -7,7 +7,7 @@ import torch
 from crowdppl.annotations import Annotations
 from crowdppl.draws import WORK_BYTES, Draws, Report, sample_truth, thinned_note, thinning, whole
 from crowdppl.errors import ModelError
-from crowdppl.model import AnnotationModel, Parameters, check, dispersed, prior_draws, provides, responsibilities
+from crowdppl.model import AnnotationModel, Parameters, check, dispersed, prior_draws, provides
 from crowdppl.space import Space
 
 HOW = "draws from the posterior (Gibbs sampling with exact conditionals)"
@@ -50,12 +50,12 @@ def gibbs(
     with torch.no_grad():
         for number, size in enumerate(groups):
             start = dispersed(model.initial(data).expand(size, data.N, data.K), data)
-            truth = sample_truth(start)
+            truth = sample_truth(start.log())
             # Steps that condition on the parameters too get them from the prior: any valid point will do.
             parameters = model.gibbs_step(truth, prior_draws(model, data, size), data)
             kept.append([])
             for sweep in range(warmup + num_samples):
-                truth = sample_truth(responsibilities(model, parameters, data))
+                truth = sample_truth(model.item_log_joint(parameters, data))
                 parameters = model.gibbs_step(truth, parameters, data)
                 if sweep >= warmup and (sweep - warmup + 1) % thin == 0:
                     kept[-1].append(parameters)

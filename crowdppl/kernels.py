@@ -11,15 +11,16 @@ are all that exact EM, Gibbs sampling and gradients need. Both matrices are kept
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
 import torch
 from torch import Tensor
 
-# Below this many cells a dense count matrix beats a sparse one where gradients are wanted (autograd and tracing
-# of plain matrix products are cheap); 2^17 doubles are 1 MiB, the size of a core's own cache.
-DENSE_CELLS = 2**17
+# Below this many cells a dense count matrix beats a sparse one: calling costs more than computing, and autograd and
+# tracing take plain matrix products. 2^14 doubles are 128 KiB.
+DENSE_CELLS = 2**14
 
 
 def sum_by(index: Tensor, values: Tensor, size: int) -> Tensor:
@@ -43,6 +44,12 @@ def normalise(log_joint: Tensor) -> tuple[Tensor, Tensor]:
     return (top + total.log()).squeeze(-1), weight.div_(total)
 
 
+def sample_dirichlet(concentration: Tensor) -> Tensor:
+    """Draw from Dirichlets along the last axis: gammas, normalised; without the cost of making a distribution object."""
+    gamma = torch._standard_gamma(concentration)
+    return gamma.div_(gamma.sum(-1, keepdim=True))
+
+
 class WorkerCounts:
     """The count matrix ``M`` of ``(item, worker, label)`` and its transpose, as two products.
 
@@ -60,12 +67,11 @@ class WorkerCounts:
         column = worker * K + label
         self._forward = _compressed(item, column, (N, J * K), dtype)
         self._backward = _compressed(column, item, (J * K, N), dtype)
-        # With the log of a positive table the dense product is the same; it is used for gradients only.
         self._dense = self._forward.to_dense() if N * J * K <= DENSE_CELLS else None
 
     @property
     def dense(self) -> bool:
-        """Tell whether gradients go through a dense copy of the counts."""
+        """Tell whether the data are small enough for a dense count matrix."""
         return self._dense is not None
 
     def evidence(self, log_table: Tensor) -> Tensor:
@@ -79,19 +85,19 @@ class WorkerCounts:
         """
         N, J, K = self.shape
         lead = log_table.shape[:-3]
+        if self._dense is not None:
+            out = self._dense @ log_table.transpose(-1, -2).reshape(*lead, J * K, K)
+            # No judgement times an impossible label is 0 times minus infinity: the sparse product never meets it.
+            if log_table.requires_grad or not math.isnan(out.sum().item()):
+                return out
         # Rows of the product are (worker, label), columns (leading axes, truth): all chains in one pass.
         # The lead axes go between label and truth; for a table kept as (J, L, K) in memory this copies nothing.
         table = log_table.reshape(-1, J, K, K).permute(1, 3, 0, 2).reshape(J * K, -1)
         if torch.is_grad_enabled() and table.requires_grad:
-            out = self._differentiable(table)
+            out = _Product.apply(table, self._forward, self._backward)  # type: ignore[no-untyped-call]
         else:
             out = self._forward @ table
         return out.view(N, -1, K).transpose(0, 1).reshape(*lead, N, K)
-
-    def _differentiable(self, table: Tensor) -> Tensor:
-        if self._dense is not None:
-            return self._dense @ table
-        return _Product.apply(table, self._forward, self._backward)  # type: ignore[no-untyped-call]
 
     def expected(self, responsibility: Tensor, reuse: Tensor | None = None) -> Tensor:
         """Sum responsibilities over each worker's judgements by label.
@@ -106,6 +112,8 @@ class WorkerCounts:
         """
         N, J, K = self.shape
         lead = responsibility.shape[:-2]
+        if self._dense is not None:
+            return (self._dense.mT @ responsibility).view(*lead, J, K, K).transpose(-1, -2)
         flat = responsibility.reshape(-1, N, K).transpose(0, 1).reshape(N, -1)
         if reuse is not None and not lead and reuse.transpose(1, 2).is_contiguous():
             memory = reuse.transpose(1, 2).view(J * K, K)

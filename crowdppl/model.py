@@ -62,6 +62,10 @@ class AnnotationModel(ABC):
 
     # ------------------------------------------------------------------ what a model may add
 
+    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``log p(truth_i = k)``, ``(..., K)`` or ``(..., N, K)``: by default from :meth:`truth`."""
+        return self.truth(parameters, data).logits
+
     def log_confusion(self, parameters: Parameters) -> Tensor:
         """Return ``log p(label = l | truth = k, worker j)``, ``(..., J, K, K)``, where that is all a label depends on."""
         raise NotImplementedError
@@ -108,7 +112,7 @@ class AnnotationModel(ABC):
         return self._joint(self.evidence(parameters, data), parameters, data)
 
     def _joint(self, evidence: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
-        log_prior = self.truth(parameters, data).logits
+        log_prior = self.log_truth(parameters, data)
         if log_prior.dim() < evidence.dim():
             log_prior = log_prior.unsqueeze(-2)
         joint = log_prior + evidence
@@ -264,6 +268,12 @@ def prior_draws(model: AnnotationModel, data: Annotations, count: int) -> Parame
     """Draw from the prior ``count`` times: every value ``(count, ...)``."""
     draws = [model.prior(data, Plates.over(data.N, data.J)) for _ in range(count)]
     return {name: torch.stack([draw[name] for draw in draws]) for name in draws[0]}
+
+
+def one_hot(truth: Tensor, data: Annotations) -> Tensor:
+    """Return truths ``(..., N)`` as indicators ``(..., N, K)`` in the data's floating type."""
+    zeros = torch.zeros(*truth.shape, data.K, dtype=data.dtype, device=data.device)
+    return zeros.scatter_(-1, truth.unsqueeze(-1), 1.0)
 
 
 def responsibilities(model: AnnotationModel, parameters: Parameters, data: Annotations) -> Tensor:

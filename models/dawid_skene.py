@@ -31,7 +31,8 @@ from torch.distributions import constraints
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import ModelError
-from crowdppl.model import AnnotationModel, Parameters
+from crowdppl.kernels import sample_dirichlet
+from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
 
 
@@ -103,6 +104,10 @@ class DawidSkene(AnnotationModel):
 
     # ------------------------------------------------------------------ closed forms
 
+    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return log prevalence ``(..., K)``: minus infinity for a class that is not there, where torch would put -36."""
+        return parameters["prevalence"].log()
+
     def log_confusion(self, parameters: Parameters) -> Tensor:
         """Return log confusion ``(..., J, K, K)``: a label depends on truth and worker only."""
         return parameters["confusion"].log()
@@ -147,10 +152,10 @@ class DawidSkene(AnnotationModel):
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw prevalence and confusion given truths ``(C, N)``: Dirichlet with the counts added."""
         a, B = self.concentrations(data)
-        chosen = torch.nn.functional.one_hot(truth, data.K).to(data.dtype)  # (C, N, K)
+        chosen = one_hot(truth, data)  # (C, N, K)
         return {
-            "prevalence": Dirichlet(a + chosen.sum(-2)).sample(),
-            "confusion": Dirichlet(B + data.counts.expected(chosen)).sample(),
+            "prevalence": sample_dirichlet(a + chosen.sum(-2)),
+            "confusion": sample_dirichlet(B + data.counts.expected(chosen)),
         }
 
     def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:

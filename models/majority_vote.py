@@ -28,7 +28,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import ModelError
-from crowdppl.model import AnnotationModel, Parameters
+from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
 
 
@@ -109,7 +109,7 @@ class MajorityVote(AnnotationModel):
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw knowledge given truths ``(C, N)``, by way of how many of the agreements were known and not guessed."""
         b = parameters["knowledge"]  # (C,)
-        chosen = torch.nn.functional.one_hot(truth, data.K).to(data.dtype)  # (C, N, K)
+        chosen = one_hot(truth, data)  # (C, N, K)
         agree = (chosen * data.votes).sum((-2, -1))
         knew = Binomial(agree, b / (b + (1 - b) / data.K)).sample()
         return {"knowledge": Beta(1 + self.knows + knew, 1 + self.guesses + data.A - knew).sample()}
