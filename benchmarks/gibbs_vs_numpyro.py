@@ -106,15 +106,17 @@ def main() -> None:
         mean = " ".join(f"{p:.4f}" for p in r["prevalence"])
         rows.append([name, r["seconds"], r["ess"], r["per_second"], f"{r['r_hat']:.3f}", mean])
     ratio = {how: ours["per_second"] / result["per_second"] for how, result in theirs.items()}
-    body = f"""Dawid & Skene's table (1, 2, 2 copy), rater's prior, {CHAINS} chains; ESS of the worst of 84 parameters. NumPyro samples
-the model with the truth summed out, in float64: {samples:,} draws a chain after {warmup:,}, compilation left out. Our Gibbs
-sampler: {samples:,} after 200; Pyro's NUTS: 150 after 150.
+    header = ["", "seconds", "worst ESS", "ESS per second", "worst R-hat", "mean prevalence"]
+    body = f"""Dawid & Skene's table (1, 2, 2 copy), rater's prior, {CHAINS} chains; ESS of the worst of 84 parameters.
+NumPyro samples the model with the truth summed out, in float64: {samples:,} draws a chain after {warmup:,}, compilation left
+out. Our Gibbs sampler: {samples:,} after 200; Pyro's NUTS: 150 after 150.
 
-{table(["", "seconds", "worst ESS", "ESS per second", "worst R-hat", "mean prevalence"], rows)}
+{table(header, rows)}
 
-Our Gibbs sampler is **{ratio["sequential"]:.1f}** times NumPyro's NUTS with chains in turn, and **{ratio["vectorized"]:.1f}** times with chains
-vectorised (asked for: 20). `crowdppl.fit`, with log-likelihood, diagnostics and tree, takes {ours["whole"]:.2f} s. Published posterior
-mean of the prevalence under this prior (rater): {" ".join(map(str, RATER))}.
+Our Gibbs sampler is **{ratio["sequential"]:.1f}** times NumPyro's NUTS with chains in turn, and
+**{ratio["vectorized"]:.1f}** times with chains vectorised (asked for: 20). `crowdppl.fit`, with log-likelihood, diagnostics
+and tree, takes {ours["whole"]:.2f} s. Published posterior mean of the prevalence under this prior (rater):
+{" ".join(map(str, RATER))}.
 """
     write("gibbs_vs_numpyro", "Gibbs against NUTS", body, {"runs": runs, "ratio": ratio}, options)
 

@@ -92,7 +92,8 @@ label on the same items: where it exceeds the accuracy, the model is too sure.
 
 {first}
 
-Seconds, from data in memory to the result in memory, intervals, log-likelihood and diagnostics included (crowd-kit: the truth only):
+Seconds, from data in memory to the result in memory; ours with intervals (EM, Gibbs), log-likelihood and diagnostics,
+crowd-kit's the truth only:
 
 {second}
 
