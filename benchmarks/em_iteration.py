@@ -47,7 +47,7 @@ def ours(data: Annotations, model: DawidSkene, iterations: int) -> float:
 
         def climb(count: int) -> None:
             # A negative tolerance: it takes every iteration it is allowed, converged or not.
-            Climb(model, data, space, count, -1.0, False, lambda *_: None)(start, 0)
+            Climb(model, data, space, count, -1.0, False, lambda *_: None)(start)
 
         few, many = (median_seconds(lambda n=n: climb(n), 7) for n in (iterations, 3 * iterations))
     return (many - few) / (2 * iterations)

@@ -65,7 +65,7 @@ def em(
     climb = Climb(model, data, space, max_iter, tol, accelerate, report)
     with torch.no_grad():
         first = model.initial(data)
-        ends = [climb(first if n == 0 else dispersed(first, data), n) for n in range(restarts + 1)]
+        ends = [climb(first if n == 0 else dispersed(first, data)) for n in range(restarts + 1)]
         best = max(ends, key=lambda end: float(end.trace[-1]))
         out = _intervals(model, data, space, best.point, num_samples)
     out.point = best.point
@@ -120,7 +120,8 @@ class Climb:
         self.scratch: dict[str, Tensor] = {}
         self.accelerate = accelerate and self.m_step.closed
 
-    def __call__(self, responsibility: Tensor, number: int) -> End:
+    def __call__(self, responsibility: Tensor) -> End:
+        """Climb from the parameters that ``(N, K)`` responsibilities suggest."""
         theta = self.m_step.start(responsibility)
         trace: list[float] = []
         path: list[Parameters] = []
