@@ -171,6 +171,12 @@ def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[s
     out.print(
         f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(posterior.how[0].upper() + posterior.how[1:])}"
     )
+    facts = info["facts"]
+    if "r_hat" in facts:
+        rhat, ess = max(facts["r_hat"].values()), min(facts["ess"].values())
+        out.print(
+            f"Chains: R-hat at most {rhat:.3f} (1.01 or less is good), worth at least {ess:,.0f} independent draws."
+        )
     for sentence in posterior.notes + posterior.warnings:
         out.print(f"[yellow]Note:[/yellow] {escape(sentence)}")
     names = ", ".join(path.name for path in files)

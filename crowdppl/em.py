@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,6 +12,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.draws import Draws, Report, chunk, positive, sample_truth, thinning, whole
+from crowdppl.errors import ModelError
 from crowdppl.kernels import normalise
 from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, provides
 from crowdppl.mstep import MStep
@@ -91,12 +94,15 @@ def em(
     return out
 
 
+@dataclass
 class End:
     """Where an ascent ended."""
 
-    def __init__(self, point: Parameters, trace: list[float], log_likelihood: float, evaluations: int, converged: bool):
-        self.point, self.trace, self.log_likelihood = point, trace, log_likelihood
-        self.evaluations, self.converged = evaluations, converged
+    point: Parameters
+    trace: list[float]
+    log_likelihood: float
+    evaluations: int
+    converged: bool
 
 
 class Climb:
@@ -129,6 +135,11 @@ class Climb:
         while evaluations < self.max_iter:
             lp, ll, r = self.e_step(theta if leap is None else leap)
             evaluations += 1
+            if math.isnan(lp) and leap is None:
+                raise ModelError(
+                    f"{type(self.model).__name__}: the log posterior is not a number at step {evaluations}; some item's labels "
+                    f"may be impossible under every truth"
+                )
             if leap is not None:
                 if lp >= trace[-1]:
                     theta = leap

@@ -163,9 +163,11 @@ def _reporter(progress: bool | Report, method: str) -> Iterator[Report]:
     if not progress:
         yield lambda step, steps, what: None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with Progress(TextColumn(method), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
+    columns = (TextColumn(method), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("starting", total=None)
         yield lambda step, steps, what: bar.update(task, completed=step, total=steps, description=what)
         bar.update(task, completed=1, total=1, description="done")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import torch
 from torch import Tensor
 
@@ -25,6 +27,8 @@ class MStep:
     def __init__(self, model: AnnotationModel, data: Annotations, space: Space):
         self.model, self.data, self.space = model, data, space
         self.closed = provides(model, "m_step")
+        # A model of one's own may leave the third argument out.
+        self.reuses = "reuse" in inspect.signature(model.m_step).parameters
 
     def start(self, responsibility: Tensor) -> Parameters:
         """Return the parameters that ``(N, K)`` responsibilities suggest; gradients begin at the prior's median."""
@@ -36,7 +40,8 @@ class MStep:
     def __call__(self, responsibility: Tensor, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
         """Return better parameters than ``theta`` for the given responsibilities, or ``theta``; may overwrite ``reuse``."""
         if self.closed:
-            return self.model.m_step(responsibility, self.data, reuse)
+            more = (reuse,) if self.reuses else ()
+            return self.model.m_step(responsibility, self.data, *more)
         vector = self.space.vector(theta, inside=False).requires_grad_()
         search = torch.optim.LBFGS([vector], max_iter=SEARCH_STEPS, history_size=20, line_search_fn="strong_wolfe")
 

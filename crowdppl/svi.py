@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyro
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.draws import Draws, Report, positive, thinning, whole
+from crowdppl.errors import ModelError
 from crowdppl.model import AnnotationModel, Parameters, check, provides
 from crowdppl.mstep import MStep
 from crowdppl.plates import Plates
@@ -77,6 +79,11 @@ def svi(
     converged, calm = False, 0
     for step in range(max_iter):
         loss.append(steps.step(data) if batches is None else steps.step(data, next(batches)))
+        if not math.isfinite(loss[-1]):
+            raise ModelError(
+                f"{type(model).__name__}: the loss of SVI is {loss[-1]} at step {step + 1}; lower learning_rate, or check that "
+                f"every label is possible under the model"
+            )
         if step % 20 == 0:
             report(step, max_iter, f"loss {loss[-1]:.2f}")
         if (step + 1) % window == 0 and step + 1 >= 2 * window:
