@@ -34,8 +34,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Several people label the same things: what is true, who is good, and how sure is that?",
 )
-out = Console()
-err = Console(stderr=True)
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
 
 SHOWN_ITEMS = 12
 SHOWN_WORKERS = 20
@@ -278,10 +278,10 @@ def _plain_errors() -> Iterator[None]:
     try:
         yield
     except CrowdpplError as error:
-        err.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True, highlight=False)
+        err.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        err.print("stopped; nothing was written", highlight=False)
+        err.print("stopped; nothing was written")
         raise typer.Exit(130) from None
 
 
