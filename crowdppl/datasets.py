@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.annotations import Annotations
-from crowdppl.errors import FileError, suggestion
+from crowdppl.errors import FileError, listed, suggestion
 from crowdppl.io.tables import read_csv
 
 # Dawid & Skene (1979), Table 1: pre-operative fitness of 45 patients, classes 1-4, judged by five anaesthetists, the first
@@ -67,5 +67,13 @@ def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
     if not (here / "truth.csv").is_file():
         return data, pd.Series(dtype=object)
     table = read_csv(here / "truth.csv")
-    truth = table.set_index("item")["label"]
-    return data, truth[truth.index.isin(data.items)]
+    if not {"item", "label"} <= set(table.columns):
+        raise FileError(f"{here / 'truth.csv'}: no columns 'item' and 'label'; columns are {listed(table.columns)}")
+    table = table.dropna(subset=["item", "label"])
+    # Each file is read by itself, and one stray name makes a column strings: items are matched by how they are written.
+    item = {str(name): name for name in data.items.tolist()}
+    written = table["item"].map(str)
+    here_too = written.isin(item).to_numpy()
+    label = table["label"].map(str) if data.labels.dtype == object else table["label"]
+    truth = pd.Series(label[here_too].to_numpy(), index=written[here_too].map(item).to_numpy(), name="label")
+    return data, truth.rename_axis("item")

@@ -94,7 +94,7 @@ def em(
     return out
 
 
-@dataclass
+@dataclass(eq=False)
 class End:
     """Where an ascent ended."""
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import lzma
+import os
 import re
+import tarfile
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow
 import pyarrow.parquet
@@ -14,63 +20,96 @@ import pyarrow.parquet
 from crowdppl.errors import FileError
 
 MISSING = ["", "nan", "NaN"]
-_INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
+_INTEGER = re.compile(r"-?[1-9][0-9]{0,19}|0")
+
+# What the readers throw at files that are cut off, damaged or something else (ImportError: no way to decompress it).
+_BROKEN = (
+    ValueError,
+    OSError,
+    EOFError,
+    ImportError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    pyarrow.ArrowException,
+)
 
 
 def read_csv(path: str | Path) -> pd.DataFrame:
-    """Read a CSV file without guessing at identifiers.
+    """Read a CSV file, plain or compressed, without guessing at identifiers.
 
     A column becomes integers only where every value present is written as an integer would be (no leading zeros, no plus
-    sign), else it stays strings: ``007`` is not ``7``. Blank cells and ``nan`` are missing, nothing else is.
+    sign), else it stays strings: ``007`` is not ``7``. Blank cells and ``nan`` are missing, nothing else is. Columns of
+    one name all keep it.
 
     Raises:
         FileError: where there is no such file, or it is empty, broken or not CSV.
     """
     path = _existing(path)
     try:
+        # The header is read as a row like the others: else pandas renames columns of one name, and takes the first cells
+        # of longer rows for an index, without a word.
         # utf-8-sig: spreadsheets write a byte-order mark, which must not become part of the first column's name.
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=MISSING, encoding="utf-8-sig")
+        frame = pd.read_csv(
+            path, header=None, dtype=str, keep_default_na=False, na_values=MISSING, encoding="utf-8-sig"
+        )
     except pd.errors.EmptyDataError:
         raise FileError(f"{path.name} is empty; it needs a header and a row for each judgement") from None
     except UnicodeDecodeError as error:
-        raise FileError(f"{path.name} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
-    except (pd.errors.ParserError, EOFError, OSError, ValueError) as error:
-        raise FileError(f"{path.name} cannot be read as CSV: {_one_line(error)}") from None
-    # A row with more cells than the header would become an index without a word.
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise FileError(f"{path.name}: rows have more cells than the header; name every column, or quote commas")
-    return frame.apply(whole_numbers)
+        wrong = error.object[error.start]
+        raise FileError(f"{path.name} is not UTF-8 text (it holds the byte 0x{wrong:02x}); save it as UTF-8") from None
+    except _BROKEN as error:
+        told = _one_line(error).removeprefix("Error tokenizing data. C error: ")
+        raise FileError(f"{path.name} cannot be read as CSV: {told}; mend those lines or save it again") from None
+    header = frame.iloc[0].fillna("")
+    body = frame.iloc[1:].reset_index(drop=True)
+    # Column by column, by position: names may repeat.
+    columns = [whole_numbers(body.iloc[:, j]) for j in range(body.shape[1])]
+    return pd.concat(columns, axis=1).set_axis(pd.Index(header.tolist(), dtype=object), axis=1)
 
 
 def read_parquet(path: str | Path) -> pd.DataFrame:
-    """Read a Parquet file.
+    """Read a Parquet file; an index that pandas wrote into it is a column like the others.
 
     Raises:
         FileError: where there is no such file or it is not Parquet.
     """
     path = _existing(path)
     try:
-        return pyarrow.parquet.read_table(path).to_pandas()
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise FileError(f"{path.name} cannot be read as Parquet: {_one_line(error)}") from None
+        table = pyarrow.parquet.read_table(path)
+        # Integers beside missing values stay integers: floats would round the long ones.
+        return table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
+    except _BROKEN as error:
+        raise FileError(f"{path.name} cannot be read as Parquet: {_one_line(error)}; write it again") from None
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
     """Read a table by its ending: ``.parquet`` or ``.pq``, else CSV."""
-    parquet = Path(path).suffix.lower() in (".parquet", ".pq")
-    return read_parquet(path) if parquet else read_csv(path)
+    path = _existing(path)
+    return read_parquet(path) if path.suffix.lower() in (".parquet", ".pq") else read_csv(path)
 
 
 def whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
-    present = column.dropna()
-    if len(present) == 0 or not all(map(_INTEGER.fullmatch, pd.unique(present))):
+    """Return a column of strings as integers of 64 bits where all are written as such; else as it is."""
+    codes, names = pd.factorize(column)
+    if len(names) == 0 or not all(map(_INTEGER.fullmatch, names)):
         return column
-    out = pd.Series(pd.NA, index=column.index, dtype="Int64")
-    out[present.index] = present.to_numpy(dtype=object).astype(np.int64)
-    return out
+    numbers = [int(n) for n in names]
+    low, high = min(numbers), max(numbers)
+    if low >= -(2**63) and high < 2**63:
+        values: npt.NDArray[Any] = np.array(numbers, dtype=np.int64)
+    elif low >= 0 and high < 2**64:
+        values = np.array(numbers, dtype=np.uint64)
+    else:
+        return column
+    # A missing value has the code -1: it takes some number, which the mask hides.
+    return pd.Series(pd.arrays.IntegerArray(values[codes], codes < 0), index=column.index, name=column.name)
 
 
 def _existing(path: str | Path) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise FileError(f"a {type(path).__name__} is not the path of a file; pass a string or a Path")
     path = Path(path)
     if not path.exists():
         raise FileError(f"no file {path}; check the name and the folder")

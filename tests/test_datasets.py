@@ -1,0 +1,98 @@
+"""The built-in table, and the folder of public sets."""
+
+import gzip
+
+import pandas as pd
+import pytest
+
+from crowdppl import datasets
+from crowdppl.errors import CrowdpplError, FileError
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Return a writer of sets into a folder that the environment names."""
+    monkeypatch.setenv("CROWDPPL_DATA", str(tmp_path))
+
+    def put(name, annotations, truth=None):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "annotations.csv.gz").write_bytes(gzip.compress(annotations.encode()))
+        if truth is not None:
+            (tmp_path / name / "truth.csv").write_text(truth)
+
+    return put
+
+
+def refused(make, *parts):
+    with pytest.raises(CrowdpplError) as caught:
+        make()
+    assert type(caught.value) is FileError
+    assert "\n" not in str(caught.value)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_anaesthesia_is_the_published_table():
+    data = datasets.anaesthesia()
+    assert data.items.tolist() == list(range(1, 46))
+    assert data.workers.tolist() == [1, 2, 3, 4, 5]
+    assert data.labels.tolist() == [1, 2, 3, 4]
+    assert data.judgements_per_item.tolist() == [7] * 45
+    # Patient 3: 1, 1, 2 by the first, then 2, 1, 2, 2.
+    assert data.votes[2].tolist() == [3, 4, 0, 0]
+    assert data.votes[35].tolist() == [0, 0, 4, 3]
+    assert data.votes.sum(0).tolist() == [127, 125, 48, 15]
+
+
+def test_no_folder(monkeypatch, tmp_path):
+    for value in (None, "", str(tmp_path / "none")):
+        monkeypatch.delenv("CROWDPPL_DATA", raising=False)
+        if value is not None:
+            monkeypatch.setenv("CROWDPPL_DATA", value)
+        assert datasets.folder() is None
+        refused(lambda: datasets.public("rte"), "CROWDPPL_DATA", "folder")
+
+
+def test_unknown_set(place):
+    place("duck", "item,worker,label\n1,1,1\n2,1,2\n")
+    refused(lambda: datasets.public("ducks"), "no data set 'ducks'", "did you mean 'duck'?")
+
+
+def test_without_truth(place):
+    place("one", "item,worker,label\n1,1,1\n2,1,2\n")
+    data, truth = datasets.public("one", labels=[1, 2, 3])
+    assert (data.A, data.K, len(truth)) == (2, 3, 0)
+
+
+TRUTHS = {
+    "numbers": ("1,1,1\n2,1,2\n", "1,2\n9,1\n2,1\n", {1: 2, 2: 1}),
+    "strings": ("a,1,x\nb,1,y\n", "b,y\na,x\nc,x\n", {"b": "y", "a": "x"}),
+    "numbers beside a string in the judgements": ("1,1,1\nb,1,2\n", "1,2\n", {"1": 2}),
+    "a string beside numbers in the truths": ("1,1,1\n2,1,2\n", "1,2\nb,1\n", {1: 2}),
+    "a class that is no number": ("1,1,1\n2,1,no\n", "1,1\n2,1\n", {1: "1", 2: "1"}),
+    "blank": ("1,1,1\n2,1,2\n", "1,\n2,1\n", {2: 1}),
+    "a class nobody gave": ("1,1,1\n2,1,2\n", "1,7\n", {1: 7}),
+}
+
+
+@pytest.mark.parametrize("case", TRUTHS)
+def test_truths_are_matched_as_written(case, place):
+    judged, known, expected = TRUTHS[case]
+    place("one", "item,worker,label\n" + judged, "item,label\n" + known)
+    data, truth = datasets.public("one")
+    assert truth.to_dict() == expected
+    assert set(truth.index) <= set(data.items.tolist())
+    assert truth.name == "label"
+    assert truth.index.name == "item"
+
+
+def test_truth_with_other_columns(place):
+    place("one", "item,worker,label\n1,1,1\n2,1,2\n", "id,class\n1,1\n")
+    refused(lambda: datasets.public("one"), "truth.csv", "no columns 'item' and 'label'", "'id', 'class'")
+
+
+def test_public_sets_at_hand(public):
+    data, truth = public("rte")
+    assert (data.N, data.J, data.K, data.A) == (800, 164, 2, 8000)
+    assert len(truth) == 800
+    assert isinstance(truth, pd.Series)
