@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -137,8 +138,31 @@ def sample_truth(log_joint: Tensor) -> Tensor:
     An exponential race: class ``k`` arrives at time ``E_k / p_k``, the first one wins, with probability ``p_k``. Taken in logs; a
     class of probability zero never arrives. ``E = -log(u)`` is positive, since ``u < 1``, and infinite at worst.
     """
-    race = torch.rand_like(log_joint).log_().neg_().log_()
-    return (log_joint - race).argmax(-1)
+    return (log_joint - _log_exponential(torch.empty_like(log_joint))).argmax(-1)
+
+
+def _log_exponential(memory: Tensor) -> Tensor:
+    return memory.uniform_().log_().neg_().log_()
+
+
+class Races:
+    """:func:`sample_truth` again and again for one shape, its random numbers drawn for many turns at a time.
+
+    Args:
+        shape: of the log-probabilities, ``(..., N, K)``.
+        data: gives type and device.
+    """
+
+    def __init__(self, shape: tuple[int, ...], data: Annotations):
+        turns = max(1, WORK_BYTES // (8 * math.prod(shape)))
+        self._memory = torch.empty(turns, *shape, dtype=data.dtype, device=data.device)
+        self._ready: list[Tensor] = []
+
+    def winners(self, log_joint: Tensor) -> Tensor:
+        """Draw a class for each item: ``(..., N)``."""
+        if not self._ready:
+            self._ready = list(_log_exponential(self._memory))
+        return (log_joint - self._ready.pop()).argmax(-1)
 
 
 def _evaluations(

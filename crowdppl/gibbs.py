@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from crowdppl.annotations import Annotations
-from crowdppl.draws import WORK_BYTES, Draws, Report, sample_truth, thinned_note, thinning, whole
+from crowdppl.draws import WORK_BYTES, Draws, Races, Report, thinned_note, thinning, whole
 from crowdppl.errors import ModelError
 from crowdppl.model import AnnotationModel, Parameters, check, dispersed, prior_draws, provides
 from crowdppl.space import Space
@@ -47,15 +47,18 @@ def gibbs(
     groups = [min(width, chains - start) for start in range(0, chains, width)]
     total = (warmup + num_samples) * len(groups)
     kept: list[list[Parameters]] = []
-    with torch.no_grad():
+    # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. What the data keep (counts and the like) was
+    # made by the check above, outside of it.
+    with torch.inference_mode():
         for number, size in enumerate(groups):
+            races = Races((size, data.N, data.K), data)
             start = dispersed(model.initial(data).expand(size, data.N, data.K), data)
-            truth = sample_truth(start.log())
+            truth = races.winners(start.log())
             # Steps that condition on the parameters too get them from the prior: any valid point will do.
             parameters = model.gibbs_step(truth, prior_draws(model, data, size), data)
             kept.append([])
             for sweep in range(warmup + num_samples):
-                truth = sample_truth(model.item_log_joint(parameters, data))
+                truth = races.winners(model.item_log_joint(parameters, data))
                 parameters = model.gibbs_step(truth, parameters, data)
                 if sweep >= warmup and (sweep - warmup + 1) % thin == 0:
                     kept[-1].append(parameters)

@@ -193,6 +193,37 @@ def test_float32_is_near_float64(anaesthesia):
     np.testing.assert_allclose(single.tree["truth"]["probability"], double.tree["truth"]["probability"], atol=2e-3)
 
 
+def test_a_users_m_step_may_be_simple():
+    """A closed M step of two arguments, without the memory to write over, is taken as it is."""
+    import pyro
+    from pyro.distributions import Beta, Categorical
+
+    class OneAccuracy(crowdppl.AnnotationModel):
+        def prior(self, data, plates):
+            return {"accuracy": pyro.sample("accuracy", Beta(2.0, 2.0))}
+
+        def truth(self, parameters, data):
+            return Categorical(logits=torch.zeros(data.K))
+
+        def emission(self, parameters, data):
+            p = parameters["accuracy"]
+            table = torch.full((data.K, data.K), 1.0) * (1 - p) / (data.K - 1)
+            return Categorical((table + torch.eye(data.K) * (p - table[0, 0])).expand(data.A, -1, -1))
+
+        def m_step(self, responsibility, data):
+            right = (responsibility * data.votes).sum()
+            return {"accuracy": (right + 1) / (data.A + 2)}
+
+    class ByGradient(OneAccuracy):
+        m_step = crowdppl.AnnotationModel.m_step
+
+    data, _, _ = simulated(items=80)
+    closed, gradient = (
+        crowdppl.fit(data, model, method="em", num_samples=5) for model in (OneAccuracy(), ByGradient())
+    )
+    assert float(closed.tree["point"]["accuracy"]) == pytest.approx(float(gradient.tree["point"]["accuracy"]), abs=1e-4)
+
+
 def test_odd_sizes():
     """One judgement; one item; one worker; all agree; a class nobody uses; an item and a worker without judgements."""
     A = crowdppl.Annotations.from_arrays
