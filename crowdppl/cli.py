@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from crowdppl import datasets, results
-from crowdppl.annotations import Annotations
+from crowdppl.annotations import ITEM_COLUMNS, LABEL_COLUMNS, Annotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
 from crowdppl.inference import catalogue, fit, named_model
 from crowdppl.io.tables import read_table, whole_numbers
@@ -103,12 +103,18 @@ def fit_command(
         chosen = _with_prior(model, prior or [])
         began = time.perf_counter()
         with _silent():
+            frame = read_table(file)
+            known: str | pd.DataFrame | None = truth
+            if truth_file is not None:
+                known = read_table(truth_file)
+                _alike(frame, known, ITEM_COLUMNS, task)
+                _alike(frame, known, LABEL_COLUMNS, label)
             data = Annotations.from_frame(
-                read_table(file),
+                frame,
                 task=task,
                 worker=worker,
                 label=label,
-                truth=read_table(truth_file) if truth_file is not None else truth,
+                truth=known,
                 labels=_classes(labels),
                 repeats=repeats,  # type: ignore[arg-type]  # checked there
                 source=file.name,
@@ -266,6 +272,21 @@ def _with_prior(name: str, given: list[str]) -> AnnotationModel:
 def _settable(kind: type[AnnotationModel]) -> list[dataclasses.Field[Any]]:
     """Return the hyperparameters that a number sets (annotations are text: no class is looked up)."""
     return [f for f in dataclasses.fields(kind) if str(f.type).startswith("float")]  # type: ignore[arg-type]
+
+
+def _alike(frame: pd.DataFrame, known: pd.DataFrame, usual: tuple[str, ...], named: str | None) -> None:
+    """Bring a column that two files share to strings in both where it is strings in one, in place.
+
+    Each file is read by itself, and one stray name makes a column strings.
+    """
+    here = named or next((column for column in usual if column in frame), None)
+    there = next((column for column in usual if column in known), None)
+    if here not in frame or there not in known:
+        return  # told where the columns are looked up
+    both = ((frame, here), (known, there))
+    if len({pd.api.types.is_integer_dtype(table[column]) for table, column in both}) > 1:
+        for table, column in both:
+            table[column] = table[column].map(str, na_action="ignore").astype(object)
 
 
 def _classes(text: str | None) -> list[Any] | None:

@@ -90,6 +90,17 @@ def test_any_names_truths_and_classes(tmp_path):
     assert pd.read_csv(tmp_path / "s" / "truth.csv").loc[1, "p_1"] == 1
 
 
+def test_truths_in_a_file_of_another_kind(tmp_path):
+    """Items are integers in one file, and strings in the other for one stray name: they are the same items."""
+    (tmp_path / "l.csv").write_text("task,worker,label\n1,a,0\n1,b,1\n2,a,1\n2,b,1\n")
+    (tmp_path / "g.csv").write_text("task,label\n1,0\nx9,1\n")
+    result = run(
+        "fit", tmp_path / "l.csv", "--truth-file", tmp_path / "g.csv", "--method", "em", "--out", tmp_path / "r"
+    )
+    assert pd.read_csv(tmp_path / "r" / "truth.csv")["p_0"].tolist()[0] == 1
+    assert "1 known truths of items without a judgement" in " ".join(result.output.split())
+
+
 def test_parquet_and_priors(tmp_path):
     pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["u", "v"] * 2, "label": [0, 0, 1, 0]}).to_parquet(
         tmp_path / "l.parquet"
