@@ -40,12 +40,12 @@ err = Console(stderr=True, highlight=False)
 SHOWN_ITEMS = 12
 SHOWN_WORKERS = 20
 SURE = 0.95
-BAR = 22  # characters
+BAR = 16  # characters
 
 Out = Annotated[Path, typer.Option(help="Folder for the results.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results already in the folder.")]
 Seed = Annotated[int, typer.Option(help="Of everything random: same seed, same result.")]
-Level = Annotated[float | None, typer.Option(help="Probability of the intervals.  [default: 0.89]")]
+Level = Annotated[float | None, typer.Option(help="Probability of the intervals. (default: 0.89)")]
 
 
 @app.command("fit")
@@ -55,20 +55,20 @@ def fit_command(
     model: Annotated[str, typer.Option(help="Name from `crowdppl models`.")] = "dawid-skene",
     method: Annotated[
         str | None,
-        typer.Option(help="em, svi, gibbs or nuts.  [default: gibbs where the model allows it, else em]"),
+        typer.Option(help="em, svi, gibbs or nuts. (default: gibbs where the model allows it, else em)"),
     ] = None,
     prior: Annotated[
         list[str] | None, typer.Option(help="Hyperparameter of the model, NAME=VALUE; may be given again.")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="Column of the item.  [default: task, else item]")] = None,
-    worker: Annotated[str | None, typer.Option(help="Column of the worker.  [default: worker]")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of the label.  [default: label]")] = None,
+    task: Annotated[str | None, typer.Option(help="Column of the item. (default: task, else item)")] = None,
+    worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
     truth: Annotated[str | None, typer.Option(help="Column of known truths, blank where unknown.")] = None,
     truth_file: Annotated[
         Path | None, typer.Option(help="Table of known truths, with the item's and the label's column.")
     ] = None,
     labels: Annotated[
-        str | None, typer.Option(help="All classes in order, separated by commas.  [default: those that occur]")
+        str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
     ] = None,
     repeats: Annotated[
         str, typer.Option(help="A worker judged an item again: keep each as evidence, keep the last, or refuse.")
@@ -79,7 +79,7 @@ def fit_command(
     max_iter: Annotated[int | None, typer.Option(help="em, svi: most iterations.")] = None,
     tol: Annotated[float | None, typer.Option(help="em, svi: stop where the relative gain falls below.")] = None,
     restarts: Annotated[int | None, typer.Option(help="em: further starts around the majority vote.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="svi: items a step.  [default: all]")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="svi: items a step. (default: all)")] = None,
     chains: Annotated[int | None, typer.Option(help="gibbs, nuts: chains.")] = None,
     warmup: Annotated[int | None, typer.Option(help="gibbs, nuts: draws thrown away.")] = None,
     num_samples: Annotated[int | None, typer.Option(help="Draws kept (a chain).")] = None,
@@ -218,8 +218,8 @@ def _show_workers(posterior: Posterior, level: float) -> None:
     shown = table.head(SHOWN_WORKERS)
     most = f", the {len(shown)} with most judgements" if len(shown) < len(table) else ""
     grid = Table(title=f"Workers{most} (intervals of {level:.0%})", title_justify="left", box=box.SIMPLE_HEAD)
-    grid.add_column("worker")
-    grid.add_column("judgements", justify="right")
+    grid.add_column("worker", overflow="ellipsis", no_wrap=True)
+    grid.add_column("judgements", justify="right", no_wrap=True, min_width=10)
     grid.add_column("accuracy", justify="right")
     grid.add_column("interval", no_wrap=True)
     grid.add_column("0" + " " * (BAR - 2) + "1", no_wrap=True, min_width=BAR)
