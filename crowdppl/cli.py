@@ -20,9 +20,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from crowdppl import datasets, results
-from crowdppl.annotations import ITEM_COLUMNS, LABEL_COLUMNS, Annotations
+from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
 from crowdppl.inference import catalogue, fit, named_model
+from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS
 from crowdppl.io.tables import read_table, whole_numbers
 from crowdppl.model import AnnotationModel, provides
 from crowdppl.posterior import Posterior
