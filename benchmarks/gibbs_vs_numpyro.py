@@ -75,7 +75,7 @@ def by_us(method: str, warmup: int, samples: int) -> dict[str, Any]:
     engine = ENGINES[method]
 
     def run() -> Draws:
-        with isolated(0):
+        with isolated(0, threads=1):  # as fit does on small data
             return engine(model, data, lambda *_: None, **settings)
 
     seconds = []

@@ -26,6 +26,7 @@ from crowdppl.em import em
 from crowdppl.errors import CrowdpplWarning, DataError, ModelError, OptionError, listed, suggestion
 from crowdppl.gibbs import gibbs
 from crowdppl.isolation import isolated
+from crowdppl.kernels import DENSE_CELLS
 from crowdppl.model import AnnotationModel, check, provides
 from crowdppl.nuts import nuts
 from crowdppl.posterior import FORMAT, Posterior
@@ -76,7 +77,10 @@ def fit(
         raise OptionError(f"seed={seed!r}; it must be a whole number of at least 0")
     data = data.to(_device(device))
     began = time.perf_counter()
-    with isolated(int(seed), device=data.device, dtype=data.dtype), _reporter(progress, method) as report:
+    # On small data threads wait for each other longer than they work, many times longer where cores are shared.
+    threads = 1 if data.N * data.J * data.K <= DENSE_CELLS else None
+    isolation = isolated(int(seed), device=data.device, dtype=data.dtype, threads=threads)
+    with isolation, _reporter(progress, method) as report:
         sites = check(chosen, data)
         torch.manual_seed(int(seed))  # the check has drawn from the stream
         draws = ENGINES[method](chosen, data, report, **options)

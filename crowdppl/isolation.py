@@ -10,7 +10,9 @@ import torch
 
 
 @contextmanager
-def isolated(seed: int, *, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float64) -> Iterator[None]:
+def isolated(
+    seed: int, *, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float64, threads: int | None = None
+) -> Iterator[None]:
     """Run a block with its own random stream, an empty Pyro parameter store and a default device and floating type.
 
     Inside, a model may write ``Normal(0.0, 1.0)`` or ``torch.ones(K)`` and get the type and device of the data. On leaving,
@@ -20,9 +22,10 @@ def isolated(seed: int, *, device: torch.device | str = "cpu", dtype: torch.dtyp
         seed: of torch's random streams in the block.
         device: default device of tensors made in the block.
         dtype: default floating type of tensors made in the block.
+        threads: of torch's operations in the block, where given.
     """
     device = torch.device(device)
-    before = torch.get_default_dtype()
+    before, threads_before = torch.get_default_dtype(), torch.get_num_threads()
     # A default device costs a little at every operation: not set where it is the default anyway.
     place = nullcontext() if device.type == "cpu" else device
     cuda = [device] if device.type == "cuda" else []
@@ -35,7 +38,11 @@ def isolated(seed: int, *, device: torch.device | str = "cpu", dtype: torch.dtyp
     ):
         torch.set_default_dtype(dtype)
         torch.manual_seed(seed)
+        if threads is not None:
+            torch.set_num_threads(threads)
         try:
             yield
         finally:
             torch.set_default_dtype(before)
+            if threads is not None:
+                torch.set_num_threads(threads_before)

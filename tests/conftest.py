@@ -22,12 +22,13 @@ def nothing_left():
     before = torch.get_rng_state()
     legacy = np.random.get_state()[1].copy()  # noqa: NPY002
     store = set(pyro.get_param_store().keys())
-    dtype = torch.get_default_dtype()
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
     yield
     assert torch.equal(torch.get_rng_state(), before), "torch's random stream was used"
     assert np.array_equal(np.random.get_state()[1], legacy), "numpy's global random stream was used"  # noqa: NPY002
     assert set(pyro.get_param_store().keys()) == store, "Pyro's parameter store was left dirty"
     assert torch.get_default_dtype() == dtype, "the default floating type was changed"
+    assert torch.get_num_threads() == threads, "the number of threads was changed"
 
 
 @pytest.fixture(scope="session")
