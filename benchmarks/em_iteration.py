@@ -179,8 +179,8 @@ def main() -> None:
             compared,
         )
         + "\n\nWhere they differ it is for two conventions of crowd-kit's, both emulated in the last column: for a class of "
-        "which nothing is expected in a worker's items, its row is uniform over the labels that this worker has given, ours over all "
-        "labels; and it takes no probability below 1e-10, ours may be zero. Maximum likelihood leaves both open.\n\n"
+        "which nothing is expected in a worker's items, its row is uniform over the labels that this worker has given, "
+        "ours over all labels; and it takes no probability below 1e-10, ours may be zero. Maximum likelihood leaves both open.\n\n"
         "## Where the time goes\n\nFloat64, at the first iteration, each piece by itself. Later ones are slower without a prior: "
         "a third of the confusions are zeros then, whose logarithms take four times as long.\n\n"
         + table(["piece", "ms"], [[name, value] for name, value in pieces.items()])

@@ -109,10 +109,10 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws) -> Readings:
     )
     with torch.no_grad():
         for part, parameters, joint, log_prior in _evaluations(model, data, flat, total):
-            marginal, r = normalise(joint)
+            out.truth[part] = sample_truth(joint).to(torch.int16)
+            marginal, r = normalise(joint, overwrite=True)
             out.probability += r.reshape(-1, data.N, data.K).sum(0) / total
             out.log_likelihood[part] = marginal
-            out.truth[part] = sample_truth(joint).to(torch.int16)
             out.lp[part] = marginal.sum(-1) + log_prior
             out.confusion[part] = model.confusion_of(parameters, data)
             out.prevalence[part] = model.prevalence_of(parameters, data)

@@ -176,7 +176,7 @@ class Climb:
         else:
             parameters, log_prior = conditioned(self.model, theta, self.data)
             joint = self.model.item_log_joint(parameters, self.data)
-        marginal, r = normalise(joint)
+        marginal, r = normalise(joint, overwrite=True)
         ll = float(marginal.sum())
         return ll + float(log_prior), ll, r
 

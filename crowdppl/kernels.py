@@ -29,17 +29,18 @@ def sum_by(index: Tensor, values: Tensor, size: int) -> Tensor:
     return out.index_add(0, index, values)
 
 
-def normalise(log_joint: Tensor) -> tuple[Tensor, Tensor]:
+def normalise(log_joint: Tensor, *, overwrite: bool = False) -> tuple[Tensor, Tensor]:
     """Split ``L`` into marginal and responsibilities.
 
     Args:
         log_joint: ``log p(labels_i, truth_i = k)``, ``(..., N, K)``.
+        overwrite: write the responsibilities into its memory.
 
     Returns:
         ``logsumexp_k L`` ``(..., N)`` and ``softmax_k L`` ``(..., N, K)``, from one pass of exponentials.
     """
     top = log_joint.amax(-1, keepdim=True)
-    weight = (log_joint - top).exp_()
+    weight = (log_joint.sub_(top) if overwrite else log_joint - top).exp_()
     total = weight.sum(-1, keepdim=True)
     return (top + total.log()).squeeze(-1), weight.div_(total)
 
@@ -74,11 +75,12 @@ class WorkerCounts:
         """Tell whether the data are small enough for a dense count matrix."""
         return self._dense is not None
 
-    def evidence(self, log_table: Tensor) -> Tensor:
+    def evidence(self, log_table: Tensor, memory: Tensor | None = None) -> Tensor:
         """Sum each item's log-probabilities over its judgements.
 
         Args:
             log_table: ``log p(label = l | truth = k, worker j)``, ``(..., J, K, K)`` = (worker, truth, label).
+            memory: ``(N, K)`` to write the result of a single table into; see :meth:`expected` for why.
 
         Returns:
             ``(..., N, K)``. An impossible label (minus infinity) rules its class out.
@@ -95,6 +97,8 @@ class WorkerCounts:
         table = log_table.reshape(-1, J, K, K).permute(1, 3, 0, 2).reshape(J * K, -1)
         if torch.is_grad_enabled() and table.requires_grad:
             out = _Product.apply(table, self._forward, self._backward)  # type: ignore[no-untyped-call]
+        elif memory is not None and not lead:
+            return torch.addmm(memory, self._forward, table, beta=0, out=memory)
         else:
             out = self._forward @ table
         return out.view(N, -1, K).transpose(0, 1).reshape(*lead, N, K)

@@ -92,7 +92,7 @@ class AnnotationModel(ABC):
     # ------------------------------------------------------------------ what follows
 
     def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``log p(labels of item i | truth = k)``, ``(..., N, K)``."""
+        """Return ``log p(labels of item i | truth = k)``, ``(..., N, K)``, in memory of its own: it is added to."""
         if provides(self, "log_confusion"):
             return data.counts.evidence(self.log_confusion(parameters))
         log_prob = self.emission(parameters, data).log_prob(data.label.unsqueeze(-1))  # (A, K)
@@ -115,8 +115,9 @@ class AnnotationModel(ABC):
         log_prior = self.log_truth(parameters, data)
         if log_prior.dim() < evidence.dim():
             log_prior = log_prior.unsqueeze(-2)
-        joint = log_prior + evidence
-        return joint if data.clamp is None else joint + data.clamp
+        # The evidence was made for this and has the full shape: added to in its own memory.
+        joint = evidence.add_(log_prior)
+        return joint if data.clamp is None else joint.add_(data.clamp)
 
     def log_density(
         self, parameters: Parameters, data: Annotations, scratch: dict[str, Tensor] | None = None

@@ -122,12 +122,15 @@ class DawidSkene(AnnotationModel):
         """Return item log joint and log prior, with one pass of logarithms over the confusions."""
         if scratch is None:
             logs = self.log_confusion(parameters)
+            evidence = data.counts.evidence(logs)
         else:
             confusion = parameters["confusion"]
-            if "logs" not in scratch:
+            if not scratch:
                 scratch["logs"] = torch.empty_like(confusion)
+                scratch["evidence"] = confusion.new_empty(data.N, data.K)
             logs = torch.log(confusion, out=scratch["logs"])
-        joint = self._joint(data.counts.evidence(logs), parameters, data)
+            evidence = data.counts.evidence(logs, scratch["evidence"])
+        joint = self._joint(evidence, parameters, data)
         return joint, self._log_prior(parameters["prevalence"], logs, data)
 
     def _log_prior(self, prevalence: Tensor, logs: Tensor, data: Annotations) -> Tensor:
