@@ -8,6 +8,7 @@ from crowdppl.inference import fit
 from crowdppl.model import AnnotationModel
 from crowdppl.plates import Plates
 from crowdppl.posterior import Posterior, load
+from crowdppl.prediction import predict, predict_correct
 
 __version__ = version("crowdppl")
 
@@ -24,4 +25,6 @@ __all__ = [
     "Posterior",
     "fit",
     "load",
+    "predict",
+    "predict_correct",
 ]

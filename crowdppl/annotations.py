@@ -12,12 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
 from crowdppl.errors import DataError, OptionError, suggestion
+from crowdppl.identifiers import clean, encode
 from crowdppl.intake import (
     ITEM_COLUMNS,
     LABEL_COLUMNS,
@@ -31,6 +33,7 @@ from crowdppl.intake import (
 )
 from crowdppl.io.tables import read_csv, read_parquet
 from crowdppl.kernels import WorkerCounts, sum_by
+from crowdppl.matrices import count_table, matrix
 
 Array = npt.NDArray[Any]
 
@@ -52,6 +55,11 @@ class Annotations:
         labels: the caller's class identifiers, ``(K,)``.
         dtype: floating type of all statistics made from the data.
         notes: what was dropped, merged or odd, in plain sentences.
+        features: of the items, ``(N, D)``, or ``None``.
+        worker_features: of the workers, ``(J, P)``, or ``None``.
+        multiplicity: how often each item stands in the data, ``(N,)``; ``None`` for once each.
+        owner: the item each row of this arrangement belongs to, ``(N,)``, see :meth:`cells` and :meth:`singles`; features
+            are then those of the owners. ``None`` where items are items.
     """
 
     item: Tensor
@@ -63,6 +71,10 @@ class Annotations:
     labels: Array
     dtype: torch.dtype = torch.float64
     notes: tuple[str, ...] = ()
+    features: Tensor | None = None
+    worker_features: Tensor | None = None
+    multiplicity: Tensor | None = None
+    owner: Tensor | None = None
 
     # ------------------------------------------------------------------ sizes and statistics
 
@@ -85,6 +97,11 @@ class Annotations:
     def A(self) -> int:
         """Number of judgements."""
         return len(self.item)
+
+    @property
+    def D(self) -> int:
+        """Number of item features, 0 where there are none."""
+        return 0 if self.features is None else self.features.shape[-1]
 
     @property
     def device(self) -> torch.device:
@@ -152,7 +169,118 @@ class Annotations:
         if device == self.device and dtype == self.dtype:
             return self
         moved = {name: getattr(self, name).to(device) for name in ("item", "worker", "label", "truth")}
+        if self.owner is not None:
+            moved["owner"] = self.owner.to(device)
+        for name in ("features", "worker_features", "multiplicity"):
+            value = getattr(self, name)
+            moved[name] = None if value is None else value.to(device, dtype)
         return replace(self, dtype=dtype, **moved)
+
+    def with_features(self, features: Any = None, *, workers: Any = None) -> Annotations:
+        """Return the same judgements with numbers known of the items, and of the workers.
+
+        Args:
+            features: a frame of numbers whose index holds the tasks, in any order (rows of other tasks are left out), or
+                an array ``(N, D)`` in the order of ``items``.
+            workers: likewise of the workers, ``(J, P)``.
+
+        Raises:
+            DataError: names the rows that are missing, repeated or not finite, or the columns that are not numbers.
+        """
+        changed: dict[str, Any] = {}
+        if features is not None:
+            changed["features"] = matrix(features, self.items, "task", "features")
+        if workers is not None:
+            changed["worker_features"] = matrix(workers, self.workers, "worker", "worker features")
+        placed: dict[str, Any] = {
+            name: torch.from_numpy(value).to(self.device, self.dtype) for name, value in changed.items()
+        }
+        return replace(self, **placed)
+
+    def cells(self) -> Annotations:
+        """Return the global setting: each label an item got is an item of its own, as often as it was given.
+
+        Who gave it is left out. ``C`` cells have ``label (C,)``, ``multiplicity (C,)`` and ``owner (C,)``; nothing in them grows
+        with the number of workers.
+        """
+        cell = self.votes.reshape(-1).nonzero().squeeze(-1)  # (C,)
+        owner = torch.div(cell, self.K, rounding_mode="floor")
+        often = self.votes.reshape(-1)[cell]
+        if self.multiplicity is not None:
+            often = often * self.multiplicity[owner]
+        return self._owned(owner, torch.zeros_like(owner), cell % self.K, often)
+
+    def singles(self) -> Annotations:
+        """Return each judgement as an item of its own: ``N = A``, with ``owner`` the item judged."""
+        often = None if self.multiplicity is None else self.multiplicity[self.item]
+        return self._owned(self.item, self.worker, self.label, often)
+
+    def unseen(self, features: Any = None, *, items: Any = None, workers: Any = None) -> Annotations:
+        """Return new items without a judgement, and maybe new workers, with the classes of these data: what to predict for.
+
+        Args:
+            features: of the new items, ``(n, D)`` or a frame whose index names them.
+            items: names of the new items; the frame's index, else ``0..n-1``, where not given.
+            workers: features of new workers, a frame whose index names them or ``(m, P)``; the workers stay as they are where
+                not given.
+
+        Raises:
+            DataError: where the features are not of the kind these data have.
+        """
+        names = self.items if features is None else _names(features, items)
+        crowd = self.workers if workers is None else _names(workers, None)
+        nothing = torch.zeros(0, dtype=torch.int64, device=self.device)
+        empty = replace(
+            self,
+            item=nothing,
+            worker=nothing,
+            label=nothing,
+            truth=torch.full((len(names),), -1, device=self.device),
+            items=names,
+            workers=crowd,
+            multiplicity=None,
+            owner=None,
+            notes=(),
+            features=self.features if features is None else None,
+            worker_features=self.worker_features if workers is None else None,
+        )
+        made = empty.with_features(features, workers=workers)
+        for name, what in (("features", "item"), ("worker_features", "worker")):
+            here, there = (getattr(data, name) for data in (made, self))
+            if here is not None and (there is None or there.shape[-1] != here.shape[-1]):
+                wanted = "no" if there is None else f"{there.shape[-1]:,}"
+                raise DataError(f"{here.shape[-1]:,} {what} features; the model was fitted to {wanted} of them")
+        return made
+
+    def paired(self) -> Annotations:
+        """Return every item with every worker, ``A = N * J``, labels not yet given (code 0): a design to ask about."""
+        items, workers = torch.arange(self.N, device=self.device), torch.arange(self.J, device=self.device)
+        item = items.repeat_interleave(self.J)
+        return replace(self, item=item, worker=workers.repeat(self.N), label=torch.zeros_like(item))
+
+    def code(self, labels: Any, what: str) -> Tensor:
+        """Return class identifiers ``(n,)`` as codes ``0..K-1``.
+
+        Raises:
+            DataError: for one that is not a class of these data.
+        """
+        values, missing = clean(pd.Series(labels).reset_index(drop=True), "label", what)
+        if missing.any():
+            raise DataError(f"{what}: {int(missing.sum()):,} labels are missing; drop their rows")
+        codes, _ = encode(values, self.labels, "label", what, rows=np.arange(len(values)), ordered=True)
+        return torch.from_numpy(codes).to(self.device)
+
+    def _owned(self, owner: Tensor, worker: Tensor, label: Tensor, multiplicity: Tensor | None) -> Annotations:
+        return replace(
+            self,
+            item=torch.arange(len(owner), device=self.device),
+            worker=worker,
+            label=label,
+            truth=self.truth[owner],
+            items=self.items[owner.cpu().numpy()],
+            multiplicity=multiplicity,
+            owner=owner,
+        )
 
     def batch(self, index: Tensor) -> Annotations:
         """Return the judgements of the items ``index`` ``(B,)``, renumbered ``0..B-1``; workers and classes stay."""
@@ -169,6 +297,11 @@ class Annotations:
             label=self.label[row],
             truth=self.truth[index],
             items=self.items[index.cpu().numpy()],
+            features=None
+            if self.features is None
+            else self.features[index if self.owner is None else self.owner[index]],
+            multiplicity=None if self.multiplicity is None else self.multiplicity[index],
+            owner=None,
         )
 
     def __repr__(self) -> str:
@@ -193,6 +326,8 @@ class Annotations:
         items: Iterable[Any] | None = None,
         workers: Iterable[Any] | None = None,
         repeats: Repeats = "keep",
+        features: Any = None,
+        worker_features: Any = None,
         source: str = "the frame",
     ) -> Annotations:
         """Take judgements from a table with a row for each.
@@ -210,6 +345,8 @@ class Annotations:
             workers: likewise all workers.
             repeats: what to do where a worker judged an item more than once: ``"keep"`` each as evidence of its own,
                 keep the ``"last"``, or ``"refuse"``.
+            features: numbers known of the items, see :meth:`with_features`.
+            worker_features: numbers known of the workers.
             source: name of the table, for messages.
 
         Raises:
@@ -241,7 +378,55 @@ class Annotations:
             repeats=repeats,
             source=source,
         )
-        return cls(**made)
+        return cls(**made).with_features(features, workers=worker_features)
+
+    @classmethod
+    def from_counts(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        task: str | None = None,
+        labels: Iterable[Any] | None = None,
+        truth: Truth = None,
+        features: Any = None,
+        source: str = "the counts",
+    ) -> Annotations:
+        """Take label counts per item, the *global* setting: nobody knows who gave which label.
+
+        All judgements are ascribed to one worker, ``"crowd"``: models that ask who is good see a crowd, not its members.
+
+        Args:
+            frame: a row for each item, a column of counts for each class.
+            task: column of the item's identifier; ``"task"``, else ``"item"``, else the frame's index, where not given.
+            labels: names of the classes, in the order of the count columns; the columns' own names where not given.
+            truth: known truths, a mapping or Series from item to class.
+            features: numbers known of the items, see :meth:`with_features`.
+            source: name of the table, for messages.
+
+        Raises:
+            DataError: where a count is missing, negative or not a whole number.
+        """
+        if not isinstance(frame, pd.DataFrame):
+            raise DataError(f"{source} is a {type(frame).__name__}; pass a pandas DataFrame, a row an item")
+        items, classes, counts = count_table(frame, task, labels, source)
+        row, column = counts.nonzero()
+        often = counts[row, column]
+        made = cls.from_frame(
+            pd.DataFrame(
+                {
+                    "task": items[row.repeat(often)],
+                    "worker": pd.Series(["crowd"], dtype=object).repeat(int(often.sum())).to_numpy(),
+                    "label": classes[column.repeat(often)],
+                }
+            ),
+            items=items,
+            labels=classes,
+            truth=truth,
+            features=features,
+            source=source,
+        )
+        # Of a crowd's counts repeats are the point.
+        return replace(made, notes=tuple(note for note in made.notes if "repeated judgements" not in note))
 
     @classmethod
     def from_arrays(
@@ -255,6 +440,8 @@ class Annotations:
         items: Iterable[Any] | None = None,
         workers: Iterable[Any] | None = None,
         repeats: Repeats = "keep",
+        features: Any = None,
+        worker_features: Any = None,
     ) -> Annotations:
         """Take judgements from three arrays of one length ``(A,)``; the rest as in :meth:`from_frame`."""
         columns = {name: series(v, name) for name, v in {"task": task, "worker": worker, "label": label}.items()}
@@ -271,6 +458,8 @@ class Annotations:
             items=items,
             workers=workers,
             repeats=repeats,
+            features=features,
+            worker_features=worker_features,
             source="the arrays",
         )
 
@@ -291,3 +480,9 @@ class Annotations:
     def from_parquet(cls, path: str | Path, **options: Any) -> Annotations:
         """Read a Parquet file; options as in :meth:`from_frame`, errors as in :meth:`from_csv`."""
         return cls.from_frame(read_parquet(path), source=Path(path).name, **options)
+
+
+def _names(features: Any, names: Any) -> Array:
+    if names is None:
+        names = features.index if isinstance(features, pd.DataFrame) else np.arange(len(features))
+    return clean(pd.Series(names).reset_index(drop=True), "name", "the new rows")[0]

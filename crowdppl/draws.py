@@ -12,8 +12,8 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import ModelError, OptionError
-from crowdppl.kernels import normalise
-from crowdppl.model import AnnotationModel, Parameters, conditioned, provides, responsibilities
+from crowdppl.kernels import normalise, sum_by
+from crowdppl.model import AnnotationModel, Parameters, conditioned, provides, repeated
 
 # step, of how many, what is going on: engines call it, the facade shows it.
 Report = Callable[[int, int, str], None]
@@ -35,6 +35,7 @@ class Draws:
         kind: draws from the posterior itself, from an approximation to it, or one point.
         how: a plain sentence: where the intervals computed from these draws come from.
         point: the best single value of every site, where the engine climbs to one.
+        fixed: value of sites that have no draws: the weights of networks, where an engine takes them as a point.
         trace: objective or loss per iteration, by name, ``(iteration,)``.
         facts: single facts of the run (converged, iterations, divergences), JSON-able.
         warnings: what the user should know, in plain sentences.
@@ -44,6 +45,7 @@ class Draws:
     kind: Kind
     how: str
     point: Parameters | None = None
+    fixed: Parameters = field(default_factory=dict)
     trace: dict[str, Tensor] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -60,6 +62,8 @@ class Readings:
         lp: log posterior density of the parameters up to a constant, ``(C, S)``.
         confusion: of each worker, ``(C, S, J, K, K)``.
         prevalence: of each class, ``(C, S, K)``.
+        derived: what the model reports besides, ``(C, S, ...)``.
+        averaged: likewise, of single judgements: averaged over draws, ``(A, ...)``.
     """
 
     probability: Tensor
@@ -68,11 +72,13 @@ class Readings:
     lp: Tensor
     confusion: Tensor
     prevalence: Tensor
+    derived: Parameters = field(default_factory=dict)
+    averaged: Parameters = field(default_factory=dict)
 
 
 def batched(model: AnnotationModel) -> bool:
     """Tell whether a model takes parameters with leading axes, many draws at once."""
-    return provides(model, "log_confusion") or provides(model, "gibbs_step")
+    return model._bound is None and (provides(model, "log_confusion") or provides(model, "gibbs_step"))
 
 
 def thinning(size: int, data: Annotations, draws: int) -> int:
@@ -94,8 +100,8 @@ def thinned_note(thin: int) -> str:
 
 def read(model: AnnotationModel, data: Annotations, draws: Draws) -> Readings:
     """Evaluate the model at every draw."""
-    first = next(iter(draws.samples.values()))
-    chains, count = first.shape[:2]
+    # A model all of whose parameters are weights of networks has one draw of nothing.
+    chains, count = next((value.shape[:2] for value in draws.samples.values()), (1, 1))
     flat = {name: value.flatten(0, 1) for name, value in draws.samples.items()}
     total = chains * count
     kind: dict[str, Any] = {"dtype": data.dtype, "device": data.device}
@@ -107,19 +113,28 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws) -> Readings:
         confusion=torch.empty(total, data.J, data.K, data.K, **kind),
         prevalence=torch.empty(total, data.K, **kind),
     )
+    told = model.arrange(data)
+    parts: dict[str, list[Tensor]] = {}
     with torch.no_grad():
-        for part, parameters, joint, log_prior in _evaluations(model, data, flat, total):
-            out.truth[part] = sample_truth(joint).to(torch.int16)
-            marginal, r = normalise(joint, overwrite=True)
-            out.probability += r.reshape(-1, data.N, data.K).sum(0) / total
+        for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total):
+            marginal, probability, truth = _by_item(model, parameters, joint, told, data)
+            out.truth[part] = truth.to(torch.int16)
+            out.probability += probability.reshape(-1, data.N, data.K).sum(0) / total
             out.log_likelihood[part] = marginal
             out.lp[part] = marginal.sum(-1) + log_prior
             out.confusion[part] = model.confusion_of(parameters, data)
             out.prevalence[part] = model.prevalence_of(parameters, data)
-    if draws.point is not None:  # an engine that climbs to a point says what the truth is there
-        with torch.no_grad():
-            parameters = draws.point if batched(model) else conditioned(model, draws.point, data)[0]
-            out.probability = responsibilities(model, parameters, data)
+            for name, value in model.derived(parameters, data).items():
+                if "annotation" in model.dims.get(name, ()):
+                    share = (value if isinstance(part, int) else value.sum(0)) / total
+                    out.averaged[name] = out.averaged[name] + share if name in out.averaged else share
+                else:
+                    parts.setdefault(name, []).append(value.unsqueeze(0) if isinstance(part, int) else value)
+        out.derived = {name: torch.cat(values).unflatten(0, (chains, count)) for name, values in parts.items()}
+        if draws.point is not None:  # an engine that climbs to a point says what the truth is there
+            parameters = draws.point if batched(model) else conditioned(model, draws.point, told)[0]
+            joint = model.item_log_joint(parameters, told)
+            out.probability = _by_item(model, parameters, joint, told, data)[1]
     # Averages of numbers that sum to one: put right to rounding.
     out.probability /= out.probability.sum(-1, keepdim=True)
     if not bool(torch.isfinite(out.log_likelihood).all()):
@@ -130,6 +145,32 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws) -> Readings:
     for name in ("truth", "log_likelihood", "lp", "confusion", "prevalence"):
         setattr(out, name, getattr(out, name).unflatten(0, (chains, count)))
     return out
+
+
+def _by_item(
+    model: AnnotationModel, parameters: Parameters, joint: Tensor, told: Annotations, data: Annotations
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Read items off the log joint ``(..., N of the arrangement, S)``.
+
+    Returns:
+        Log-likelihood ``(..., N)``, class probabilities ``(..., N, K)`` and drawn classes ``(..., N)`` of the items. Where
+        cells or single judgements have truths of their own, an item's probabilities are the mean over them (the consensus),
+        and for an item without any those of its features.
+    """
+    M = model.states_per_class
+    if told.owner is None:
+        truth = torch.div(sample_truth(joint), M, rounding_mode="floor") if M > 1 else sample_truth(joint)
+        marginal, r = normalise(joint, overwrite=True)
+        return repeated(marginal, told), model.by_class(r), truth
+    marginal, r = normalise(joint, overwrite=True)
+    often = torch.ones_like(marginal) if told.multiplicity is None else told.multiplicity
+    log_likelihood = sum_by(told.owner, repeated(marginal, told), data.N)
+    total = sum_by(told.owner, often, data.N).unsqueeze(-1)
+    mean = sum_by(told.owner, model.by_class(r) * often.unsqueeze(-1), data.N) / total.clamp(min=1e-300)
+    if bool((total == 0).any()):
+        prior = model.by_class(model.log_truth(parameters, data).softmax(-1))
+        mean = torch.where(total > 0, mean, prior)
+    return log_likelihood, mean, sample_truth(mean.log())
 
 
 def sample_truth(log_joint: Tensor) -> Tensor:
@@ -166,11 +207,11 @@ class Races:
 
 
 def _evaluations(
-    model: AnnotationModel, data: Annotations, flat: Parameters, total: int
+    model: AnnotationModel, data: Annotations, flat: Parameters, fixed: Parameters, total: int
 ) -> Iterator[tuple[Any, Parameters, Tensor, Tensor]]:
     if not batched(model):
         for s in range(total):
-            parameters, log_prior = conditioned(model, {name: value[s] for name, value in flat.items()}, data)
+            parameters, log_prior = conditioned(model, {name: value[s] for name, value in flat.items()} | fixed, data)
             yield s, parameters, model.item_log_joint(parameters, data), log_prior
         return
     step = chunk(data, total)
@@ -199,3 +240,17 @@ def positive(name: str, value: Any, *, zero: bool = False) -> float:
     if not valid or not (0 <= value < float("inf")) or (value == 0 and not zero):
         raise OptionError(f"{name}={value!r}; it must be a {'non-negative' if zero else 'positive'} number")
     return float(value)
+
+
+class Batches:
+    """Batches of items without end: every epoch a new order, every item once."""
+
+    def __init__(self, items: int, size: int, device: torch.device):
+        self.items, self.size, self.device = items, size, device
+        self.per_epoch = -(-items // size)
+        self.queue: list[Tensor] = []
+
+    def __next__(self) -> Tensor:
+        if not self.queue:
+            self.queue = list(torch.randperm(self.items, device=self.device).split(self.size))
+        return self.queue.pop()

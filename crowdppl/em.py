@@ -14,10 +14,13 @@ from crowdppl.annotations import Annotations
 from crowdppl.draws import Draws, Report, chunk, positive, sample_truth, thinning, whole
 from crowdppl.errors import ModelError
 from crowdppl.kernels import normalise
-from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, provides
-from crowdppl.mstep import MStep
+from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, provides, repeated
+from crowdppl.mstep import MStep, Schedule
 from crowdppl.space import Space, is_simplex
+from crowdppl.validation import Validation
 
+# With networks: stop where the best log posterior of the way has not risen for this many steps.
+PATIENCE = 10
 # Above this many coordinates the curvature at the mode is not computed: its matrix grows with the square.
 LAPLACE_SIZE = 1000
 
@@ -30,6 +33,7 @@ LAPLACE = (
     "EM gives a point for the parameters (group 'point'), not a posterior. Intervals come from a normal approximation "
     "around that point (Laplace: curvature of the log posterior in unbounded coordinates); method='nuts' gives posterior draws."
 )
+FIXED = " The weights of networks are held at the point."
 POINT = (
     "EM gives a point for the parameters, not a posterior, and this model is too large, or the point too close to a boundary, "
     "for a normal approximation: there are no intervals. Use method='svi' or 'nuts'."
@@ -46,34 +50,60 @@ def em(
     restarts: int = 0,
     accelerate: bool = True,
     num_samples: int = 1000,
+    learning_rate: float = 1e-3,
+    batch_size: int = 64,
+    epochs: int = 1,
+    steps: int | None = None,
+    validation: Any = None,
 ) -> Draws:
     """Fit by EM from a majority vote.
 
     Args:
-        model: with a closed-form ``m_step``, else its M step is taken by gradients (L-BFGS), many times slower.
+        model: with a closed-form ``m_step``, else its M step is taken by gradients: by L-BFGS, many times slower; with
+            networks by Adam over mini-batches, where the log posterior need not rise at every step, and the best point
+            of the way is kept.
         data: the judgements.
         report: called with progress.
         max_iter: most E steps.
-        tol: stop where the log posterior rises by less than this fraction of itself.
+        tol: stop where the log posterior rises by less than this fraction of itself (with networks: over ``PATIENCE`` steps).
         restarts: further starts around the majority vote; the best end is kept and all are told.
         accelerate: extrapolate along the path of closed-form steps (SQUAREM, Varadhan and Roland 2008), falling back
             to the plain step wherever that would not rise.
         num_samples: draws for intervals, see ``how`` of the result.
+        learning_rate: of Adam, for networks.
+        batch_size: items in a mini-batch, for networks.
+        epochs: passes over the items in one M step, for networks.
+        steps: gradient steps in one M step, in place of ``epochs``.
+        validation: features and classes of items held out: the step with the highest accuracy on them is kept, in place
+            of that with the highest log posterior.
     """
     whole("max_iter", max_iter, 1)
     positive("tol", tol, zero=True)
     whole("restarts", restarts, 0)
     whole("num_samples", num_samples, 1)
+    positive("learning_rate", learning_rate)
+    whole("batch_size", batch_size, 1)
+    whole("epochs", epochs, 1)
+    if steps is not None:
+        whole("steps", steps, 1)
     space = Space(check(model, data))
-    climb = Climb(model, data, space, max_iter, tol, accelerate, report)
+    schedule = Schedule(learning_rate, batch_size, epochs, steps)
+    held_out = None if validation is None else Validation(validation, model, data)
+    climb = Climb(model, data, space, max_iter, tol, accelerate, report, schedule, held_out)
     with torch.no_grad():
         first = model.initial(data)
-        ends = [climb(first if n == 0 else dispersed(first, data)) for n in range(restarts + 1)]
-        best = max(ends, key=lambda end: float(end.trace[-1]))
+        ends = []
+        for n in range(restarts + 1):
+            if n and model._bound is not None:  # networks start anew
+                model._bound.renew(model.networks(data))
+            ends.append(climb(first if n == 0 else dispersed(first, data)))
+        best = max(ends, key=lambda end: end.score)
+        if model._bound is not None:
+            model._bound.take(best.buffers)
         out = _intervals(model, data, space, best.point, num_samples)
     out.point = best.point
     out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}
-    finals = [float(end.trace[-1]) for end in ends]
+    finals = [float(end.top) for end in ends]
     out.facts = {
         "converged": best.converged,
         "iterations": len(best.trace),
@@ -82,7 +112,9 @@ def em(
         "log_likelihood": best.log_likelihood,
         "restarts": finals,
     }
-    if not best.converged:
+    if held_out is not None:
+        out.facts["validation"] = {"accuracy": best.score[0], "iteration": best.chosen}
+    if not best.converged and not climb.m_step.stochastic:
         out.warnings.append(
             f"EM stopped after {best.evaluations} evaluations before it converged; raise max_iter, or loosen tol"
         )
@@ -96,13 +128,29 @@ def em(
 
 @dataclass(eq=False)
 class End:
-    """Where an ascent ended."""
+    """Where an ascent ended.
+
+    Attributes:
+        point: the parameters kept.
+        trace: log posterior at every step.
+        top: log posterior of the point.
+        log_likelihood: of the point.
+        evaluations: E steps taken.
+        converged: whether the ascent stood.
+        score: by which ascents are compared: the log posterior, or accuracy on held-out items and their log-probability.
+        chosen: the step whose point was kept.
+        buffers: of the networks at the point.
+    """
 
     point: Parameters
     trace: list[float]
+    top: float
     log_likelihood: float
     evaluations: int
     converged: bool
+    score: tuple[float, ...]
+    chosen: int
+    buffers: dict[str, Tensor]
 
 
 class Climb:
@@ -117,29 +165,64 @@ class Climb:
         tol: float,
         accelerate: bool,
         report: Report,
+        schedule: Schedule | None = None,
+        held_out: Validation | None = None,
     ):
         self.model, self.data, self.space, self.report = model, data, space, report
-        self.max_iter, self.tol = max_iter, tol
-        self.m_step = MStep(model, data, space)
+        self.max_iter, self.tol, self.held_out = max_iter, tol, held_out
+        self.m_step = MStep(model, data, space, schedule)
         # Memory to write over: parameters behind us, and whatever the model keeps between E steps.
         self.spare: list[Parameters] = []
         self.scratch: dict[str, Tensor] = {}
         self.accelerate = accelerate and self.m_step.closed
 
     def __call__(self, responsibility: Tensor) -> End:
-        """Climb from the parameters that ``(N, K)`` responsibilities suggest."""
+        """Climb from the parameters that ``(N, S)`` responsibilities suggest."""
         theta = self.m_step.start(responsibility)
+        return self.wander(theta) if self.m_step.stochastic else self.ascend(theta)
+
+    def wander(self, theta: Parameters) -> End:
+        """Go on while the best of the way still rises: mini-batches do not rise at every step."""
+        trace: list[float] = []
+        best: End | None = None
+        converged, mark, marked = False, -math.inf, 0
+        for n in range(self.max_iter):
+            lp, ll, r = self.e_step(theta)
+            self._refuse_nan(lp, n + 1)
+            trace.append(lp)
+            score = (lp,) if self.held_out is None else self.held_out.score(theta)
+            if best is None or score > best.score:
+                buffers = {} if self.model._bound is None else self.model._bound.buffers()
+                best = End(theta, trace, lp, ll, n + 1, False, score, n, buffers)
+            self.report(n, self.max_iter, f"log posterior {lp:.4f}")
+            if lp > mark + self.tol * abs(lp):
+                mark, marked = lp, n
+            elif n - marked >= PATIENCE:
+                converged = True
+                break
+            if n + 1 < self.max_iter:
+                theta = self.m_step(r, theta)
+        assert best is not None
+        best.evaluations, best.converged = len(trace), converged
+        return best
+
+    def _refuse_nan(self, lp: float, step: int) -> None:
+        if math.isnan(lp):
+            raise ModelError(
+                f"{type(self.model).__name__}: the log posterior is not a number at step {step}; some item's labels "
+                f"may be impossible under every truth"
+            )
+
+    def ascend(self, theta: Parameters) -> End:
+        """Climb by steps that cannot fall, and leaps that are taken back where they do."""
         trace: list[float] = []
         path: list[Parameters] = []
         evaluations, converged, leap, patience = 0, False, None, 0
         while evaluations < self.max_iter:
             lp, ll, r = self.e_step(theta if leap is None else leap)
             evaluations += 1
-            if math.isnan(lp) and leap is None:
-                raise ModelError(
-                    f"{type(self.model).__name__}: the log posterior is not a number at step {evaluations}; some item's labels "
-                    f"may be impossible under every truth"
-                )
+            if leap is None:
+                self._refuse_nan(lp, evaluations)
             if leap is not None:
                 if lp >= trace[-1]:
                     theta = leap
@@ -167,7 +250,8 @@ class Climb:
         else:
             lp, ll, r = self.e_step(theta)
             trace.append(lp)
-        return End(theta, trace, ll, evaluations, converged)
+        score = (lp,) if self.held_out is None else self.held_out.score(theta)
+        return End(theta, trace, lp, ll, evaluations, converged, score, len(trace) - 1, {})
 
     def e_step(self, theta: Parameters) -> tuple[float, float, Tensor]:
         """Return log posterior, log-likelihood and responsibilities at ``theta``."""
@@ -177,7 +261,7 @@ class Climb:
             parameters, log_prior = conditioned(self.model, theta, self.data)
             joint = self.model.item_log_joint(parameters, self.data)
         marginal, r = normalise(joint, overwrite=True)
-        ll = float(marginal.sum())
+        ll = float(repeated(marginal, self.data).sum())
         return ll + float(log_prior), ll, r
 
     def extrapolate(self, first: Parameters, second: Parameters, third: Parameters) -> Parameters:
@@ -209,7 +293,7 @@ class Climb:
 
 
 def _intervals(model: AnnotationModel, data: Annotations, space: Space, point: Parameters, num_samples: int) -> Draws:
-    if provides(model, "gibbs_step"):
+    if provides(model, "gibbs_step") and data.multiplicity is None:
         count = max(1, num_samples // thinning(space.size, data, num_samples))
         joint = model.item_log_joint(point, data)
         parts = []
@@ -220,10 +304,13 @@ def _intervals(model: AnnotationModel, data: Annotations, space: Space, point: P
             parts.append(model.gibbs_step(sample_truth(joint.expand(size, *joint.shape)), here, data))
         samples = {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
         return Draws(samples, "approximation", ONE_SWEEP)
-    normal = _laplace(model, data, space, point, num_samples) if space.size <= LAPLACE_SIZE else None
+    weights = {name: point[name] for name in space.weights}
+    rest = space.part(set(space.sizes) - space.weights)
+    normal = _laplace(model, data, rest, point, num_samples) if 0 < rest.size <= LAPLACE_SIZE else None
     if normal is not None:
-        return Draws(normal, "approximation", LAPLACE)
-    return Draws({name: value[None, None] for name, value in point.items()}, "point", POINT, warnings=[POINT])
+        return Draws(normal, "approximation", LAPLACE + (FIXED if weights else ""), fixed=weights)
+    samples = {name: point[name][None, None] for name in rest.sizes}
+    return Draws(samples, "point", POINT, fixed=weights, warnings=[POINT])
 
 
 def _laplace(
@@ -235,8 +322,9 @@ def _laplace(
         return None
 
     def loss(vector: Tensor) -> Tensor:
-        parameters, log_prior = conditioned(model, space.values(vector), data)
-        return -(torch.logsumexp(model.item_log_joint(parameters, data), -1).sum() + log_prior)
+        parameters, log_prior = conditioned(model, dict(point) | space.values(vector), data)
+        joint = model.item_log_joint(parameters, data)
+        return -(repeated(torch.logsumexp(joint, -1), data).sum() + log_prior)
 
     with torch.enable_grad():
         curvature: Any = torch.autograd.functional.hessian(loss, top)

@@ -39,11 +39,16 @@ def gibbs(
         raise ModelError(
             f"{type(model).__name__} has no gibbs_step, so method='gibbs' cannot sample it; use method='nuts' or 'svi'"
         )
-    space = Space(check(model, data))
+    if data.multiplicity is not None:
+        raise ModelError(
+            "items with multiplicities cannot be sampled by method='gibbs'; write them out as items of their own"
+        )
+    space = Space(check(model, data), discrete=True)
+    states = data.K * model.states_per_class
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     # Small data: all chains in one batch, the cost of calling torch is shared. Large data: memory is the bound, and
     # chains in turn stay in the caches.
-    width = max(1, min(chains, WORK_BYTES // (8 * data.N * data.K * 4)))
+    width = max(1, min(chains, WORK_BYTES // (8 * data.N * states * 4)))
     groups = [min(width, chains - start) for start in range(0, chains, width)]
     total = (warmup + num_samples) * len(groups)
     kept: list[list[Parameters]] = []
@@ -51,8 +56,8 @@ def gibbs(
     # made by the check above, outside of it.
     with torch.inference_mode():
         for number, size in enumerate(groups):
-            races = Races((size, data.N, data.K), data)
-            start = dispersed(model.initial(data).expand(size, data.N, data.K), data)
+            races = Races((size, data.N, states), data)
+            start = dispersed(model.initial(data).expand(size, data.N, states), data)
             truth = races.winners(start.log())
             # Steps that condition on the parameters too get them from the prior: any valid point will do.
             parameters = model.gibbs_step(truth, prior_draws(model, data, size), data)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import safetensors.torch
 import torch
 import xarray as xr
 from torch import Tensor
@@ -27,7 +28,8 @@ from crowdppl.errors import CrowdpplWarning, DataError, ModelError, OptionError,
 from crowdppl.gibbs import gibbs
 from crowdppl.isolation import isolated
 from crowdppl.kernels import DENSE_CELLS
-from crowdppl.model import AnnotationModel, check, provides
+from crowdppl.model import AnnotationModel, bind, check, provides
+from crowdppl.networks import is_weight
 from crowdppl.nuts import nuts
 from crowdppl.posterior import FORMAT, Posterior
 from crowdppl.svi import svi
@@ -56,8 +58,9 @@ def fit(
         seed: of everything random; same seed, same machine, same result.
         device: ``"cpu"`` or ``"cuda"``; where the data are, if not given.
         progress: show a bar in the terminal, or call a function ``(step, steps, what)``.
-        **options: of the engine. em: ``max_iter, tol, restarts, accelerate, num_samples``; svi: ``max_iter, tol,
-            learning_rate, batch_size, num_samples``; gibbs: ``chains, warmup, num_samples``; nuts: ``chains, warmup,
+        **options: of the engine. em: ``max_iter, tol, restarts, accelerate, num_samples``, with networks ``learning_rate,
+            batch_size, epochs, steps, validation``; svi: ``max_iter, tol, learning_rate, batch_size, num_samples, guide,
+            validation``; gibbs: ``chains, warmup, num_samples``; nuts: ``chains, warmup,
             num_samples, target_accept, max_tree_depth, jit``.
 
     Raises:
@@ -72,7 +75,7 @@ def fit(
     chosen = named_model(model)
     if method is None:
         method = "gibbs" if provides(chosen, "gibbs_step") else "em"
-    options = checked_options(method, options)
+    options = checked_options(method, options, chosen)
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
         raise OptionError(f"seed={seed!r}; it must be a whole number of at least 0")
     data = data.to(_device(device))
@@ -81,10 +84,13 @@ def fit(
     threads = 1 if data.N * data.J * data.K <= DENSE_CELLS else None
     isolation = isolated(int(seed), device=data.device, dtype=data.dtype, threads=threads)
     with isolation, _reporter(progress, method) as report:
-        sites = check(chosen, data)
+        bound = bind(chosen, data)
+        told = bound.arrange(data)
+        sites = check(bound, told)
         torch.manual_seed(int(seed))  # the check has drawn from the stream
-        draws = ENGINES[method](chosen, data, report, **options)
-        readings = read(chosen, data, draws)
+        draws = ENGINES[method](bound, told, report, **options)
+        readings = read(bound, data, draws)
+        weights = {} if bound._bound is None else bound._bound.state(draws.fixed)
     seconds = time.perf_counter() - began
     if draws.kind == "posterior":
         facts, sentences = convergence(data, readings)
@@ -92,18 +98,18 @@ def fit(
         draws.warnings += sentences
     run = {
         "model": next((name for name, kind in catalogue().items() if type(chosen) is kind), type(chosen).__name__),
-        "hyperparameters": dataclasses.asdict(chosen) if dataclasses.is_dataclass(chosen) else {},
+        "hyperparameters": _hyperparameters(chosen),
         "method": method,
-        "options": options,
+        "options": {name: value if name != "validation" else value is not None for name, value in options.items()},
         "seed": int(seed),
         "device": str(data.device),
         "dtype": str(data.dtype).removeprefix("torch."),
-        "counts": {"items": data.N, "workers": data.J, "judgements": data.A, "classes": data.K},
+        "counts": {"items": data.N, "workers": data.J, "judgements": data.A, "classes": data.K, "features": data.D},
         "facts": draws.facts,
         "seconds": seconds,
         "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
     }
-    posterior = Posterior(_tree(data, chosen, sites, draws, readings, run))
+    posterior = Posterior(_tree(data, bound, sites, draws, readings, weights, run))
     for sentence in draws.warnings:
         warnings.warn(sentence, CrowdpplWarning, stacklevel=2)
     return posterior
@@ -130,8 +136,17 @@ def named_model(model: str | AnnotationModel) -> AnnotationModel:
     return model
 
 
-def checked_options(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an engine's options with defaults filled in; values are checked by the engine itself."""
+def _hyperparameters(model: AnnotationModel) -> dict[str, Any]:
+    """Return a model's fields as they can be written down: a network of the caller's by its text."""
+    if not dataclasses.is_dataclass(model):
+        return {}
+    values = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
+    plain = (str, int, float, bool, tuple, type(None))
+    return {name: value if isinstance(value, plain) else repr(value) for name, value in values.items()}
+
+
+def checked_options(method: str, options: Mapping[str, Any], model: AnnotationModel | None = None) -> dict[str, Any]:
+    """Return an engine's options, defaults filled in (the model's, else the engine's); values are checked by the engine."""
     if method not in ENGINES:
         raise OptionError(f"no method {method!r}{suggestion(method, ENGINES)}; use one of {listed(ENGINES)}")
     known = {
@@ -144,7 +159,8 @@ def checked_options(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
             raise OptionError(
                 f"method {method!r} has no option {name!r}{suggestion(name, known)}; it takes {', '.join(known)}"
             )
-    return known | dict(options)
+    own = {} if model is None else dict(model.defaults.get(method, {}))
+    return known | own | dict(options)
 
 
 def _device(device: str | torch.device | None) -> torch.device | None:
@@ -183,6 +199,7 @@ def _tree(
     sites: Mapping[str, Any],
     draws: Draws,
     readings: Readings,
+    weights: Mapping[str, Tensor],
     run: Mapping[str, Any],
 ) -> xr.DataTree:
     """Lay everything out in the ArviZ schema."""
@@ -208,6 +225,8 @@ def _tree(
     posterior = {name: (draw + dims[name], value) for name, value in draws.samples.items()}
     posterior["prevalence"] = ((*draw, "klass"), readings.prevalence)
     posterior["confusion"] = ((*draw, "worker", "klass", "answer"), readings.confusion)
+    for name, value in readings.derived.items():
+        posterior[name] = (draw + (model.dims.get(name) or _unnamed(name, value.dim() - 2)), value)
     stats: dict[str, tuple[tuple[str, ...], Tensor]] = {"lp": (draw, readings.lp)}
     stats.update({name: (("iteration",), value) for name, value in draws.trace.items()})
     groups = {
@@ -226,8 +245,15 @@ def _tree(
             }
         ),
     }
+    if readings.averaged:
+        groups["annotation"] = dataset({name: (model.dims[name], value) for name, value in readings.averaged.items()})
     if draws.point is not None:
-        groups["point"] = dataset({name: (dims[name], value) for name, value in draws.point.items()})
+        point = {name: (dims[name], value) for name, value in draws.point.items() if not is_weight(sites[name])}
+        groups["point"] = dataset(point)
+    if weights:
+        # The safetensors format inside the file: one file holds all, and nothing in it is ever executed.
+        packed = np.frombuffer(safetensors.torch.save(dict(weights)), dtype=np.uint8)
+        groups["networks"] = xr.Dataset({"safetensors": (("byte",), packed)})
     tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     tree.attrs = {
         "crowdppl_format": FORMAT,
@@ -245,4 +271,8 @@ def _tree(
 def _dims(name: str, node: Mapping[str, Any]) -> tuple[str, ...]:
     """Name the axes of a site: its plate, then ArviZ's default names for what the event has."""
     plates = tuple(frame.name for frame in node["cond_indep_stack"] if frame.vectorized)
-    return plates + tuple(f"{name}_dim_{n}" for n in range(node["value"].dim() - len(plates)))
+    return plates + _unnamed(name, node["value"].dim() - len(plates))
+
+
+def _unnamed(name: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{name}_dim_{n}" for n in range(count))

@@ -79,51 +79,52 @@ class WorkerCounts:
         """Sum each item's log-probabilities over its judgements.
 
         Args:
-            log_table: ``log p(label = l | truth = k, worker j)``, ``(..., J, K, K)`` = (worker, truth, label).
-            memory: ``(N, K)`` to write the result of a single table into; see :meth:`expected` for why.
+            log_table: ``log p(label = l | truth = k, worker j)``, ``(..., J, S, K)`` = (worker, truth, label); ``S`` is ``K``,
+                or more where classes are split into states.
+            memory: ``(N, S)`` to write the result of a single table into; see :meth:`expected` for why.
 
         Returns:
-            ``(..., N, K)``. An impossible label (minus infinity) rules its class out.
+            ``(..., N, S)``. An impossible label (minus infinity) rules its class out.
         """
         N, J, K = self.shape
-        lead = log_table.shape[:-3]
+        lead, S = log_table.shape[:-3], log_table.shape[-2]
         if self._dense is not None:
-            out = self._dense @ log_table.transpose(-1, -2).reshape(*lead, J * K, K)
+            out = self._dense @ log_table.transpose(-1, -2).reshape(*lead, J * K, S)
             # No judgement times an impossible label is 0 times minus infinity: the sparse product never meets it.
             if log_table.requires_grad or not math.isnan(out.sum().item()):
                 return out
         # Rows of the product are (worker, label), columns (leading axes, truth): all chains in one pass.
         # The lead axes go between label and truth; for a table kept as (J, L, K) in memory this copies nothing.
-        table = log_table.reshape(-1, J, K, K).permute(1, 3, 0, 2).reshape(J * K, -1)
+        table = log_table.reshape(-1, J, S, K).permute(1, 3, 0, 2).reshape(J * K, -1)
         if torch.is_grad_enabled() and table.requires_grad:
             out = _Product.apply(table, self._forward, self._backward)  # type: ignore[no-untyped-call]
         elif memory is not None and not lead:
             return torch.addmm(memory, self._forward, table, beta=0, out=memory)
         else:
             out = self._forward @ table
-        return out.view(N, -1, K).transpose(0, 1).reshape(*lead, N, K)
+        return out.view(N, -1, S).transpose(0, 1).reshape(*lead, N, S)
 
     def expected(self, responsibility: Tensor, reuse: Tensor | None = None) -> Tensor:
         """Sum responsibilities over each worker's judgements by label.
 
         Args:
-            responsibility: ``p(truth_i = k)``, ``(..., N, K)``.
+            responsibility: ``p(truth_i = k)``, ``(..., N, S)``.
             reuse: an earlier result nobody needs any more, whose memory is written over. Fresh megabytes at every
                 iteration cost as much as the product itself: the system hands them out page by page.
 
         Returns:
-            Expected counts ``(..., J, K, K)`` = (worker, truth, label), a view of (worker, label, truth) memory.
+            Expected counts ``(..., J, S, K)`` = (worker, truth, label), a view of (worker, label, truth) memory.
         """
         N, J, K = self.shape
-        lead = responsibility.shape[:-2]
+        lead, S = responsibility.shape[:-2], responsibility.shape[-1]
         if self._dense is not None:
-            return (self._dense.mT @ responsibility).view(*lead, J, K, K).transpose(-1, -2)
-        flat = responsibility.reshape(-1, N, K).transpose(0, 1).reshape(N, -1)
+            return (self._dense.mT @ responsibility).view(*lead, J, K, S).transpose(-1, -2)
+        flat = responsibility.reshape(-1, N, S).transpose(0, 1).reshape(N, -1)
         if reuse is not None and not lead and reuse.transpose(1, 2).is_contiguous():
-            memory = reuse.transpose(1, 2).view(J * K, K)
-            return torch.addmm(memory, self._backward, flat, beta=0, out=memory).view(J, K, K).transpose(1, 2)
-        out = (self._backward @ flat).view(J, K, -1, K)  # (worker, label, lead, truth)
-        return out.permute(2, 0, 3, 1).reshape(*lead, J, K, K) if lead else out[:, :, 0, :].transpose(1, 2)
+            memory = reuse.transpose(1, 2).view(J * K, S)
+            return torch.addmm(memory, self._backward, flat, beta=0, out=memory).view(J, K, S).transpose(1, 2)
+        out = (self._backward @ flat).view(J, K, -1, S)  # (worker, label, lead, truth)
+        return out.permute(2, 0, 3, 1).reshape(*lead, J, S, K) if lead else out[:, :, 0, :].transpose(1, 2)
 
 
 class _Product(torch.autograd.Function):

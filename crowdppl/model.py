@@ -7,6 +7,7 @@ log joint, simulation, and worker quality. A model may add closed forms, which e
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -20,12 +21,13 @@ from pyro import poutine
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
-from crowdppl.errors import ModelError
+from crowdppl.errors import CrowdpplError, ModelError
 from crowdppl.isolation import isolated
 from crowdppl.kernels import normalise, sum_by
+from crowdppl.networks import Bound, is_weight
 from crowdppl.plates import Plates
 
-Parameters = dict[str, Tensor]
+Parameters = dict[str, Any]  # site name -> Tensor, and what prior adds for truth and emission (networks as functions)
 
 
 class AnnotationModel(ABC):
@@ -35,11 +37,18 @@ class AnnotationModel(ABC):
     :meth:`prior`, :meth:`truth` and :meth:`emission`. The rest is inherited. :meth:`log_confusion`, :meth:`m_step`,
     :meth:`gibbs_step`, :meth:`guide` and :meth:`initial` may be added; :func:`provides` tells an engine whether they are.
 
+    Most models have one state of the truth for each class. One that splits classes (into subtypes, into groups of
+    annotators) has ``S = K * substates`` states, state ``k * substates + m`` belonging to class ``k``: ``truth`` and
+    ``emission`` are then over states, and everything reported is summed over the states of a class.
+
     Attributes:
         dims: names of the axes of each site's value, for the result; those of plates are found without it.
+        defaults: options of an engine that this model wants otherwise than the engine does (its paper's schedule).
     """
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    _bound: Bound | None = None
 
     # ------------------------------------------------------------------ the story: to be written
 
@@ -54,26 +63,51 @@ class AnnotationModel(ABC):
 
     @abstractmethod
     def truth(self, parameters: Parameters, data: Annotations) -> Any:
-        """Return ``p(truth_i)``: a Categorical over ``K`` classes, one for all items or batch ``(N,)``."""
+        """Return ``p(truth_i)``: a Categorical over ``S`` states (``K`` classes), one for all items or batch ``(N,)``."""
 
     @abstractmethod
     def emission(self, parameters: Parameters, data: Annotations) -> Any:
-        """Return ``p(label_n | truth = k)``: a distribution over labels with batch ``(A, K)``."""
+        """Return ``p(label_n | truth = s)``: a distribution over ``K`` labels with batch ``(A, S)``."""
 
     # ------------------------------------------------------------------ what a model may add
 
+    @property
+    def states_per_class(self) -> int:
+        """Number of states of the truth in each class: 1, unless the model splits classes."""
+        return 1
+
+    def networks(self, data: Annotations) -> dict[str, torch.nn.Module]:
+        """Return the networks by name, freshly made for ``data.D`` features: :meth:`sample_network` puts them into the story."""
+        return {}
+
+    def arrange(self, data: Annotations) -> Annotations:
+        """Return the judgements as the story takes them: by default as they are.
+
+        ``data.cells()`` where each label an item got has a truth of its own, ``data.singles()`` where each judgement has.
+        """
+        return data
+
+    def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return further quantities to report with each draw, by name; their axes stand in ``dims``.
+
+        Those with an axis ``annotation`` ``(A,)`` are averaged over draws.
+        """
+        return {}
+
     def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``log p(truth_i = k)``, ``(..., K)`` or ``(..., N, K)``: by default from :meth:`truth`."""
+        """Return ``log p(truth_i = s)``, ``(..., S)`` or ``(..., N, S)``: by default from :meth:`truth`."""
         return self.truth(parameters, data).logits
 
     def log_confusion(self, parameters: Parameters) -> Tensor:
-        """Return ``log p(label = l | truth = k, worker j)``, ``(..., J, K, K)``, where that is all a label depends on."""
+        """Return ``log p(label = l | truth = s, worker j)``, ``(..., J, S, K)``, where that is all a label depends on."""
         raise NotImplementedError
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
-        """Return the parameters that maximise expected log joint plus log prior given ``(N, K)`` responsibilities.
+        """Return the parameters that maximise expected log joint plus log prior given ``(N, S)`` responsibilities.
 
-        ``reuse`` are earlier parameters nobody needs any more: a model may write into their memory, or leave them be.
+        Responsibilities come multiplied by the items' multiplicities. ``reuse`` are earlier parameters nobody needs any more: a
+        model may write into their memory, or leave them be. A model may also take ``parameters=``, the current ones (``None``
+        at the start), and may return some of its sites only: gradients then raise the others.
         """
         raise NotImplementedError
 
@@ -86,25 +120,37 @@ class AnnotationModel(ABC):
         raise NotImplementedError
 
     def initial(self, data: Annotations) -> Tensor:
-        """Return responsibilities ``(N, K)`` to start from: majority vote, which also breaks the symmetry of labels."""
-        return data.majority()
+        """Return responsibilities ``(N, S)`` to start from: majority vote, which also breaks the symmetry of labels."""
+        M = self.states_per_class
+        return data.majority() if M == 1 else data.majority().repeat_interleave(M, -1) / M
 
     # ------------------------------------------------------------------ what follows
 
+    def sample_network(self, name: str, plates: Plates, *, spread: float = 1.0) -> Callable[..., Any]:
+        """Sample the weights of a network of :meth:`networks`, normal with standard deviation ``spread``; return it.
+
+        The function takes what the module's ``forward`` takes. To be called in :meth:`prior`.
+        """
+        if self._bound is None:
+            raise ModelError(
+                f"{type(self).__name__} has networks: fit it, or bind(model, data) before you run its parts"
+            )
+        return self._bound.sample(name, spread, plates.training)
+
     def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``log p(labels of item i | truth = k)``, ``(..., N, K)``, in memory of its own: it is added to."""
+        """Return ``log p(labels of item i | truth = s)``, ``(..., N, S)``, in memory of its own: it is added to."""
         if provides(self, "log_confusion"):
             return data.counts.evidence(self.log_confusion(parameters))
-        log_prob = self.emission(parameters, data).log_prob(data.label.unsqueeze(-1))  # (A, K)
-        if log_prob.shape != (data.A, data.K):
+        log_prob = self.emission(parameters, data).log_prob(data.label.unsqueeze(-1))  # (A, S)
+        if log_prob.shape != (data.A, data.K * self.states_per_class):
             raise ModelError(
                 f"{type(self).__name__}.emission has batch shape {tuple(log_prob.shape)}; it must be (A, K) = "
-                f"({data.A}, {data.K}): for each judgement a distribution over labels under each truth"
+                f"({data.A}, {data.K * self.states_per_class}): for each judgement a distribution over labels under each truth"
             )
         return sum_by(data.item, log_prob, data.N)
 
     def item_log_joint(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``L[i, k] = log p(truth_i = k) + log p(labels of i | truth = k)``, ``(..., N, K)``.
+        """Return ``L[i, s] = log p(truth_i = s) + log p(labels of i | truth = s)``, ``(..., N, S)``.
 
         Minus infinity at classes that a known truth rules out. Parameters may lead with further axes (chains) where the
         model has :meth:`log_confusion`.
@@ -117,7 +163,19 @@ class AnnotationModel(ABC):
             log_prior = log_prior.unsqueeze(-2)
         # The evidence was made for this and has the full shape: added to in its own memory.
         joint = evidence.add_(log_prior)
-        return joint if data.clamp is None else joint.add_(data.clamp)
+        clamp = self.clamp(data)
+        return joint if clamp is None else joint.add_(clamp)
+
+    def clamp(self, data: Annotations) -> Tensor | None:
+        """Return the log of what known truths allow, ``(N, S)``: 0 or minus infinity; ``None`` where no truth is known."""
+        if data.clamp is None or self.states_per_class == 1:
+            return data.clamp
+        return data.clamp.repeat_interleave(self.states_per_class, -1)
+
+    def by_class(self, values: Tensor) -> Tensor:
+        """Sum over the states of each class: ``(..., S)`` to ``(..., K)``."""
+        M = self.states_per_class
+        return values if M == 1 else values.unflatten(-1, (-1, M)).sum(-1)
 
     def log_density(
         self, parameters: Parameters, data: Annotations, scratch: dict[str, Tensor] | None = None
@@ -132,46 +190,64 @@ class AnnotationModel(ABC):
         """Return ``log p(parameters)``, a scalar, on the scale of the sites' own values."""
         return conditioned(self, parameters, data)[1]
 
-    def program(self, data: Annotations, index: Tensor | None = None) -> None:
+    def program(self, data: Annotations, index: Tensor | None = None, *, training: bool = False) -> None:
         """Run the Pyro program: parameters, an enumerated truth for each item, and the evidence observed.
 
-        The specification of the model. ``index`` ``(B,)`` takes a mini-batch of items, whose terms are scaled up.
+        The specification of the model. ``index`` ``(B,)`` takes a mini-batch of items, whose terms are scaled up;
+        ``training`` turns dropout and its like on.
         """
-        plates = Plates.over(data.N, data.J, index)
+        plates = Plates.over(data.N, data.J, index, training=training)
         batch = data if index is None else data.batch(index)
         parameters = self.prior(batch, plates)
-        evidence = self.evidence(parameters, batch)  # (B, K)
-        if batch.clamp is not None:
-            evidence = evidence + batch.clamp
+        evidence = self.evidence(parameters, batch)  # (B, S)
+        clamp = self.clamp(batch)
+        if clamp is not None:
+            evidence = evidence + clamp
+        prior = self.truth(parameters, batch)
         with plates.item:
-            truth = pyro.sample("truth", self.truth(parameters, batch), infer={"enumerate": "parallel"})
-            # Enumerated, the truth is (K, 1): indexing gives (K, B), a term for each class and item.
+            truth = pyro.sample("truth", prior, infer={"enumerate": "parallel"})
+            # Enumerated, the truth is (S, 1): indexing gives (S, B), a term for each state and item.
             pyro.factor("labels", evidence[torch.arange(batch.N, device=evidence.device), truth])
+            if batch.multiplicity is not None:
+                # Enumeration takes no scale for each item: what a repeated item adds is added with its truth summed out.
+                marginal = torch.logsumexp(self.log_truth(parameters, batch) + evidence, -1)
+                pyro.factor("repeats", (batch.multiplicity - 1) * marginal)
 
     def marginal_program(self, data: Annotations) -> None:
         """Run the Pyro program with the truth summed out: the same posterior of the parameters, and cheaper to climb."""
         plates = Plates.over(data.N, data.J)
         parameters = self.prior(data, plates)
-        joint = self.item_log_joint(parameters, data)  # (N, K)
+        joint = self.item_log_joint(parameters, data)  # (N, S)
         with plates.item:
-            pyro.factor("labels", torch.logsumexp(joint, -1))
+            pyro.factor("labels", repeated(torch.logsumexp(joint, -1), data))
 
     def prevalence_of(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the share of each class among items, ``(..., K)``."""
-        probs = self.truth(parameters, data).probs
+        probs = self.by_class(self.truth(parameters, data).probs)
         return probs.mean(-2) if probs.dim() > 1 and probs.shape[-2] == data.N else probs
 
     def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p(label = l | truth = k)`` of each worker, ``(..., J, K, K)``.
 
         Where labels depend on more than the worker, the average over the worker's own judgements (uniform rows for a
-        worker without any).
+        worker without any). Where a class has several states, the average over them by their prior probability.
         """
+        M = self.states_per_class
         if provides(self, "log_confusion"):
-            return self.log_confusion(parameters).exp()
+            table = self.log_confusion(parameters).exp()  # (..., J, S, K)
+            if M == 1:
+                return table
+            share = self.log_truth(parameters, data).exp().unflatten(-1, (-1, M))  # (..., K, M)
+            share = share / share.sum(-1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
+            return (table.unflatten(-2, (-1, M)) * share[..., None, :, :, None]).sum(-2)
         labels = torch.arange(data.K, device=data.device).view(-1, 1, 1)
-        each = self.emission(parameters, data).log_prob(labels).exp()  # (K labels, A, K truths)
-        mean = data.mean_by_worker(each.permute(1, 2, 0))  # (J, K, K)
+        each = self.emission(parameters, data).log_prob(labels).exp().permute(1, 2, 0)  # (A, S truths, K labels)
+        if M > 1:
+            share = self.log_truth(parameters, data).exp().unflatten(-1, (-1, M))
+            share = share / share.sum(-1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
+            share = share[data.item] if share.dim() == 3 else share  # (A, K, M) or (K, M)
+            each = (each.unflatten(1, (-1, M)) * share.unsqueeze(-1)).sum(-2)
+        mean = data.mean_by_worker(each)  # (J, K, K)
         return torch.where((data.judgements_per_worker == 0).view(-1, 1, 1), 1 / data.K, mean)
 
     def simulate(
@@ -182,6 +258,8 @@ class AnnotationModel(ABC):
         classes: int,
         seed: int,
         parameters: Mapping[str, Any] | None = None,
+        features: Any = None,
+        worker_features: Any = None,
     ) -> tuple[Annotations, np.ndarray[Any, Any], dict[str, np.ndarray[Any, Any]]]:
         """Draw labels for a design from the story.
 
@@ -191,24 +269,66 @@ class AnnotationModel(ABC):
             classes: ``K``.
             seed: of the draw; the same seed gives the same data.
             parameters: values of some sites to fix; the others are drawn from the prior.
+            features: of the items, see :meth:`Annotations.with_features`.
+            worker_features: of the workers.
 
         Returns:
-            The labelled data (classes ``0..K-1``), the truth of its items ``(N,)`` and the parameters.
+            The labelled data (classes ``0..K-1``), the truth of its items ``(N,)`` and the parameters. Where the story gives
+            each judgement a truth of its own (see :meth:`arrange`), the truths are those of the judgements ``(A,)``, sorted
+            by item as the data are.
         """
-        design = Annotations.from_arrays(task, worker, np.zeros(len(task), dtype=np.int64), labels=range(classes))
+        design = Annotations.from_arrays(
+            task,
+            worker,
+            np.zeros(len(task), dtype=np.int64),
+            labels=range(classes),
+            features=features,
+            worker_features=worker_features,
+        )
         with isolated(seed), torch.no_grad():
             fixed = {
                 name: torch.as_tensor(np.asarray(value), dtype=design.dtype)
                 for name, value in (parameters or {}).items()
             }
-            plates = Plates.over(design.N, design.J)
-            drawn = poutine.condition(self.prior, data=fixed)(design, plates)
-            truth_prior = self.truth(drawn, design)
-            truth = truth_prior.sample() if truth_prior.batch_shape == (design.N,) else truth_prior.sample((design.N,))
-            under_each = self.emission(drawn, design).sample()  # (A, K): a label under each truth
-            label = under_each.gather(-1, truth.reshape(-1)[design.item].unsqueeze(-1)).squeeze(-1)
+            model = bind(self, design)
+            told = design if model.arrange(design).owner is None else design.singles()
+            plates = Plates.over(told.N, told.J)
+            traced = poutine.trace(poutine.condition(model.prior, data=fixed)).get_trace(told, plates)
+            drawn = traced.nodes["_RETURN"]["value"]
+            log_prior = model.log_truth(drawn, told)
+            state = dist.Categorical(logits=log_prior.expand(told.N, log_prior.shape[-1])).sample()  # (N,)
+            under_each = model.emission(drawn, told).sample()  # (A, S): a label under each state
+            label = under_each.gather(-1, state[told.item].unsqueeze(-1)).squeeze(-1)
+            values = {
+                name: node["value"].numpy() for name, node in traced.nodes.items() if is_unknown(node) or name in fixed
+            }
         data = replace(design, label=label.long(), notes=())
-        return data, truth.reshape(-1).numpy(), {name: value.numpy() for name, value in drawn.items()}
+        truth = torch.div(state, model.states_per_class, rounding_mode="floor")
+        return data, truth.numpy(), values
+
+
+def bind(model: AnnotationModel, data: Annotations) -> AnnotationModel:
+    """Return the model with networks of its own for these data, made with the current random state; the model is left be.
+
+    A model without networks is returned as it is.
+    """
+    modules = model.networks(data)
+    if not modules:
+        return model
+    bound = copy.copy(model)
+    placed = {name: copy.deepcopy(module).to(data.device, data.dtype) for name, module in modules.items()}
+    object.__setattr__(bound, "_bound", Bound(placed))  # models are frozen for their users
+    return bound
+
+
+def is_unknown(node: Mapping[str, Any]) -> bool:
+    """Tell whether a node of a trace is a parameter: sampled, not observed, not a subsample of a plate."""
+    return node["type"] == "sample" and not node["is_observed"] and type(node["fn"]).__name__ != "_Subsample"
+
+
+def repeated(marginal: Tensor, data: Annotations) -> Tensor:
+    """Count each item's ``(..., N)`` log-likelihood as often as the item stands in the data."""
+    return marginal if data.multiplicity is None else marginal * data.multiplicity
 
 
 def provides(model: AnnotationModel, method: str) -> bool:
@@ -227,56 +347,62 @@ def check(model: AnnotationModel, data: Annotations) -> dict[str, Any]:
         with pyro.validation_enabled(True), torch.no_grad():
             traced = poutine.trace(model.prior).get_trace(data, Plates.over(data.N, data.J))
             returned = traced.nodes["_RETURN"]["value"]
-            sites = {
-                site: node
-                for site, node in traced.nodes.items()
-                if node["type"] == "sample" and type(node["fn"]).__name__ != "_Subsample"
-            }
-            if not isinstance(returned, dict) or not set(sites) <= set(returned):
+            sites = {site: node for site, node in traced.nodes.items() if is_unknown(node)}
+            wanted = {site for site, node in sites.items() if not is_weight(node)}
+            if not isinstance(returned, dict) or not wanted <= set(returned):
                 raise ModelError(
-                    f"{name}.prior must return a dict with every site it samples, {sorted(sites)}; it returned "
+                    f"{name}.prior must return a dict with every site it samples, {sorted(wanted)}; it returned "
                     f"{sorted(returned) if isinstance(returned, dict) else type(returned).__name__}"
                 )
-            classes = model.truth(returned, data).logits.shape[-1]
-            if classes != data.K:
-                raise ModelError(f"{name}.truth is a distribution over {classes} classes; the data have {data.K}")
+            states = model.truth(returned, data).logits.shape[-1]
+            if states != data.K * model.states_per_class:
+                told = f" of {model.states_per_class} states each" if model.states_per_class > 1 else ""
+                raise ModelError(f"{name}.truth is a distribution over {states} classes; the data have {data.K}{told}")
             joint = model.item_log_joint(returned, data)
             poutine.trace(model.marginal_program).get_trace(data)
+    except CrowdpplError:
+        raise
     except (RuntimeError, ValueError, IndexError, KeyError, TypeError, AttributeError, NotImplementedError) as error:
-        if isinstance(error, ModelError):
-            raise
         raise ModelError(f"{name} failed on {data!r}: {type(error).__name__}: {error}") from error
-    if joint.shape != (data.N, data.K):
+    if joint.shape != (data.N, data.K * model.states_per_class):
         raise ModelError(f"{name} gives an item log joint of shape {tuple(joint.shape)}; it must be (N, K)")
     return sites
 
 
 def dispersed(start: Tensor, data: Annotations, weight: float = 0.3) -> Tensor:
-    """Mix responsibilities ``(..., N, K)`` with uniform draws from the simplex, for starts that differ; known truths stay."""
+    """Mix responsibilities ``(..., N, S)`` with uniform draws from the simplex, for starts that differ; known truths stay."""
     noise = dist.Dirichlet(torch.ones_like(start)).sample()
     known = (data.truth >= 0).unsqueeze(-1)
     return torch.where(known, start, (1 - weight) * start + weight * noise)
 
 
-def conditioned(model: AnnotationModel, values: Mapping[str, Tensor], data: Annotations) -> tuple[Parameters, Tensor]:
-    """Run the prior with its sites fixed: what it returns, and the log density of the sites."""
-    plates = Plates.over(data.N, data.J)
+def conditioned(
+    model: AnnotationModel, values: Mapping[str, Tensor], data: Annotations, plates: Plates | None = None
+) -> tuple[Parameters, Tensor]:
+    """Run the prior with its sites fixed: what it returns, and the log density of the sites.
+
+    ``plates`` are those of a mini-batch, where ``data`` is one.
+    """
+    plates = Plates.over(data.N, data.J) if plates is None else plates
     trace = poutine.trace(poutine.condition(model.prior, data=dict(values))).get_trace(data, plates)
     return trace.nodes["_RETURN"]["value"], torch.as_tensor(trace.log_prob_sum())
 
 
 def prior_draws(model: AnnotationModel, data: Annotations, count: int) -> Parameters:
     """Draw from the prior ``count`` times: every value ``(count, ...)``."""
-    draws = [model.prior(data, Plates.over(data.N, data.J)) for _ in range(count)]
+    draws = []
+    for _ in range(count):
+        nodes = poutine.trace(model.prior).get_trace(data, Plates.over(data.N, data.J)).nodes
+        draws.append({name: node["value"] for name, node in nodes.items() if is_unknown(node)})
     return {name: torch.stack([draw[name] for draw in draws]) for name in draws[0]}
 
 
-def one_hot(truth: Tensor, data: Annotations) -> Tensor:
-    """Return truths ``(..., N)`` as indicators ``(..., N, K)`` in the data's floating type."""
-    zeros = torch.zeros(*truth.shape, data.K, dtype=data.dtype, device=data.device)
+def one_hot(truth: Tensor, data: Annotations, states: int | None = None) -> Tensor:
+    """Return truths ``(..., N)`` as indicators ``(..., N, K)``, or ``(..., N, states)``, in the data's floating type."""
+    zeros = torch.zeros(*truth.shape, states or data.K, dtype=data.dtype, device=data.device)
     return zeros.scatter_(-1, truth.unsqueeze(-1), 1.0)
 
 
 def responsibilities(model: AnnotationModel, parameters: Parameters, data: Annotations) -> Tensor:
-    """Return ``p(truth_i = k | labels, parameters)``, ``(..., N, K)``."""
+    """Return ``p(truth_i = s | labels, parameters)``, ``(..., N, S)``."""
     return normalise(model.item_log_joint(parameters, data))[1]

@@ -1,56 +1,121 @@
-"""The M step: a model's closed form where it has one, else gradients; and with it the first point of every engine."""
+"""The M step: a model's closed forms where it has them, gradients for the rest; and with it the first point of every engine."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
-from crowdppl.model import AnnotationModel, Parameters, conditioned, prior_draws, provides
+from crowdppl.draws import Batches
+from crowdppl.model import AnnotationModel, Parameters, conditioned, prior_draws, provides, repeated
+from crowdppl.plates import Plates
 from crowdppl.space import Space
 
 # L-BFGS iterations in one gradient M step: EM needs it to rise, not to arrive.
 SEARCH_STEPS = 20
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """How gradients are followed in mini-batches of items, where a model has networks.
+
+    Attributes:
+        learning_rate: of Adam.
+        batch_size: items a step.
+        epochs: passes over the items in one M step.
+        steps: steps in one M step, in place of ``epochs``.
+    """
+
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    epochs: int = 1
+    steps: int | None = None
+
+
 class MStep:
     """Maximise, or at least raise, the expected log joint plus log prior.
 
+    Sites that the model's ``m_step`` returns are set to what it returns. The others are moved by gradients: by L-BFGS over
+    all items, taken only where it rises; or, where there are networks, by Adam (AMSGrad: Reddi, Kale and Kumar 2018) over
+    mini-batches, whose state lasts from one M step to the next. The latter need not rise.
+
     Args:
-        model: with or without ``m_step``.
+        model: bound to its networks, with or without ``m_step``.
         data: the judgements.
         space: of the model's sites.
+        schedule: of the mini-batches.
+
+    Attributes:
+        closed: whether ``m_step`` gives all sites.
+        stochastic: whether gradients are taken over mini-batches.
     """
 
-    def __init__(self, model: AnnotationModel, data: Annotations, space: Space):
+    def __init__(self, model: AnnotationModel, data: Annotations, space: Space, schedule: Schedule | None = None):
         self.model, self.data, self.space = model, data, space
-        self.closed = provides(model, "m_step")
-        # A model of one's own may leave the third argument out.
-        self.reuses = "reuse" in inspect.signature(model.m_step).parameters
+        self.schedule = Schedule() if schedule is None else schedule
+        takes = inspect.signature(model.m_step).parameters if provides(model, "m_step") else {}
+        # A model of one's own may leave further arguments out.
+        self.takes_memory, self.takes_parameters = "reuse" in takes, "parameters" in takes
+        given: set[str] = set()
+        if provides(model, "m_step"):
+            with torch.no_grad():
+                given = set(self._closed(self._counted(model.initial(data)), None, None))
+        self.open = space.part(set(space.sizes) - given)
+        self.closed = not self.open.sizes
+        self.stochastic = bool(space.weights)
+        self._descent: _Descent | None = None
 
     def start(self, responsibility: Tensor) -> Parameters:
-        """Return the parameters that ``(N, K)`` responsibilities suggest; gradients begin at the prior's median."""
+        """Return the parameters that ``(N, S)`` responsibilities suggest.
+
+        Gradients begin at the prior's median, networks at their own first weights.
+        """
+        r = self._counted(responsibility)
+        self._descent = None
         if self.closed:
-            return self.model.m_step(responsibility, self.data)
-        median = {name: value.median(0).values for name, value in prior_draws(self.model, self.data, 15).items()}
-        return self(responsibility, median)
+            return self._closed(r, None, None)
+        theta = {name: value.median(0).values for name, value in prior_draws(self.model, self.data, 15).items()}
+        if self.model._bound is not None:
+            theta |= self.model._bound.start()
+        return self(responsibility, theta)
 
     def __call__(self, responsibility: Tensor, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
         """Return better parameters than ``theta`` for the given responsibilities, or ``theta``; may overwrite ``reuse``."""
+        r = self._counted(responsibility)
         if self.closed:
-            more = (reuse,) if self.reuses else ()
-            return self.model.m_step(responsibility, self.data, *more)
-        vector = self.space.vector(theta, inside=False).requires_grad_()
+            return self._closed(r, theta, reuse)
+        theta = dict(theta)
+        if provides(self.model, "m_step"):
+            theta |= self._closed(r, theta, reuse)
+        if self.stochastic:
+            if self._descent is None:
+                self._descent = _Descent(self, theta)
+            return theta | self._descent(responsibility, theta)
+        return theta | self._search(responsibility, theta)
+
+    def _counted(self, responsibility: Tensor) -> Tensor:
+        often = self.data.multiplicity
+        return responsibility if often is None else responsibility * often.unsqueeze(-1)
+
+    def _closed(self, r: Tensor, theta: Parameters | None, reuse: Parameters | None) -> Parameters:
+        more: dict[str, Parameters | None] = {}
+        if self.takes_memory:
+            more["reuse"] = reuse
+        if self.takes_parameters:
+            more["parameters"] = theta
+        return self.model.m_step(r, self.data, **more)
+
+    def _search(self, responsibility: Tensor, theta: Parameters) -> Parameters:
+        vector = self.open.vector(theta, inside=False).requires_grad_()
         search = torch.optim.LBFGS([vector], max_iter=SEARCH_STEPS, history_size=20, line_search_fn="strong_wolfe")
 
         def loss() -> Tensor:
             search.zero_grad()
-            parameters, log_prior = conditioned(self.model, self.space.values(vector), self.data)
-            joint = self.model.item_log_joint(parameters, self.data)
-            # A class that is ruled out has joint minus infinity and responsibility 0: it adds nothing.
-            objective = -(torch.where(responsibility > 0, responsibility * joint, 0.0).sum() + log_prior)
+            objective = -expected(self.model, theta | self.open.values(vector), responsibility, self.data)
             objective.backward()
             return objective
 
@@ -58,4 +123,50 @@ class MStep:
             before = loss().item()
             search.step(loss)
             after = loss().item()
-        return self.space.values(vector.detach()) if after <= before else theta
+        return self.open.values(vector.detach()) if after <= before else {}
+
+
+class _Descent:
+    """Adam over mini-batches; weights and its own state last for the whole ascent."""
+
+    def __init__(self, step: MStep, theta: Parameters):
+        self.step = step
+        self.batches = Batches(step.data.N, step.schedule.batch_size, step.data.device)
+        transforms = step.open.transforms
+        self.free = {name: transforms[name].inv(theta[name]).clone().requires_grad_() for name in step.open.sizes}
+        self.adam = torch.optim.Adam(list(self.free.values()), lr=step.schedule.learning_rate, amsgrad=True)
+
+    def __call__(self, responsibility: Tensor, theta: Mapping[str, Tensor]) -> Parameters:
+        step, schedule = self.step, self.step.schedule
+        steps = schedule.steps or schedule.epochs * self.batches.per_epoch
+        with torch.enable_grad():
+            for _ in range(steps):
+                index = next(self.batches)
+                batch = step.data.batch(index)
+                values = dict(theta) | {name: step.open.transforms[name](free) for name, free in self.free.items()}
+                # Sites of items: those of the batch.
+                values |= {name: values[name][index] for name in step.space.per_item}
+                plates = Plates.over(step.data.N, step.data.J, index, training=True)
+                self.adam.zero_grad()
+                gain = expected(
+                    step.model, values, responsibility[index], batch, plates, scale=step.data.N / len(index)
+                )
+                (-gain / step.data.N).backward()
+                self.adam.step()
+        return {name: step.open.transforms[name](free.detach()).clone() for name, free in self.free.items()}
+
+
+def expected(
+    model: AnnotationModel,
+    values: Mapping[str, Tensor],
+    responsibility: Tensor,
+    data: Annotations,
+    plates: Plates | None = None,
+    scale: float = 1.0,
+) -> Tensor:
+    """Return the expected log joint of data, ``scale`` times, plus the log prior, a scalar: what the M step raises."""
+    parameters, log_prior = conditioned(model, values, data, plates)
+    joint = model.item_log_joint(parameters, data)
+    # A state that is ruled out has joint minus infinity and responsibility 0: it adds nothing.
+    each = torch.where(responsibility > 0, responsibility * joint, 0.0).sum(-1)
+    return scale * repeated(each, data).sum() + log_prior

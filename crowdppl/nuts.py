@@ -52,7 +52,7 @@ def nuts(
     positive("target_accept", target_accept)
     space = Space(check(model, data))
     if jit is None:
-        jit = provides(model, "log_confusion") and data.counts.dense
+        jit = provides(model, "log_confusion") and model._bound is None and data.counts.dense
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     total = chains * (warmup + num_samples)
     kept, divergences, acceptance = [], [], []

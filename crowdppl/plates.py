@@ -20,11 +20,16 @@ class Plates:
 
     item: Any
     worker: Any
+    training: bool = False
 
     @classmethod
-    def over(cls, items: int, workers: int, index: Tensor | None = None) -> Plates:
-        """Make the plates of ``items`` items, or of the mini-batch ``index`` ``(B,)`` among them, and of ``workers``."""
+    def over(cls, items: int, workers: int, index: Tensor | None = None, *, training: bool = False) -> Plates:
+        """Make the plates of ``items`` items, or of the mini-batch ``index`` ``(B,)`` among them, and of ``workers``.
+
+        ``training`` says that networks are being trained: dropout and its like are on.
+        """
         return cls(
             item=pyro.plate("item", items, subsample=index, dim=-1),
             worker=pyro.plate("worker", workers, dim=-1),
+            training=training,
         )

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import safetensors.torch
+import torch
 import xarray as xr
 
 from crowdppl import workers
@@ -37,10 +39,12 @@ class Posterior:
     - ``posterior``: parameters ``(chain, draw, ...)``, among them ``confusion (chain, draw, worker, klass, answer)`` and
       ``prevalence (chain, draw, klass)`` for every model. For EM and SVI an approximation: ``how`` says which.
     - ``point``: the mode, for EM.
-    - ``truth``: ``probability (item, klass)``, and ``draw (chain, draw, item)``, a truth drawn with each draw of the
+    - ``truth``: ``probability (item, klass)``, and ``draw_of (chain, draw, item)``, a truth drawn with each draw of the
       parameters (index into ``klass``).
     - ``log_likelihood``: ``labels (chain, draw, item)``, all labels of an item together, the truth summed out.
     - ``sample_stats``: ``lp (chain, draw)``, and the engine's trace of its objective.
+    - ``annotation``: what a model says of single judgements, averaged over draws, where it says something.
+    - ``networks``: the weights of networks in the safetensors format, see :attr:`networks`.
     - ``observed_data``, ``constant_data``: labels, items and workers of the judgements, known truths.
 
     Attributes:
@@ -96,6 +100,16 @@ class Posterior:
             f"{sizes['chain']} x {sizes['draw']:,} draws, {self.kind})"
         )
 
+    @property
+    def networks(self) -> dict[str, torch.Tensor]:
+        """Weights and buffers of the model's networks by name, empty where it has none; ``crowdppl.predict`` uses them.
+
+        For a file of your own: ``safetensors.torch.save_file(posterior.networks, path)``.
+        """
+        if "networks" not in self.tree.children:
+            return {}
+        return dict(safetensors.torch.load(self._values("networks", "safetensors").astype(np.uint8).tobytes()))
+
     # ------------------------------------------------------------------ tidy views
 
     def truth(self) -> pd.DataFrame:
@@ -104,17 +118,7 @@ class Posterior:
         Columns: ``task``; ``label``, the most probable class (the first of equals); ``probability`` of it; ``entropy`` of the
         item's distribution in bits; and ``p_<class>`` for every class.
         """
-        probability = self._values("truth", "probability")  # (N, K)
-        best = probability.argmax(-1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bits = -np.where(probability > 0, probability * np.log2(probability), 0.0).sum(-1)
-        table = {
-            "task": self._values("truth", "item"),
-            "label": self.labels[best],
-            "probability": probability[np.arange(len(best)), best],
-            "entropy": np.maximum(bits, 0.0),
-        }
-        return pd.DataFrame(table | {f"p_{k}": probability[:, n] for n, k in enumerate(self.labels)})
+        return truth_table(self._values("truth", "item"), self.labels, self._values("truth", "probability"))
 
     def workers(self, *, level: float | None = None, sort: str | None = None, minimum: int = 0) -> pd.DataFrame:
         """Return a row for each worker, every quality with the ends of its interval.
@@ -230,6 +234,20 @@ class Posterior:
         with atomic(path) as temporary:
             self.tree.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
         return path
+
+
+def truth_table(items: Array, labels: Array, probability: Array) -> pd.DataFrame:
+    """Return a row for each item from its class probabilities ``(N, K)``, as :meth:`Posterior.truth` tells."""
+    best = probability.argmax(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bits = -np.where(probability > 0, probability * np.log2(probability), 0.0).sum(-1)
+    table = {
+        "task": items,
+        "label": labels[best],
+        "probability": probability[np.arange(len(best)), best],
+        "entropy": np.maximum(bits, 0.0),
+    }
+    return pd.DataFrame(table | {f"p_{k}": probability[:, n] for n, k in enumerate(labels)})
 
 
 class atomic:  # noqa: N801 - reads as a verb in a with statement

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions import biject_to, constraints
+from torch.distributions.transforms import identity_transform
 
+from crowdppl.errors import ModelError
 from crowdppl.model import Parameters
+from crowdppl.networks import is_weight
 
 
 class Space:
@@ -17,15 +20,41 @@ class Space:
 
     Args:
         sites: the sample sites of the prior by name, as :func:`crowdppl.model.check` returns them.
+        discrete: take discrete sites too; they have a size and no coordinates (for Gibbs sampling).
+
+    Attributes:
+        weights: names of the sites that are weights of networks.
+        per_item: names of the sites that stand in the item plate.
+
+    Raises:
+        ModelError: for a discrete site, which has no such form.
     """
 
-    def __init__(self, sites: Mapping[str, Any]):
+    def __init__(self, sites: Mapping[str, Any], *, discrete: bool = False):
+        self.sites = dict(sites)
+        for name, node in sites.items():
+            if node["fn"].support.is_discrete and not discrete:
+                raise ModelError(
+                    f"the parameter {name!r} is discrete: gradients and EM cannot move it; use method='gibbs'"
+                )
+        self.weights = {name for name, node in sites.items() if is_weight(node)}
+        self.per_item = {
+            name for name, node in sites.items() if any(frame.name == "item" for frame in node["cond_indep_stack"])
+        }
         self.supports = {name: node["fn"].support for name, node in sites.items()}
-        self.transforms = {name: biject_to(support) for name, support in self.supports.items()}
+        self.transforms = {
+            name: identity_transform if support.is_discrete else biject_to(support)
+            for name, support in self.supports.items()
+        }
         shapes = {name: node["value"].shape for name, node in sites.items()}
         self.shapes = {name: self.transforms[name].inverse_shape(shape) for name, shape in shapes.items()}
         self.sizes = {name: int(shape.numel()) for name, shape in self.shapes.items()}
         self.size = sum(self.sizes.values())
+
+    def part(self, names: Iterable[str]) -> Space:
+        """Return the space of some of the sites."""
+        chosen = set(names)
+        return Space({name: node for name, node in self.sites.items() if name in chosen})
 
     def values(self, vector: Tensor) -> Parameters:
         """Map ``(size,)`` to the sites' values."""

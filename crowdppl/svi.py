@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
 
 import pyro
 import torch
 from pyro import poutine
 from pyro.infer import SVI, TraceEnum_ELBO
-from pyro.infer.autoguide import AutoNormal
+from pyro.infer.autoguide import AutoDelta, AutoGuideList, AutoNormal
 from pyro.infer.autoguide.initialization import init_to_value
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
-from crowdppl.draws import Draws, Report, positive, thinning, whole
-from crowdppl.errors import ModelError
+from crowdppl.draws import Batches, Draws, Report, positive, thinning, whole
+from crowdppl.errors import ModelError, OptionError
 from crowdppl.model import AnnotationModel, Parameters, check, provides
 from crowdppl.mstep import MStep
 from crowdppl.plates import Plates
 from crowdppl.space import Space
+from crowdppl.validation import Validation
 
 HOW = (
     "draws from a variational approximation ({guide}, fitted by SVI), whose sites are independent of each other: intervals "
     "tend to be too narrow; method='gibbs' or 'nuts' gives posterior draws"
 )
+
+POINT = "one point for all parameters, trained end to end by gradients: there are no intervals"
 
 
 def svi(
@@ -37,6 +43,8 @@ def svi(
     learning_rate: float = 0.05,
     batch_size: int | None = None,
     num_samples: int = 1000,
+    guide: Literal["auto", "point"] = "auto",
+    validation: Any = None,
 ) -> Draws:
     """Fit a guide to the posterior of the parameters.
 
@@ -49,6 +57,9 @@ def svi(
         learning_rate: of Adam; it falls to a tenth over ``max_iter`` steps.
         batch_size: items a step; all of them where not given.
         num_samples: draws from the fitted guide.
+        guide: ``"auto"``: the model's own, else independent normals, with the weights of networks as a point; ``"point"``:
+            a point for every parameter, which is training end to end.
+        validation: features and classes of items held out: the epoch with the highest accuracy on them is kept.
     """
     whole("max_iter", max_iter, 1)
     positive("tol", tol, zero=True)
@@ -59,24 +70,21 @@ def svi(
     space = Space(check(model, data))
     with torch.no_grad():
         first = MStep(model, data, space).start(model.initial(data))
-    if provides(model, "guide"):
-        guide, name = model.guide(data, first), "the model's guide"
-    else:
-        guide = AutoNormal(
-            poutine.block(model.program, hide=["truth", "labels"]),
-            init_loc_fn=init_to_value(values={k: space.interior(k, v) for k, v in first.items()}),
-            create_plates=_plates,
-        )
-        name = "independent normals in unbounded coordinates"
+    if guide not in ("auto", "point"):
+        raise OptionError(f"guide={guide!r}; use 'auto' or 'point'")
+    held_out = None if validation is None else Validation(validation, model, data)
+    family, name = _guide(model, data, space, first, guide)
     optimiser = pyro.optim.ClippedAdam(
         {"lr": learning_rate, "lrd": 0.1 ** (1 / max_iter), "betas": (0.9, 0.99), "clip_norm": 1e12}
     )
-    steps = SVI(model.program, guide, optimiser, TraceEnum_ELBO(max_plate_nesting=1))
+    training = partial(model.program, training=True) if space.weights else model.program
+    steps = SVI(training, family, optimiser, TraceEnum_ELBO(max_plate_nesting=1))
     full = batch_size is None or batch_size >= data.N
-    batches = None if full else _Batches(data.N, int(batch_size or 0), data.device)
+    batches = None if full else Batches(data.N, int(batch_size or 0), data.device)
     window = max(50, batches.per_epoch if batches else 0)
     loss: list[float] = []
     converged, calm = False, 0
+    best: _Best | None = None
     for step in range(max_iter):
         loss.append(steps.step(data) if batches is None else steps.step(data, next(batches)))
         if not math.isfinite(loss[-1]):
@@ -86,44 +94,117 @@ def svi(
             )
         if step % 20 == 0:
             report(step, max_iter, f"loss {loss[-1]:.2f}")
+        if held_out is not None and (step + 1) % (batches.per_epoch if batches else 10) == 0:
+            score = held_out.score(_medians(family, data, space))
+            if best is None or score > best.score:
+                best = _Best(score, step, _store(), {} if model._bound is None else model._bound.buffers())
         if (step + 1) % window == 0 and step + 1 >= 2 * window:
             now, before = (sum(part) / window for part in (loss[-window:], loss[-2 * window : -window]))
             calm = calm + 1 if before - now < tol * abs(now) else 0
             if calm == 2:
                 converged = True
                 break
-    count = max(1, num_samples // thinning(space.size, data, num_samples))
+    if best is not None:
+        _restore(best.store)
+        if model._bound is not None:
+            model._bound.take(best.buffers)
     with torch.no_grad():
-        samples = _guide_draws(guide, data, list(space.sizes), count)
-    facts = {
+        if guide == "point":
+            point = _medians(family, data, space)
+            samples = {name: point[name][None, None] for name in space.sizes if name not in space.weights}
+            fixed = {name: point[name] for name in space.weights}
+        else:
+            point = None
+            rest = [name for name in space.sizes if name not in space.weights]
+            size = space.size - sum(space.sizes[name] for name in space.weights)
+            count = max(1, num_samples // thinning(size, data, num_samples)) if rest else 1
+            samples, fixed = _guide_draws(family, data, rest, sorted(space.weights), count)
+    facts: dict[str, Any] = {
         "converged": converged,
         "iterations": len(loss),
         "loss": loss[-1],
         "batch_size": None if full else batch_size,
     }
+    if best is not None:
+        facts["validation"] = {"accuracy": best.score[0], "iteration": best.step}
     told = [] if converged else [f"SVI stopped after {len(loss)} steps before its loss stood; raise max_iter"]
+    if guide == "point":
+        told.append(POINT)
     return Draws(
         samples,
-        "approximation",
-        HOW.format(guide=name),
+        "point" if guide == "point" else "approximation",
+        POINT if guide == "point" else HOW.format(guide=name),
+        point=point,
+        fixed=fixed,
         trace={"loss": torch.tensor(loss, dtype=torch.float64)},
         facts=facts,
         warnings=told,
     )
 
 
-class _Batches:
-    """Batches of items without end: every epoch a new order, every item once."""
+@dataclass(frozen=True)
+class _Best:
+    """The epoch that did best on held-out items."""
 
-    def __init__(self, items: int, size: int, device: torch.device):
-        self.items, self.size, self.device = items, size, device
-        self.per_epoch = -(-items // size)
-        self.queue: list[Tensor] = []
+    score: tuple[float, float]
+    step: int
+    store: dict[str, Tensor]
+    buffers: dict[str, Tensor]
 
-    def __next__(self) -> Tensor:
-        if not self.queue:
-            self.queue = list(torch.randperm(self.items, device=self.device).split(self.size))
-        return self.queue.pop()
+
+def _store() -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in pyro.get_param_store().named_parameters()}
+
+
+def _restore(saved: dict[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, value in pyro.get_param_store().named_parameters():
+            value.copy_(saved[name])
+
+
+def _guide(
+    model: AnnotationModel, data: Annotations, space: Space, first: Parameters, kind: str
+) -> tuple[Callable[..., Any], str]:
+    """Return the family of approximations and what to call it."""
+    inside = {name: space.interior(name, value) for name, value in first.items()}
+    start = init_to_value(values=inside)
+    story = poutine.block(model.program, hide=["truth", "labels", "repeats"])
+    if kind == "point":
+        return _Positional(AutoDelta(story, init_loc_fn=start, create_plates=_plates)), "a point"
+    if provides(model, "guide"):
+        return _Positional(model.guide(data, first)), "the model's guide"
+    name = "independent normals in unbounded coordinates"
+    if not space.weights:
+        return _Positional(AutoNormal(story, init_loc_fn=start, create_plates=_plates)), name
+    weights = sorted(space.weights)
+    both = AutoGuideList(story, create_plates=_plates)
+    both.append(AutoDelta(poutine.block(story, expose=weights), init_loc_fn=start))
+    if len(weights) < len(space.sizes):
+        others = poutine.block(story, hide=weights)
+        both.append(AutoNormal(others, init_loc_fn=start))
+        name += ", a point for the weights of networks"
+    return _Positional(both), name
+
+
+class _Positional:
+    """A guide called as the program is, data and batch, whatever else the program is told."""
+
+    def __init__(self, family: Callable[..., Any]):
+        self.family = family
+
+    def __call__(self, data: Annotations, index: Tensor | None = None) -> Any:
+        return self.family(data) if index is None else self.family(data, index)
+
+
+def _medians(guide: Callable[..., Any], data: Annotations, space: Space) -> Parameters:
+    """Return a point of the guide: where it is a point its values, else a single draw's medians."""
+    family = guide.family if isinstance(guide, _Positional) else guide
+    if hasattr(family, "median"):
+        with torch.no_grad():
+            middle = family.median(data)
+        return {name: middle[name].detach() for name in space.sizes}
+    trace = poutine.trace(guide).get_trace(data)
+    return {name: trace.nodes[name]["fn"].mean.detach() for name in space.sizes}
 
 
 def _plates(data: Annotations, index: Tensor | None = None) -> list[Any]:
@@ -131,9 +212,13 @@ def _plates(data: Annotations, index: Tensor | None = None) -> list[Any]:
     return [plates.item, plates.worker]
 
 
-def _guide_draws(guide: object, data: Annotations, sites: list[str], count: int) -> Parameters:
+def _guide_draws(
+    guide: Callable[..., Any], data: Annotations, sites: list[str], weights: list[str], count: int
+) -> tuple[Parameters, Parameters]:
+    """Return draws of the sites, ``(1, count, ...)``, and the weights of networks, which the guide holds at a point."""
     drawn = []
     for _ in range(count):
         trace = poutine.trace(guide).get_trace(data)
         drawn.append({name: trace.nodes[name]["value"] for name in sites})
-    return {name: torch.stack([draw[name] for draw in drawn]).unsqueeze(0) for name in sites}
+    fixed = {name: trace.nodes[name]["value"].detach() for name in weights}
+    return {name: torch.stack([draw[name] for draw in drawn]).unsqueeze(0) for name in sites}, fixed

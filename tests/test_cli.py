@@ -46,7 +46,7 @@ def test_fit(labels, tmp_path):
     assert story["seed"] == 3
     assert story["options"]["num_samples"] == 1500
     assert re.fullmatch("[0-9a-f]{64}", story["input"]["sha256"])
-    assert story["counts"] == {"items": 45, "workers": 5, "judgements": 315, "classes": 4}
+    assert story["counts"] == {"items": 45, "workers": 5, "judgements": 315, "classes": 4, "features": 0}
     assert {"torch", "pyro-ppl", "crowdppl"} <= set(story["versions"])
     assert {"read", "fit"} <= set(story["timings"])
     again = run("fit", labels, "--out", out, code=2)

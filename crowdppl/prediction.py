@@ -1,0 +1,166 @@
+"""What a fitted model says of items and workers it has not seen, from their features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import DataError, ModelError, OptionError
+from crowdppl.inference import named_model
+from crowdppl.isolation import isolated
+from crowdppl.model import AnnotationModel, Parameters, bind, check, conditioned
+from crowdppl.posterior import Posterior, truth_table
+from crowdppl.validation import class_probabilities
+
+# Draws averaged in a prediction: its error is then a tenth of the spread of one draw's.
+DRAWS = 100
+
+
+def predict(
+    posterior: Posterior, items: Annotations | Any, *, model: AnnotationModel | None = None, seed: int = 0
+) -> pd.DataFrame:
+    """Predict the class of new items from their features.
+
+    Args:
+        posterior: of a model with networks of item features.
+        items: features ``(n, D)``, or a frame whose index names the items, or what ``data.unseen(...)`` returns.
+        model: the fitted model; needed only where it has a network of your own making (any other is rebuilt by its name).
+        seed: of what is drawn where a model has unknowns of single items or workers.
+
+    Returns:
+        A row for each item, as :meth:`Posterior.truth`.
+
+    Raises:
+        ModelError: where the model cannot be rebuilt by its name, or the weights are of another.
+        DataError: where the features are not of the kind the model was fitted to.
+    """
+    design = _design(posterior, items)
+    total = torch.zeros(design.N, design.K, dtype=design.dtype)
+    with isolated(seed), torch.no_grad():
+        count = 0
+        for bound, values in _draws(posterior, design, model):
+            total += class_probabilities(bound, values, design)
+            count += 1
+    return truth_table(design.items, posterior.labels, (total / count).numpy())
+
+
+def predict_correct(
+    posterior: Posterior, design: Annotations | Any, *, model: AnnotationModel | None = None, seed: int = 0
+) -> pd.DataFrame:
+    """Predict how likely each worker is right on each item, seen or not: the number that decides whom to ask.
+
+    ``sum_k p(truth_i = k) p(label = k | truth = k, worker j, item i)``, where the truth is what the item's features say.
+
+    Args:
+        posterior: of any model.
+        design: items and workers to pair: features of new items (the workers are then those of the fit), or what
+            ``data.unseen(features, workers=worker_features)`` returns.
+        model: as in :func:`predict`.
+        seed: likewise.
+
+    Returns:
+        A row for each pair: ``task``, ``worker``, ``probability``.
+    """
+    asked = _design(posterior, design)
+    pairs = asked.paired()
+    total = torch.zeros(pairs.A, dtype=asked.dtype)
+    with isolated(seed), torch.no_grad():
+        count = 0
+        for bound, values in _draws(posterior, pairs, model):
+            parameters, _ = conditioned(bound, values, pairs)
+            M = bound.states_per_class
+            state = bound.log_truth(parameters, pairs).softmax(-1).expand(pairs.N, -1)  # (N, S)
+            labels = torch.arange(pairs.K).repeat_interleave(M)  # the right label under each state, (S,)
+            under = bound.emission(parameters, pairs).log_prob(labels).exp()  # (A, S)
+            total += (state[pairs.item] * under).sum(-1)
+            count += 1
+    return pd.DataFrame(
+        {
+            "task": pairs.items[pairs.item.numpy()],
+            "worker": pairs.workers[pairs.worker.numpy()],
+            "probability": (total / count).numpy(),
+        }
+    )
+
+
+def _design(posterior: Posterior, items: Annotations | Any) -> Annotations:
+    if isinstance(items, Annotations):
+        if items.labels.tolist() != posterior.labels.tolist():
+            raise DataError(
+                "the items' classes are not those of the fit; make them by unseen(...) of the data that were fitted"
+            )
+        return items.to("cpu")
+    nothing = torch.zeros(0, dtype=torch.int64)
+    width = posterior.info["counts"].get("features")
+    template = Annotations(
+        item=nothing,
+        worker=nothing,
+        label=nothing,
+        truth=nothing,
+        items=np.zeros(0, dtype=np.int64),
+        workers=np.asarray(posterior.tree["posterior"]["worker"].values),
+        labels=posterior.labels,
+        features=torch.zeros(0, width, dtype=torch.float64) if width else None,
+    )
+    return template.unseen(items)
+
+
+def _draws(
+    posterior: Posterior, design: Annotations, model: AnnotationModel | None
+) -> Iterator[tuple[AnnotationModel, Parameters]]:
+    """Rebuild the model and go through draws of its parameters; those of new items and workers are left to the prior."""
+    bound = bind(_model(posterior) if model is None else model, design)
+    state = posterior.networks
+    values: Parameters = {}
+    if bound._bound is not None:
+        if not state:
+            raise ModelError("this result has no networks; pass the model that was fitted")
+        bound._bound.load(state)
+        values |= bound._bound.start()
+    sites = check(bound, design)
+    place = "point" if "point" in posterior.tree.children else "posterior"
+    group = posterior.tree[place].to_dataset()
+    same = {
+        axis: axis in group.coords and group[axis].values.tolist() == names.tolist()
+        for axis, names in (("item", design.items), ("worker", design.workers))
+    }
+    known = [
+        str(name)
+        for name in group.data_vars
+        if name in sites and all(same[str(axis)] for axis in group[name].dims if axis in same)
+    ]
+    if place == "point":
+        values |= {name: torch.as_tensor(group[name].values) for name in known}
+        drawn: dict[str, Tensor] = {}
+        count = 1
+    else:
+        drawn = {name: torch.as_tensor(group[name].values).flatten(0, 1) for name in known}
+        size = group.sizes["chain"] * group.sizes["draw"]
+        chosen = torch.linspace(0, size - 1, min(size, DRAWS)).long()
+        drawn = {name: value[chosen] for name, value in drawn.items()}
+        count = len(chosen)
+    if set(sites) - set(known) - set(values):
+        count = max(count, DRAWS)  # something is left to the prior: averaged over its draws
+    for s in range(count):
+        yield bound, values | {name: value[s % len(value)] for name, value in drawn.items()}
+
+
+def _model(posterior: Posterior) -> AnnotationModel:
+    info = posterior.info
+    try:
+        kind = type(named_model(info["model"]))
+    except OptionError:
+        raise ModelError(f"the model {info['model']} is not in the zoo; pass model=, the one that was fitted") from None
+    try:
+        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in info["hyperparameters"].items()}
+        return kind(**fields)
+    except (TypeError, ModelError):
+        raise ModelError(
+            f"{info['model']} was fitted with a network of its own; pass model=, the one that was fitted"
+        ) from None
