@@ -76,6 +76,9 @@ def fit(
     if method is None:
         method = "gibbs" if provides(chosen, "gibbs_step") else "em"
     options = checked_options(method, options, chosen)
+    reason = chosen.unsuited(method)
+    if reason is not None:
+        raise ModelError(f"{type(chosen).__name__} by method={method!r}: {reason}")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
         raise OptionError(f"seed={seed!r}; it must be a whole number of at least 0")
     data = data.to(_device(device))

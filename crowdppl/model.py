@@ -80,6 +80,10 @@ class AnnotationModel(ABC):
         """Return the networks by name, freshly made for ``data.D`` features: :meth:`sample_network` puts them into the story."""
         return {}
 
+    def unsuited(self, method: str) -> str | None:
+        """Say why an engine does not suit the model as it is configured, in a sentence; ``None`` where it does."""
+        return None
+
     def arrange(self, data: Annotations) -> Annotations:
         """Return the judgements as the story takes them: by default as they are.
 

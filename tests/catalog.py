@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pyro
 import torch
 from pyro.distributions import Categorical, Dirichlet, LogNormal, Normal
 
 from crowdppl import AnnotationModel, Annotations
-from crowdppl.models import DawidSkene, MajorityVote
+from crowdppl.models import DawidSkene, ItemSubtypes, MajorityVote
 
 
 class SkillAndDifficulty(AnnotationModel):
@@ -32,9 +33,12 @@ class SkillAndDifficulty(AnnotationModel):
 
 @dataclass(frozen=True)
 class Case:
+    """A model with its hyperparameters, the engines that suit it, and the number of classes of the data it is tried on."""
+
     name: str
     model: AnnotationModel
     methods: tuple[str, ...]
+    classes: int = 3
 
 
 RATER = tuple(tuple(4.8 if k == l else 3.2 / 3 for l in range(4)) for k in range(4))  # noqa: E741
@@ -45,6 +49,8 @@ CASES = [
     Case("dawid-skene-strong", DawidSkene(right=8.0, wrong=3.0, items=2.0), ("em", "svi", "gibbs", "nuts")),
     Case("majority-vote", MajorityVote(), ("em", "svi", "gibbs", "nuts")),
     Case("majority-vote-flat", MajorityVote(knows=0.0, guesses=0.0), ("em", "svi", "gibbs", "nuts")),
+    Case("item-subtypes", ItemSubtypes(subtypes=2, weight=0.5), ("svi", "gibbs", "nuts")),
+    Case("item-subtypes-flat", ItemSubtypes(subtypes=2, weight=1.0), ("em", "svi", "gibbs", "nuts")),
     Case("skill-and-difficulty", SkillAndDifficulty(), ("em", "svi", "nuts")),
 ]
 PAIRS = [(case, method) for case in CASES for method in case.methods]
@@ -70,12 +76,15 @@ def tiny(seed: int = 0, *, items: int = 4, workers: int = 3, classes: int = 3, k
         label,
         labels=range(classes),
         truth={"item 1": classes - 1} if known else None,
+        features=pd.DataFrame(rng.normal(size=(items, 2)), index=[f"item {i}" for i in range(items)]),
     )
 
 
 def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, parameters=None):
-    """Labels drawn from a model for a random design, with the truth."""
+    """Labels drawn from a model for a random design with two features, and the truth."""
     rng = np.random.default_rng(seed)
     task = np.repeat(np.arange(items), per_item)
     worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
-    return (model or DawidSkene()).simulate(task, worker, classes=classes, seed=seed, parameters=parameters)
+    return (model or DawidSkene()).simulate(
+        task, worker, classes=classes, seed=seed, parameters=parameters, features=rng.normal(size=(items, 2))
+    )

@@ -1,0 +1,203 @@
+"""Item subtypes: workers err together on the same items because the items of a class are not all alike.
+
+Yuan Li, Benjamin I. P. Rubinstein and Trevor Cohn (2019). Exploiting worker correlation for label aggregation in
+crowdsourcing. Proceedings of ICML 97, 3886-3895. Their EBCC, *enhanced Bayesian classifier combination*.
+
+Each class is a mixture of ``M`` subtypes, and every worker has a row of label probabilities for each subtype. Given the class
+alone, labels of one item are then correlated: a hard subtype misleads many workers at once, so that ten equal wrong labels
+count for less than ten independent ones would.
+
+Story::
+
+    prevalence  p              ~ Dirichlet(1 + items)
+    weights     t_k            ~ Dirichlet(weight, ..., weight)      for each class, over its M subtypes
+    rows        V_jkm          ~ Dirichlet(b + a [l = k])            for each worker, class and subtype, over labels
+    class       z_i            ~ Categorical(p)
+    subtype     g_i | z_i      ~ Categorical(t_{z_i})
+    label       y_n | z, g     ~ Categorical(V_{j, z_i, g_i})        n a judgement of item i by worker j
+
+The state of an item is the pair (class, subtype); what is reported is summed over subtypes. One subtype is Dawid and Skene's
+model. The paper fits the model by mean-field variational inference with ten subtypes; here states are summed out or drawn
+exactly. Subtypes of one class may swap names from one chain to another: their union is what the data speak of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import pyro
+import torch
+from pyro.distributions import Categorical, Dirichlet
+from torch import Tensor
+from torch.distributions import constraints
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import ModelError
+from crowdppl.kernels import sample_dirichlet
+from crowdppl.model import AnnotationModel, Parameters, one_hot
+from crowdppl.plates import Plates
+
+
+@final
+@dataclass(frozen=True)
+class ItemSubtypes(AnnotationModel):
+    """Dawid and Skene's model with ``subtypes`` kinds of items in each class.
+
+    Attributes:
+        subtypes: ``M``, kinds of items in each class.
+        weight: Dirichlet concentration of the subtypes' weights; below 1 few subtypes are used unless the data ask for more.
+        right: imaginary right answers of every worker in every subtype, on top of a flat prior.
+        wrong: imaginary wrong answers, shared evenly by the wrong labels.
+        items: imaginary items of every class.
+    """
+
+    subtypes: int = 3
+    weight: float = 0.1
+    right: float = 3.0
+    wrong: float = 0.0
+    items: float = 0.0
+
+    dims: ClassVar = {
+        "prevalence": ("klass",),
+        "weights": ("klass", "subtype"),
+        "rows": ("worker", "klass", "subtype", "answer"),
+    }
+
+    def __post_init__(self) -> None:
+        if isinstance(self.subtypes, bool) or not isinstance(self.subtypes, int) or self.subtypes < 1:
+            raise ModelError(f"ItemSubtypes: subtypes is {self.subtypes!r}; it must be a whole number of at least 1")
+        if not 0 < self.weight < float("inf"):
+            raise ModelError(f"ItemSubtypes: weight is {self.weight}; it must be a positive number")
+        for name in ("right", "wrong", "items"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ModelError(f"ItemSubtypes: {name} is {getattr(self, name)}; it must be a number of at least 0")
+
+    @property
+    def states_per_class(self) -> int:
+        """Return ``M``."""
+        return self.subtypes
+
+    def unsuited(self, method: str) -> str | None:
+        """Refuse EM where the weights' density has its poles on the boundary."""
+        if method == "em" and self.weight < 1 and self.subtypes > 1:
+            return (
+                f"with weight={self.weight:g}, below 1, the posterior of the subtypes' weights has no interior mode; use "
+                f"method='gibbs', 'svi' or 'nuts', or ItemSubtypes(weight=1)"
+            )
+        return None
+
+    def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the Dirichlet concentrations of prevalence ``(K,)``, weights ``(K, M)`` and rows ``(K, M, K)``."""
+        K, kind = data.K, {"dtype": data.dtype, "device": data.device}
+        rows = torch.full((K, K), 1 + self.wrong / max(1, K - 1), **kind)  # type: ignore[arg-type]
+        rows.fill_diagonal_(1 + self.right)
+        return (
+            torch.full((K,), 1 + self.items, **kind),  # type: ignore[arg-type]
+            torch.full((K, self.subtypes), self.weight, **kind),  # type: ignore[arg-type]
+            rows.unsqueeze(1).expand(K, self.subtypes, K).contiguous(),
+        )
+
+    # ------------------------------------------------------------------ the story
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample prevalence ``(K,)``, weights ``(K, M)`` and rows ``(J, K, M, K)``."""
+        a, w, B = self.concentrations(data)
+        prevalence = pyro.sample("prevalence", Dirichlet(a))
+        weights = pyro.sample("weights", Dirichlet(w).to_event(1))
+        with plates.worker:
+            rows = pyro.sample("rows", Dirichlet(B).to_event(2))
+        return {"prevalence": prevalence, "weights": weights, "rows": rows}
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return the distribution of the states (class, subtype), ``S = K M``, the same for all items."""
+        return Categorical((parameters["prevalence"].unsqueeze(-1) * parameters["weights"]).flatten(-2))
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return, for each judgement, the rows of its worker: batch ``(A, S)``."""
+        return Categorical(parameters["rows"].flatten(-3, -2)[data.worker])
+
+    # ------------------------------------------------------------------ closed forms
+
+    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return log probabilities of the states, ``(..., S)``."""
+        return (parameters["prevalence"].log().unsqueeze(-1) + parameters["weights"].log()).flatten(-2)
+
+    def log_confusion(self, parameters: Parameters) -> Tensor:
+        """Return log rows by state, ``(..., J, S, K)``."""
+        return parameters["rows"].log().flatten(-3, -2)
+
+    def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the log density of the three Dirichlet priors, ``(...)``."""
+        a, w, B = self.concentrations(data)
+        rows = parameters["rows"]
+        each = _log_density(B, rows).flatten(-2).sum(-1)  # (..., J)
+        return _log_density(a, parameters["prevalence"]) + _log_density(w, parameters["weights"]).sum(-1) + each.sum(-1)
+
+    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
+        """Return the modes of the Dirichlet posteriors given ``(N, S)`` responsibilities; on the boundary where ``weight < 1``."""
+        a, w, B = self.concentrations(data)
+        states = responsibility.sum(-2).unflatten(-1, (data.K, self.subtypes))  # (K, M)
+        counts = data.counts.expected(responsibility).unflatten(-2, (data.K, self.subtypes))  # (J, K, M, K)
+        return {
+            "prevalence": _mode(a + states.sum(-1)),
+            "weights": _mode(w + states),
+            "rows": _mode(B + counts),
+        }
+
+    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Draw prevalence, weights and rows given states ``(C, N)``: Dirichlet with the counts added."""
+        a, w, B = self.concentrations(data)
+        chosen = one_hot(truth, data, data.K * self.subtypes)  # (C, N, S)
+        states = chosen.sum(-2).unflatten(-1, (data.K, self.subtypes))  # (C, K, M)
+        counts = data.counts.expected(chosen).unflatten(-2, (data.K, self.subtypes))  # (C, J, K, M, K)
+        return {
+            "prevalence": sample_dirichlet(a + states.sum(-1)),
+            # Concentrations far below 1 draw zeros that underflow: kept at the smallest positive number.
+            "weights": _positive(sample_dirichlet(w + states)),
+            "rows": sample_dirichlet(B + counts),
+        }
+
+    def initial(self, data: Annotations) -> Tensor:
+        """Return majority vote with a random split of each item among the subtypes, ``(N, S)``: subtypes begin unequal."""
+        ones = torch.ones(data.N, data.K, self.subtypes, dtype=data.dtype, device=data.device)
+        return (data.majority().unsqueeze(-1) * sample_dirichlet(ones)).flatten(-2)
+
+    def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
+        """Return the mean-field guide: independent Dirichlets, begun at the prior plus the counts of :meth:`initial`."""
+        a, w, B = self.concentrations(data)
+        share = self.initial(data)
+        states = share.sum(-2).unflatten(-1, (data.K, self.subtypes))
+        counts = data.counts.expected(share).unflatten(-2, (data.K, self.subtypes))
+        first = {"prevalence": a + states.sum(-1), "weights": w + states, "rows": (B + counts).contiguous()}
+
+        def guide(data: Annotations, index: Tensor | None = None) -> None:
+            plates = Plates.over(data.N, data.J, index)
+            q = {
+                name: pyro.param(f"{name}_concentration", value, constraint=constraints.positive)
+                for name, value in first.items()
+            }
+            pyro.sample("prevalence", Dirichlet(q["prevalence"]))
+            pyro.sample("weights", Dirichlet(q["weights"]).to_event(1))
+            with plates.worker:
+                pyro.sample("rows", Dirichlet(q["rows"]).to_event(2))
+
+        return guide
+
+
+def _mode(concentration: Tensor) -> Tensor:
+    """Return the mode of a Dirichlet; where nothing is known (all concentrations 1) the uniform."""
+    counts = (concentration - 1).clamp(min=0)
+    total = counts.sum(-1, keepdim=True)
+    return torch.where(total > 0, counts / total.clamp(min=1e-300), 1 / counts.shape[-1])
+
+
+def _log_density(concentration: Tensor, value: Tensor) -> Tensor:
+    normaliser = torch.lgamma(concentration.sum(-1)) - torch.lgamma(concentration).sum(-1)
+    return normaliser + torch.xlogy(concentration - 1, value).sum(-1)
+
+
+def _positive(value: Tensor) -> Tensor:
+    value = value.clamp_(min=torch.finfo(value.dtype).tiny)
+    return value.div_(value.sum(-1, keepdim=True))
