@@ -51,6 +51,17 @@ def sample_dirichlet(concentration: Tensor) -> Tensor:
     return gamma.div_(gamma.sum(-1, keepdim=True))
 
 
+def times_log(votes: Tensor, log_table: Tensor) -> Tensor:
+    """Sum log-probabilities over votes: ``(N, K)`` votes and ``(..., S, K)`` logs give ``(..., N, S)``.
+
+    No vote for the impossible (minus infinity) costs nothing.
+    """
+    if log_table.requires_grad or bool(log_table.isfinite().all()):
+        return votes @ log_table.transpose(-1, -2)
+    counts = votes.unsqueeze(-2)  # (N, 1, K)
+    return torch.where(counts > 0, counts * log_table.unsqueeze(-3), 0.0).sum(-1)
+
+
 class WorkerCounts:
     """The count matrix ``M`` of ``(item, worker, label)`` and its transpose, as two products.
 

@@ -115,6 +115,15 @@ class AnnotationModel(ABC):
         """
         raise NotImplementedError
 
+    def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor]:
+        """Return the one network that :meth:`m_step` leaves open and what it is to learn.
+
+        For models whose network says what the truth is and nothing else: its part of the expected log joint is
+        ``sum targets * log_softmax(network(features))``, with ``targets (N, K)`` in the order of ``data.features``; the M step
+        then needs no more than that. Responsibilities come multiplied by multiplicities.
+        """
+        raise NotImplementedError
+
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw parameters from their conditional given truths ``(C, N)`` of ``C`` chains; every value leads with ``C``."""
         raise NotImplementedError

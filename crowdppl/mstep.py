@@ -11,6 +11,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.draws import Batches
+from crowdppl.errors import ModelError
 from crowdppl.model import AnnotationModel, Parameters, conditioned, prior_draws, provides, repeated
 from crowdppl.plates import Plates
 from crowdppl.space import Space
@@ -67,7 +68,7 @@ class MStep:
         self.open = space.part(set(space.sizes) - given)
         self.closed = not self.open.sizes
         self.stochastic = bool(space.weights)
-        self._descent: _Descent | None = None
+        self._descent: _Descent | _CrossEntropy | None = None
 
     def start(self, responsibility: Tensor) -> Parameters:
         """Return the parameters that ``(N, S)`` responsibilities suggest.
@@ -93,7 +94,7 @@ class MStep:
             theta |= self._closed(r, theta, reuse)
         if self.stochastic:
             if self._descent is None:
-                self._descent = _Descent(self, theta)
+                self._descent = (_CrossEntropy if provides(self.model, "targets") else _Descent)(self, theta)
             return theta | self._descent(responsibility, theta)
         return theta | self._search(responsibility, theta)
 
@@ -154,6 +155,45 @@ class _Descent:
                 (-gain / step.data.N).backward()
                 self.adam.step()
         return {name: step.open.transforms[name](free.detach()).clone() for name, free in self.free.items()}
+
+
+class _CrossEntropy:
+    """The same for a classifier that learns soft labels: no trace of the model is needed, a step takes a third of the time."""
+
+    def __init__(self, step: MStep, theta: Parameters):
+        assert step.model._bound is not None
+        self.step = step
+        self.name, _ = step.model.targets(step._counted(step.model.initial(step.data)), step.data)
+        prefix = f"{self.name}."
+        if set(step.open.sizes) != {name for name in step.space.weights if name.startswith(prefix)}:
+            raise ModelError(
+                f"{type(step.model).__name__}: m_step must leave the weights of the network {self.name!r} open, and those only"
+            )
+        self.module = step.model._bound.modules[self.name]
+        self.free = {name: theta[name].clone().requires_grad_() for name in step.open.sizes}
+        self.weights = {name.removeprefix(prefix): value for name, value in self.free.items()}
+        # 1 / (2 variance) of each weight's normal prior.
+        self.decay = {n: float(0.5 / step.space.sites[n]["fn"].variance.flatten()[0]) for n in self.free}
+        assert step.data.features is not None
+        self.features = step.data.features
+        self.batches = Batches(len(self.features), step.schedule.batch_size, step.data.device)
+        self.adam = torch.optim.Adam(list(self.free.values()), lr=step.schedule.learning_rate, amsgrad=True)
+
+    def __call__(self, responsibility: Tensor, theta: Mapping[str, Tensor]) -> Parameters:
+        schedule, size = self.step.schedule, len(self.features)
+        _, targets = self.step.model.targets(self.step._counted(responsibility), self.step.data)
+        self.module.train()
+        with torch.enable_grad():
+            for _ in range(schedule.steps or schedule.epochs * self.batches.per_epoch):
+                index = next(self.batches)
+                self.adam.zero_grad()
+                output = torch.func.functional_call(self.module, self.weights, (self.features[index],))
+                loss = -(targets[index] * torch.log_softmax(output, -1)).sum() / len(index)
+                for name, value in self.free.items():
+                    loss = loss + (self.decay[name] / size) * value.square().sum()
+                loss.backward()
+                self.adam.step()
+        return {name: value.detach().clone() for name, value in self.free.items()}
 
 
 def expected(

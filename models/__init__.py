@@ -1,15 +1,35 @@
 """The zoo: one paper, one file, each readable beside its paper."""
 
 from crowdppl.model import AnnotationModel
+from crowdppl.models.class_conditional import ClassConditional
+from crowdppl.models.crowd_mixture import CrowdMixture
 from crowdppl.models.dawid_skene import DawidSkene
+from crowdppl.models.hierarchical import HierarchicalDawidSkene
 from crowdppl.models.item_subtypes import ItemSubtypes
 from crowdppl.models.majority_vote import MajorityVote
+from crowdppl.models.one_coin import OneCoin
+from crowdppl.models.pooled import Pooled
 
 # The names the command line and crowdppl.fit know.
 CATALOGUE: dict[str, type[AnnotationModel]] = {
     "dawid-skene": DawidSkene,
+    "hierarchical": HierarchicalDawidSkene,
     "item-subtypes": ItemSubtypes,
+    "class-conditional": ClassConditional,
+    "one-coin": OneCoin,
+    "pooled": Pooled,
     "majority-vote": MajorityVote,
+    "crowd-mixture": CrowdMixture,
 }
 
-__all__ = ["CATALOGUE", "DawidSkene", "ItemSubtypes", "MajorityVote"]
+__all__ = [
+    "CATALOGUE",
+    "ClassConditional",
+    "CrowdMixture",
+    "DawidSkene",
+    "HierarchicalDawidSkene",
+    "ItemSubtypes",
+    "MajorityVote",
+    "OneCoin",
+    "Pooled",
+]

@@ -31,9 +31,9 @@ import pyro
 import torch
 from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor
-from torch.distributions import constraints
 
 from crowdppl.annotations import Annotations
+from crowdppl.conjugate import dirichlet_log_density, dirichlet_mode, mean_field, positive, rows
 from crowdppl.errors import ModelError
 from crowdppl.kernels import sample_dirichlet
 from crowdppl.model import AnnotationModel, Parameters, one_hot
@@ -90,13 +90,12 @@ class ItemSubtypes(AnnotationModel):
 
     def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor, Tensor]:
         """Return the Dirichlet concentrations of prevalence ``(K,)``, weights ``(K, M)`` and rows ``(K, M, K)``."""
-        K, kind = data.K, {"dtype": data.dtype, "device": data.device}
-        rows = torch.full((K, K), 1 + self.wrong / max(1, K - 1), **kind)  # type: ignore[arg-type]
-        rows.fill_diagonal_(1 + self.right)
+        K, M = data.K, self.subtypes
+        table = rows(data, self.right, self.wrong)  # (K, K)
         return (
-            torch.full((K,), 1 + self.items, **kind),  # type: ignore[arg-type]
-            torch.full((K, self.subtypes), self.weight, **kind),  # type: ignore[arg-type]
-            rows.unsqueeze(1).expand(K, self.subtypes, K).contiguous(),
+            torch.full((K,), 1 + self.items, dtype=data.dtype, device=data.device),
+            torch.full((K, M), self.weight, dtype=data.dtype, device=data.device),
+            table.unsqueeze(1).expand(K, M, K).contiguous(),
         )
 
     # ------------------------------------------------------------------ the story
@@ -107,8 +106,8 @@ class ItemSubtypes(AnnotationModel):
         prevalence = pyro.sample("prevalence", Dirichlet(a))
         weights = pyro.sample("weights", Dirichlet(w).to_event(1))
         with plates.worker:
-            rows = pyro.sample("rows", Dirichlet(B).to_event(2))
-        return {"prevalence": prevalence, "weights": weights, "rows": rows}
+            table = pyro.sample("rows", Dirichlet(B).to_event(2))
+        return {"prevalence": prevalence, "weights": weights, "rows": table}
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the distribution of the states (class, subtype), ``S = K M``, the same for all items."""
@@ -131,19 +130,22 @@ class ItemSubtypes(AnnotationModel):
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of the three Dirichlet priors, ``(...)``."""
         a, w, B = self.concentrations(data)
-        rows = parameters["rows"]
-        each = _log_density(B, rows).flatten(-2).sum(-1)  # (..., J)
-        return _log_density(a, parameters["prevalence"]) + _log_density(w, parameters["weights"]).sum(-1) + each.sum(-1)
+        each = dirichlet_log_density(B, parameters["rows"]).flatten(-2).sum(-1)  # (..., J)
+        return (
+            dirichlet_log_density(a, parameters["prevalence"])
+            + dirichlet_log_density(w, parameters["weights"]).sum(-1)
+            + each.sum(-1)
+        )
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
-        """Return the modes of the Dirichlet posteriors given ``(N, S)`` responsibilities; on the boundary where ``weight < 1``."""
+        """Return the modes of the Dirichlet posteriors given ``(N, S)`` responsibilities; boundaries where ``weight < 1``."""
         a, w, B = self.concentrations(data)
         states = responsibility.sum(-2).unflatten(-1, (data.K, self.subtypes))  # (K, M)
         counts = data.counts.expected(responsibility).unflatten(-2, (data.K, self.subtypes))  # (J, K, M, K)
         return {
-            "prevalence": _mode(a + states.sum(-1)),
-            "weights": _mode(w + states),
-            "rows": _mode(B + counts),
+            "prevalence": dirichlet_mode(a + states.sum(-1)),
+            "weights": dirichlet_mode(w + states),
+            "rows": dirichlet_mode(B + counts),
         }
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
@@ -155,7 +157,7 @@ class ItemSubtypes(AnnotationModel):
         return {
             "prevalence": sample_dirichlet(a + states.sum(-1)),
             # Concentrations far below 1 draw zeros that underflow: kept at the smallest positive number.
-            "weights": _positive(sample_dirichlet(w + states)),
+            "weights": positive(sample_dirichlet(w + states)),
             "rows": sample_dirichlet(B + counts),
         }
 
@@ -171,33 +173,4 @@ class ItemSubtypes(AnnotationModel):
         states = share.sum(-2).unflatten(-1, (data.K, self.subtypes))
         counts = data.counts.expected(share).unflatten(-2, (data.K, self.subtypes))
         first = {"prevalence": a + states.sum(-1), "weights": w + states, "rows": (B + counts).contiguous()}
-
-        def guide(data: Annotations, index: Tensor | None = None) -> None:
-            plates = Plates.over(data.N, data.J, index)
-            q = {
-                name: pyro.param(f"{name}_concentration", value, constraint=constraints.positive)
-                for name, value in first.items()
-            }
-            pyro.sample("prevalence", Dirichlet(q["prevalence"]))
-            pyro.sample("weights", Dirichlet(q["weights"]).to_event(1))
-            with plates.worker:
-                pyro.sample("rows", Dirichlet(q["rows"]).to_event(2))
-
-        return guide
-
-
-def _mode(concentration: Tensor) -> Tensor:
-    """Return the mode of a Dirichlet; where nothing is known (all concentrations 1) the uniform."""
-    counts = (concentration - 1).clamp(min=0)
-    total = counts.sum(-1, keepdim=True)
-    return torch.where(total > 0, counts / total.clamp(min=1e-300), 1 / counts.shape[-1])
-
-
-def _log_density(concentration: Tensor, value: Tensor) -> Tensor:
-    normaliser = torch.lgamma(concentration.sum(-1)) - torch.lgamma(concentration).sum(-1)
-    return normaliser + torch.xlogy(concentration - 1, value).sum(-1)
-
-
-def _positive(value: Tensor) -> Tensor:
-    value = value.clamp_(min=torch.finfo(value.dtype).tiny)
-    return value.div_(value.sum(-1, keepdim=True))
+        return mean_field(first, {"rows": "dirichlet"}, {"prevalence": "dirichlet", "weights": "dirichlet"})

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import ModelError
+from crowdppl.kernels import times_log
 from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
 
@@ -71,8 +72,7 @@ class MajorityVote(AnnotationModel):
 
     def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``(..., N, K)`` from the votes alone: no judgement need be looked at again."""
-        logs = self._table(parameters, data).log()
-        return data.votes @ logs.transpose(-1, -2) if bool(logs.isfinite().all()) else _times(data.votes, logs)
+        return times_log(data.votes, self._table(parameters, data).log())
 
     def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the one table for every worker, ``(..., J, K, K)``."""
@@ -99,7 +99,7 @@ class MajorityVote(AnnotationModel):
         """
         K, c = data.K, (data.K - 1) / data.K
         u = (responsibility * data.votes).sum((-2, -1))
-        v = data.A - u + self.guesses
+        v = (responsibility.sum(-1) * data.votes.sum(-1)).sum(-1) - u + self.guesses
         w = self.knows
         square = -c * (u + v + w)
         linear = u * c - v / K + w * (c - 1 / K)
@@ -113,8 +113,3 @@ class MajorityVote(AnnotationModel):
         agree = (chosen * data.votes).sum((-2, -1))
         knew = Binomial(agree, b / (b + (1 - b) / data.K)).sample()
         return {"knowledge": Beta(1 + self.knows + knew, 1 + self.guesses + data.A - knew).sample()}
-
-
-def _times(votes: Tensor, logs: Tensor) -> Tensor:
-    """Multiply where a log-probability is minus infinity: no vote for the impossible costs nothing."""
-    return torch.where(votes.unsqueeze(-2) > 0, votes.unsqueeze(-2) * logs, 0.0).sum(-1)

@@ -9,7 +9,16 @@ import torch
 from pyro.distributions import Categorical, Dirichlet, LogNormal, Normal
 
 from crowdppl import AnnotationModel, Annotations
-from crowdppl.models import DawidSkene, ItemSubtypes, MajorityVote
+from crowdppl.models import (
+    ClassConditional,
+    CrowdMixture,
+    DawidSkene,
+    HierarchicalDawidSkene,
+    ItemSubtypes,
+    MajorityVote,
+    OneCoin,
+    Pooled,
+)
 
 
 class SkillAndDifficulty(AnnotationModel):
@@ -43,14 +52,25 @@ class Case:
 
 RATER = tuple(tuple(4.8 if k == l else 3.2 / 3 for l in range(4)) for k in range(4))  # noqa: E741
 
+ALL = ("em", "svi", "gibbs", "nuts")
 CASES = [
-    Case("dawid-skene", DawidSkene(), ("em", "svi", "gibbs", "nuts")),
-    Case("dawid-skene-flat", DawidSkene.maximum_likelihood(), ("em", "svi", "gibbs", "nuts")),
-    Case("dawid-skene-strong", DawidSkene(right=8.0, wrong=3.0, items=2.0), ("em", "svi", "gibbs", "nuts")),
-    Case("majority-vote", MajorityVote(), ("em", "svi", "gibbs", "nuts")),
-    Case("majority-vote-flat", MajorityVote(knows=0.0, guesses=0.0), ("em", "svi", "gibbs", "nuts")),
+    Case("dawid-skene", DawidSkene(), ALL),
+    Case("dawid-skene-flat", DawidSkene.maximum_likelihood(), ALL),
+    Case("dawid-skene-strong", DawidSkene(right=8.0, wrong=3.0, items=2.0), ALL),
+    Case("majority-vote", MajorityVote(), ALL),
+    Case("majority-vote-flat", MajorityVote(knows=0.0, guesses=0.0), ALL),
     Case("item-subtypes", ItemSubtypes(subtypes=2, weight=0.5), ("svi", "gibbs", "nuts")),
-    Case("item-subtypes-flat", ItemSubtypes(subtypes=2, weight=1.0), ("em", "svi", "gibbs", "nuts")),
+    Case("item-subtypes-flat", ItemSubtypes(subtypes=2, weight=1.0), ALL),
+    Case("hierarchical", HierarchicalDawidSkene(), ("svi", "gibbs", "nuts")),
+    Case("class-conditional", ClassConditional(), ALL),
+    Case("class-conditional-flat", ClassConditional.maximum_likelihood(), ALL),
+    Case("one-coin", OneCoin(), ALL),
+    Case("one-coin-flat", OneCoin.maximum_likelihood(), ALL),
+    Case("pooled", Pooled(), ALL),
+    Case("pooled-flat", Pooled.maximum_likelihood(), ALL),
+    Case(
+        "crowd-mixture", CrowdMixture(groups=2, hidden=(3,), right=2.0, wrong=1.0, members=1.0), ("em", "svi", "nuts")
+    ),
     Case("skill-and-difficulty", SkillAndDifficulty(), ("em", "svi", "nuts")),
 ]
 PAIRS = [(case, method) for case in CASES for method in case.methods]

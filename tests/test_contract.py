@@ -18,7 +18,12 @@ from crowdppl.model import bind, check
 
 def random_start(case):
     """Tell whether a model begins EM at random, or follows gradients over random mini-batches: rows then have their turn."""
-    return case.model.states_per_class > 1 or bool(case.model.networks(tiny(classes=case.classes)))
+    return case.model.states_per_class > 1 or has_networks(case)
+
+
+def has_networks(case):
+    with isolated(0):
+        return bool(case.model.networks(tiny(classes=case.classes)))
 
 
 ids = [f"{c.name}-{m}" for c, m in PAIRS]
@@ -49,8 +54,8 @@ def test_result_is_complete(case, method, tmp_path):
     for group in tree.children.values():
         for name, values in group.data_vars.items():
             assert np.isfinite(values.values.astype(float)).all(), name
-    assert bool(posterior.networks) == bool(case.model.networks(data))
-    assert posterior.kind in {"em": ("approximation", "point"), "svi": ("approximation",)}.get(method, ("posterior",))
+    assert bool(posterior.networks) == has_networks(case)
+    assert posterior.kind in {"em": ("approximation", "point"), "svi": ("approximation", "point")}.get(method, ("posterior",))
     # Views
     truth, workers = posterior.truth(), posterior.workers()
     assert list(truth["task"]) == list(data.items)
@@ -105,11 +110,14 @@ def test_simulation(case):
 
 @pytest.mark.parametrize(
     ("case", "method"),
-    [(c, m) for c, m in PAIRS if m in ("em", "svi")],
-    ids=[f"{c.name}-{m}" for c, m in PAIRS if m in ("em", "svi")],
+    [(c, m) for c, m in PAIRS if m in ("em", "svi") and not has_networks(c)],
+    ids=[f"{c.name}-{m}" for c, m in PAIRS if m in ("em", "svi") and not has_networks(c)],
 )
 def test_truth_is_found(case, method):
-    """At easy parameters the truth comes out: at least 90% where the best possible is near 97%."""
+    """At easy parameters the truth comes out: at least 90% where the best possible is near 97%.
+
+    Models with networks have tests of their own: what they find hangs on the features.
+    """
     K = case.classes
     good = 0.8 * np.eye(K) + 0.2 / K
     values = {
@@ -118,6 +126,10 @@ def test_truth_is_found(case, method):
         "rows": np.tile(good[:, None, :], (12, 1, 2, 1)),
         "weights": np.full((K, 2), 0.5),
         "knowledge": 0.8,
+        "accuracy": np.full(12, 0.85),
+        "sensitivity": np.full((12, K), 0.85),
+        "common": good,
+        "group_confusion": np.tile(good, (2, 1, 1)),
         "skill": np.full(12, 3.0),
         "difficulty": np.full(200, 1.0),
     }

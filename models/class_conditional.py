@@ -1,0 +1,138 @@
+"""Class-conditional: right with a probability that depends on the class, wrong labels spread evenly.
+
+In two classes a worker is then a sensitivity and a specificity: the two-coin model of Raykar et al. (2010, Learning from
+crowds, JMLR 11) without features, which for two classes is Dawid and Skene's (1979) model itself. In more classes it lies
+between the single number of a one-coin worker and the full matrix: ``K`` numbers a worker, not ``K (K - 1)``.
+
+Story::
+
+    prevalence   p             ~ Dirichlet(1 + items)
+    sensitivity  s_jk          ~ Beta(1 + right, 1 + wrong)           for each worker and class
+    truth        z_i           ~ Categorical(p)
+    label        y_n | z_i = k = k with probability s_jk, else any of the others:  (1 - s_jk) / (K - 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import pyro
+import torch
+from pyro.distributions import Beta, Categorical, Dirichlet
+from torch import Tensor
+
+from crowdppl.annotations import Annotations
+from crowdppl.conjugate import beta_log_density, beta_mode, dirichlet_log_density, dirichlet_mode, mean_field
+from crowdppl.errors import ModelError
+from crowdppl.kernels import sample_dirichlet
+from crowdppl.model import AnnotationModel, Parameters, one_hot
+from crowdppl.plates import Plates
+
+
+@final
+@dataclass(frozen=True)
+class ClassConditional(AnnotationModel):
+    """One probability of the right label for each worker and class.
+
+    Attributes:
+        right: imaginary right answers of every worker in every class, on top of a flat prior.
+        wrong: imaginary wrong answers.
+        items: imaginary items of every class.
+    """
+
+    right: float = 4.0
+    wrong: float = 1.0
+    items: float = 0.0
+
+    dims: ClassVar = {"prevalence": ("klass",), "sensitivity": ("worker", "klass")}
+
+    def __post_init__(self) -> None:
+        for name in ("right", "wrong", "items"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ModelError(
+                    f"ClassConditional: {name} is {getattr(self, name)}; it must be a number of at least 0"
+                )
+
+    @classmethod
+    def maximum_likelihood(cls) -> ClassConditional:
+        """Return the model with flat priors, so that EM climbs the likelihood."""
+        return cls(right=0.0, wrong=0.0, items=0.0)
+
+    # ------------------------------------------------------------------ the story
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample prevalence ``(K,)`` and sensitivity ``(J, K)``."""
+        prevalence = pyro.sample("prevalence", Dirichlet(self._classes(data)))
+        with plates.worker:
+            coin = Beta(1.0 + self.right, 1.0 + self.wrong).expand([data.K]).to_event(1)
+            sensitivity = pyro.sample("sensitivity", coin)
+        return {"prevalence": prevalence, "sensitivity": sensitivity}
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return Categorical(prevalence), the same for all items."""
+        return Categorical(parameters["prevalence"])
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return each judgement's rows: batch ``(A, K)``."""
+        return Categorical(_table(parameters["sensitivity"])[data.worker])
+
+    # ------------------------------------------------------------------ closed forms
+
+    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return log prevalence ``(..., K)``."""
+        return parameters["prevalence"].log()
+
+    def log_confusion(self, parameters: Parameters) -> Tensor:
+        """Return the tables in logs, ``(..., J, K, K)``."""
+        return _table(parameters["sensitivity"]).log()
+
+    def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the log density of the priors, ``(...)``."""
+        coins = beta_log_density(self.right, self.wrong, parameters["sensitivity"]).sum((-2, -1))
+        return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + coins
+
+    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
+        """Return the modes given ``(N, K)`` responsibilities."""
+        right, wrong = self._counts(responsibility, data)
+        return {
+            "prevalence": dirichlet_mode(self._classes(data) + responsibility.sum(-2)),
+            "sensitivity": beta_mode(right + self.right, wrong + self.wrong),
+        }
+
+    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Draw prevalence and sensitivities given truths ``(C, N)``."""
+        chosen = one_hot(truth, data)
+        right, wrong = self._counts(chosen, data)
+        return {
+            "prevalence": sample_dirichlet(self._classes(data) + chosen.sum(-2)),
+            "sensitivity": Beta(1 + self.right + right, 1 + self.wrong + wrong).sample(),
+        }
+
+    def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
+        """Return the mean-field guide, begun at the prior plus the counts of a majority vote."""
+        share = data.majority()
+        right, wrong = self._counts(share, data)
+        first = {
+            "prevalence": self._classes(data) + share.sum(0),
+            "sensitivity": torch.stack([1 + self.right + right, 1 + self.wrong + wrong], -1),
+        }
+        return mean_field(first, {"sensitivity": "beta"}, {"prevalence": "dirichlet"})
+
+    def _classes(self, data: Annotations) -> Tensor:
+        return torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
+
+    def _counts(self, responsibility: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
+        """Return expected right and wrong judgements of each worker in each class, ``(..., J, K)``."""
+        counts = data.counts.expected(responsibility)  # (..., J, K, K)
+        right = torch.diagonal(counts, dim1=-2, dim2=-1)
+        return right, (counts.sum(-1) - right).clamp(min=0)
+
+
+def _table(sensitivity: Tensor) -> Tensor:
+    """Return ``p(label | truth)`` of each worker, ``(..., J, K, K)``."""
+    K = sensitivity.shape[-1]
+    eye = torch.eye(K, dtype=sensitivity.dtype, device=sensitivity.device)
+    s = sensitivity.unsqueeze(-1)
+    return s * eye + (1 - s) / max(1, K - 1) * (1 - eye)

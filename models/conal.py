@@ -1,0 +1,192 @@
+"""Common and individual noise: some confusion is everybody's, some is a worker's own.
+
+Zhendong Chu, Jing Ma and Hongning Wang (2021). Learning from crowds by modeling common confusions. AAAI 35(7), 5832-5840. Their
+CoNAL.
+
+Story::
+
+    common      G_k            ~ Dirichlet(1 + imaginary answers)      row of each class, shared by all workers, (K, K)
+    individual  R_jk           ~ Dirichlet(1 + imaginary answers)      rows of each worker, (J, K, K)
+    truth       z_i | x_i      ~ Categorical(f(x_i; theta))            f a network, theta normal
+    source      s_n            ~ Bernoulli(omega_ij),  omega_ij = sigmoid(u_j . v_i)      1: common
+    label       y_n | z = k, s = 1  ~ Categorical(G_k);   s = 0:  ~ Categorical(R_jk)
+
+with unit embeddings of items and workers, ``v_i = W_v x_i + b_v`` and ``u_j = W_u e_j + b_u`` over their lengths; ``e_j`` is one-hot (a free
+embedding for each worker), or the workers' features. The source is summed out wherever it is not asked for, so a judgement's
+rows are ``omega G + (1 - omega) R_j``.
+
+Two forms, ``truths=``:
+
+- ``"item"``: equation (1) as a probabilistic model. All judgements of an item share its truth. Fitted by SVI, NUTS, or EM: with
+  ``r_ik`` the posterior of the truth and ``q_nk = omega G_kl / (omega G_kl + (1 - omega) R_jkl)`` that of the source given truth ``k``, the M step
+  adds ``r q`` to the common counts and ``r (1 - q)`` to the worker's, and raises the networks by gradients.
+- ``"judgement"``: the paper's end-to-end training. Noise adaptation layers on the classifier's output, ``p_n = f(x_i) (omega G +
+  (1 - omega) R_j)``, and the cross-entropy of each judgement: in generative terms each judgement has a truth of its own. Fitted by
+  ``method="svi", guide="point"`` (Adam on everything). ``omega = 0`` is the crowd layer of Rodrigues and Pereira (2018).
+
+The paper adds ``-lambda sum_j ||G - R_j||_2`` to its mean loss, which only pushes the two kinds of matrices apart; ``separation`` is
+``lambda``, here times the number of judgements, since our loss is a sum. Otherwise than the paper: rows are probabilities (the
+authors' matrices are free and a softmax follows the mixture), and begin near the identity by their prior.
+
+**Mind.** Where ``G`` and all ``R_j`` are equal the source has no effect and no gradient; what is common and what individual is
+found only as far as features tell the judgements apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, final
+
+import pyro
+import torch
+from pyro.distributions import Categorical, Dirichlet
+from torch import Tensor, nn
+
+from crowdppl.annotations import Annotations
+from crowdppl.conjugate import dirichlet_mode, rows
+from crowdppl.errors import ModelError
+from crowdppl.kernels import normalise, sum_by
+from crowdppl.model import AnnotationModel, Parameters, conditioned
+from crowdppl.networks import Factory, build, features_of, perceptron, standardised
+from crowdppl.plates import Plates
+
+
+@final
+@dataclass(frozen=True)
+class CoNAL(AnnotationModel):
+    """A classifier behind common and individual confusions.
+
+    Attributes:
+        truths: ``"item"``, one truth an item, or ``"judgement"``, the paper's end-to-end form.
+        embedding: size of the embeddings of items and workers, 20 to 80 in the paper.
+        network: classifier, a module or a maker of one from (D, K), with ``K`` outputs; one hidden layer of ``hidden`` where not
+            given.
+        hidden: units of the default network's layers.
+        dropout: of the default network.
+        spread: standard deviation of the normal prior of all weights.
+        right: imaginary right answers in every row, on top of a flat prior.
+        wrong: imaginary wrong answers, shared evenly by the wrong labels.
+        separation: the paper's ``lambda``.
+    """
+
+    truths: Literal["item", "judgement"] = "item"
+    embedding: int = 20
+    network: Factory | None = None
+    hidden: tuple[int, ...] = (128,)
+    dropout: float = 0.5
+    spread: float = 1.0
+    right: float = 2.0
+    wrong: float = 0.5
+    separation: float = 1e-5
+
+    dims: ClassVar = {
+        "common": ("klass", "answer"),
+        "individual": ("worker", "klass", "answer"),
+        "source": ("annotation",),
+        "common_share": ("worker",),
+    }
+    defaults: ClassVar = {
+        "em": {"max_iter": 50, "tol": 1e-5, "learning_rate": 0.005},
+        "svi": {"guide": "point", "learning_rate": 0.005, "batch_size": 128},
+    }
+
+    def __post_init__(self) -> None:
+        if self.truths not in ("item", "judgement"):
+            raise ModelError(f"CoNAL: truths is {self.truths!r}; use 'item' or 'judgement'")
+        if isinstance(self.embedding, bool) or not isinstance(self.embedding, int) or self.embedding < 1:
+            raise ModelError(f"CoNAL: embedding is {self.embedding!r}; it must be a whole number of at least 1")
+        for name in ("right", "wrong", "separation"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ModelError(f"CoNAL: {name} is {getattr(self, name)}; it must be a number of at least 0")
+        if not 0 < self.spread < float("inf") or not 0 <= self.dropout < 1:
+            raise ModelError("CoNAL: spread must be a positive number and dropout in [0, 1)")
+
+    def networks(self, data: Annotations) -> dict[str, nn.Module]:
+        """Return classifier ``f``, item embedding ``W_v, b_v`` and worker embedding ``W_u, b_u``."""
+        x, E = features_of(data, "CoNAL"), self.embedding
+        known = data.worker_features
+        return {
+            "classifier": build(self.network, x, data.K, lambda D, K: perceptron(D, K, self.hidden, self.dropout)),
+            "items": standardised(nn.Linear(x.shape[-1], E), x),
+            "workers": nn.Embedding(data.J, E) if known is None else standardised(nn.Linear(known.shape[-1], E), known),
+        }
+
+    def arrange(self, data: Annotations) -> Annotations:
+        """Return the judgements one by one in the end-to-end form."""
+        return data if self.truths == "item" else data.singles()
+
+    # ------------------------------------------------------------------ the story
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample common ``(K, K)``, individual ``(J, K, K)`` and the weights of the three networks."""
+        B = rows(data, self.right, self.wrong)
+        common = pyro.sample("common", Dirichlet(B).to_event(1))
+        with plates.worker:
+            individual = pyro.sample("individual", Dirichlet(B).to_event(1))
+        if self.separation:
+            apart = torch.linalg.matrix_norm(common - individual).sum()
+            with plates.item:  # in the item plate, so that mini-batches scale it as they scale judgements
+                pyro.factor("separation", self.separation * apart * data.judgements_per_item)
+        networks = {name: self.sample_network(name, plates, spread=self.spread) for name in ("classifier", "items", "workers")}
+        return {"common": common, "individual": individual} | networks
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return Categorical(f(x)), batch ``(N,)``."""
+        logits = parameters["classifier"](data.features)
+        return Categorical(logits=logits if data.owner is None else logits[data.owner])
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return ``omega G + (1 - omega) R_j`` for each judgement: batch ``(A, K)``."""
+        omega = self.omega(parameters, data).view(-1, 1, 1)
+        return Categorical(omega * parameters["common"] + (1 - omega) * parameters["individual"][data.worker])
+
+    def omega(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``p(s_n = 1)`` before the label is seen, ``(A,)``."""
+        item = data.item if data.owner is None else data.owner[data.item]
+        known = data.worker_features
+        v = nn.functional.normalize(parameters["items"](data.features), dim=-1)  # (N, E)
+        u = nn.functional.normalize(
+            parameters["workers"](torch.arange(data.J, device=data.device) if known is None else known), dim=-1
+        )  # (J, E)
+        return torch.sigmoid((v[item] * u[data.worker]).sum(-1))
+
+    # ------------------------------------------------------------------ closed forms
+
+    def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``(N, K)`` by the columns of the labels given: no rows are made for labels that were not."""
+        mine, shared = self._sources(parameters, data)
+        return sum_by(data.item, (mine + shared).log(), data.N)
+
+    def m_step(
+        self,
+        responsibility: Tensor,
+        data: Annotations,
+        reuse: Parameters | None = None,
+        parameters: Parameters | None = None,
+    ) -> Parameters:
+        """Return the modes of both kinds of rows, sources weighed by the current parameters; networks are left open."""
+        B, r = rows(data, self.right, self.wrong), responsibility[data.item]  # (A, K)
+        if parameters is None:
+            common = torch.full_like(r, 0.5)
+        else:
+            mine, shared = self._sources(conditioned(self, parameters, data)[0], data)
+            common = shared / (mine + shared)
+        G = sum_by(data.label, r * common, data.K).mT  # (K, K)
+        R = sum_by(data.worker * data.K + data.label, r * (1 - common), data.J * data.K).view(data.J, data.K, data.K).mT
+        return {"common": dirichlet_mode(B + G), "individual": dirichlet_mode(B + R)}
+
+    def _sources(self, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
+        """Return ``(1 - omega) R_j[k, l]`` and ``omega G[k, l]`` at each judgement's label ``l``, both ``(A, K)``."""
+        omega = self.omega(parameters, data).unsqueeze(-1)
+        mine = parameters["individual"].mT.reshape(-1, data.K)[data.worker * data.K + data.label]
+        return (1 - omega) * mine, omega * parameters["common"].mT[data.label]
+
+    # ------------------------------------------------------------------ what is reported
+
+    def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return ``p(s_n = 1 | labels)`` of each judgement, and its mean over each worker's judgements."""
+        told = self.arrange(data)
+        r = normalise(self.item_log_joint(parameters, told))[1][told.item]  # (A, K)
+        mine, shared = self._sources(parameters, told)
+        source = (r * shared / (mine + shared).clamp(min=1e-300)).sum(-1)
+        return {"source": source, "common_share": data.mean_by_worker(source)}

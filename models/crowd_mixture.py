@@ -1,0 +1,230 @@
+"""Crowd mixture model: groups of annotators, not annotators, and the label counts of items are enough.
+
+Francisco Mena and Ricardo Ñanculef (2019). Revisiting machine learning from crowds: a mixture model for grouping annotations.
+Progress in Pattern Recognition, Image Analysis, Computer Vision, and Applications (CIARP), LNCS 11896. Their CMM.
+
+Story, for each of the ``T_i`` annotations of item ``i``::
+
+    share       alpha          ~ Dirichlet(1 + members)               groups, (M,)
+    confusion   beta^m_k       ~ Dirichlet(1 + imaginary answers)     rows of each group, (M, K, K)
+    truth       z | x_i        ~ Categorical(f(x_i; theta))           f a network, theta normal
+    group       g              ~ Categorical(alpha)
+    label       y | z, g       ~ Categorical(beta^g_z)
+
+so that ``p(y = j | x) = sum_k sum_m beta^m_kj f_k(x) alpha_m``. Annotations enter by their counts ``r_i (N, K)`` only (the
+*global* setting): who gave which need not be known, and no parameter belongs to a worker. In the common structure every (item, label)
+cell is an item of its own, with multiplicity ``r_ij`` and the state (truth, group); an item's truth is the mean over its cells,
+the paper's consensus p-bar.
+
+**Mind.** Truth and group are drawn anew for each annotation, so the likelihood sees ``alpha`` and ``beta`` only through the
+crowd's one matrix ``G = sum_m alpha_m beta^m``: every split of the same ``G`` into groups is equally likely, one group included. What
+tells them apart is the start (k-means) and the prior; a posterior of the groups is a ridge. ``G`` and predictions are
+identified, groups are not. :class:`crowdppl.models.WorkerGroups`, in which all annotations of a worker come from one group,
+is the relative whose groups the data do speak of.
+
+Fitting, as in the paper: EM; ``alpha`` and ``beta`` in closed form (equation 6), the network by one epoch of Adam on the
+consensus; a start at soft majority, with groups by k-means over annotations; at most 50 iterations, several starts, the likeliest kept.
+Otherwise than the paper: an item counts as often as it was annotated in the network's cross-entropy (that is the expected
+log likelihood; the same where all items have equally many labels), weights have a weak normal prior, rows may have priors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import pyro
+import torch
+from pyro.distributions import Categorical, Dirichlet
+from torch import Tensor
+
+from crowdppl.annotations import Annotations
+from crowdppl.conjugate import dirichlet_mode, rows
+from crowdppl.errors import ModelError
+from crowdppl.kernels import sum_by
+from crowdppl.model import AnnotationModel, Parameters
+from crowdppl.networks import Factory, build, features_of, perceptron
+from crowdppl.plates import Plates
+
+LLOYD_STEPS = 50
+
+
+@final
+@dataclass(frozen=True)
+class CrowdMixture(AnnotationModel):
+    """A classifier behind groups of annotators.
+
+    Attributes:
+        groups: ``M``.
+        network: classifier, a module or a maker of one from (D, K), with ``K`` outputs; one hidden layer of ``hidden`` where not
+            given.
+        hidden: units of the default network's layers.
+        dropout: of the default network.
+        spread: standard deviation of the normal prior of the network's weights.
+        right: imaginary right answers of every group in every class, on top of a flat prior.
+        wrong: imaginary wrong answers, shared evenly by the wrong labels.
+        members: imaginary annotations of every group.
+    """
+
+    groups: int = 3
+    network: Factory | None = None
+    hidden: tuple[int, ...] = (128,)
+    dropout: float = 0.5
+    spread: float = 1.0
+    right: float = 0.0
+    wrong: float = 0.0
+    members: float = 0.0
+
+    dims: ClassVar = {
+        "share": ("group",),
+        "group_confusion": ("group", "klass", "answer"),
+        "crowd_confusion": ("klass", "answer"),
+        "membership": ("worker", "group"),
+    }
+    defaults: ClassVar = {
+        "em": {"max_iter": 50, "restarts": 4, "tol": 1e-5},
+        "svi": {"learning_rate": 0.01, "batch_size": 256},
+    }
+
+    def __post_init__(self) -> None:
+        if isinstance(self.groups, bool) or not isinstance(self.groups, int) or self.groups < 1:
+            raise ModelError(f"CrowdMixture: groups is {self.groups!r}; it must be a whole number of at least 1")
+        for name in ("right", "wrong", "members"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ModelError(f"CrowdMixture: {name} is {getattr(self, name)}; it must be a number of at least 0")
+        if not 0 < self.spread < float("inf") or not 0 <= self.dropout < 1:
+            raise ModelError("CrowdMixture: spread must be a positive number and dropout in [0, 1)")
+
+    @property
+    def states_per_class(self) -> int:
+        """Return ``M``: the state of an annotation is (truth, group)."""
+        return self.groups
+
+    def networks(self, data: Annotations) -> dict[str, torch.nn.Module]:
+        """Return the classifier ``f(x; theta)``."""
+        x = features_of(data, "CrowdMixture")
+        default = lambda D, K: perceptron(D, K, self.hidden, self.dropout)  # noqa: E731
+        return {"classifier": build(self.network, x, data.K, default)}
+
+    def arrange(self, data: Annotations) -> Annotations:
+        """Return the (item, label) cells with their counts."""
+        return data.cells()
+
+    # ------------------------------------------------------------------ the story
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample share ``(M,)``, group_confusion ``(M, K, K)`` and the classifier's weights."""
+        a, B = self._concentrations(data)
+        return {
+            "share": pyro.sample("share", Dirichlet(a)),
+            "group_confusion": pyro.sample("group_confusion", Dirichlet(B).to_event(2)),
+            "classifier": self.sample_network("classifier", plates, spread=self.spread),
+        }
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return the distribution of (truth, group) for each cell, ``(C, K M)``."""
+        return Categorical(logits=self.log_truth(parameters, data))
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return the groups' rows, the same for every annotation: batch ``(A, K M)``."""
+        table = _by_state(parameters["group_confusion"])  # (S, K)
+        return Categorical(table.expand(data.A, *table.shape))
+
+    # ------------------------------------------------------------------ closed forms
+
+    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``log f_k(x) + log alpha_m`` for each cell, ``(C, K M)``; the network runs once an item, not once a cell."""
+        log_f = torch.log_softmax(parameters["classifier"](data.features), -1)  # (N, K)
+        if data.owner is not None:
+            log_f = log_f[data.owner]
+        return (log_f.unsqueeze(-1) + parameters["share"].log()).flatten(-2)
+
+    def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``log beta^m_k,label`` summed over each item's annotations, ``(C, K M)``: by its votes."""
+        logs = _by_state(parameters["group_confusion"]).log()  # (S, K)
+        if data.A == data.N and data.owner is not None:  # one label a cell: nothing to sum
+            return logs.T[data.label]
+        return sum_by(data.item, logs.T[data.label], data.N)
+
+    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
+        """Return the modes of share and rows given ``(C, K M)`` responsibilities times counts (equation 6)."""
+        a, B = self._concentrations(data)
+        q = responsibility.unflatten(-1, (data.K, self.groups))  # (C, K, M)
+        counts = sum_by(data.label, q[data.item], data.K).permute(2, 1, 0)  # (M, truth, label)
+        return {"share": dirichlet_mode(q.sum((0, 1)) + a), "group_confusion": dirichlet_mode(counts + B)}
+
+    def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor]:
+        """Return the consensus, ``sum_j r_ij q_ij(k)``, which the classifier learns by cross-entropy."""
+        per_cell = self.by_class(responsibility)  # (C, K)
+        if data.owner is None:
+            return "classifier", per_cell
+        return "classifier", sum_by(data.owner, per_cell, len(features_of(data, "CrowdMixture")))
+
+    def initial(self, data: Annotations) -> Tensor:
+        """Return soft majority for the truth and k-means over annotations for the groups, ``(C, K M)``.
+
+        An annotation is the point (its label, the shares of all labels of its item); ties between starts are random.
+        """
+        label = torch.nn.functional.one_hot(data.label, data.K).to(data.dtype)  # (C, K)
+        often = label.new_ones(data.N) if data.multiplicity is None else data.multiplicity
+        owner = torch.arange(data.N, device=data.device) if data.owner is None else data.owner
+        votes = sum_by(owner, label * often.unsqueeze(-1), int(owner.max()) + 1)
+        share = (votes / votes.sum(-1, keepdim=True).clamp(min=1e-300))[owner]  # (C, K)
+        known = data.truth >= 0
+        share[known] = torch.nn.functional.one_hot(data.truth[known], data.K).to(data.dtype)
+        group = _k_means(torch.cat([label, share], -1), often, self.groups)  # (C,)
+        belongs = 0.9 * torch.nn.functional.one_hot(group, self.groups).to(data.dtype) + 0.1 / self.groups
+        return (share.unsqueeze(-1) * belongs.unsqueeze(-2)).flatten(-2)
+
+    # ------------------------------------------------------------------ what is reported
+
+    def prevalence_of(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the mean of the classifier's probabilities over items, ``(K,)``."""
+        return self.by_class(self.log_truth(parameters, data).exp()).mean(0)
+
+    def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``beta_a = sum_m p(g = m | a) beta^m`` of each worker, seen in training or not, ``(J, K, K)`` (section 3.4)."""
+        return torch.einsum("jm,mkl->jkl", self._membership(parameters, data), parameters["group_confusion"])
+
+    def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return the crowd's matrix ``G (K, K)``, all the likelihood knows of the groups, and each worker's membership."""
+        crowd = torch.einsum("m,mkl->kl", parameters["share"], parameters["group_confusion"])
+        return {"crowd_confusion": crowd, "membership": self._membership(parameters, data)}
+
+    def _membership(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``p(g = m | a)``, the mean over the worker's annotations of ``p(g = m | x, y)``, ``(J, M)``."""
+        cells = data.cells()
+        joint = self.log_truth(parameters, cells) + self.evidence(parameters, cells)
+        q = joint.softmax(-1).unflatten(-1, (data.K, self.groups)).sum(-2)  # (C, M)
+        assert cells.owner is not None
+        cell = torch.searchsorted(cells.owner * data.K + cells.label, data.item * data.K + data.label)  # (A,)
+        mean = data.mean_by_worker(q[cell])
+        return torch.where((data.judgements_per_worker > 0).unsqueeze(-1), mean, parameters["share"])
+
+    def _concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
+        share = torch.full((self.groups,), 1 + self.members, dtype=data.dtype, device=data.device)
+        return share, rows(data, self.right, self.wrong).expand(self.groups, data.K, data.K)
+
+
+def _by_state(confusion: Tensor) -> Tensor:
+    """Put ``(M, K, L)`` in the order of states: ``(K M, L)``."""
+    return confusion.transpose(0, 1).flatten(0, 1)
+
+
+def _k_means(points: Tensor, weight: Tensor, clusters: int) -> Tensor:
+    """Cluster ``(C, P)`` points with weights ``(C,)`` by Lloyd's iterations, from a k-means++ start: cluster of each ``(C,)``."""
+    centres = points[torch.multinomial(weight, 1)]
+    for _ in range(clusters - 1):
+        distance = torch.cdist(points, centres).amin(-1).square() * weight
+        # All points alike: any will do.
+        chances = distance if bool(distance.sum() > 0) else weight
+        centres = torch.cat([centres, points[torch.multinomial(chances, 1)]])
+    for _ in range(LLOYD_STEPS):
+        nearest = torch.cdist(points, centres).argmin(-1)
+        total = sum_by(nearest, weight, clusters)
+        mean = sum_by(nearest, points * weight.unsqueeze(-1), clusters) / total.clamp(min=1e-300).unsqueeze(-1)
+        moved = torch.where((total > 0).unsqueeze(-1), mean, centres)
+        if torch.equal(moved, centres):
+            break
+        centres = moved
+    return torch.cdist(points, centres).argmin(-1)

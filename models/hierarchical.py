@@ -1,0 +1,197 @@
+"""Hierarchical Dawid-Skene: workers' confusions are drawn from a population, so that they lend each other strength.
+
+Silviu Paun, Bob Carpenter, Jon Chamberlain, Dirk Hovy, Udo Kruschwitz and Massimo Poesio (2018). Comparing Bayesian models of
+annotation. TACL 6, 571-585: their HierD&S, partial pooling. Theirs is logistic-normal, for Hamiltonian Monte Carlo; here the
+population is Dirichlet, which keeps Gibbs sampling exact.
+
+Story::
+
+    prevalence  p             ~ Dirichlet(1 + items)
+    typical     m_k           ~ Dirichlet(1 + imaginary answers)       row of the population, for each class
+    strength    s_k           ~ Gamma(shape, shape / expected)         how alike workers are, in judgements
+    confusion   B_jk          ~ Dirichlet(s_k m_k)                     row of each worker
+    truth       z_i           ~ Categorical(p)
+    label       y_n | z_i = k ~ Categorical(B_jk)
+
+A worker with few judgements is taken for a typical one, a worker with many for what they are; how fast one becomes the other
+is learned. Given the truths, the populations are drawn with the workers' rows summed out: a cell with count ``n`` and
+concentration ``c`` has a number of tables ``t`` (Chinese restaurant: ``t = sum_{i<n} Bernoulli(c / (c + i))``), each row a weight
+``w ~ Beta(s, n)``; then ``m ~ Dirichlet(prior + tables)`` and ``s ~ Gamma(shape + tables, rate - sum log w)`` are exact
+conditionals (Escobar and West 1995, JASA 90; Teh et al. 2006, JASA 101).
+
+EM is refused: the joint mode of workers and their population lies where all workers are the same, whatever the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import pyro
+import torch
+from pyro.distributions import Beta, Categorical, Dirichlet, Gamma, LogNormal
+from torch import Tensor
+from torch.distributions import constraints
+
+from crowdppl.annotations import Annotations
+from crowdppl.conjugate import dirichlet_log_density, dirichlet_mode, positive, rows
+from crowdppl.errors import ModelError
+from crowdppl.kernels import sample_dirichlet
+from crowdppl.model import AnnotationModel, Parameters, one_hot
+from crowdppl.plates import Plates
+
+
+@final
+@dataclass(frozen=True)
+class HierarchicalDawidSkene(AnnotationModel):
+    """Dawid and Skene's model with a population of workers.
+
+    Attributes:
+        right: imaginary right answers of the typical worker in every class, on top of a flat prior.
+        wrong: imaginary wrong answers, shared evenly by the wrong labels.
+        items: imaginary items of every class.
+        expected: prior mean of the strength: after as many judgements a worker counts as much as the population.
+        shape: of the strength's Gamma prior; its relative standard deviation is ``shape ** -0.5``.
+    """
+
+    right: float = 4.0
+    wrong: float = 1.0
+    items: float = 0.0
+    expected: float = 10.0
+    shape: float = 2.0
+
+    dims: ClassVar = {
+        "prevalence": ("klass",),
+        "typical": ("klass", "answer"),
+        "strength": ("klass",),
+        "confusion": ("worker", "klass", "answer"),
+    }
+
+    def __post_init__(self) -> None:
+        for name, least in (("right", 0), ("wrong", 0), ("items", 0), ("expected", 1e-6), ("shape", 1e-6)):
+            if not least <= getattr(self, name) < float("inf"):
+                raise ModelError(
+                    f"HierarchicalDawidSkene: {name} is {getattr(self, name)}; it must be a number of at least {least:g}"
+                )
+
+    def unsuited(self, method: str) -> str | None:
+        """Refuse EM: the joint mode pools everybody, whatever the data."""
+        if method == "em":
+            return (
+                "the mode of workers and their population together takes all workers for the same, whatever the data; use "
+                "method='gibbs', 'svi' or 'nuts'"
+            )
+        return None
+
+    # ------------------------------------------------------------------ the story
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample prevalence ``(K,)``, typical ``(K, K)``, strength ``(K,)`` and confusion ``(J, K, K)``."""
+        prevalence = pyro.sample("prevalence", Dirichlet(self._classes(data)))
+        typical = pyro.sample("typical", Dirichlet(rows(data, self.right, self.wrong)).to_event(1))
+        gamma = Gamma(self.shape, self.shape / self.expected)
+        strength = pyro.sample("strength", gamma.expand([data.K]).to_event(1))
+        with plates.worker:
+            confusion = pyro.sample("confusion", Dirichlet(strength.unsqueeze(-1) * typical).to_event(1))
+        return {"prevalence": prevalence, "typical": typical, "strength": strength, "confusion": confusion}
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return Categorical(prevalence), the same for all items."""
+        return Categorical(parameters["prevalence"])
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return, for each judgement, the rows of its worker's confusion: batch ``(A, K)``."""
+        return Categorical(parameters["confusion"][data.worker])
+
+    # ------------------------------------------------------------------ closed forms
+
+    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return log prevalence ``(..., K)``."""
+        return parameters["prevalence"].log()
+
+    def log_confusion(self, parameters: Parameters) -> Tensor:
+        """Return log confusion ``(..., J, K, K)``."""
+        return parameters["confusion"].log()
+
+    def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the log density of all four priors, ``(...)``."""
+        m, s = parameters["typical"], parameters["strength"]
+        population = dirichlet_log_density(rows(data, self.right, self.wrong), m).sum(-1)
+        strength = Gamma(self.shape, self.shape / self.expected).log_prob(s).sum(-1)
+        each = dirichlet_log_density((s.unsqueeze(-1) * m).unsqueeze(-3), parameters["confusion"]).sum((-2, -1))
+        return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + population + strength + each
+
+    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
+        """Return a first point for the other engines: posterior means at the prior's strength (no mode, see ``unsuited``)."""
+        counts = data.counts.expected(responsibility)  # (J, K, K)
+        pooled = rows(data, self.right, self.wrong) + counts.sum(-3)
+        typical = pooled / pooled.sum(-1, keepdim=True)
+        each = self.expected * typical + counts
+        return {
+            "prevalence": dirichlet_mode(self._classes(data) + responsibility.sum(-2)),
+            "typical": typical,
+            "strength": torch.full((data.K,), self.expected, dtype=data.dtype, device=data.device),
+            "confusion": each / each.sum(-1, keepdim=True),
+        }
+
+    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Draw the population given truths ``(C, N)`` with the workers' rows summed out, then the rows."""
+        chosen = one_hot(truth, data)
+        counts = data.counts.expected(chosen)  # (C, J, K, K)
+        s, m = parameters["strength"], parameters["typical"]  # (C, K), (C, K, K)
+        cells = (s.unsqueeze(-1) * m).unsqueeze(-3)  # (C, 1, K, K)
+        tables = _tables(counts, cells.expand_as(counts)).sum(-3)  # (C, K, K)
+        total = counts.sum(-1)  # (C, J, K)
+        # A worker without judgements in a class says nothing: weight 1, of log 0.
+        w = Beta(s.unsqueeze(-2).expand_as(total), total.clamp(min=1)).sample().clamp(min=1e-300)
+        logs = torch.where(total > 0, w.log(), 0.0).sum(-2)  # (C, K)
+        typical = positive(sample_dirichlet(rows(data, self.right, self.wrong) + tables))
+        strength = Gamma(self.shape + tables.sum(-1), self.shape / self.expected - logs).sample().clamp(min=1e-6)
+        return {
+            "prevalence": sample_dirichlet(self._classes(data) + chosen.sum(-2)),
+            "typical": typical,
+            "strength": strength,
+            "confusion": positive(sample_dirichlet((strength.unsqueeze(-1) * typical).unsqueeze(-3) + counts)),
+        }
+
+    def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
+        """Return independent Dirichlets, and log-normals for the strengths, begun at majority counts."""
+        share = data.majority()
+        counts = data.counts.expected(share).contiguous()
+        prior = rows(data, self.right, self.wrong)
+        first = {
+            "prevalence": self._classes(data) + share.sum(0),
+            "typical": prior + counts.sum(0),
+            "confusion": self.expected * start["typical"] + counts,
+        }
+
+        def guide(data: Annotations, index: Tensor | None = None) -> None:
+            plates = Plates.over(data.N, data.J, index)
+            q = {
+                name: pyro.param(f"{name}_concentration", value, constraint=constraints.positive)
+                for name, value in first.items()
+            }
+            middle = pyro.param("strength_middle", start["strength"].log())
+            spread = pyro.param("strength_spread", torch.full_like(middle, 0.3), constraint=constraints.positive)
+            pyro.sample("prevalence", Dirichlet(q["prevalence"]))
+            pyro.sample("typical", Dirichlet(q["typical"]).to_event(1))
+            pyro.sample("strength", LogNormal(middle, spread).to_event(1))
+            with plates.worker:
+                pyro.sample("confusion", Dirichlet(q["confusion"]).to_event(1))
+
+        return guide
+
+    def _classes(self, data: Annotations) -> Tensor:
+        return torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
+
+
+def _tables(counts: Tensor, concentration: Tensor) -> Tensor:
+    """Draw the number of tables of each cell, ``sum_{i < n} Bernoulli(c / (c + i))``: as many draws as there are judgements."""
+    n = counts.reshape(-1).round().long()
+    cell = torch.arange(len(n), device=n.device).repeat_interleave(n)  # (judgements,)
+    first = n.cumsum(0) - n
+    place = (torch.arange(len(cell), device=n.device) - first[cell]).to(counts.dtype)
+    c = concentration.reshape(-1)[cell]
+    new = (torch.rand_like(c) * (c + place) < c).to(counts.dtype)
+    return torch.zeros_like(concentration.reshape(-1)).index_add_(0, cell, new).view(counts.shape)

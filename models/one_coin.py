@@ -1,0 +1,138 @@
+"""One coin a worker: right with one probability, whatever the class.
+
+Wrong labels are spread evenly, so that a worker is a single number: the model of ZenCrowd (Demartini, Difallah and
+Cudré-Mauroux 2012, ZenCrowd: leveraging probabilistic reasoning and crowdsourcing techniques for large-scale entity linking,
+WWW), and Dawid and Skene's with symmetric noise (Zhang, Chen, Zhou and Jordan 2014, Spectral methods meet EM, NIPS).
+
+Story::
+
+    prevalence  p             ~ Dirichlet(1 + items)
+    accuracy    a_j           ~ Beta(1 + right, 1 + wrong)               for each worker
+    truth       z_i           ~ Categorical(p)
+    label       y_n | z_i = k = k with probability a_j, else any of the others:  (1 - a_j) / (K - 1)
+
+With few judgements a worker one number is learned where a matrix is not; where some classes are harder than others, or are
+taken for each other, it is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import pyro
+import torch
+from pyro.distributions import Beta, Categorical, Dirichlet
+from torch import Tensor
+
+from crowdppl.annotations import Annotations
+from crowdppl.conjugate import beta_log_density, beta_mode, dirichlet_log_density, dirichlet_mode, mean_field
+from crowdppl.errors import ModelError
+from crowdppl.kernels import sample_dirichlet
+from crowdppl.model import AnnotationModel, Parameters, one_hot
+from crowdppl.plates import Plates
+
+
+@final
+@dataclass(frozen=True)
+class OneCoin(AnnotationModel):
+    """One accuracy for each worker.
+
+    Attributes:
+        right: imaginary right answers of every worker, on top of a flat prior.
+        wrong: imaginary wrong answers.
+        items: imaginary items of every class.
+    """
+
+    right: float = 4.0
+    wrong: float = 1.0
+    items: float = 0.0
+
+    dims: ClassVar = {"prevalence": ("klass",), "accuracy": ("worker",)}
+
+    def __post_init__(self) -> None:
+        for name in ("right", "wrong", "items"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ModelError(f"OneCoin: {name} is {getattr(self, name)}; it must be a number of at least 0")
+
+    @classmethod
+    def maximum_likelihood(cls) -> OneCoin:
+        """Return the model with flat priors, so that EM climbs the likelihood."""
+        return cls(right=0.0, wrong=0.0, items=0.0)
+
+    # ------------------------------------------------------------------ the story
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample prevalence ``(K,)`` and accuracy ``(J,)``."""
+        prevalence = pyro.sample("prevalence", Dirichlet(self._classes(data)))
+        with plates.worker:
+            accuracy = pyro.sample("accuracy", Beta(1.0 + self.right, 1.0 + self.wrong))
+        return {"prevalence": prevalence, "accuracy": accuracy}
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return Categorical(prevalence), the same for all items."""
+        return Categorical(parameters["prevalence"])
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return each judgement's rows: batch ``(A, K)``."""
+        K = parameters["prevalence"].shape[-1]
+        return Categorical(_table(parameters["accuracy"], K)[data.worker])
+
+    # ------------------------------------------------------------------ closed forms
+
+    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return log prevalence ``(..., K)``."""
+        return parameters["prevalence"].log()
+
+    def log_confusion(self, parameters: Parameters) -> Tensor:
+        """Return the symmetric tables in logs, ``(..., J, K, K)``."""
+        return _table(parameters["accuracy"], parameters["prevalence"].shape[-1]).log()
+
+    def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the log density of the priors, ``(...)``."""
+        accuracy = beta_log_density(self.right, self.wrong, parameters["accuracy"]).sum(-1)
+        return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + accuracy
+
+    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
+        """Return the modes given ``(N, K)`` responsibilities."""
+        right, wrong = self._counts(responsibility, data)
+        return {
+            "prevalence": dirichlet_mode(self._classes(data) + responsibility.sum(-2)),
+            "accuracy": beta_mode(right + self.right, wrong + self.wrong),
+        }
+
+    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Draw prevalence and accuracies given truths ``(C, N)``."""
+        chosen = one_hot(truth, data)
+        right, wrong = self._counts(chosen, data)
+        return {
+            "prevalence": sample_dirichlet(self._classes(data) + chosen.sum(-2)),
+            "accuracy": Beta(1 + self.right + right, 1 + self.wrong + wrong).sample(),
+        }
+
+    def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
+        """Return the mean-field guide, begun at the prior plus the counts of a majority vote."""
+        share = data.majority()
+        right, wrong = self._counts(share, data)
+        first = {
+            "prevalence": self._classes(data) + share.sum(0),
+            "accuracy": torch.stack([1 + self.right + right, 1 + self.wrong + wrong], -1),
+        }
+        return mean_field(first, {"accuracy": "beta"}, {"prevalence": "dirichlet"})
+
+    def _classes(self, data: Annotations) -> Tensor:
+        return torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
+
+    def _counts(self, responsibility: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
+        """Return expected right and wrong judgements of each worker, ``(..., J)``."""
+        counts = data.counts.expected(responsibility)  # (..., J, K, K)
+        right = torch.diagonal(counts, dim1=-2, dim2=-1).sum(-1)
+        return right, (counts.sum((-2, -1)) - right).clamp(min=0)
+
+
+def _table(accuracy: Tensor, K: int) -> Tensor:
+    """Return ``p(label | truth)`` of each worker, ``(..., J, K, K)``."""
+    eye = torch.eye(K, dtype=accuracy.dtype, device=accuracy.device)
+    a = accuracy[..., None, None]
+    return a * eye + (1 - a) / max(1, K - 1) * (1 - eye)
