@@ -115,14 +115,23 @@ class AnnotationModel(ABC):
         """
         raise NotImplementedError
 
-    def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor]:
-        """Return the one network that :meth:`m_step` leaves open and what it is to learn.
+    @property
+    def full_batch(self) -> bool:
+        """Whether networks are climbed by L-BFGS over all items (small ones without dropout), not by mini-batches."""
+        return False
+
+    def first(self, responsibility: Tensor, data: Annotations) -> Parameters:
+        """Return first values of sites that gradients move, given first responsibilities; the prior's median for the rest."""
+        return {}
+
+    def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor] | None:
+        """Return the network that learns the truth by cross-entropy, and what it is to learn; ``None`` for gradients of all.
 
         For models whose network says what the truth is and nothing else: its part of the expected log joint is
         ``sum targets * log_softmax(network(features))``, with ``targets (N, K)`` in the order of ``data.features``; the M step
         then needs no more than that. Responsibilities come multiplied by multiplicities.
         """
-        raise NotImplementedError
+        return None
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw parameters from their conditional given truths ``(C, N)`` of ``C`` chains; every value leads with ``C``."""

@@ -65,10 +65,16 @@ class MStep:
         if provides(model, "m_step"):
             with torch.no_grad():
                 given = set(self._closed(self._counted(model.initial(data)), None, None))
-        self.open = space.part(set(space.sizes) - given)
-        self.closed = not self.open.sizes
-        self.stochastic = bool(space.weights)
-        self._descent: _Descent | _CrossEntropy | None = None
+        with torch.no_grad():
+            taught = model.targets(self._counted(model.initial(data)), data)
+        left = set(space.sizes) - given
+        # The network that learns by cross-entropy, and what is left to gradients of everything.
+        self.taught = None if taught is None else space.part(n for n in left if n.startswith(f"{taught[0]}."))
+        self.open = space.part(left - set(self.taught.sizes if self.taught else ()))
+        self.closed = not left
+        self.stochastic = bool(space.weights) and not model.full_batch
+        self._descent: _Descent | None = None
+        self._lesson: _CrossEntropy | None = None
 
     def start(self, responsibility: Tensor) -> Parameters:
         """Return the parameters that ``(N, S)`` responsibilities suggest.
@@ -76,12 +82,13 @@ class MStep:
         Gradients begin at the prior's median, networks at their own first weights.
         """
         r = self._counted(responsibility)
-        self._descent = None
+        self._descent, self._lesson = None, None
         if self.closed:
             return self._closed(r, None, None)
         theta = {name: value.median(0).values for name, value in prior_draws(self.model, self.data, 15).items()}
         if self.model._bound is not None:
             theta |= self.model._bound.start()
+        theta |= self.model.first(r, self.data)
         return self(responsibility, theta)
 
     def __call__(self, responsibility: Tensor, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
@@ -92,9 +99,15 @@ class MStep:
         theta = dict(theta)
         if provides(self.model, "m_step"):
             theta |= self._closed(r, theta, reuse)
+        if self.taught is not None:
+            if self._lesson is None:
+                self._lesson = _CrossEntropy(self, self.taught, theta)
+            theta |= self._lesson(responsibility)
+        if not self.open.sizes:
+            return theta
         if self.stochastic:
             if self._descent is None:
-                self._descent = (_CrossEntropy if provides(self.model, "targets") else _Descent)(self, theta)
+                self._descent = _Descent(self, theta)
             return theta | self._descent(responsibility, theta)
         return theta | self._search(responsibility, theta)
 
@@ -160,40 +173,63 @@ class _Descent:
 class _CrossEntropy:
     """The same for a classifier that learns soft labels: no trace of the model is needed, a step takes a third of the time."""
 
-    def __init__(self, step: MStep, theta: Parameters):
-        assert step.model._bound is not None
-        self.step = step
-        self.name, _ = step.model.targets(step._counted(step.model.initial(step.data)), step.data)
-        prefix = f"{self.name}."
-        if set(step.open.sizes) != {name for name in step.space.weights if name.startswith(prefix)}:
-            raise ModelError(
-                f"{type(step.model).__name__}: m_step must leave the weights of the network {self.name!r} open, and those only"
-            )
-        self.module = step.model._bound.modules[self.name]
-        self.free = {name: theta[name].clone().requires_grad_() for name in step.open.sizes}
-        self.weights = {name.removeprefix(prefix): value for name, value in self.free.items()}
+    def __init__(self, step: MStep, space: Space, theta: Parameters):
+        bound, features = step.model._bound, step.data.features
+        if bound is None or features is None:
+            raise ModelError(f"{type(step.model).__name__}: targets are for a network of item features")
+        self.step, self.space, self.features = step, space, features
+        name = next(iter(space.sizes)).split(".")[0]
+        self.module = bound.modules[name]
+        self.free = {site: theta[site].clone().requires_grad_() for site in space.sizes}
+        self.weights = {site.removeprefix(f"{name}."): value for site, value in self.free.items()}
         # 1 / (2 variance) of each weight's normal prior.
-        self.decay = {n: float(0.5 / step.space.sites[n]["fn"].variance.flatten()[0]) for n in self.free}
-        assert step.data.features is not None
-        self.features = step.data.features
-        self.batches = Batches(len(self.features), step.schedule.batch_size, step.data.device)
-        self.adam = torch.optim.Adam(list(self.free.values()), lr=step.schedule.learning_rate, amsgrad=True)
+        self.decay = {site: float(0.5 / space.sites[site]["fn"].variance.flatten()[0]) for site in self.free}
+        values, rate = list(self.free.values()), step.schedule.learning_rate
+        self.batches = Batches(len(features), step.schedule.batch_size, step.data.device)
+        self.adam = torch.optim.Adam(values, lr=rate, amsgrad=True)
 
-    def __call__(self, responsibility: Tensor, theta: Mapping[str, Tensor]) -> Parameters:
-        schedule, size = self.step.schedule, len(self.features)
-        _, targets = self.step.model.targets(self.step._counted(responsibility), self.step.data)
-        self.module.train()
+    def __call__(self, responsibility: Tensor) -> Parameters:
+        told = self.step.model.targets(self.step._counted(responsibility), self.step.data)
+        assert told is not None
+        targets, schedule = told[1], self.step.schedule
         with torch.enable_grad():
-            for _ in range(schedule.steps or schedule.epochs * self.batches.per_epoch):
-                index = next(self.batches)
-                self.adam.zero_grad()
-                output = torch.func.functional_call(self.module, self.weights, (self.features[index],))
-                loss = -(targets[index] * torch.log_softmax(output, -1)).sum() / len(index)
-                for name, value in self.free.items():
-                    loss = loss + (self.decay[name] / size) * value.square().sum()
-                loss.backward()
-                self.adam.step()
+            if self.step.stochastic:
+                self.module.train()
+                for _ in range(schedule.steps or schedule.epochs * self.batches.per_epoch):
+                    index = next(self.batches)
+                    self.adam.zero_grad()
+                    self._loss(self.features[index], targets[index]).backward()
+                    self.adam.step()
+            else:
+                self._search(targets)
         return {name: value.detach().clone() for name, value in self.free.items()}
+
+    def _search(self, targets: Tensor) -> None:
+        self.module.eval()
+        values = list(self.free.values())
+        before = [value.detach().clone() for value in values]
+        search = torch.optim.LBFGS(values, max_iter=SEARCH_STEPS, history_size=20, line_search_fn="strong_wolfe")
+
+        def loss() -> Tensor:
+            search.zero_grad()
+            objective = self._loss(self.features, targets)
+            objective.backward()
+            return objective
+
+        first = loss().item()
+        search.step(loss)
+        if not loss().item() <= first:
+            with torch.no_grad():
+                for value, old in zip(values, before, strict=True):
+                    value.copy_(old)
+
+    def _loss(self, features: Tensor, targets: Tensor) -> Tensor:
+        """Return cross-entropy and weight decay an item."""
+        output = torch.func.functional_call(self.module, self.weights, (features,))
+        loss: Tensor = -(targets * torch.log_softmax(output, -1)).sum() / len(features)
+        for name, value in self.free.items():
+            loss = loss + (self.decay[name] / len(self.features)) * value.square().sum()
+        return loss
 
 
 def expected(

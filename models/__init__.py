@@ -2,6 +2,7 @@
 
 from crowdppl.model import AnnotationModel
 from crowdppl.models.class_conditional import ClassConditional
+from crowdppl.models.conal import CoNAL
 from crowdppl.models.crowd_mixture import CrowdMixture
 from crowdppl.models.dawid_skene import DawidSkene
 from crowdppl.models.hierarchical import HierarchicalDawidSkene
@@ -9,6 +10,9 @@ from crowdppl.models.item_subtypes import ItemSubtypes
 from crowdppl.models.majority_vote import MajorityVote
 from crowdppl.models.one_coin import OneCoin
 from crowdppl.models.pooled import Pooled
+from crowdppl.models.raykar import Raykar
+from crowdppl.models.two_coin_difficulty import TwoCoinDifficulty
+from crowdppl.models.worker_groups import WorkerGroups
 
 # The names the command line and crowdppl.fit know.
 CATALOGUE: dict[str, type[AnnotationModel]] = {
@@ -19,12 +23,17 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
     "one-coin": OneCoin,
     "pooled": Pooled,
     "majority-vote": MajorityVote,
+    "worker-groups": WorkerGroups,
+    "raykar": Raykar,
     "crowd-mixture": CrowdMixture,
+    "conal": CoNAL,
+    "two-coin-difficulty": TwoCoinDifficulty,
 }
 
 __all__ = [
     "CATALOGUE",
     "ClassConditional",
+    "CoNAL",
     "CrowdMixture",
     "DawidSkene",
     "HierarchicalDawidSkene",
@@ -32,4 +41,7 @@ __all__ = [
     "MajorityVote",
     "OneCoin",
     "Pooled",
+    "Raykar",
+    "TwoCoinDifficulty",
+    "WorkerGroups",
 ]

@@ -11,22 +11,23 @@ Story::
     source      s_n            ~ Bernoulli(omega_ij),  omega_ij = sigmoid(u_j . v_i)      1: common
     label       y_n | z = k, s = 1  ~ Categorical(G_k);   s = 0:  ~ Categorical(R_jk)
 
-with unit embeddings of items and workers, ``v_i = W_v x_i + b_v`` and ``u_j = W_u e_j + b_u`` over their lengths; ``e_j`` is one-hot (a free
-embedding for each worker), or the workers' features. The source is summed out wherever it is not asked for, so a judgement's
-rows are ``omega G + (1 - omega) R_j``.
+with unit embeddings of items and workers, ``v_i = W_v x_i + b_v`` and ``u_j = W_u e_j + b_u`` over their lengths; ``e_j`` is
+one-hot (a free embedding for each worker), or the workers' features. The source is summed out wherever it is not asked for, so a
+judgement's rows are ``omega G + (1 - omega) R_j``.
 
 Two forms, ``truths=``:
 
-- ``"item"``: equation (1) as a probabilistic model. All judgements of an item share its truth. Fitted by SVI, NUTS, or EM: with
-  ``r_ik`` the posterior of the truth and ``q_nk = omega G_kl / (omega G_kl + (1 - omega) R_jkl)`` that of the source given truth ``k``, the M step
-  adds ``r q`` to the common counts and ``r (1 - q)`` to the worker's, and raises the networks by gradients.
-- ``"judgement"``: the paper's end-to-end training. Noise adaptation layers on the classifier's output, ``p_n = f(x_i) (omega G +
-  (1 - omega) R_j)``, and the cross-entropy of each judgement: in generative terms each judgement has a truth of its own. Fitted by
-  ``method="svi", guide="point"`` (Adam on everything). ``omega = 0`` is the crowd layer of Rodrigues and Pereira (2018).
+- ``"item"``: equation (1) as a probabilistic model. All judgements of an item share its truth. Fitted by SVI, NUTS, or EM:
+  with ``r_ik`` the posterior of the truth and ``q_nk = omega G_kl / (omega G_kl + (1 - omega) R_jkl)`` that of the source given
+  truth ``k``, the M step adds ``r q`` to the common counts and ``r (1 - q)`` to the worker's, and raises the networks.
+- ``"judgement"``: the paper's end-to-end training. Noise adaptation layers on the classifier's output,
+  ``p_n = f(x_i) (omega G + (1 - omega) R_j)``, and the cross-entropy of each judgement: in generative terms each judgement has a
+  truth of its own. Fitted by ``method="svi", guide="point"`` (Adam on everything). ``omega = 0`` is the crowd layer of Rodrigues
+  and Pereira (2018).
 
-The paper adds ``-lambda sum_j ||G - R_j||_2`` to its mean loss, which only pushes the two kinds of matrices apart; ``separation`` is
-``lambda``, here times the number of judgements, since our loss is a sum. Otherwise than the paper: rows are probabilities (the
-authors' matrices are free and a softmax follows the mixture), and begin near the identity by their prior.
+The paper adds ``-lambda sum_j ||G - R_j||_2`` to its mean loss, which only pushes the two kinds of matrices apart; ``separation``
+is ``lambda``, here times the number of judgements, since our loss is a sum. Otherwise than the paper: rows are probabilities
+(the authors' matrices are free and a softmax follows the mixture), and begin near the identity by their prior.
 
 **Mind.** Where ``G`` and all ``R_j`` are equal the source has no effect and no gradient; what is common and what individual is
 found only as far as features tell the judgements apart.
@@ -127,7 +128,9 @@ class CoNAL(AnnotationModel):
             apart = torch.linalg.matrix_norm(common - individual).sum()
             with plates.item:  # in the item plate, so that mini-batches scale it as they scale judgements
                 pyro.factor("separation", self.separation * apart * data.judgements_per_item)
-        networks = {name: self.sample_network(name, plates, spread=self.spread) for name in ("classifier", "items", "workers")}
+        networks = {
+            name: self.sample_network(name, plates, spread=self.spread) for name in ("classifier", "items", "workers")
+        }
         return {"common": common, "individual": individual} | networks
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:

@@ -12,18 +12,19 @@ Story, for each of the ``T_i`` annotations of item ``i``::
     label       y | z, g       ~ Categorical(beta^g_z)
 
 so that ``p(y = j | x) = sum_k sum_m beta^m_kj f_k(x) alpha_m``. Annotations enter by their counts ``r_i (N, K)`` only (the
-*global* setting): who gave which need not be known, and no parameter belongs to a worker. In the common structure every (item, label)
-cell is an item of its own, with multiplicity ``r_ij`` and the state (truth, group); an item's truth is the mean over its cells,
-the paper's consensus p-bar.
+*global* setting): who gave which need not be known, and no parameter belongs to a worker. In the common structure every
+(item, label) cell is an item of its own, with multiplicity ``r_ij`` and the state (truth, group); an item's truth is the mean
+over its cells, the paper's consensus p-bar.
 
 **Mind.** Truth and group are drawn anew for each annotation, so the likelihood sees ``alpha`` and ``beta`` only through the
-crowd's one matrix ``G = sum_m alpha_m beta^m``: every split of the same ``G`` into groups is equally likely, one group included. What
-tells them apart is the start (k-means) and the prior; a posterior of the groups is a ridge. ``G`` and predictions are
+crowd's one matrix ``G = sum_m alpha_m beta^m``: every split of the same ``G`` into groups is equally likely, one group included.
+What tells them apart is the start (k-means) and the prior; a posterior of the groups is a ridge. ``G`` and predictions are
 identified, groups are not. :class:`crowdppl.models.WorkerGroups`, in which all annotations of a worker come from one group,
 is the relative whose groups the data do speak of.
 
 Fitting, as in the paper: EM; ``alpha`` and ``beta`` in closed form (equation 6), the network by one epoch of Adam on the
-consensus; a start at soft majority, with groups by k-means over annotations; at most 50 iterations, several starts, the likeliest kept.
+consensus; a start at soft majority, with groups by k-means over annotations; at most 50 iterations, several starts, the
+likeliest kept (5 by default, the paper: 20; ``restarts=19``).
 Otherwise than the paper: an item counts as often as it was annotated in the network's cross-entropy (that is the expected
 log likelihood; the same where all items have equally many labels), weights have a weak normal prior, rows may have priors.
 """

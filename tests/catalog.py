@@ -11,6 +11,7 @@ from pyro.distributions import Categorical, Dirichlet, LogNormal, Normal
 from crowdppl import AnnotationModel, Annotations
 from crowdppl.models import (
     ClassConditional,
+    CoNAL,
     CrowdMixture,
     DawidSkene,
     HierarchicalDawidSkene,
@@ -18,6 +19,9 @@ from crowdppl.models import (
     MajorityVote,
     OneCoin,
     Pooled,
+    Raykar,
+    TwoCoinDifficulty,
+    WorkerGroups,
 )
 
 
@@ -71,6 +75,13 @@ CASES = [
     Case(
         "crowd-mixture", CrowdMixture(groups=2, hidden=(3,), right=2.0, wrong=1.0, members=1.0), ("em", "svi", "nuts")
     ),
+    Case("raykar", Raykar(), ("em", "svi", "nuts")),
+    Case("raykar-network", Raykar(hidden=(3,), dropout=0.2), ("em", "svi")),
+    Case("conal", CoNAL(hidden=(3,), embedding=2), ("em", "svi", "nuts")),
+    Case("conal-judgement", CoNAL("judgement", hidden=(3,), embedding=2, separation=0.01), ("em", "svi")),
+    Case("two-coin-difficulty", TwoCoinDifficulty(), ("em", "svi", "nuts"), classes=2),
+    Case("two-coin-fixed", TwoCoinDifficulty("fixed", positive=False), ("em", "svi"), classes=2),
+    Case("worker-groups", WorkerGroups(groups=2), ("gibbs",)),
     Case("skill-and-difficulty", SkillAndDifficulty(), ("em", "svi", "nuts")),
 ]
 PAIRS = [(case, method) for case in CASES for method in case.methods]

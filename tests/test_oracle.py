@@ -117,7 +117,8 @@ def test_engines_agree_with_enumeration(case, method, known):
         sites = fixed | {name: torch.tensor(tree["point"][name].values) for name in names}
         marginal, r = enumerate_truths(told, *probabilities(model, sites, told))
         np.testing.assert_allclose(tree["truth"]["probability"].values, of_items(r, told, data), atol=1e-10)
-        assert posterior.info["facts"]["log_likelihood"] == pytest.approx(marginal, rel=1e-10)
+        if method == "em":
+            assert posterior.info["facts"]["log_likelihood"] == pytest.approx(marginal, rel=1e-10)
     elif tree["posterior"].sizes["chain"] == 1:
         np.testing.assert_allclose(tree["truth"]["probability"].values, np.mean(totals, axis=0), atol=1e-10)
     if known:
@@ -138,12 +139,15 @@ def test_pyro_program_equals_fast_path(case, seed, known, repeats):
         parameters, log_prior = conditioned(model, sites, data)
         joint = model.item_log_joint(parameters, data)
         fast = float(repeated(normalise(joint)[0], data).sum() + log_prior)
+        # A delta guide is for what has a density; discrete parameters are conditioned on.
+        discrete = {name: value for name, value in sites.items() if not value.is_floating_point()}
+        program = poutine.condition(model.program, data=discrete)
         guide = AutoDelta(
-            poutine.block(model.program, hide=["truth", "labels", "repeats"]),
+            poutine.block(program, hide=["truth", "labels", "repeats"]),
             init_loc_fn=init_to_value(values=sites),
             create_plates=lambda data: [(p := Plates.over(data.N, data.J)).item, p.worker],
         )
-        enumerated = -TraceEnum_ELBO(max_plate_nesting=1).loss(model.program, guide, data)
+        enumerated = -TraceEnum_ELBO(max_plate_nesting=1).loss(program, guide, data)
         trace = poutine.trace(poutine.condition(model.marginal_program, data=sites)).get_trace(data)
         assert enumerated == pytest.approx(fast, rel=1e-10)
         assert float(trace.log_prob_sum()) == pytest.approx(fast, rel=1e-10)
@@ -169,7 +173,7 @@ def test_evidence_table_equals_emission(case):
 
 
 @pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", [c for c in CASES if "nuts" in c.methods or "em" in c.methods], ids=lambda c: c.name)
 def test_gradients(case, dense):
     """Gradients of the log posterior in unbounded coordinates against central differences."""
     with isolated(0):

@@ -1,0 +1,104 @@
+"""Learning from crowds: a classifier of the items' features and a confusion matrix for each worker, learned together.
+
+Vikas C. Raykar, Shipeng Yu, Linda H. Zhao, Gerardo Hermosillo Valadez, Charles Florin, Luca Bogoni and Linda Moy (2010). Learning
+from crowds. JMLR 11, 1297-1322. With a deep network in place of the logistic one it is what others call DL-EM or AggNet
+(Albarqouni et al. 2016); for two classes a worker's matrix is sensitivity and specificity, and the model is the *original EM*
+that the data-difficulty paper compares itself to.
+
+Story::
+
+    confusion   B_jk           ~ Dirichlet(1 + imaginary answers)      row of worker j under class k, (J, K, K)
+    truth       z_i | x_i      ~ Categorical(f(x_i; theta))            f logistic by default, theta normal
+    label       y_n | z_i = k  ~ Categorical(B_jk)
+
+EM: confusions in closed form; the classifier by cross-entropy on the responsibilities, to its optimum by L-BFGS where it is
+logistic (the paper: Newton-Raphson), by Adam over mini-batches where it is a network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import pyro
+from pyro.distributions import Categorical, Dirichlet
+from torch import Tensor, nn
+
+from crowdppl.annotations import Annotations
+from crowdppl.conjugate import dirichlet_mode, rows
+from crowdppl.errors import ModelError
+from crowdppl.model import AnnotationModel, Parameters
+from crowdppl.networks import Factory, build, features_of, perceptron
+from crowdppl.plates import Plates
+
+
+@final
+@dataclass(frozen=True)
+class Raykar(AnnotationModel):
+    """A classifier and a confusion matrix for each worker.
+
+    Attributes:
+        network: classifier, a module or a maker of one from (D, K), with ``K`` outputs.
+        hidden: units of the layers of the default network; none is a logistic classifier.
+        dropout: of the default network.
+        spread: standard deviation of the normal prior of the classifier's weights, features standardised.
+        right: imaginary right answers of every worker in every class, on top of a flat prior.
+        wrong: imaginary wrong answers, shared evenly by the wrong labels.
+    """
+
+    network: Factory | None = None
+    hidden: tuple[int, ...] = ()
+    dropout: float = 0.0
+    spread: float = 3.0
+    right: float = 4.0
+    wrong: float = 1.0
+
+    dims: ClassVar = {"confusion": ("worker", "klass", "answer")}
+    defaults: ClassVar = {"em": {"max_iter": 200, "tol": 1e-8}}
+
+    def __post_init__(self) -> None:
+        for name in ("right", "wrong"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ModelError(f"Raykar: {name} is {getattr(self, name)}; it must be a number of at least 0")
+        if not 0 < self.spread < float("inf") or not 0 <= self.dropout < 1:
+            raise ModelError("Raykar: spread must be a positive number and dropout in [0, 1)")
+
+    @property
+    def full_batch(self) -> bool:
+        """Climb a logistic classifier over all items at once."""
+        return self.network is None and not self.hidden
+
+    def networks(self, data: Annotations) -> dict[str, nn.Module]:
+        """Return the classifier ``f(x; theta)``."""
+        x = features_of(data, "Raykar")
+        return {"classifier": build(self.network, x, data.K, lambda D, K: perceptron(D, K, self.hidden, self.dropout))}
+
+    # ------------------------------------------------------------------ the story
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample confusion ``(J, K, K)`` and the classifier's weights."""
+        with plates.worker:
+            confusion = pyro.sample("confusion", Dirichlet(rows(data, self.right, self.wrong)).to_event(1))
+        return {"confusion": confusion, "classifier": self.sample_network("classifier", plates, spread=self.spread)}
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return Categorical(f(x)), batch ``(N,)``."""
+        return Categorical(logits=parameters["classifier"](data.features))
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return, for each judgement, the rows of its worker's confusion: batch ``(A, K)``."""
+        return Categorical(parameters["confusion"][data.worker])
+
+    # ------------------------------------------------------------------ closed forms
+
+    def log_confusion(self, parameters: Parameters) -> Tensor:
+        """Return log confusion ``(J, K, K)``."""
+        return parameters["confusion"].log()
+
+    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
+        """Return the modes of the rows; the classifier is left open."""
+        return {"confusion": dirichlet_mode(rows(data, self.right, self.wrong) + data.counts.expected(responsibility))}
+
+    def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor]:
+        """Return the responsibilities: the classifier learns them."""
+        return "classifier", responsibility

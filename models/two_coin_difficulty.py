@@ -1,0 +1,160 @@
+"""Two coins and the difficulty of each instance: experts err where the classifier is unsure.
+
+Xu, Zhang, Zhang and Zhang, on learning from crowds with data difficulty: a binary classifier and experts whose sensitivity and
+specificity fall to a coin toss for instances near the boundary.
+
+Story, with ``p_i = p(z_i = 1 | x_i)`` the classifier's probability::
+
+    lambda      l_jk           ~ LogNormal(log(scale), 1)              for each worker; k = 1: lambda1, k = 0: lambda2; (J, 2)
+    truth       z_i | x_i      ~ Bernoulli(p_i),  p_i = f(x_i; theta)  f logistic by default, theta normal
+    sensitivity alpha_i^j      = sigmoid(l_j1 (p_i - 1/2)^2)           equation (1)
+    specificity beta_i^j       = sigmoid(l_j0 (p_i - 1/2)^2)           equation (2)
+    label       y_n | z_i = 1  = 1 with probability alpha;  y_n | z_i = 0  = 0 with probability beta
+
+At ``p = 1/2`` both are a half, at ``p`` in {0, 1} ``sigmoid(l / 4)``: what is reported as a worker's sensitivity and specificity.
+(The boxes of the paper's algorithms drop the square in the second factor; its probabilities then do not sum to one.) ``l > 0``
+rules out workers who are worse than chance, however much the data say so: ``positive=False`` lets ``l ~ Normal(scale, scale)`` be
+negative.
+
+``difficulty=``:
+
+- ``"adaptive"``: ``p_i`` is the current classifier's (*adaptive difficulty EM*). The classifier then is in the truth and in the
+  difficulty; its M step here follows both, so that the log posterior rises at each step; the paper's follows the first only.
+- ``"fixed"``: the mean vote of the item stands for ``p_i`` in the E step, in the truth and in the difficulty (*fixed difficulty
+  EM*, algorithm 3); the classifier learns the truths that come out. Items are then known by their votes: what is drawn by
+  :meth:`simulate`, and what is said of items without a vote, takes the classifier's ``p_i``.
+
+The paper's *original EM* is :class:`crowdppl.models.Raykar`. Start (appendix A.3): truths at the mean votes, and for each worker
+``l = 4 logit(sensitivity)`` against them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, final
+
+import pyro
+import torch
+from pyro.distributions import Categorical, LogNormal, Normal
+from torch import Tensor, nn
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import DataError, ModelError
+from crowdppl.kernels import sum_by
+from crowdppl.model import AnnotationModel, Parameters
+from crowdppl.networks import Factory, build, features_of, perceptron
+from crowdppl.plates import Plates
+
+
+@final
+@dataclass(frozen=True)
+class TwoCoinDifficulty(AnnotationModel):
+    """Binary labels; experts' coins flatten where the classifier is unsure.
+
+    Attributes:
+        difficulty: ``"adaptive"`` or ``"fixed"``.
+        positive: whether ``lambda`` is positive, as in the paper.
+        scale: median of ``lambda`` in the prior; 4 is a sensitivity of .73 at the easiest instances.
+        network: classifier, a module or a maker of one from (D, 2), with 2 outputs.
+        hidden: units of the layers of the default network; none is a logistic classifier.
+        dropout: of the default network.
+        spread: standard deviation of the normal prior of the classifier's weights, features standardised.
+    """
+
+    difficulty: Literal["adaptive", "fixed"] = "adaptive"
+    positive: bool = True
+    scale: float = 4.0
+    network: Factory | None = None
+    hidden: tuple[int, ...] = ()
+    dropout: float = 0.0
+    spread: float = 3.0
+
+    dims: ClassVar = {"discrimination": ("worker", "klass"), "sensitivity": ("worker",), "specificity": ("worker",)}
+    defaults: ClassVar = {"em": {"max_iter": 100, "tol": 1e-7}}
+
+    def __post_init__(self) -> None:
+        if self.difficulty not in ("adaptive", "fixed"):
+            raise ModelError(f"TwoCoinDifficulty: difficulty is {self.difficulty!r}; use 'adaptive' or 'fixed'")
+        if not 0 < self.scale < float("inf") or not 0 < self.spread < float("inf") or not 0 <= self.dropout < 1:
+            raise ModelError("TwoCoinDifficulty: scale and spread must be positive numbers and dropout in [0, 1)")
+
+    @property
+    def full_batch(self) -> bool:
+        """Climb a logistic classifier over all items at once."""
+        return self.network is None and not self.hidden
+
+    def networks(self, data: Annotations) -> dict[str, nn.Module]:
+        """Return the classifier ``f(x; theta)``."""
+        if data.K != 2:
+            raise DataError(
+                f"TwoCoinDifficulty: the data have {data.K} classes; the model is for two, use 'raykar' for more"
+            )
+        x = features_of(data, "TwoCoinDifficulty")
+        return {"classifier": build(self.network, x, 2, lambda D, K: perceptron(D, K, self.hidden, self.dropout))}
+
+    # ------------------------------------------------------------------ the story
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample discrimination ``(J, 2)``, lambda2 and lambda1 by the class they belong to, and the classifier's weights."""
+        one = LogNormal(math.log(self.scale), 1.0) if self.positive else Normal(self.scale, self.scale)
+        with plates.worker:
+            discrimination = pyro.sample("discrimination", one.expand([2]).to_event(1))
+        classifier = self.sample_network("classifier", plates, spread=self.spread)
+        return {"discrimination": discrimination, "classifier": classifier}
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return the classifier's probabilities, or the mean votes in their place, batch ``(N,)``."""
+        if self.difficulty == "adaptive":
+            return Categorical(logits=parameters["classifier"](data.features))
+        # An item of known truth has its class by that, should all its votes say otherwise.
+        p = torch.where(data.truth >= 0, 0.5, self._chance(parameters, data))
+        return Categorical(probs=torch.stack([1 - p, p], -1))
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return the coins of each judgement: batch ``(A, 2)``."""
+        easy = (self._chance(parameters, data) - 0.5).square()[data.item]  # (A,), 0 is a toss, 1/4 the easiest
+        score = parameters["discrimination"][data.worker] * easy.unsqueeze(-1)  # (A, 2)
+        half = score / 2  # logits (+s/2, -s/2) are probabilities (sigmoid(s), 1 - sigmoid(s))
+        sign = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=score.dtype, device=score.device)
+        return Categorical(logits=half.unsqueeze(-1) * sign)
+
+    def _chance(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``p_i``, ``(N,)``."""
+        if self.difficulty == "fixed" and data.A and bool((data.judgements_per_item > 0).all()):
+            return _mean_vote(data)
+        learned = torch.softmax(parameters["classifier"](data.features), -1)[:, 1]
+        if self.difficulty == "adaptive" or not data.A:
+            return learned
+        return torch.where(data.judgements_per_item > 0, _mean_vote(data), learned)
+
+    # ------------------------------------------------------------------ how it is fitted
+
+    def first(self, responsibility: Tensor, data: Annotations) -> Parameters:
+        """Return ``lambda = 4 logit(sensitivity)`` and of the specificity, against the given truths (appendix A.3)."""
+        at = data.worker * 2 + data.label
+        counts = sum_by(at, responsibility[data.item], data.J * 2).view(data.J, 2, 2)  # (worker, label, truth)
+        right = torch.diagonal(counts, dim1=-2, dim2=-1)
+        rate = (right + 1) / (counts.sum(-2) + 2)  # one imaginary answer of each kind: no infinite logit
+        slope = 4 * torch.logit(rate)
+        return {"discrimination": slope.clamp(min=0.1) if self.positive else slope}
+
+    def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor] | None:
+        """Return the responsibilities where the classifier is in no likelihood; else gradients know what it is to do."""
+        return ("classifier", responsibility) if self.difficulty == "fixed" else None
+
+    # ------------------------------------------------------------------ what is reported
+
+    def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return sensitivity and specificity at the easiest instances, ``sigmoid(lambda / 4)``, each ``(J,)``."""
+        best = torch.sigmoid(parameters["discrimination"] / 4)
+        return {"sensitivity": best[:, 1], "specificity": best[:, 0]}
+
+    def simulate(self, *arguments: Any, **options: Any) -> Any:
+        """Draw labels, see :meth:`AnnotationModel.simulate`; difficulties are the classifier's: there are no votes yet."""
+        told = replace(self, difficulty="adaptive") if self.difficulty == "fixed" else self
+        return AnnotationModel.simulate(told, *arguments, **options)
+
+
+def _mean_vote(data: Annotations) -> Tensor:
+    return data.votes[:, 1] / data.votes.sum(-1).clamp(min=1)

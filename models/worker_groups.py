@@ -1,0 +1,157 @@
+"""Groups of workers: each worker belongs to one group, and all their judgements come from the group's confusion matrix.
+
+The identified relative of Mena and Ñanculef's crowd mixture (:mod:`crowdppl.models.crowd_mixture`), where each annotation draws a
+group anew. A community of workers with a matrix each is in Venanzi, Guiver, Kazai, Kohli and Shokouhi (2014), Community-based
+Bayesian aggregation models for crowdsourcing, WWW; theirs lets workers vary around their community, here they do not.
+
+Story::
+
+    prevalence  p             ~ Dirichlet(1 + items)
+    share       alpha         ~ Dirichlet(1 + members)                groups, over workers, (M,)
+    confusion   beta^m_k      ~ Dirichlet(1 + imaginary answers)      rows of each group, (M, K, K)
+    group       g_j           ~ Categorical(alpha)                    of each worker, (J,)
+    truth       z_i           ~ Categorical(p)
+    label       y_n | z_i = k ~ Categorical(beta^{g_j}_k)
+
+The groups of workers are discrete and bind all items together, so they are drawn: Gibbs sampling by exact conditionals. Groups
+have no names: in each draw they are ordered by how right they are (mean of the diagonal) before anything is said of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import pyro
+import torch
+from pyro.distributions import Categorical, Dirichlet
+from torch import Tensor
+
+from crowdppl.annotations import Annotations
+from crowdppl.conjugate import dirichlet_log_density, positive, rows
+from crowdppl.errors import ModelError
+from crowdppl.kernels import sample_dirichlet
+from crowdppl.model import AnnotationModel, Parameters, one_hot
+from crowdppl.plates import Plates
+
+
+@final
+@dataclass(frozen=True)
+class WorkerGroups(AnnotationModel):
+    """Workers in groups, a confusion matrix a group.
+
+    Attributes:
+        groups: ``M``.
+        right: imaginary right answers of every group in every class, on top of a flat prior.
+        wrong: imaginary wrong answers, shared evenly by the wrong labels.
+        members: imaginary workers of every group, on top of a flat prior; below 0 (above -1) fewer groups are used.
+        items: imaginary items of every class.
+    """
+
+    groups: int = 3
+    right: float = 2.0
+    wrong: float = 1.0
+    members: float = 0.0
+    items: float = 0.0
+
+    dims: ClassVar = {
+        "prevalence": ("klass",),
+        "share": ("group",),
+        "group_confusion": ("group", "klass", "answer"),
+        "group_of": ("worker",),
+        "ordered_share": ("rank",),
+        "ordered_confusion": ("rank", "klass", "answer"),
+        "membership": ("worker", "rank"),
+    }
+
+    def __post_init__(self) -> None:
+        if isinstance(self.groups, bool) or not isinstance(self.groups, int) or self.groups < 1:
+            raise ModelError(f"WorkerGroups: groups is {self.groups!r}; it must be a whole number of at least 1")
+        if not -1 < self.members < float("inf"):
+            raise ModelError(f"WorkerGroups: members is {self.members}; it must be a number above -1")
+        for name in ("right", "wrong", "items"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ModelError(f"WorkerGroups: {name} is {getattr(self, name)}; it must be a number of at least 0")
+
+    def unsuited(self, method: str) -> str | None:
+        """Refuse all but Gibbs: nothing else moves discrete groups."""
+        if method == "gibbs":
+            return None
+        return "the groups of workers are discrete and bind all items together; use method='gibbs'"
+
+    # ------------------------------------------------------------------ the story
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample prevalence ``(K,)``, share ``(M,)``, group_confusion ``(M, K, K)`` and group_of ``(J,)``."""
+        p, a, B = self._concentrations(data)
+        prevalence = pyro.sample("prevalence", Dirichlet(p))
+        share = pyro.sample("share", Dirichlet(a))
+        confusion = pyro.sample("group_confusion", Dirichlet(B).to_event(2))
+        with plates.worker:
+            group = pyro.sample("group_of", Categorical(share))
+        return {"prevalence": prevalence, "share": share, "group_confusion": confusion, "group_of": group}
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return Categorical(prevalence), the same for all items."""
+        return Categorical(parameters["prevalence"])
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return the rows of the group of each judgement's worker: batch ``(A, K)``."""
+        return Categorical(parameters["group_confusion"][parameters["group_of"].long()][data.worker])
+
+    # ------------------------------------------------------------------ closed forms
+
+    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return log prevalence ``(..., K)``."""
+        return parameters["prevalence"].log()
+
+    def log_confusion(self, parameters: Parameters) -> Tensor:
+        """Return the log rows of each worker's group, ``(..., J, K, K)``."""
+        logs, group = parameters["group_confusion"].log(), parameters["group_of"].long()
+        index = group[..., None, None].expand(*group.shape, *logs.shape[-2:])
+        return logs.gather(-3, index)
+
+    def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the log density of the three Dirichlets and of the groups, ``(...)``."""
+        p, a, B = self._concentrations(data)
+        share = parameters["share"]
+        members = share.log().gather(-1, parameters["group_of"].long()).sum(-1)
+        table = dirichlet_log_density(B, parameters["group_confusion"]).sum((-2, -1))
+        return dirichlet_log_density(p, parameters["prevalence"]) + dirichlet_log_density(a, share) + table + members
+
+    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Draw groups given truths ``(C, N)`` and the groups' matrices, then matrices and shares given the groups."""
+        p, a, B = self._concentrations(data)
+        chosen = one_hot(truth, data)
+        counts = data.counts.expected(chosen)  # (C, J, K, K)
+        logs = parameters["share"].log().unsqueeze(-2) + torch.einsum(
+            "cjkl,cmkl->cjm", counts, parameters["group_confusion"].log()
+        )  # (C, J, M)
+        group = Categorical(logits=logs).sample()  # (C, J)
+        member = torch.nn.functional.one_hot(group, self.groups).to(data.dtype)  # (C, J, M)
+        return {
+            "prevalence": sample_dirichlet(p + chosen.sum(-2)),
+            "share": positive(sample_dirichlet(a + member.sum(-2))),
+            "group_confusion": positive(sample_dirichlet(B + torch.einsum("cjm,cjkl->cmkl", member, counts))),
+            "group_of": group,
+        }
+
+    # ------------------------------------------------------------------ what is reported
+
+    def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return shares and matrices of the groups from the rightest down, and each worker's membership among them."""
+        confusion = parameters["group_confusion"]
+        right = torch.diagonal(confusion, dim1=-2, dim2=-1).mean(-1)  # (..., M)
+        order = right.argsort(-1, descending=True)
+        place = order.argsort(-1)  # rank of each group
+        mine = place.gather(-1, parameters["group_of"].long())
+        return {
+            "ordered_share": parameters["share"].gather(-1, order),
+            "ordered_confusion": confusion.gather(-3, order[..., None, None].expand_as(confusion)),
+            "membership": torch.nn.functional.one_hot(mine, self.groups).to(confusion.dtype),
+        }
+
+    def _concentrations(self, data: Annotations) -> tuple[Tensor, Tensor, Tensor]:
+        p = torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
+        a = torch.full((self.groups,), 1 + self.members, dtype=data.dtype, device=data.device)
+        return p, a, rows(data, self.right, self.wrong).expand(self.groups, data.K, data.K)
