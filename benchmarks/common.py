@@ -93,9 +93,16 @@ def show(value: Any) -> str:
     return str(value)
 
 
-def write(name: str, title: str, body: str, results: Any, options: argparse.Namespace) -> None:
-    """Print the page and, unless ``--quick``, write it with its figures as JSON."""
-    page = f"# {title}\n\nRerun: `python benchmarks/{name}.py`. Ran on {machine()}.\n\n{body.strip()}\n"
+def spread(values: Sequence[float]) -> str:
+    """Write mean and standard deviation over runs, in per cent."""
+    return f"{100 * np.mean(values):.2f} ± {100 * np.std(values, ddof=1) if len(values) > 1 else 0:.2f}"
+
+
+def write(
+    name: str, title: str, body: str, results: Any, options: argparse.Namespace, script: str | None = None
+) -> None:
+    """Print the page and, unless ``--quick``, write it with its figures as JSON; ``script`` where it is not named alike."""
+    page = f"# {title}\n\nRerun: `python benchmarks/{script or name}.py`. Ran on {machine()}.\n\n{body.strip()}\n"
     print(page)
     if options.quick:
         return

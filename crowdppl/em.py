@@ -21,6 +21,8 @@ from crowdppl.validation import Validation
 
 # With networks: stop where the best log posterior of the way has not risen for this many steps.
 PATIENCE = 10
+# Gradient steps of fine-tuning between two looks at the log posterior.
+FINE_STEPS = 100
 # Above this many coordinates the curvature at the mode is not computed: its matrix grows with the square.
 LAPLACE_SIZE = 1000
 
@@ -54,6 +56,7 @@ def em(
     batch_size: int = 64,
     epochs: int = 1,
     steps: int | None = None,
+    fine_tune: int = 0,
     validation: Any = None,
 ) -> Draws:
     """Fit by EM from a majority vote.
@@ -74,6 +77,7 @@ def em(
         batch_size: items in a mini-batch, for networks.
         epochs: passes over the items in one M step, for networks.
         steps: gradient steps in one M step, in place of ``epochs``.
+        fine_tune: with networks, gradient steps on the marginal log posterior of all parameters, after the last M step.
         validation: features and classes of items held out: the step with the highest accuracy on them is kept, in place
             of that with the highest log posterior.
     """
@@ -86,10 +90,11 @@ def em(
     whole("epochs", epochs, 1)
     if steps is not None:
         whole("steps", steps, 1)
+    whole("fine_tune", fine_tune, 0)
     space = Space(check(model, data))
     schedule = Schedule(learning_rate, batch_size, epochs, steps)
     held_out = None if validation is None else Validation(validation, model, data)
-    climb = Climb(model, data, space, max_iter, tol, accelerate, report, schedule, held_out)
+    climb = Climb(model, data, space, max_iter, tol, accelerate, report, schedule, held_out, fine_tune)
     with torch.no_grad():
         first = model.initial(data)
         ends = []
@@ -167,9 +172,10 @@ class Climb:
         report: Report,
         schedule: Schedule | None = None,
         held_out: Validation | None = None,
+        fine_tune: int = 0,
     ):
         self.model, self.data, self.space, self.report = model, data, space, report
-        self.max_iter, self.tol, self.held_out = max_iter, tol, held_out
+        self.max_iter, self.tol, self.held_out, self.fine_tune = max_iter, tol, held_out, fine_tune
         self.m_step = MStep(model, data, space, schedule)
         # Memory to write over: parameters behind us, and whatever the model keeps between E steps.
         self.spare: list[Parameters] = []
@@ -183,28 +189,38 @@ class Climb:
 
     def wander(self, theta: Parameters) -> End:
         """Go on while the best of the way still rises: mini-batches do not rise at every step."""
-        trace: list[float] = []
-        best: End | None = None
-        converged, mark, marked = False, -math.inf, 0
-        for n in range(self.max_iter):
-            lp, ll, r = self.e_step(theta)
-            self._refuse_nan(lp, n + 1)
-            trace.append(lp)
-            score = (lp,) if self.held_out is None else self.held_out.score(theta)
-            if best is None or score > best.score:
-                buffers = {} if self.model._bound is None else self.model._bound.buffers()
-                best = End(theta, trace, lp, ll, n + 1, False, score, n, buffers)
+        self.trace: list[float] = []
+        best, r = self._look(theta, None)
+        converged, mark, marked = False, best.top, 0
+        for n in range(1, self.max_iter):
+            theta = self.m_step(r, theta)
+            best, r = self._look(theta, best)
+            lp = self.trace[-1]
             self.report(n, self.max_iter, f"log posterior {lp:.4f}")
             if lp > mark + self.tol * abs(lp):
                 mark, marked = lp, n
             elif n - marked >= PATIENCE:
                 converged = True
                 break
-            if n + 1 < self.max_iter:
-                theta = self.m_step(r, theta)
-        assert best is not None
-        best.evaluations, best.converged = len(trace), converged
+        for done in range(0, self.fine_tune, FINE_STEPS):
+            theta = self.m_step.raise_marginal(
+                best.point if not done else theta, min(FINE_STEPS, self.fine_tune - done)
+            )
+            best, _ = self._look(theta, best)
+            self.report(done, self.fine_tune, f"fine-tuning, log posterior {self.trace[-1]:.4f}")
+        best.evaluations, best.converged = len(self.trace), converged
         return best
+
+    def _look(self, theta: Parameters, best: End | None) -> tuple[End, Tensor]:
+        """Take an E step at ``theta``: the better of it and the best so far, and its responsibilities."""
+        lp, ll, r = self.e_step(theta)
+        self.trace.append(lp)
+        self._refuse_nan(lp, len(self.trace))
+        score = (lp,) if self.held_out is None else self.held_out.score(theta)
+        if best is None or score > best.score:
+            buffers = {} if self.model._bound is None else self.model._bound.buffers()
+            best = End(theta, self.trace, lp, ll, 0, False, score, len(self.trace) - 1, buffers)
+        return best, r
 
     def _refuse_nan(self, lp: float, step: int) -> None:
         if math.isnan(lp):
@@ -260,6 +276,9 @@ class Climb:
         else:
             parameters, log_prior = conditioned(self.model, theta, self.data)
             joint = self.model.item_log_joint(parameters, self.data)
+            if self.model.detached:
+                sites = self.space.sites
+                log_prior = log_prior - sum(sites[name]["fn"].log_prob(theta[name]) for name in self.space.weights)
         marginal, r = normalise(joint, overwrite=True)
         ll = float(repeated(marginal, self.data).sum())
         return ll + float(log_prior), ll, r

@@ -120,6 +120,11 @@ class AnnotationModel(ABC):
         """Whether networks are climbed by L-BFGS over all items (small ones without dropout), not by mini-batches."""
         return False
 
+    @property
+    def detached(self) -> bool:
+        """Whether the taught network (see :meth:`targets`) is in no likelihood: EM then climbs what the others are in."""
+        return False
+
     def first(self, responsibility: Tensor, data: Annotations) -> Parameters:
         """Return first values of sites that gradients move, given first responsibilities; the prior's median for the rest."""
         return {}

@@ -75,6 +75,7 @@ class MStep:
         self.stochastic = bool(space.weights) and not model.full_batch
         self._descent: _Descent | None = None
         self._lesson: _CrossEntropy | None = None
+        self._fine: _Descent | None = None
 
     def start(self, responsibility: Tensor) -> Parameters:
         """Return the parameters that ``(N, S)`` responsibilities suggest.
@@ -82,7 +83,7 @@ class MStep:
         Gradients begin at the prior's median, networks at their own first weights.
         """
         r = self._counted(responsibility)
-        self._descent, self._lesson = None, None
+        self._descent, self._lesson, self._fine = None, None, None
         if self.closed:
             return self._closed(r, None, None)
         theta = {name: value.median(0).values for name, value in prior_draws(self.model, self.data, 15).items()}
@@ -107,9 +108,17 @@ class MStep:
             return theta
         if self.stochastic:
             if self._descent is None:
-                self._descent = _Descent(self, theta)
-            return theta | self._descent(responsibility, theta)
+                self._descent = _Descent(self, theta, self.open)
+            schedule = self.schedule
+            steps = schedule.steps or schedule.epochs * self._descent.batches.per_epoch
+            return theta | self._descent(responsibility, theta, steps)
         return theta | self._search(responsibility, theta)
+
+    def raise_marginal(self, theta: Parameters, steps: int) -> Parameters:
+        """Follow gradients of the marginal log posterior of all parameters, over mini-batches, from ``theta``."""
+        if self._fine is None:
+            self._fine = _Descent(self, theta, self.space)
+        return theta | self._fine(None, theta, steps)
 
     def _counted(self, responsibility: Tensor) -> Tensor:
         often = self.data.multiplicity
@@ -141,33 +150,34 @@ class MStep:
 
 
 class _Descent:
-    """Adam over mini-batches; weights and its own state last for the whole ascent."""
+    """Adam over mini-batches; coordinates and its own state last for the whole ascent."""
 
-    def __init__(self, step: MStep, theta: Parameters):
-        self.step = step
+    def __init__(self, step: MStep, theta: Parameters, space: Space):
+        self.step, self.space = step, space
         self.batches = Batches(step.data.N, step.schedule.batch_size, step.data.device)
-        transforms = step.open.transforms
-        self.free = {name: transforms[name].inv(theta[name]).clone().requires_grad_() for name in step.open.sizes}
+        transforms = space.transforms
+        self.free = {name: transforms[name].inv(theta[name]).clone().requires_grad_() for name in space.sizes}
         self.adam = torch.optim.Adam(list(self.free.values()), lr=step.schedule.learning_rate, amsgrad=True)
 
-    def __call__(self, responsibility: Tensor, theta: Mapping[str, Tensor]) -> Parameters:
-        step, schedule = self.step, self.step.schedule
-        steps = schedule.steps or schedule.epochs * self.batches.per_epoch
+    def __call__(self, responsibility: Tensor | None, theta: Mapping[str, Tensor], steps: int) -> Parameters:
+        """Take steps on the expected log joint, or without responsibilities on the marginal log posterior."""
+        step, data, transforms = self.step, self.step.data, self.space.transforms
         with torch.enable_grad():
             for _ in range(steps):
                 index = next(self.batches)
-                batch = step.data.batch(index)
-                values = dict(theta) | {name: step.open.transforms[name](free) for name, free in self.free.items()}
-                # Sites of items: those of the batch.
-                values |= {name: values[name][index] for name in step.space.per_item}
-                plates = Plates.over(step.data.N, step.data.J, index, training=True)
+                whole = len(index) == data.N  # one batch is all: no need to take it apart
+                batch = data if whole else data.batch(index)
+                values = dict(theta) | {name: transforms[name](free) for name, free in self.free.items()}
+                r, plates = responsibility, Plates.over(data.N, data.J, None if whole else index, training=True)
+                if not whole:
+                    r = None if r is None else r[index]
+                    # Sites of items: those of the batch.
+                    values |= {name: values[name][index] for name in step.space.per_item}
                 self.adam.zero_grad()
-                gain = expected(
-                    step.model, values, responsibility[index], batch, plates, scale=step.data.N / len(index)
-                )
-                (-gain / step.data.N).backward()
+                gain = expected(step.model, values, r, batch, plates, scale=data.N / len(index))
+                (-gain / data.N).backward()
                 self.adam.step()
-        return {name: step.open.transforms[name](free.detach()).clone() for name, free in self.free.items()}
+        return {name: transforms[name](free.detach()).clone() for name, free in self.free.items()}
 
 
 class _CrossEntropy:
@@ -180,13 +190,12 @@ class _CrossEntropy:
         self.step, self.space, self.features = step, space, features
         name = next(iter(space.sizes)).split(".")[0]
         self.module = bound.modules[name]
-        self.free = {site: theta[site].clone().requires_grad_() for site in space.sizes}
-        self.weights = {site.removeprefix(f"{name}."): value for site, value in self.free.items()}
+        self.name, self.bound, self.site = name, bound, f"{name}.weights"
+        self.free = theta[self.site].clone().requires_grad_()
         # 1 / (2 variance) of each weight's normal prior.
-        self.decay = {site: float(0.5 / space.sites[site]["fn"].variance.flatten()[0]) for site in self.free}
-        values, rate = list(self.free.values()), step.schedule.learning_rate
+        self.decay = float(0.5 / space.sites[self.site]["fn"].variance.flatten()[0])
         self.batches = Batches(len(features), step.schedule.batch_size, step.data.device)
-        self.adam = torch.optim.Adam(values, lr=rate, amsgrad=True)
+        self.adam = torch.optim.Adam([self.free], lr=step.schedule.learning_rate, amsgrad=True)
 
     def __call__(self, responsibility: Tensor) -> Parameters:
         told = self.step.model.targets(self.step._counted(responsibility), self.step.data)
@@ -202,13 +211,12 @@ class _CrossEntropy:
                     self.adam.step()
             else:
                 self._search(targets)
-        return {name: value.detach().clone() for name, value in self.free.items()}
+        return {self.site: self.free.detach().clone()}
 
     def _search(self, targets: Tensor) -> None:
         self.module.eval()
-        values = list(self.free.values())
-        before = [value.detach().clone() for value in values]
-        search = torch.optim.LBFGS(values, max_iter=SEARCH_STEPS, history_size=20, line_search_fn="strong_wolfe")
+        before = self.free.detach().clone()
+        search = torch.optim.LBFGS([self.free], max_iter=SEARCH_STEPS, history_size=20, line_search_fn="strong_wolfe")
 
         def loss() -> Tensor:
             search.zero_grad()
@@ -220,29 +228,31 @@ class _CrossEntropy:
         search.step(loss)
         if not loss().item() <= first:
             with torch.no_grad():
-                for value, old in zip(values, before, strict=True):
-                    value.copy_(old)
+                self.free.copy_(before)
 
     def _loss(self, features: Tensor, targets: Tensor) -> Tensor:
         """Return cross-entropy and weight decay an item."""
-        output = torch.func.functional_call(self.module, self.weights, (features,))
-        loss: Tensor = -(targets * torch.log_softmax(output, -1)).sum() / len(features)
-        for name, value in self.free.items():
-            loss = loss + (self.decay[name] / len(self.features)) * value.square().sum()
-        return loss
+        output = torch.func.functional_call(self.module, self.bound.views(self.name, self.free), (features,))
+        loss = -(targets * torch.log_softmax(output, -1)).sum() / len(features)
+        return loss + (self.decay / len(self.features)) * self.free.square().sum()
 
 
 def expected(
     model: AnnotationModel,
     values: Mapping[str, Tensor],
-    responsibility: Tensor,
+    responsibility: Tensor | None,
     data: Annotations,
     plates: Plates | None = None,
     scale: float = 1.0,
 ) -> Tensor:
-    """Return the expected log joint of data, ``scale`` times, plus the log prior, a scalar: what the M step raises."""
+    """Return the expected log joint of data, ``scale`` times, plus the log prior, a scalar: what the M step raises.
+
+    Without responsibilities the marginal log-likelihood takes the place of the expected log joint.
+    """
     parameters, log_prior = conditioned(model, values, data, plates)
     joint = model.item_log_joint(parameters, data)
+    if responsibility is None:
+        return scale * repeated(torch.logsumexp(joint, -1), data).sum() + log_prior
     # A state that is ruled out has joint minus infinity and responsibility 0: it adds nothing.
     each = torch.where(responsibility > 0, responsibility * joint, 0.0).sum(-1)
     return scale * repeated(each, data).sum() + log_prior

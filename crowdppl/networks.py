@@ -1,6 +1,6 @@
 """Networks of item or worker features: the usual one, and how any ``torch.nn.Module`` becomes part of a model.
 
-The weights of a network are sample sites like all other parameters, with a normal prior (what others call weight decay):
+The weights of a network are a sample site like all other parameters, with a normal prior (what others call weight decay):
 EM and SVI carry them as a point, NUTS samples them where they are few. The module itself lends its structure and its
 buffers; it is called with whatever weights the trace holds.
 """
@@ -45,6 +45,29 @@ class Standardise(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """Map ``(..., D)`` to ``(..., D)``."""
         return (features - self.mean) / self.scale
+
+
+class Coded(nn.Module):
+    """A network whose last feature is a code: the others are standardised, the code becomes a learned embedding.
+
+    Args:
+        features: ``(N, D)`` of the data, the last one whole numbers.
+        codes: number of codes.
+        embedding: size of a code's embedding.
+        network: reads the ``D - 1 + embedding`` numbers.
+    """
+
+    def __init__(self, features: Tensor, codes: int, embedding: int, network: nn.Module):
+        super().__init__()
+        self.standardise = Standardise(features[:, :-1])
+        self.embedding = nn.Embedding(codes, embedding)
+        self.network = network
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Map ``(..., D)`` to the network's output."""
+        code = self.embedding(features[..., -1].long())
+        out: Tensor = self.network(torch.cat([self.standardise(features[..., :-1]), code], -1))
+        return out
 
 
 def perceptron(inputs: int, outputs: int, hidden: tuple[int, ...] = (128,), dropout: float = 0.0) -> nn.Sequential:
@@ -102,16 +125,18 @@ class Bound:
     def sample(self, name: str, spread: float, training: bool) -> Callable[..., Any]:
         """Sample the weights of a network and return it as a function.
 
+        All weights of a network are one site, a vector: a program with a site for each tensor spends its time on sites.
+
         Args:
-            name: of the network; its sites are ``name.<weight>``.
+            name: of the network; its site is ``name.weights``.
             spread: standard deviation of the normal prior of each weight.
             training: whether dropout and its like are on.
         """
         module = self.modules[name]
-        weights = {}
-        for key, value in module.named_parameters():
-            prior = Normal(torch.zeros_like(value), spread).to_event(value.dim())
-            weights[key] = pyro.sample(f"{name}.{key}", prior, infer={WEIGHT: True})
+        size = sum(value.numel() for value in module.parameters())
+        there = next(module.parameters())
+        prior = Normal(torch.zeros((), dtype=there.dtype, device=there.device), spread).expand([size]).to_event(1)
+        weights = self.views(name, pyro.sample(f"{name}.weights", prior, infer={WEIGHT: True}))
 
         def call(*inputs: Tensor) -> Tensor:
             module.train(training)
@@ -119,24 +144,28 @@ class Bound:
 
         return call
 
+    def views(self, name: str, vector: Tensor) -> dict[str, Tensor]:
+        """Return the parts of a network's vector of weights by the names its module knows."""
+        own = dict(self.modules[name].named_parameters())
+        parts = vector.split([value.numel() for value in own.values()])
+        return {key: part.view(value.shape) for (key, value), part in zip(own.items(), parts, strict=True)}
+
     def start(self) -> dict[str, Tensor]:
         """Return the modules' own weights by site."""
         return {
-            f"{name}.{key}": value.detach().clone()
+            f"{name}.weights": torch.cat([value.detach().reshape(-1) for value in module.parameters()])
             for name, module in self.modules.items()
-            for key, value in module.named_parameters()
         }
 
     def state(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return weights (from ``values``, by site) and buffers of all networks: all that is needed to run them again."""
-        out = {
-            f"{name}.{key}": value.detach().clone()
-            for name, module in self.modules.items()
-            for key, value in module.state_dict().items()
-        }
-        return {
-            key: values[key].detach().contiguous().cpu() if key in values else value.cpu() for key, value in out.items()
-        }
+        out: dict[str, Tensor] = {}
+        for name, module in self.modules.items():
+            state = dict(module.state_dict())
+            if f"{name}.weights" in values:
+                state |= self.views(name, values[f"{name}.weights"].detach())
+            out |= {f"{name}.{key}": value.detach().cpu().clone() for key, value in state.items()}
+        return out
 
     def renew(self, modules: Mapping[str, nn.Module]) -> None:
         """Begin again with freshly made modules, in place of the present ones."""

@@ -7,6 +7,7 @@ from crowdppl.models.crowd_mixture import CrowdMixture
 from crowdppl.models.dawid_skene import DawidSkene
 from crowdppl.models.hierarchical import HierarchicalDawidSkene
 from crowdppl.models.item_subtypes import ItemSubtypes
+from crowdppl.models.lia import LIA
 from crowdppl.models.majority_vote import MajorityVote
 from crowdppl.models.one_coin import OneCoin
 from crowdppl.models.pooled import Pooled
@@ -28,10 +29,12 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
     "crowd-mixture": CrowdMixture,
     "conal": CoNAL,
     "two-coin-difficulty": TwoCoinDifficulty,
+    "lia": LIA,
 }
 
 __all__ = [
     "CATALOGUE",
+    "LIA",
     "ClassConditional",
     "CoNAL",
     "CrowdMixture",

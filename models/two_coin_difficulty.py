@@ -84,6 +84,11 @@ class TwoCoinDifficulty(AnnotationModel):
         """Climb a logistic classifier over all items at once."""
         return self.network is None and not self.hidden
 
+    @property
+    def detached(self) -> bool:
+        """With fixed difficulty the classifier learns the truths and is in no likelihood."""
+        return self.difficulty == "fixed"
+
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return the classifier ``f(x; theta)``."""
         if data.K != 2:

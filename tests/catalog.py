@@ -10,6 +10,7 @@ from pyro.distributions import Categorical, Dirichlet, LogNormal, Normal
 
 from crowdppl import AnnotationModel, Annotations
 from crowdppl.models import (
+    LIA,
     ClassConditional,
     CoNAL,
     CrowdMixture,
@@ -52,11 +53,14 @@ class Case:
     model: AnnotationModel
     methods: tuple[str, ...]
     classes: int = 3
+    features: bool = True
+    rises: bool = True  # whether every step of EM rises: not where networks follow mini-batches
 
 
 RATER = tuple(tuple(4.8 if k == l else 3.2 / 3 for l in range(4)) for k in range(4))  # noqa: E741
 
 ALL = ("em", "svi", "gibbs", "nuts")
+MIXTURE = CrowdMixture(groups=2, hidden=(3,), right=2.0, wrong=1.0, members=1.0)
 CASES = [
     Case("dawid-skene", DawidSkene(), ALL),
     Case("dawid-skene-flat", DawidSkene.maximum_likelihood(), ALL),
@@ -72,15 +76,15 @@ CASES = [
     Case("one-coin-flat", OneCoin.maximum_likelihood(), ALL),
     Case("pooled", Pooled(), ALL),
     Case("pooled-flat", Pooled.maximum_likelihood(), ALL),
-    Case(
-        "crowd-mixture", CrowdMixture(groups=2, hidden=(3,), right=2.0, wrong=1.0, members=1.0), ("em", "svi", "nuts")
-    ),
+    Case("crowd-mixture", MIXTURE, ("em", "svi", "nuts"), rises=False),
     Case("raykar", Raykar(), ("em", "svi", "nuts")),
-    Case("raykar-network", Raykar(hidden=(3,), dropout=0.2), ("em", "svi")),
-    Case("conal", CoNAL(hidden=(3,), embedding=2), ("em", "svi", "nuts")),
-    Case("conal-judgement", CoNAL("judgement", hidden=(3,), embedding=2, separation=0.01), ("em", "svi")),
+    Case("raykar-network", Raykar(hidden=(3,), dropout=0.2), ("em", "svi"), rises=False),
+    Case("conal", CoNAL(hidden=(3,), embedding=2), ("em", "svi", "nuts"), rises=False),
+    Case("conal-judgement", CoNAL("judgement", hidden=(3,), embedding=2, separation=0.01), ("em", "svi"), rises=False),
     Case("two-coin-difficulty", TwoCoinDifficulty(), ("em", "svi", "nuts"), classes=2),
     Case("two-coin-fixed", TwoCoinDifficulty("fixed", positive=False), ("em", "svi"), classes=2),
+    Case("lia", LIA(latent=2, hidden=(3,), embedding=2), ("em", "svi", "nuts"), rises=False),
+    Case("lia-embedded", LIA(latent=2, hidden=(3,), embedding=2), ("em", "svi", "nuts"), features=False, rises=False),
     Case("worker-groups", WorkerGroups(groups=2), ("gibbs",)),
     Case("skill-and-difficulty", SkillAndDifficulty(), ("em", "svi", "nuts")),
 ]
@@ -88,14 +92,16 @@ PAIRS = [(case, method) for case in CASES for method in case.methods]
 
 # Short runs: what is tested is that everything holds together, not that a sampler has converged.
 SHORT = {
-    "em": {"num_samples": 20},
+    "em": {"num_samples": 20, "max_iter": 30, "steps": 5, "fine_tune": 5, "restarts": 0},
     "svi": {"max_iter": 60, "num_samples": 20},
     "gibbs": {"chains": 2, "warmup": 20, "num_samples": 30},
     "nuts": {"chains": 1, "warmup": 15, "num_samples": 15, "max_tree_depth": 5},
 }
 
 
-def tiny(seed: int = 0, *, items: int = 4, workers: int = 3, classes: int = 3, known: bool = False) -> Annotations:
+def tiny(
+    seed: int = 0, *, items: int = 4, workers: int = 3, classes: int = 3, known: bool = False, features: bool = True
+) -> Annotations:
     """Ragged judgements of a handful of items, with a repeat, an unused class and maybe a known truth."""
     rng = np.random.default_rng(seed)
     task = np.concatenate([np.arange(items), rng.integers(0, items, 2 * items)])
@@ -107,7 +113,9 @@ def tiny(seed: int = 0, *, items: int = 4, workers: int = 3, classes: int = 3, k
         label,
         labels=range(classes),
         truth={"item 1": classes - 1} if known else None,
-        features=pd.DataFrame(rng.normal(size=(items, 2)), index=[f"item {i}" for i in range(items)]),
+        features=pd.DataFrame(rng.normal(size=(items, 2)), index=[f"item {i}" for i in range(items)])
+        if features
+        else None,
     )
 
 

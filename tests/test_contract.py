@@ -23,7 +23,7 @@ def random_start(case):
 
 def has_networks(case):
     with isolated(0):
-        return bool(case.model.networks(tiny(classes=case.classes)))
+        return bool(case.model.networks(tiny(classes=case.classes, features=case.features)))
 
 
 ids = [f"{c.name}-{m}" for c, m in PAIRS]
@@ -37,7 +37,7 @@ def quiet_fit(*args, **options):
 
 @pytest.mark.parametrize(("case", "method"), PAIRS, ids=ids)
 def test_result_is_complete(case, method, tmp_path):
-    data = tiny(1, classes=case.classes)
+    data = tiny(1, classes=case.classes, features=case.features)
     posterior = quiet_fit(data, case.model, method=method, seed=3, **SHORT[method])
     tree = posterior.tree
     assert {"posterior", "log_likelihood", "observed_data", "constant_data", "sample_stats", "truth"} <= set(
@@ -86,7 +86,7 @@ def test_result_is_complete(case, method, tmp_path):
 @pytest.mark.parametrize(("case", "method"), PAIRS, ids=ids)
 def test_same_seed_same_result(case, method):
     """Bit for bit, also after another fit and another use of torch's random stream in the same process."""
-    data = tiny(2, classes=case.classes)
+    data = tiny(2, classes=case.classes, features=case.features)
     first = quiet_fit(data, case.model, method=method, seed=7, **SHORT[method])
     quiet_fit(tiny(3), CASES[0].model, method="svi", seed=1, **SHORT["svi"])
     state = torch.get_rng_state()

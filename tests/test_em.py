@@ -64,10 +64,10 @@ def test_caries_fixture(public):
 
 
 @pytest.mark.parametrize("accelerate", [False, True], ids=["plain", "accelerated"])
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", [c for c in CASES if "em" in c.methods and c.rises], ids=lambda c: c.name)
 def test_log_posterior_never_falls(case, accelerate):
     for seed in range(3):
-        data, _, _ = simulated(items=60, seed=seed)
+        data, _, _ = simulated(items=60, seed=seed, classes=case.classes)
         posterior = crowdppl.fit(data, case.model, method="em", accelerate=accelerate, tol=1e-12, num_samples=2)
         trace = posterior.tree["sample_stats"]["log_posterior"].values
         assert np.diff(trace).min(initial=0) >= -1e-9 * abs(trace[-1])
@@ -234,10 +234,15 @@ def test_odd_sizes():
         A(list("aabb"), list("uvuv"), [1, 1, 1, 1], labels=[0, 1]),
         A(list("aabb"), list("uvuv"), [1, 0, 1, 1], labels=[0, 1, 2], items=list("abz"), workers=list("uvz")),
     ]
-    for data in cases:
+    for plain in cases:
+        rng = np.random.default_rng(0)
+        data = plain.with_features(rng.normal(size=(plain.N, 2)))
         for case in CASES:
+            if case.classes == 2 and data.K > 2:
+                continue
             for method in set(case.methods) & {"em", "gibbs"}:
-                posterior = _quiet(data, case.model, method=method, num_samples=10)
+                options = {"max_iter": 20, "restarts": 0} if method == "em" and not case.rises else {}
+                posterior = _quiet(data, case.model, method=method, num_samples=10, **options)
                 assert np.isfinite(posterior.tree["log_likelihood"]["labels"]).all()
                 assert len(posterior.truth()) == data.N
                 assert len(posterior.workers()) == data.J

@@ -1,0 +1,73 @@
+"""Classifiers trained on votes or on the truth: what models of annotation are compared with."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from crowdppl.networks import perceptron, standardised
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+
+class Trained:
+    """A perceptron trained by cross-entropy on soft labels; the epoch is chosen on held-out items where there are some.
+
+    Args:
+        features: ``(N, D)``.
+        targets: ``(N, K)``, rows summing to one.
+        seed: of weights and batches.
+        hidden: units of its layers.
+        dropout: of its layers.
+        epochs: passes over the items.
+        rate: of Adam.
+        batch: items a step.
+        validation: features and classes to choose the epoch on.
+    """
+
+    def __init__(
+        self,
+        features: np.ndarray,
+        targets: np.ndarray,
+        *,
+        seed: int,
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        epochs: int = 50,
+        rate: float = 1e-3,
+        batch: int = 64,
+        validation: tuple[np.ndarray, np.ndarray] | None = None,
+    ):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            x, t = (torch.as_tensor(np.asarray(v), dtype=torch.float32) for v in (features, targets))
+            self.network = standardised(perceptron(x.shape[1], t.shape[1], hidden, dropout), x)
+            adam = torch.optim.Adam(self.network.parameters(), lr=rate)
+            best, kept = -1.0, None
+            for _ in range(epochs):
+                self.network.train()
+                for index in torch.randperm(len(x)).split(batch):
+                    adam.zero_grad()
+                    loss = -(t[index] * torch.log_softmax(self.network(x[index]), -1)).sum(-1).mean()
+                    loss.backward()
+                    adam.step()
+                if validation is not None and (score := self.accuracy(*validation)) > best:
+                    best, kept = score, {k: v.clone() for k, v in self.network.state_dict().items()}
+            if kept is not None:
+                self.network.load_state_dict(kept)
+
+    def accuracy(self, features: np.ndarray, truth: np.ndarray) -> float:
+        """Return the accuracy on items of known class (codes)."""
+        self.network.eval()
+        with torch.no_grad():
+            found = self.network(torch.as_tensor(np.asarray(features), dtype=torch.float32)).argmax(-1).numpy()
+        return float((found == truth).mean())
+
+
+def hard(shares: np.ndarray, seed: int) -> np.ndarray:
+    """Return one-hot majority labels from vote shares ``(N, K)``; ties are broken at random."""
+    noise = np.random.default_rng(seed).random(shares.shape) * 1e-9
+    return np.eye(shares.shape[1])[(shares + noise).argmax(1)]

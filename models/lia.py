@@ -1,0 +1,163 @@
+"""Difficulty times competence: what an item asks of a worker, and what the worker can do, as two tensors.
+
+Emmanouil A. Platanios, Maruan Al-Shedivat, Eric Xing and Tom Mitchell (2020). Learning from imperfect annotations.
+arXiv:2004.03473. Their LIA; LIA-E where items have embeddings in place of features; LIA-ML for several labels at once.
+
+Story::
+
+    truth       z_i | x_i      ~ Categorical(h(x_i; theta))
+    difficulty  D_i            = d(x_i; phi)                           (K, K, L)
+    competence  C_j            = c(r_j; psi), linear                   (K, K, L)
+    quality     Q_ij[k, :]     = softmax over labels of  sum_l D_i[k, :, l] C_j[k, :, l] + lean [label = k]
+    label       y_n | z_i = k  ~ Categorical(Q_ij[k, :])
+
+``h`` and ``d`` are perceptrons with four layers of 16 units; ``r_j`` is an embedding of 16 numbers, learned with a normal prior,
+or, given worker features, a linear map of them, so that workers never seen have one too. Without item features ``x_i`` is a
+learned embedding (LIA-E). Of the paper's ways to normalise ``Q`` this is the log-linear one, its default.
+
+``lean`` is ours: with it ``Q`` begins nearer the identity than the uniform, so that classes keep their names; the paper leaves
+that to the first E step by majority vote alone, which is here too. **Mind:** ``D`` and ``C`` turn and stretch against each other
+without a change of ``Q``; compare ``Q``, or what follows from it, only.
+
+With ``relations`` items are pairs (item, relation) and truths are yes or no (LIA-ML): the last feature is the relation's number,
+for which an embedding is learned; see :func:`crowdppl.io.label_sets.pairs`.
+
+Fitting, as in the paper: EM from majority vote, 10 E steps of 1,000 AMSGrad steps each at 1e-3 with batches of 1,024, every M
+step from where the last one ended; then gradients on the marginal likelihood (``fine_tune``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import pyro
+import torch
+from pyro.distributions import Categorical, Normal
+from torch import Tensor, nn
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import DataError, ModelError
+from crowdppl.model import AnnotationModel, Parameters
+from crowdppl.networks import Coded, Factory, build, perceptron, standardised
+from crowdppl.plates import Plates
+
+
+@final
+@dataclass(frozen=True)
+class LIA(AnnotationModel):
+    """A classifier, a difficulty of each item and a competence of each worker.
+
+    Attributes:
+        latent: ``L``, ways in which an item can be hard and a worker good.
+        hidden: units of the layers of ``h`` and ``d``.
+        embedding: size of the embeddings of workers, of items without features, and of relations.
+        relations: number of relations where items are pairs, 0 where they are not.
+        lean: added to the diagonal of every quality's logits.
+        spread: standard deviation of the normal prior of all weights.
+        network: ``h`` in place of the default, a module or a maker of one, with ``K`` outputs.
+    """
+
+    latent: int = 4
+    hidden: tuple[int, ...] = (16, 16, 16, 16)
+    embedding: int = 16
+    relations: int = 0
+    lean: float = 1.0
+    spread: float = 1.0
+    network: Factory | None = None
+
+    dims: ClassVar = {
+        "worker_embedding": ("worker", "embedding"),
+        "item_embedding": ("item", "embedding"),
+    }
+    defaults: ClassVar = {
+        "em": {
+            "max_iter": 10,
+            "steps": 1000,
+            "batch_size": 1024,
+            "learning_rate": 1e-3,
+            "fine_tune": 1000,
+        },
+        "svi": {"guide": "point", "learning_rate": 0.01, "batch_size": 1024},
+    }
+
+    def __post_init__(self) -> None:
+        for name, least in (("latent", 1), ("embedding", 1), ("relations", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ModelError(f"LIA: {name} is {value!r}; it must be a whole number of at least {least}")
+        if not 0 < self.spread < float("inf") or not 0 <= self.lean < float("inf"):
+            raise ModelError("LIA: spread must be a positive number and lean at least 0")
+
+    def networks(self, data: Annotations) -> dict[str, nn.Module]:
+        """Return ``h`` (truth), ``d`` (difficulty), ``c`` (competence), and with worker features the map to embeddings."""
+        E, out = self.embedding, data.K * data.K * self.latent
+        known = data.worker_features
+        made: dict[str, nn.Module] = {"competence": nn.Linear(E, out)}
+        if data.features is None:
+            made["truth"] = perceptron(E, data.K, self.hidden)
+            made["difficulty"] = perceptron(E, out, self.hidden)
+        elif self.relations:
+            code = data.features[:, -1]
+            if bool(((code < 0) | (code >= self.relations) | (code != code.round())).any()):
+                raise DataError(
+                    f"LIA: the last feature must be the relation's number, 0 to {self.relations - 1}; make pairs by "
+                    f"crowdppl.io.label_sets.pairs"
+                )
+            inputs = data.D - 1 + E
+            for name, size in (("truth", data.K), ("difficulty", out)):
+                made[name] = Coded(data.features, self.relations, E, perceptron(inputs, size, self.hidden))
+        else:
+            x = data.features
+            made["truth"] = build(self.network, x, data.K, lambda D, K: perceptron(D, K, self.hidden))
+            made["difficulty"] = standardised(perceptron(x.shape[-1], out, self.hidden), x)
+        if known is not None:
+            made["workers"] = standardised(nn.Linear(known.shape[-1], E), known)
+        return made
+
+    # ------------------------------------------------------------------ the story
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample the networks' weights and the embeddings: workers' ``(J, E)``, and items' ``(N, E)`` without features."""
+        out: Parameters = {}
+        unit = Normal(torch.zeros(self.embedding), 1.0).to_event(1)
+        if data.features is None:
+            with plates.item:
+                out["item_embedding"] = pyro.sample("item_embedding", unit)
+        if data.worker_features is None:
+            with plates.worker:
+                out["worker_embedding"] = pyro.sample("worker_embedding", unit)
+        else:
+            out["workers"] = self.sample_network("workers", plates, spread=self.spread)
+        for name in ("truth", "difficulty", "competence"):
+            out[name] = self.sample_network(name, plates, spread=self.spread)
+        return out
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return Categorical(h(x)), batch ``(N,)``."""
+        return Categorical(logits=parameters["truth"](self._items(parameters, data)))
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return the rows of ``Q_ij`` for each judgement: batch ``(A, K)``."""
+        shape = (data.K, data.K, self.latent)
+        D = parameters["difficulty"](self._items(parameters, data)).unflatten(-1, shape)  # (N, K, K, L)
+        C = parameters["competence"](self.workers(parameters, data)).unflatten(-1, shape)  # (J, K, K, L)
+        logits = (D[data.item] * C[data.worker]).sum(-1)  # (A, K, K)
+        return Categorical(logits=logits + self.lean * torch.eye(data.K, dtype=logits.dtype, device=logits.device))
+
+    def _items(self, parameters: Parameters, data: Annotations) -> Tensor:
+        return parameters["item_embedding"] if data.features is None else data.features
+
+    def workers(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the workers' embeddings ``r_j``, ``(J, E)``."""
+        if data.worker_features is None:
+            return parameters["worker_embedding"]
+        return parameters["workers"](data.worker_features)
+
+    # ------------------------------------------------------------------ what is reported
+
+    def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return the embeddings of workers that come from features; learned ones are parameters already."""
+        if data.worker_features is None:
+            return {}
+        return {"worker_embedding": self.workers(parameters, data)}
