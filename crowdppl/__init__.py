@@ -8,7 +8,7 @@ from crowdppl.inference import fit
 from crowdppl.model import AnnotationModel
 from crowdppl.plates import Plates
 from crowdppl.posterior import Posterior, load
-from crowdppl.prediction import predict, predict_correct
+from crowdppl.prediction import predict, predict_correct, predict_workers
 
 __version__ = version("crowdppl")
 
@@ -27,4 +27,5 @@ __all__ = [
     "load",
     "predict",
     "predict_correct",
+    "predict_workers",
 ]

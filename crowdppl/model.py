@@ -396,6 +396,12 @@ def check(model: AnnotationModel, data: Annotations) -> dict[str, Any]:
     return sites
 
 
+def unknowns(model: AnnotationModel, data: Annotations) -> Parameters:
+    """Draw every parameter from the prior once: values by site."""
+    nodes = poutine.trace(model.prior).get_trace(data, Plates.over(data.N, data.J)).nodes
+    return {name: node["value"] for name, node in nodes.items() if is_unknown(node)}
+
+
 def dispersed(start: Tensor, data: Annotations, weight: float = 0.3) -> Tensor:
     """Mix responsibilities ``(..., N, S)`` with uniform draws from the simplex, for starts that differ; known truths stay."""
     noise = dist.Dirichlet(torch.ones_like(start)).sample()
@@ -417,10 +423,7 @@ def conditioned(
 
 def prior_draws(model: AnnotationModel, data: Annotations, count: int) -> Parameters:
     """Draw from the prior ``count`` times: every value ``(count, ...)``."""
-    draws = []
-    for _ in range(count):
-        nodes = poutine.trace(model.prior).get_trace(data, Plates.over(data.N, data.J)).nodes
-        draws.append({name: node["value"] for name, node in nodes.items() if is_unknown(node)})
+    draws = [unknowns(model, data) for _ in range(count)]
     return {name: torch.stack([draw[name] for draw in draws]) for name in draws[0]}
 
 

@@ -136,11 +136,7 @@ class Posterior:
         """
         parts: dict[str, list[Array]] = {}
         for _, confusion, prevalence in self._by_workers():
-            sensitivity = workers.sensitivity(confusion)
-            qualities = {"accuracy": workers.accuracy(confusion, prevalence)}
-            qualities |= {f"sensitivity_{k}": sensitivity[..., n] for n, k in enumerate(self.labels)}
-            qualities["informativeness"] = workers.informativeness(confusion, prevalence)
-            for name, draws in qualities.items():
+            for name, draws in workers.qualities(confusion, prevalence, self.labels).items():
                 for suffix, value in zip(("", "_low", "_high"), workers.interval(draws, level), strict=True):
                     parts.setdefault(name + suffix, []).append(value)
         table = pd.DataFrame(

@@ -10,11 +10,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from crowdppl import workers
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference import named_model
 from crowdppl.isolation import isolated
-from crowdppl.model import AnnotationModel, Parameters, bind, check, conditioned
+from crowdppl.model import AnnotationModel, Parameters, bind, conditioned, unknowns
 from crowdppl.posterior import Posterior, truth_table
 from crowdppl.validation import class_probabilities
 
@@ -89,6 +90,44 @@ def predict_correct(
     )
 
 
+def predict_workers(
+    posterior: Posterior,
+    data: Annotations,
+    *,
+    level: float | None = None,
+    model: AnnotationModel | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Say how good other workers are, from what they did or from their features, without fitting again.
+
+    Args:
+        posterior: of a model whose workers are known by more than parameters of their own: by their judgements (a mixture of
+            groups), or by their features.
+        data: judgements of these workers on items with features, of the classes of the fit; or what
+            ``data.unseen(features, workers=worker_features)`` returns.
+        level: probability of the intervals.
+        model: as in :func:`predict`.
+        seed: likewise.
+
+    Returns:
+        A row for each worker with the columns of :meth:`Posterior.workers` without intervals where the fit has none.
+    """
+    design = _design(posterior, data)
+    confusion, prevalence = [], []
+    with isolated(seed), torch.no_grad():
+        for bound, values in _draws(posterior, design, model):
+            parameters, _ = conditioned(bound, values, design)
+            asked = design if design.A else design.paired()
+            confusion.append(bound.confusion_of(parameters, asked).numpy())
+            prevalence.append(bound.prevalence_of(parameters, design).numpy())
+    draws = workers.qualities(np.stack(confusion), np.stack(prevalence), posterior.labels)
+    table: dict[str, Any] = {"worker": design.workers, "judgements": design.judgements_per_worker.numpy()}
+    for name, values in draws.items():
+        for suffix, value in zip(("", "_low", "_high"), workers.interval(values, level), strict=True):
+            table[name + suffix] = value
+    return pd.DataFrame(table)
+
+
 def _design(posterior: Posterior, items: Annotations | Any) -> Annotations:
     if isinstance(items, Annotations):
         if items.labels.tolist() != posterior.labels.tolist():
@@ -123,7 +162,7 @@ def _draws(
             raise ModelError("this result has no networks; pass the model that was fitted")
         bound._bound.load(state)
         values |= bound._bound.start()
-    sites = check(bound, design)
+    sites = unknowns(bound, design)
     place = "point" if "point" in posterior.tree.children else "posterior"
     group = posterior.tree[place].to_dataset()
     same = {

@@ -41,6 +41,15 @@ def informativeness(confusion: Array, prevalence: Array) -> Array:
     return np.maximum((joint * np.log2(ratio)).sum((-2, -1)), 0.0)
 
 
+def qualities(confusion: Array, prevalence: Array, labels: Array) -> dict[str, Array]:
+    """Return the qualities that tables of workers show, by column: each ``(S, J)``."""
+    sensitive = sensitivity(confusion)
+    out = {"accuracy": accuracy(confusion, prevalence)}
+    out |= {f"sensitivity_{k}": sensitive[..., n] for n, k in enumerate(labels)}
+    out["informativeness"] = informativeness(confusion, prevalence)
+    return out
+
+
 def interval(draws: Array, level: float | None = None) -> tuple[Array, Array, Array]:
     """Summarise draws along the first axis.
 

@@ -51,6 +51,9 @@ from crowdppl.model import AnnotationModel, Parameters, conditioned
 from crowdppl.networks import Factory, build, features_of, perceptron, standardised
 from crowdppl.plates import Plates
 
+# Diagonal of the authors' matrices before the softmax, where training end to end begins.
+START = 2.0
+
 
 @final
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class CoNAL(AnnotationModel):
         dropout: of the default network.
         spread: standard deviation of the normal prior of all weights.
         right: imaginary right answers in every row, on top of a flat prior.
-        wrong: imaginary wrong answers, shared evenly by the wrong labels.
+        wrong: imaginary wrong answers, shared evenly by the wrong labels; positive, so that no probability is 0.
         separation: the paper's ``lambda``.
     """
 
@@ -75,7 +78,7 @@ class CoNAL(AnnotationModel):
     network: Factory | None = None
     hidden: tuple[int, ...] = (128,)
     dropout: float = 0.5
-    spread: float = 1.0
+    spread: float = 0.1
     right: float = 2.0
     wrong: float = 0.5
     separation: float = 1e-5
@@ -87,8 +90,8 @@ class CoNAL(AnnotationModel):
         "common_share": ("worker",),
     }
     defaults: ClassVar = {
-        "em": {"max_iter": 50, "tol": 1e-5, "learning_rate": 0.005},
-        "svi": {"guide": "point", "learning_rate": 0.005, "batch_size": 128},
+        "em": {"max_iter": 50, "tol": 1e-5, "learning_rate": 0.002},
+        "svi": {"guide": "point", "learning_rate": 0.001, "batch_size": 64},
     }
 
     def __post_init__(self) -> None:
@@ -99,6 +102,8 @@ class CoNAL(AnnotationModel):
         for name in ("right", "wrong", "separation"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ModelError(f"CoNAL: {name} is {getattr(self, name)}; it must be a number of at least 0")
+        if self.wrong == 0:
+            raise ModelError("CoNAL: wrong is 0; it must be positive, since a probability of 0 stops gradients")
         if not 0 < self.spread < float("inf") or not 0 <= self.dropout < 1:
             raise ModelError("CoNAL: spread must be a positive number and dropout in [0, 1)")
 
@@ -169,6 +174,10 @@ class CoNAL(AnnotationModel):
     ) -> Parameters:
         """Return the modes of both kinds of rows, sources weighed by the current parameters; networks are left open."""
         B, r = rows(data, self.right, self.wrong), responsibility[data.item]  # (A, K)
+        if parameters is None and self.truths == "judgement":
+            # End to end both kinds of rows begin as the authors' do, near the identity, and gradients take it from there.
+            near = torch.softmax(START * torch.eye(data.K, dtype=r.dtype, device=r.device), -1)
+            return {"common": near, "individual": near.expand(data.J, data.K, data.K).clone()}
         if parameters is None:
             common = torch.full_like(r, 0.5)
         else:

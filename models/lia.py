@@ -62,8 +62,8 @@ class LIA(AnnotationModel):
     hidden: tuple[int, ...] = (16, 16, 16, 16)
     embedding: int = 16
     relations: int = 0
-    lean: float = 1.0
-    spread: float = 1.0
+    lean: float = 2.0
+    spread: float = 0.3
     network: Factory | None = None
 
     dims: ClassVar = {

@@ -70,20 +70,20 @@ def main() -> None:
         ["CMM", *(f"{1e3 * np.median(clock[T]):.2f} ms" for T in sizes)],
         ["DL-EM (a matrix each)", *(f"{1e3 * np.median(em[T]):.2f} ms" for T in sizes)],
     ]
-    body = f"""Three Gaussians, 2,457 labelled items with 5 labels each on average, 819 test items, `T` annotators of three abilities
-(`crowdppl.simulate.three_gaussians`). Mean and standard deviation over {len(seeds)} seeds. A perceptron of 128 with dropout .5 everywhere;
-CMM: 3 groups, 50 iterations, 5 starts (the paper: 20). *DL-EM* is `raykar` with that network and no prior, 50 iterations. *Bayes*: the
-nearest true centre.
+    body = f"""Three Gaussians, 2,457 labelled items with 5 labels each on average, 819 test items, `T` annotators of three
+abilities (`crowdppl.simulate.three_gaussians`). Mean and standard deviation over {len(seeds)} seeds. A perceptron of 128 with
+dropout .5 everywhere; CMM: 3 groups, 50 iterations, 5 starts (the paper: 20). *DL-EM* is `raykar` with that network and no
+prior, 50 iterations. *Bayes*: the nearest true centre.
 
 {table(header, rows)}
 
-Time of an EM iteration, one gradient step for the network in each, so that what depends on the annotators shows (median; the number of
-annotations is the same throughout):
+Time of an EM iteration, one gradient step for the network in each, so that what depends on the annotators shows (median; the
+number of annotations is the same throughout):
 
 {table(["", *header[1:]], per)}
 
-What differs from the paper: the centres are those of the authors' stored data (the printed ones have a Bayes accuracy of 73.8%), the
-confusion matrices those of their later repository (`THREE_ABILITIES`), and weights have a weak normal prior.
+What differs from the paper: the centres are those of the authors' stored data (the printed ones have a Bayes accuracy of
+73.8%), the confusion matrices those of their later repository (`THREE_ABILITIES`), and weights have a weak normal prior.
 """
     results = {"accuracy": found, "seconds_per_iteration": {"CMM": clock, "DL-EM": em}}
     write("paper_crowd_mixture", "CMM, set-up 1", body, results, options, script="papers/crowd_mixture")

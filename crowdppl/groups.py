@@ -1,0 +1,137 @@
+"""Groups of annotators, and embeddings of workers, as tables: what they are, how many there are, where workers stand."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import arviz_stats
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import CrowdpplWarning, DataError
+from crowdppl.inference import fit
+from crowdppl.model import AnnotationModel
+from crowdppl.posterior import Posterior
+from crowdppl.workers import interval
+
+Array = npt.NDArray[Any]
+
+
+def table(posterior: Posterior, *, level: float | None = None) -> pd.DataFrame:
+    """Return a row for each group of annotators, after Table 3 of Mena and Ñanculef (2019).
+
+    Columns: ``group``; ``share`` of annotations (of workers, in ``worker-groups``); ``similarity`` to the identity, their I_sim;
+    ``entropy``, the mean entropy of its rows in nats; each followed by the ends of its interval. The similarity is 1 less the
+    Jensen-Shannon divergence of rows and identity, averaged over rows and divided by that of uniform rows, so that a group that
+    is always right has 1, and one that answers at random 0 (the paper's random groups have .02).
+
+    Raises:
+        DataError: where the model has no groups.
+    """
+    draws = posterior.tree["posterior"].to_dataset()
+    names = next(
+        (n for n in (("ordered_share", "ordered_confusion"), ("share", "group_confusion")) if set(n) <= set(draws)),
+        None,
+    )
+    if names is None:
+        raise DataError(
+            f"{posterior.info['model']} has no groups of annotators; fit 'worker-groups' or 'crowd-mixture'"
+        )
+    share, confusion = (np.asarray(draws[n].values) for n in names)
+    share, confusion = share.reshape(-1, share.shape[-1]), confusion.reshape(-1, *confusion.shape[2:])
+    out: dict[str, Any] = {"group": np.arange(share.shape[-1])}
+    for name, values in (("share", share), ("similarity", similarity(confusion)), ("entropy", row_entropy(confusion))):
+        for suffix, value in zip(("", "_low", "_high"), interval(values, level), strict=True):
+            out[name + suffix] = value
+    return pd.DataFrame(out)
+
+
+def similarity(confusion: Array) -> Array:
+    """Return how near matrices ``(..., K, K)`` are to the identity: 1 the identity, 0 uniform rows, below 0 worse than that."""
+    K = confusion.shape[-1]
+    uniform = _divergence(np.full((K, K), 1 / K), np.eye(K)).mean(-1)
+    return np.asarray(1 - _divergence(confusion, np.eye(K)).mean(-1) / uniform)
+
+
+def row_entropy(confusion: Array) -> Array:
+    """Return the mean entropy of the rows of ``(..., K, K)`` in nats: 0 for rows that know, log K for uniform ones."""
+    return np.asarray(-_xlogx(confusion).sum(-1).mean(-1))
+
+
+def choose(
+    data: Annotations,
+    make: Callable[[int], AnnotationModel],
+    groups: Iterable[int] = (1, 2, 3, 4),
+    *,
+    seed: int = 0,
+    **options: Any,
+) -> pd.DataFrame:
+    """Fit a model with several numbers of groups by Gibbs sampling and compare them.
+
+    Args:
+        data: the judgements.
+        make: makes the model of a number of groups, such as ``lambda m: WorkerGroups(groups=m)``.
+        groups: the numbers to try.
+        seed: of every fit.
+        **options: of the Gibbs sampler.
+
+    Returns:
+        A row for each number: ``groups``; ``log_likelihood``, its posterior mean; ``elpd``, the expected log predictive density of an
+        item left out, by Pareto-smoothed importance sampling (PSIS-LOO: Vehtari, Gelman and Gabry 2017); ``se`` of it;
+        ``difference`` to the best and its standard error ``se_difference``; ``p``, effective number of parameters; ``bad``, the
+        number of items whose Pareto k is above .7, for which the estimate is not to be trusted.
+    """
+    rows, pointwise = [], []
+    for count in groups:
+        with warnings.catch_warnings():
+            # Mixing and Pareto k are told in the table.
+            warnings.simplefilter("ignore", CrowdpplWarning)
+            warnings.filterwarnings("ignore", message=".*Pareto.*", category=UserWarning)
+            posterior = fit(data, make(count), method="gibbs", seed=seed, **options)
+            loo = arviz_stats.loo(posterior.tree, pointwise=True)
+        total = np.asarray(posterior.tree["log_likelihood"]["labels"].values).sum(-1).mean()
+        each = np.asarray(loo.elpd_i.values).reshape(-1)
+        bad = int((np.asarray(loo.pareto_k.values) > 0.7).sum())
+        pointwise.append(each)
+        rows.append(
+            {"groups": count, "log_likelihood": total, "elpd": each.sum(), "se": loo.se, "p": loo.p, "bad": bad}
+        )
+    best = int(np.argmax([row["elpd"] for row in rows]))
+    for row, each in zip(rows, pointwise, strict=True):
+        gap = each - pointwise[best]
+        row["difference"] = gap.sum()
+        row["se_difference"] = np.sqrt(len(gap) * gap.var())
+    return pd.DataFrame(rows)
+
+
+def worker_map(posterior: Posterior) -> pd.DataFrame:
+    """Return where workers stand in the plane: the two main directions of their embeddings, for a plot.
+
+    Columns: ``worker``, ``x``, ``y``. The first two principal components of the mean embedding; which way they point means nothing.
+
+    Raises:
+        DataError: where the model has no embeddings of workers.
+    """
+    draws = posterior.tree["posterior"].to_dataset()
+    if "worker_embedding" not in draws:
+        raise DataError(f"{posterior.info['model']} has no embeddings of workers; fit 'lia'")
+    mean = np.asarray(draws["worker_embedding"].mean(("chain", "draw")).values)  # (J, E)
+    centred = mean - mean.mean(0)
+    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
+    plane = np.zeros((len(mean), 2))
+    plane[:, : min(2, len(scale))] = (left * scale)[:, :2]
+    return pd.DataFrame({"worker": draws["worker"].values, "x": plane[:, 0], "y": plane[:, 1]})
+
+
+def _divergence(p: Array, q: Array) -> Array:
+    """Return the Jensen-Shannon divergence of rows ``(..., K)`` in nats."""
+    middle = (p + q) / 2
+    return np.asarray(_xlogx(p).sum(-1) / 2 + _xlogx(q).sum(-1) / 2 - _xlogx(middle).sum(-1))
+
+
+def _xlogx(p: Array) -> Array:
+    return np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0)), 0.0)
