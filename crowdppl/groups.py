@@ -80,8 +80,8 @@ def choose(
         **options: of the Gibbs sampler.
 
     Returns:
-        A row for each number: ``groups``; ``log_likelihood``, its posterior mean; ``elpd``, the expected log predictive density of an
-        item left out, by Pareto-smoothed importance sampling (PSIS-LOO: Vehtari, Gelman and Gabry 2017); ``se`` of it;
+        A row for each number: ``groups``; ``log_likelihood``, its posterior mean; ``elpd``, the expected log predictive density of
+        an item left out, by Pareto-smoothed importance sampling (PSIS-LOO: Vehtari, Gelman and Gabry 2017); ``se`` of it;
         ``difference`` to the best and its standard error ``se_difference``; ``p``, effective number of parameters; ``bad``, the
         number of items whose Pareto k is above .7, for which the estimate is not to be trusted.
     """
@@ -111,7 +111,7 @@ def choose(
 def worker_map(posterior: Posterior) -> pd.DataFrame:
     """Return where workers stand in the plane: the two main directions of their embeddings, for a plot.
 
-    Columns: ``worker``, ``x``, ``y``. The first two principal components of the mean embedding; which way they point means nothing.
+    Columns: ``worker``, ``x``, ``y``. The first two principal components of the mean embedding; their sign means nothing.
 
     Raises:
         DataError: where the model has no embeddings of workers.

@@ -122,8 +122,8 @@ def predict_workers(
             prevalence.append(bound.prevalence_of(parameters, design).numpy())
     draws = workers.qualities(np.stack(confusion), np.stack(prevalence), posterior.labels)
     table: dict[str, Any] = {"worker": design.workers, "judgements": design.judgements_per_worker.numpy()}
-    for name, values in draws.items():
-        for suffix, value in zip(("", "_low", "_high"), workers.interval(values, level), strict=True):
+    for name, quality in draws.items():
+        for suffix, value in zip(("", "_low", "_high"), workers.interval(quality, level), strict=True):
             table[name + suffix] = value
     return pd.DataFrame(table)
 
@@ -196,6 +196,8 @@ def _model(posterior: Posterior) -> AnnotationModel:
         kind = type(named_model(info["model"]))
     except OptionError:
         raise ModelError(f"the model {info['model']} is not in the zoo; pass model=, the one that was fitted") from None
+    if isinstance(info["hyperparameters"].get("network"), str):
+        raise ModelError(f"{info['model']} was fitted with a network of its own; pass model=, the one that was fitted")
     try:
         fields = {name: tuple(v) if isinstance(v, list) else v for name, v in info["hyperparameters"].items()}
         return kind(**fields)

@@ -58,6 +58,7 @@ def pairs(
             )
     sets = frame[label].fillna("").astype(str).str.get_dummies(sep=separator)
     sets.columns = [str(c).strip() for c in sets.columns]
+    sets = sets.drop(columns="", errors="ignore")
     names = sorted(sets.columns) if relations is None else [str(r) for r in relations]
     strange = sorted(set(sets.columns) - set(names))
     if strange:
