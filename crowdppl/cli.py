@@ -23,7 +23,7 @@ from crowdppl import datasets, results
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
 from crowdppl.inference import catalogue, fit, named_model
-from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS
+from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
 from crowdppl.io.tables import read_table, whole_numbers
 from crowdppl.model import AnnotationModel, provides
 from crowdppl.posterior import Posterior
@@ -67,6 +67,12 @@ def fit_command(
     truth: Annotated[str | None, typer.Option(help="Column of known truths, blank where unknown.")] = None,
     truth_file: Annotated[
         Path | None, typer.Option(help="Table of known truths, with the item's and the label's column.")
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="Table of item features: the item's column, and numbers.")
+    ] = None,
+    worker_features: Annotated[
+        Path | None, typer.Option(help="Table of worker features: the worker's column, and numbers.")
     ] = None,
     labels: Annotated[
         str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
@@ -119,6 +125,8 @@ def fit_command(
                 labels=_classes(labels),
                 repeats=repeats,  # type: ignore[arg-type]  # checked there
                 source=file.name,
+                features=_features(features, frame, ITEM_COLUMNS, task),
+                worker_features=_features(worker_features, frame, WORKER_COLUMNS, worker),
             )
             read = time.perf_counter() - began
             err.print(
@@ -153,7 +161,8 @@ def models() -> None:
         table.add_column(column)
     for name, kind in catalogue().items():
         story = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
-        methods = ["em", "svi", "nuts"] + (["gibbs"] if provides(kind(), "gibbs_step") else [])
+        every = ["em", "svi", "nuts"] + (["gibbs"] if provides(kind(), "gibbs_step") else [])
+        methods = [method for method in every if kind().unsuited(method) is None]
         fields = [f"{f.name}={'auto' if f.default is None else f.default}" for f in _settable(kind)]
         table.add_row(name, story, ", ".join(sorted(methods)), "\n".join(fields))
     out.print(table)
@@ -255,7 +264,7 @@ def _bar(value: float, low: float, high: float, width: int = BAR) -> str:
 
 def _with_prior(name: str, given: list[str]) -> AnnotationModel:
     model = named_model(name)
-    known = {field.name for field in _settable(type(model))}
+    known = {field.name: str(field.type) for field in _settable(type(model))}
     values: dict[str, float] = {}
     for text in given:
         key, _, value = text.partition("=")
@@ -264,15 +273,16 @@ def _with_prior(name: str, given: list[str]) -> AnnotationModel:
                 f"{name} has no hyperparameter {key!r}{suggestion(key, known)}; it has {', '.join(sorted(known))}"
             )
         try:
-            values[key] = float(value)
+            values[key] = int(value) if known[key] == "int" else float(value)
         except ValueError:
-            raise OptionError(f"--prior {text}: {value!r} is not a number; write --prior {key}=2") from None
+            kind = "whole number" if known[key] == "int" else "number"
+            raise OptionError(f"--prior {text}: {value!r} is not a {kind}; write --prior {key}=2") from None
     return dataclasses.replace(model, **values) if values else model  # type: ignore[type-var]  # zoo models are dataclasses
 
 
 def _settable(kind: type[AnnotationModel]) -> list[dataclasses.Field[Any]]:
     """Return the hyperparameters that a number sets (annotations are text: no class is looked up)."""
-    return [f for f in dataclasses.fields(kind) if str(f.type).startswith("float")]  # type: ignore[arg-type]
+    return [f for f in dataclasses.fields(kind) if str(f.type).startswith(("float", "int"))]  # type: ignore[arg-type]
 
 
 def _alike(frame: pd.DataFrame, known: pd.DataFrame, usual: tuple[str, ...], named: str | None) -> None:
@@ -288,6 +298,19 @@ def _alike(frame: pd.DataFrame, known: pd.DataFrame, usual: tuple[str, ...], nam
     if len({pd.api.types.is_integer_dtype(table[column]) for table, column in both}) > 1:
         for table, column in both:
             table[column] = table[column].map(str, na_action="ignore").astype(object)
+
+
+def _features(file: Path | None, frame: pd.DataFrame, usual: tuple[str, ...], named: str | None) -> pd.DataFrame | None:
+    """Read a table of features and put its identifiers into the index."""
+    if file is None:
+        return None
+    table = read_table(file)
+    _alike(frame, table, usual, named)
+    column = column_of(
+        table, None, (*usual, *([named] if named else [])), file.name, "name it as the judgements' column is named"
+    )
+    numbers = table.drop(columns=column).apply(pd.to_numeric, errors="coerce")
+    return numbers.set_index(pd.Index(table[column].to_numpy()))
 
 
 def _classes(text: str | None) -> list[Any] | None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from crowdppl.annotations import Annotations
+from crowdppl.kernels import above_zero
 from crowdppl.plates import Plates
 
 
@@ -31,7 +32,7 @@ def dirichlet_mode(concentration: Tensor) -> Tensor:
     """Return the mode; uniform where all concentrations are 1, on the boundary where some are below 1."""
     counts = (concentration - 1).clamp(min=0)
     total = counts.sum(-1, keepdim=True)
-    return torch.where(total > 0, counts / total.clamp(min=1e-300), 1 / counts.shape[-1])
+    return torch.where(total > 0, counts / above_zero(total), 1 / counts.shape[-1])
 
 
 def dirichlet_log_density(concentration: Tensor, value: Tensor) -> Tensor:
@@ -43,7 +44,7 @@ def dirichlet_log_density(concentration: Tensor, value: Tensor) -> Tensor:
 def beta_mode(yes: Tensor, no: Tensor) -> Tensor:
     """Return the mode of Beta(1 + yes, 1 + no); a half where nothing is known."""
     total = yes + no
-    return torch.where(total > 0, yes / total.clamp(min=1e-300), 0.5)
+    return torch.where(total > 0, yes / above_zero(total), 0.5)
 
 
 def beta_log_density(yes: float, no: float, value: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import ModelError, OptionError
-from crowdppl.kernels import normalise, sum_by
+from crowdppl.kernels import above_zero, normalise, sum_by
 from crowdppl.model import AnnotationModel, Parameters, conditioned, provides, repeated
 
 # step, of how many, what is going on: engines call it, the facade shows it.
@@ -166,7 +166,7 @@ def _by_item(
     often = torch.ones_like(marginal) if told.multiplicity is None else told.multiplicity
     log_likelihood = sum_by(told.owner, repeated(marginal, told), data.N)
     total = sum_by(told.owner, often, data.N).unsqueeze(-1)
-    mean = sum_by(told.owner, model.by_class(r) * often.unsqueeze(-1), data.N) / total.clamp(min=1e-300)
+    mean = sum_by(told.owner, model.by_class(r) * often.unsqueeze(-1), data.N) / above_zero(total)
     if bool((total == 0).any()):
         prior = model.by_class(model.log_truth(parameters, data).softmax(-1))
         mean = torch.where(total > 0, mean, prior)

@@ -80,8 +80,8 @@ def choose(
         **options: of the Gibbs sampler.
 
     Returns:
-        A row for each number: ``groups``; ``log_likelihood``, its posterior mean; ``elpd``, the expected log predictive density of
-        an item left out, by Pareto-smoothed importance sampling (PSIS-LOO: Vehtari, Gelman and Gabry 2017); ``se`` of it;
+        A row for each number: ``groups``; ``log_likelihood``, its posterior mean; ``elpd``, the expected log predictive density
+        of an item left out, by Pareto-smoothed importance sampling (PSIS-LOO: Vehtari, Gelman and Gabry 2017); ``se`` of it;
         ``difference`` to the best and its standard error ``se_difference``; ``p``, effective number of parameters; ``bad``, the
         number of items whose Pareto k is above .7, for which the estimate is not to be trusted.
     """

@@ -45,6 +45,11 @@ def normalise(log_joint: Tensor, *, overwrite: bool = False) -> tuple[Tensor, Te
     return (top + total.log()).squeeze(-1), weight.div_(total)
 
 
+def above_zero(values: Tensor) -> Tensor:
+    """Lift zeros to the smallest positive number of the type: a divisor, or under a logarithm, that stands for "nothing"."""
+    return values.clamp(min=torch.finfo(values.dtype).tiny)
+
+
 def sample_dirichlet(concentration: Tensor) -> Tensor:
     """Draw from Dirichlets along the last axis: gammas, normalised; without the cost of making a distribution object."""
     gamma = torch._standard_gamma(concentration)

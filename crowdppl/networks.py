@@ -89,7 +89,7 @@ def features_of(data: Annotations, model: str) -> Tensor:
     if data.features is None:
         raise DataError(
             f"{model} reads item features and the data have none; pass features=... to Annotations.from_frame: a frame "
-            f"of numbers with the tasks as its index"
+            f"of numbers with the tasks as its index (in the terminal: --features FILE)"
         )
     return data.features
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, OptionError
+from crowdppl.kernels import above_zero
 from crowdppl.model import AnnotationModel, conditioned
 
 
@@ -40,7 +41,7 @@ class Validation:
         with torch.no_grad():
             probability = class_probabilities(self.model, values, self.design)
         right = (probability.argmax(-1) == self.label).double().mean()
-        log = probability.gather(-1, self.label.unsqueeze(-1)).clamp(min=1e-300).log().mean()
+        log = above_zero(probability.gather(-1, self.label.unsqueeze(-1))).log().mean()
         return float(right), float(log)
 
 

@@ -46,7 +46,7 @@ from torch import Tensor, nn
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_mode, rows
 from crowdppl.errors import ModelError
-from crowdppl.kernels import normalise, sum_by
+from crowdppl.kernels import above_zero, normalise, sum_by
 from crowdppl.model import AnnotationModel, Parameters, conditioned
 from crowdppl.networks import Factory, build, features_of, perceptron, standardised
 from crowdppl.plates import Plates
@@ -200,5 +200,5 @@ class CoNAL(AnnotationModel):
         told = self.arrange(data)
         r = normalise(self.item_log_joint(parameters, told))[1][told.item]  # (A, K)
         mine, shared = self._sources(parameters, told)
-        source = (r * shared / (mine + shared).clamp(min=1e-300)).sum(-1)
+        source = (r * shared / above_zero(mine + shared)).sum(-1)
         return {"source": source, "common_share": data.mean_by_worker(source)}

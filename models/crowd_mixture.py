@@ -42,7 +42,7 @@ from torch import Tensor
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_mode, rows
 from crowdppl.errors import ModelError
-from crowdppl.kernels import sum_by
+from crowdppl.kernels import above_zero, sum_by
 from crowdppl.model import AnnotationModel, Parameters
 from crowdppl.networks import Factory, build, features_of, perceptron
 from crowdppl.plates import Plates
@@ -170,7 +170,7 @@ class CrowdMixture(AnnotationModel):
         often = label.new_ones(data.N) if data.multiplicity is None else data.multiplicity
         owner = torch.arange(data.N, device=data.device) if data.owner is None else data.owner
         votes = sum_by(owner, label * often.unsqueeze(-1), int(owner.max()) + 1)
-        share = (votes / votes.sum(-1, keepdim=True).clamp(min=1e-300))[owner]  # (C, K)
+        share = (votes / above_zero(votes.sum(-1, keepdim=True)))[owner]  # (C, K)
         known = data.truth >= 0
         share[known] = torch.nn.functional.one_hot(data.truth[known], data.K).to(data.dtype)
         group = _k_means(torch.cat([label, share], -1), often, self.groups)  # (C,)
@@ -223,7 +223,7 @@ def _k_means(points: Tensor, weight: Tensor, clusters: int) -> Tensor:
     for _ in range(LLOYD_STEPS):
         nearest = torch.cdist(points, centres).argmin(-1)
         total = sum_by(nearest, weight, clusters)
-        mean = sum_by(nearest, points * weight.unsqueeze(-1), clusters) / total.clamp(min=1e-300).unsqueeze(-1)
+        mean = sum_by(nearest, points * weight.unsqueeze(-1), clusters) / above_zero(total).unsqueeze(-1)
         moved = torch.where((total > 0).unsqueeze(-1), mean, centres)
         if torch.equal(moved, centres):
             break

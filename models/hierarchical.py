@@ -37,7 +37,7 @@ from torch.distributions import constraints
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_log_density, dirichlet_mode, positive, rows
 from crowdppl.errors import ModelError
-from crowdppl.kernels import sample_dirichlet
+from crowdppl.kernels import above_zero, sample_dirichlet
 from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
 
@@ -144,7 +144,7 @@ class HierarchicalDawidSkene(AnnotationModel):
         tables = _tables(counts, cells.expand_as(counts)).sum(-3)  # (C, K, K)
         total = counts.sum(-1)  # (C, J, K)
         # A worker without judgements in a class says nothing: weight 1, of log 0.
-        w = Beta(s.unsqueeze(-2).expand_as(total), total.clamp(min=1)).sample().clamp(min=1e-300)
+        w = above_zero(Beta(s.unsqueeze(-2).expand_as(total), total.clamp(min=1)).sample())
         logs = torch.where(total > 0, w.log(), 0.0).sum(-2)  # (C, K)
         typical = positive(sample_dirichlet(rows(data, self.right, self.wrong) + tables))
         strength = Gamma(self.shape + tables.sum(-1), self.shape / self.expected - logs).sample().clamp(min=1e-6)

@@ -17,9 +17,9 @@ learned embedding (LIA-E). Of the paper's ways to normalise ``Q`` this is the lo
 
 The 1 in ``D``, the small ``variety`` of its weights and the ``lean`` are ours. A free ``D`` can turn labels round as the features
 please: truth and quality then trade places, at the same likelihood (in a simulation with two features 47% of the truths were
-found after EM, 98% with ``variety`` .1). So a worker begins with one confusion for all items, near the identity, and items modify
-it. The paper leaves that to the first E step by majority vote alone, which is here too. **Mind:** ``D`` and ``C`` still turn and stretch
-against each other without a change of ``Q``; compare ``Q``, or what follows from it, only.
+found after EM, 98% with ``variety`` .1). So a worker begins with one confusion for all items, near the identity, and items
+modify it. The paper leaves that to the first E step by majority vote alone, which is here too. **Mind:** ``D`` and ``C`` still
+turn and stretch against each other without a change of ``Q``; compare ``Q``, or what follows from it, only.
 
 With ``relations`` items are pairs (item, relation) and truths are yes or no (LIA-ML): the last feature is the relation's number,
 for which an embedding is learned; see :func:`crowdppl.io.label_sets.pairs`.

@@ -240,7 +240,7 @@ def test_sets_of_labels():
 
 
 def test_medical_relations(public):
-    """LIA-ML on real label sets: 14 relations of some sentences; the truth is found better than a coin and than never saying yes."""
+    """LIA-ML on real label sets, 14 relations of some sentences: after a short fit truths are mostly those of the majority."""
     public("rte")  # skips where the data are not at hand
     from crowdppl import datasets
 

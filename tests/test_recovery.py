@@ -1,7 +1,7 @@
 """Each model fitted to its own simulation: what was put in comes out, and comes out better from more data.
 
-Seeds are fixed; the bounds are half as much again as the errors seen, and errors have to fall where the data grow eightfold (their
-standard deviation over seeds is a tenth of the mean or so), so that a false alarm needs a change of the code.
+Seeds are fixed; the bounds are half as much again as the errors seen, and errors have to fall where the data grow eightfold
+(their standard deviation over seeds is a tenth of the mean or so), so that a false alarm needs a change of the code.
 """
 
 import warnings

@@ -69,8 +69,8 @@ def main() -> None:
         if name in PAPER:
             rows.append([f"{name}, paper", *(f"{PAPER[name][REDUNDANCY.index(r)]:.1f}" for r in levels)])
     body = f"""108 pictures, each judged by all of 39 annotators; `r` judgements of each picture drawn at random, {len(seeds)}
-draws. Accuracy in per cent, mean and standard deviation. LIA-E: `lia` without features, its defaults but {SCHEDULE["steps"]} gradient
-steps an M step (the paper: 1,000) and {SCHEDULE["fine_tune"]} of fine-tuning.
+draws. Accuracy in per cent, mean and standard deviation. LIA-E: `lia` without features, its defaults but {SCHEDULE["steps"]}
+gradient steps an M step (the paper: 1,000) and {SCHEDULE["fine_tune"]} of fine-tuning.
 
 {table(["accuracy", *(f"r = {r}" for r in levels)], rows)}
 """
