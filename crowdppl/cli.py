@@ -158,7 +158,7 @@ def models() -> None:
     """List the zoo: models, their engines, and their hyperparameters with defaults."""
     table = Table(title="Models", title_justify="left", show_lines=True)
     for column in ("name", "what it says", "methods", "--prior"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=column == "name")
     for name, kind in catalogue().items():
         story = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
         every = ["em", "svi", "nuts"] + (["gibbs"] if provides(kind(), "gibbs_step") else [])

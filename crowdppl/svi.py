@@ -81,6 +81,11 @@ def svi(
     steps = SVI(training, family, optimiser, TraceEnum_ELBO(max_plate_nesting=1))
     full = batch_size is None or batch_size >= data.N
     batches = None if full else Batches(data.N, int(batch_size or 0), data.device)
+    if batches is not None:
+        with torch.no_grad():
+            family(
+                data
+            )  # automatic guides learn sizes and first values at their first call: from all items, not from a batch
     window = max(50, batches.per_epoch if batches else 0)
     loss: list[float] = []
     converged, calm = False, 0
