@@ -88,6 +88,7 @@ class CoNAL(AnnotationModel):
         "individual": ("worker", "klass", "answer"),
         "source": ("annotation",),
         "common_share": ("worker",),
+        "common_errors": (),
     }
     defaults: ClassVar = {
         "em": {"max_iter": 50, "tol": 1e-5, "learning_rate": 0.002},
@@ -196,9 +197,16 @@ class CoNAL(AnnotationModel):
     # ------------------------------------------------------------------ what is reported
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
-        """Return ``p(s_n = 1 | labels)`` of each judgement, and its mean over each worker's judgements."""
+        """Return ``p(s_n = 1 | labels)`` of each judgement, and its mean over each worker's judgements.
+
+        ``common_errors`` is the share of the wrong labels that common confusion made.
+        """
         told = self.arrange(data)
         r = normalise(self.item_log_joint(parameters, told))[1][told.item]  # (A, K)
         mine, shared = self._sources(parameters, told)
-        source = (r * shared / above_zero(mine + shared)).sum(-1)
-        return {"source": source, "common_share": data.mean_by_worker(source)}
+        common = r * shared / above_zero(mine + shared)  # (A, K): p(s = 1, z = k | labels)
+        source = common.sum(-1)
+        right = torch.nn.functional.one_hot(data.label, data.K).bool()
+        wrong = r.masked_fill(right, 0.0).sum()
+        errors = common.masked_fill(right, 0.0).sum() / above_zero(wrong)
+        return {"source": source, "common_share": data.mean_by_worker(source), "common_errors": errors}

@@ -81,6 +81,7 @@ class CrowdMixture(AnnotationModel):
         "group_confusion": ("group", "klass", "answer"),
         "crowd_confusion": ("klass", "answer"),
         "membership": ("worker", "group"),
+        "assignment": ("annotation", "group"),
     }
     defaults: ClassVar = {
         "em": {"max_iter": 50, "restarts": 4, "tol": 1e-5},
@@ -185,21 +186,33 @@ class CrowdMixture(AnnotationModel):
 
     def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``beta_a = sum_m p(g = m | a) beta^m`` of each worker, seen in training or not, ``(J, K, K)`` (section 3.4)."""
-        return torch.einsum("jm,mkl->jkl", self._membership(parameters, data), parameters["group_confusion"])
+        membership = self._members(self._assignment(parameters, data), parameters, data)
+        return torch.einsum("jm,mkl->jkl", membership, parameters["group_confusion"])
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
-        """Return the crowd's matrix ``G (K, K)``, all the likelihood knows of the groups, and each worker's membership."""
-        crowd = torch.einsum("m,mkl->kl", parameters["share"], parameters["group_confusion"])
-        return {"crowd_confusion": crowd, "membership": self._membership(parameters, data)}
+        """Return the crowd's matrix ``G (K, K)``, all the likelihood knows of the groups, and whom they consist of (section 3.4).
 
-    def _membership(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``p(g = m | a)``, the mean over the worker's annotations of ``p(g = m | x, y)``, ``(J, M)``."""
+        ``assignment (A, M)`` is ``p(g = m | x, y)`` of each annotation, ``membership (J, M)`` that of each worker.
+        """
+        crowd = torch.einsum("m,mkl->kl", parameters["share"], parameters["group_confusion"])
+        assignment = self._assignment(parameters, data)
+        return {
+            "crowd_confusion": crowd,
+            "assignment": assignment,
+            "membership": self._members(assignment, parameters, data),
+        }
+
+    def _assignment(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``p(g = m | x, y)`` of each annotation, ``(A, M)``: found once for each cell."""
         cells = data.cells()
         joint = self.log_truth(parameters, cells) + self.evidence(parameters, cells)
         q = joint.softmax(-1).unflatten(-1, (data.K, self.groups)).sum(-2)  # (C, M)
         assert cells.owner is not None
-        cell = torch.searchsorted(cells.owner * data.K + cells.label, data.item * data.K + data.label)  # (A,)
-        mean = data.mean_by_worker(q[cell])
+        return q[torch.searchsorted(cells.owner * data.K + cells.label, data.item * data.K + data.label)]
+
+    def _members(self, assignment: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``p(g = m | a)``, the mean over the worker's annotations, ``(J, M)``; the shares for one without any."""
+        mean = data.mean_by_worker(assignment)
         return torch.where((data.judgements_per_worker > 0).unsqueeze(-1), mean, parameters["share"])
 
     def _concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:

@@ -99,6 +99,14 @@ def test_same_seed_same_result(case, method):
     assert not first.tree["posterior"].to_dataset().identical(other.tree["posterior"].to_dataset())
 
 
+@pytest.mark.parametrize("case", [c for c in CASES if "svi" in c.methods], ids=lambda c: c.name)
+def test_batches_of_items(case):
+    data = tiny(1, items=8, classes=case.classes, features=case.features)
+    posterior = quiet_fit(data, case.model, method="svi", batch_size=3, max_iter=10, num_samples=3)
+    assert np.isfinite(posterior.tree["sample_stats"]["loss"]).all()
+    assert len(posterior.truth()) == data.N
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_simulation(case):
     first, truth, parameters = simulated(items=40, model=case.model, classes=case.classes)

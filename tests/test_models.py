@@ -252,6 +252,22 @@ def test_cells_are_repeated_rows():
         assert totals[0] == pytest.approx(totals[1], rel=1e-12)
 
 
+def test_assignments():
+    """Of annotations by hand: p(g | x, y) over p(y | x); of workers the mean; of a worker without any the shares."""
+    data = tiny(3)
+    with isolated(0), torch.no_grad():
+        model = bind(CrowdMixture(groups=2, hidden=(3,)), data)
+        parameters, _ = conditioned(model, unknowns(model, data.cells()), data.cells())
+        f = torch.softmax(parameters["classifier"](data.features), -1)
+        found = model.derived(parameters, data)
+        for n in range(data.A):
+            given = parameters["group_confusion"][:, :, data.label[n]]
+            joint = torch.einsum("k,m,mk->m", f[data.item[n]], parameters["share"], given)
+            torch.testing.assert_close(found["assignment"][n], joint / joint.sum())
+        for j in range(data.J):
+            torch.testing.assert_close(found["membership"][j], found["assignment"][data.worker == j].mean(0))
+
+
 def test_tables_of_groups():
     eye, uniform = np.eye(4), np.full((4, 4), 0.25)
     assert groups.similarity(eye) == pytest.approx(1)
