@@ -23,7 +23,7 @@ check: $(VENV)/.tools  ## lint, format, types
 benchmark: $(VENV)/.tools  ## every table in docs/ that starts with "benchmark"
 	$(PIP) -e '.[benchmark]'
 	for script in em_iteration real_data gibbs_vs_numpyro acceleration engines priors sparse \
-		papers/crowd_mixture papers/labelme papers/two_gaussians papers/bluebirds papers/subtypes; do \
+		papers/crowd_mixture papers/labelme papers/two_gaussians papers/bluebirds papers/subtypes papers/medical; do \
 		$(BIN)/python benchmarks/$$script.py || exit 1; done
 
 # torch first and by its pinned version: anything else that asks for torch would take the newest, with all of CUDA.

@@ -1,5 +1,6 @@
 """Every model and configuration under test, and small data for them. A new model is under the contract by a row here."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,8 @@ import pyro
 import torch
 from pyro.distributions import Categorical, Dirichlet, LogNormal, Normal
 
-from crowdppl import AnnotationModel, Annotations
+import crowdppl
+from crowdppl import AnnotationModel, Annotations, CrowdpplWarning
 from crowdppl.models import (
     LIA,
     ClassConditional,
@@ -127,3 +129,10 @@ def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, 
     return (model or DawidSkene()).simulate(
         task, worker, classes=classes, seed=seed, parameters=parameters, features=rng.normal(size=(items, 2))
     )
+
+
+def quiet_fit(*args, **options):
+    """Fit, with the library's warnings kept back: they stand in the result."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        return crowdppl.fit(*args, **options)

@@ -1,17 +1,15 @@
 """What every model and every engine must do, a row of the catalogue each."""
 
-import warnings
-
 import arviz_stats
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 import xarray as xr
-from catalog import CASES, PAIRS, SHORT, simulated, tiny
+from catalog import CASES, PAIRS, SHORT, quiet_fit, simulated, tiny
 
 import crowdppl
-from crowdppl import CrowdpplWarning, OptionError
+from crowdppl import OptionError
 from crowdppl.isolation import isolated
 from crowdppl.model import bind, check
 
@@ -27,12 +25,6 @@ def has_networks(case):
 
 
 ids = [f"{c.name}-{m}" for c, m in PAIRS]
-
-
-def quiet_fit(*args, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdpplWarning)
-        return crowdppl.fit(*args, **options)
 
 
 @pytest.mark.parametrize(("case", "method"), PAIRS, ids=ids)

@@ -1,27 +1,18 @@
 """Features and counts on their way in, networks on their way out: intake, arrangements, prediction, saving."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
 import safetensors.torch
 import torch
-from catalog import tiny
+from catalog import quiet_fit, tiny
 
 import crowdppl
-from crowdppl import Annotations, CrowdpplWarning, DataError, ModelError, OptionError
+from crowdppl import Annotations, DataError, ModelError, OptionError
 from crowdppl.io.label_sets import pairs
 from crowdppl.models import LIA, DawidSkene, Raykar
 from crowdppl.networks import Standardise, perceptron
 from crowdppl.simulate import two_gaussians
-
-
-def quiet_fit(*args, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdpplWarning)
-        return crowdppl.fit(*args, **options)
-
 
 FRAME = pd.DataFrame({"task": ["b", "a", "b"], "worker": ["u", "u", "v"], "label": [1, 0, 1]})
 X = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [4, 5, 6]}, index=["a", "b", "c"])

@@ -2,16 +2,15 @@
 
 import itertools
 import math
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import simulated, tiny
+from catalog import quiet_fit, simulated, tiny
 
 import crowdppl
-from crowdppl import Annotations, CrowdpplWarning, DataError, ModelError, groups
+from crowdppl import Annotations, DataError, ModelError, groups
 from crowdppl.conjugate import dirichlet_mode
 from crowdppl.isolation import isolated
 from crowdppl.model import bind, conditioned, unknowns
@@ -31,13 +30,6 @@ from crowdppl.models import (
 )
 from crowdppl.models.hierarchical import _tables
 from crowdppl.simulate import common_and_individual, three_gaussians, two_gaussians
-
-
-def quiet_fit(*args, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdpplWarning)
-        return crowdppl.fit(*args, **options)
-
 
 # ---------------------------------------------------------------------- exact posteriors
 

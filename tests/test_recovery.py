@@ -4,13 +4,12 @@ Seeds are fixed; the bounds are half as much again as the errors seen, and error
 (their standard deviation over seeds is a tenth of the mean or so), so that a false alarm needs a change of the code.
 """
 
-import warnings
-
 import numpy as np
 import pytest
+from catalog import quiet_fit
 
 import crowdppl
-from crowdppl import Annotations, CrowdpplWarning
+from crowdppl import Annotations
 from crowdppl.models import (
     LIA,
     ClassConditional,
@@ -29,12 +28,6 @@ from crowdppl.simulate import common_and_individual, three_gaussians, two_gaussi
 
 GIBBS = {"method": "gibbs", "chains": 1, "warmup": 150, "num_samples": 150}
 EM = {"method": "em", "num_samples": 2}
-
-
-def quiet_fit(*args, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdpplWarning)
-        return crowdppl.fit(*args, seed=0, **options)
 
 
 def design(items, workers, per_item, seed):
