@@ -180,11 +180,12 @@ class Climb:
         # Memory to write over: parameters behind us, and whatever the model keeps between E steps.
         self.spare: list[Parameters] = []
         self.scratch: dict[str, Tensor] = {}
-        self.accelerate = accelerate and self.m_step.closed
+        self.accelerate = accelerate
 
     def __call__(self, responsibility: Tensor) -> End:
         """Climb from the parameters that ``(N, S)`` responsibilities suggest."""
         theta = self.m_step.start(responsibility)
+        self.accelerate = self.accelerate and self.m_step.closed
         return self.wander(theta) if self.m_step.stochastic else self.ascend(theta)
 
     def wander(self, theta: Parameters) -> End:

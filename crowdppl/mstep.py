@@ -51,7 +51,7 @@ class MStep:
         schedule: of the mini-batches.
 
     Attributes:
-        closed: whether ``m_step`` gives all sites.
+        closed: whether ``m_step`` gives all sites; known once :meth:`start` has been called.
         stochastic: whether gradients are taken over mini-batches.
     """
 
@@ -61,18 +61,10 @@ class MStep:
         takes = inspect.signature(model.m_step).parameters if provides(model, "m_step") else {}
         # A model of one's own may leave further arguments out.
         self.takes_memory, self.takes_parameters = "reuse" in takes, "parameters" in takes
-        given: set[str] = set()
-        if provides(model, "m_step"):
-            with torch.no_grad():
-                given = set(self._closed(self._counted(model.initial(data)), None, None))
-        with torch.no_grad():
-            taught = model.targets(self._counted(model.initial(data)), data)
-        left = set(space.sizes) - given
-        # The network that learns by cross-entropy, and what is left to gradients of everything.
-        self.taught = None if taught is None else space.part(n for n in left if n.startswith(f"{taught[0]}."))
-        self.open = space.part(left - set(self.taught.sizes if self.taught else ()))
-        self.closed = not left
         self.stochastic = bool(space.weights) and not model.full_batch
+        self.closed = False
+        self.taught: Space | None = None
+        self.open = space
         self._descent: _Descent | None = None
         self._lesson: _CrossEntropy | None = None
         self._fine: _Descent | None = None
@@ -84,13 +76,19 @@ class MStep:
         """
         r = self._counted(responsibility)
         self._descent, self._lesson, self._fine = None, None, None
+        given = self._closed(r, None, None) if provides(self.model, "m_step") else {}
+        left = set(self.space.sizes) - set(given)
+        self.closed = not left
         if self.closed:
-            return self._closed(r, None, None)
+            return given
+        taught = self.model.targets(r, self.data)
+        # The network that learns by cross-entropy, and what is left to gradients of everything.
+        self.taught = None if taught is None else self.space.part(n for n in left if n.startswith(f"{taught[0]}."))
+        self.open = self.space.part(left - set(self.taught.sizes if self.taught else ()))
         theta = {name: value.median(0).values for name, value in prior_draws(self.model, self.data, 15).items()}
         if self.model._bound is not None:
             theta |= self.model._bound.start()
-        theta |= self.model.first(r, self.data)
-        return self(responsibility, theta)
+        return self._follow(responsibility, theta | given | self.model.first(r, self.data))
 
     def __call__(self, responsibility: Tensor, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
         """Return better parameters than ``theta`` for the given responsibilities, or ``theta``; may overwrite ``reuse``."""
@@ -100,6 +98,10 @@ class MStep:
         theta = dict(theta)
         if provides(self.model, "m_step"):
             theta |= self._closed(r, theta, reuse)
+        return self._follow(responsibility, theta)
+
+    def _follow(self, responsibility: Tensor, theta: Parameters) -> Parameters:
+        """Raise what has no closed form, the rest held at ``theta``."""
         if self.taught is not None:
             if self._lesson is None:
                 self._lesson = _CrossEntropy(self, self.taught, theta)
