@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from crowdppl import Annotations
 from crowdppl.networks import perceptron, standardised
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -65,6 +66,54 @@ class Trained:
         with torch.no_grad():
             found = self.network(torch.as_tensor(np.asarray(features), dtype=torch.float32)).argmax(-1).numpy()
         return float((found == truth).mean())
+
+
+def crowd_layer(
+    data: Annotations,
+    *,
+    seed: int,
+    free: bool,
+    validation: tuple[np.ndarray, np.ndarray],
+    test: tuple[np.ndarray, np.ndarray],
+    standard: bool = True,
+    epochs: int = 40,
+) -> float:
+    """Train a crowd layer (Rodrigues and Pereira 2018), CoNAL without the common part, and return its test accuracy.
+
+    Args:
+        data: judgements with features.
+        seed: of weights and batches.
+        free: matrices as the authors have them, free, with a softmax behind; else rows of probabilities.
+        validation: features and classes to choose the epoch on.
+        test: features and classes to test on.
+        standard: whether features are standardised.
+        epochs: passes over the judgements.
+    """
+    x = data.features.float()
+    held = [(torch.as_tensor(f, dtype=torch.float32), torch.as_tensor(y)) for f, y in (validation, test)]
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = perceptron(x.shape[1], data.K, (128,), 0.5)
+        network = standardised(network, x) if standard else network
+        matrices = torch.nn.Parameter((2 * torch.eye(data.K)).expand(data.J, data.K, data.K).clone())
+        adam = torch.optim.Adam([*network.parameters(), matrices], lr=1e-3)
+        best = (-1.0, 0.0)
+        for _ in range(epochs):
+            network.train()
+            for index in torch.randperm(data.A).split(64):
+                adam.zero_grad()
+                f = torch.softmax(network(x[data.item[index]]), -1)
+                W = matrices[data.worker[index]]
+                mixed = torch.einsum("nk,nkl->nl", f, W if free else torch.softmax(W, -1))
+                logs = torch.log_softmax(mixed, -1) if free else mixed.clamp(min=1e-9).log()
+                torch.nn.functional.nll_loss(logs, data.label[index]).backward()
+                adam.step()
+            network.eval()
+            with torch.no_grad():
+                valid, there = (float((network(f).argmax(-1) == y).float().mean()) for f, y in held)
+            if valid > best[0]:
+                best = (valid, there)
+    return best[1]
 
 
 def hard(shares: np.ndarray, seed: int) -> np.ndarray:

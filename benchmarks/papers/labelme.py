@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import torch
-from baselines import Trained, hard
+from baselines import Trained, crowd_layer, hard
 from common import arguments, fit, spread, table, write
 
 import crowdppl
@@ -31,6 +31,12 @@ MODELS = {
     "LIA": (LIA(), "em", {"steps": 200, "max_iter": 20, "batch_size": 128, "fine_tune": 500}),
 }
 
+LAYERS = {
+    "crowd layer, rows of probabilities": {"free": False},
+    "crowd layer, free matrices": {"free": True},
+    "crowd layer, free matrices, features as they are": {"free": True, "standard": False},
+}
+
 
 def main() -> None:
     """Fit all models with several seeds."""
@@ -45,7 +51,7 @@ def main() -> None:
     data = plain.with_features(pd.DataFrame(z["x"], index=z["items"])).to(dtype=torch.float32)
     x, known = data.features.numpy(), np.searchsorted(data.labels, truth.loc[data.items])
     valid, test = (z["x_valid"], z["y_valid"]), (z["x_test"], z["y_test"])
-    names = ("hard majority", "soft majority", *MODELS, "truth")
+    names = ("hard majority", "soft majority", *LAYERS, *MODELS, "truth")
     found: dict[str, list[float]] = {name: [] for name in names}
     train: dict[str, list[float]] = {name: [] for name in names}
     times: dict[str, list[float]] = {name: [] for name in MODELS}
@@ -59,6 +65,8 @@ def main() -> None:
             trained = Trained(x, targets, seed=seed, validation=valid)
             found[name].append(trained.accuracy(*test))
             train[name].append(trained.accuracy(x, known))
+        for name, layer in LAYERS.items():
+            found[name].append(crowd_layer(data, seed=seed, validation=valid, test=test, **layer))
         for name, (model, method, settings) in MODELS.items():
             posterior, seconds = fit(data, model, method=method, seed=seed, validation=valid, **settings)
             guess = crowdppl.predict(posterior, test[0])["label"].to_numpy()
@@ -71,7 +79,7 @@ def main() -> None:
         [
             name,
             spread(found[name]),
-            spread(train[name]),
+            spread(train[name]) if train[name] else "–",
             PAPER.get(name, "–"),
             f"{np.median(times[name]):.1f}" if name in times else "–",
         ]
@@ -86,9 +94,11 @@ aggregated labels (of the classifier, for the votes and the truth).
 {table(header, rows)}
 
 What differs from the papers: they feed max-pooled or unpooled VGG features of 10,000 augmented images and use batch
-normalisation; CoNAL's authors leave their matrices free and put a softmax behind the mixture. Here the probabilistic form of
-CoNAL, with one truth an item, does better than the end-to-end form, which treats the judgements of an item as independent, and
-plain learning from crowds does as well as either: 43 labels an annotator leave little to learn about the source of an error.
+normalisation. The end-to-end forms differ by what their matrices are: rows of probabilities, as ours, or free numbers with a
+softmax behind the mixture, as the authors', which cannot say anything with certainty and so smooths what the classifier is
+taught; the rows *crowd layer* show what that is worth here, and what standardising the features costs. The probabilistic form
+of CoNAL, with one truth an item, does better than the end-to-end form, which treats the judgements of an item as independent,
+and plain learning from crowds does as well as either: 43 labels an annotator leave little to learn about the source of an error.
 """
     write(
         "paper_labelme",
