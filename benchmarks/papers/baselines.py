@@ -27,6 +27,7 @@ class Trained:
         rate: of Adam.
         batch: items a step.
         validation: features and classes to choose the epoch on.
+        standard: whether features are standardised.
     """
 
     def __init__(
@@ -41,11 +42,13 @@ class Trained:
         rate: float = 1e-3,
         batch: int = 64,
         validation: tuple[np.ndarray, np.ndarray] | None = None,
+        standard: bool = True,
     ):
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             x, t = (torch.as_tensor(np.asarray(v), dtype=torch.float32) for v in (features, targets))
-            self.network = standardised(perceptron(x.shape[1], t.shape[1], hidden, dropout), x)
+            plain = perceptron(x.shape[1], t.shape[1], hidden, dropout)
+            self.network = standardised(plain, x) if standard else plain
             adam = torch.optim.Adam(self.network.parameters(), lr=rate)
             best, kept = -1.0, None
             for _ in range(epochs):
