@@ -101,12 +101,12 @@ aggregated labels (of the classifier, for the votes and the truth).
 
 {table(header, rows)}
 
-Features are fed as they are: these are sparse and not negative, and standardising them, as the library's own networks do, costs a
-point or two (CoNAL, end to end, both ways). What differs from the papers: they feed max-pooled or unpooled VGG features of 10,000 augmented
-images and use batch normalisation; CoNAL's authors leave their matrices free and put a softmax behind the mixture, ours are rows
-of probabilities (the two rows *crowd layer* show what that is worth). The probabilistic form of CoNAL, with one truth an item, does
-better than the end-to-end form, which treats the judgements of an item as independent; plain learning from crowds does as well:
-43 labels an annotator leave little to learn about the source of an error.
+Features are fed as they are: these are sparse and not negative, and standardising them, as the library's own networks do, costs
+a point or two (CoNAL, end to end, both ways). What differs from the papers: they feed max-pooled or unpooled VGG features of
+10,000 augmented images and use batch normalisation; CoNAL's authors leave their matrices free and put a softmax behind the
+mixture, ours are rows of probabilities (the two rows *crowd layer* show what that is worth). The probabilistic form of CoNAL,
+with one truth an item, does better than the end-to-end form, which treats the judgements of an item as independent; plain
+learning from crowds does as well: 43 labels an annotator leave little to learn about the source of an error.
 """
     write(
         "paper_labelme",
