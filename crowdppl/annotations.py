@@ -6,7 +6,7 @@ in ``items``, ``workers`` and ``labels`` until a :class:`crowdppl.Posterior` han
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from crowdppl.errors import DataError, OptionError, suggestion
+from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.identifiers import clean, encode
 from crowdppl.intake import (
     ITEM_COLUMNS,
@@ -58,6 +58,7 @@ class Annotations:
         features: of the items, ``(N, D)``, or ``None``.
         worker_features: of the workers, ``(J, P)``, or ``None``.
         multiplicity: how often each item stands in the data, ``(N,)``; ``None`` for once each.
+        weight: the power that the evidence of each item is raised to, ``(N,)``, see :meth:`with_weights`; ``None`` for one.
         owner: the item each row of this arrangement belongs to, ``(N,)``, see :meth:`cells` and :meth:`singles`; features
             are then those of the owners. ``None`` where items are items.
     """
@@ -74,6 +75,7 @@ class Annotations:
     features: Tensor | None = None
     worker_features: Tensor | None = None
     multiplicity: Tensor | None = None
+    weight: Tensor | None = None
     owner: Tensor | None = None
 
     # ------------------------------------------------------------------ sizes and statistics
@@ -110,14 +112,27 @@ class Annotations:
 
     @cached_property
     def counts(self) -> WorkerCounts:
-        """The sparse ``(N, J*K)`` count matrix, for evidence and expected counts."""
-        return WorkerCounts(self.item, self.worker, self.label, (self.N, self.J, self.K), self.dtype)
+        """The sparse ``(N, J*K)`` count matrix, for evidence and expected counts; rows of items times their weights."""
+        return WorkerCounts(self.item, self.worker, self.label, (self.N, self.J, self.K), self.dtype, self.weight)
 
     @cached_property
     def votes(self) -> Tensor:
         """Number of judgements per item and label, ``(N, K)``."""
         flat = torch.bincount(self.item * self.K + self.label, minlength=self.N * self.K)
         return flat.view(self.N, self.K).to(self.dtype)
+
+    @property
+    def weighted_votes(self) -> Tensor:
+        """Votes as evidence, ``(N, K)``: those of an item times its weight."""
+        return self.votes if self.weight is None else self.votes * self.weight.unsqueeze(-1)
+
+    def weighted(self, values: Tensor) -> Tensor:
+        """Multiply ``(A, ...)`` by the weight of each judgement's item: what is summed as evidence goes through this."""
+        if self.weight is None:
+            return values
+        weight = self.weight[self.item].view(-1, *[1] * (values.dim() - 1))
+        # What counts for nothing may be impossible: 0 times minus infinity is nothing, too.
+        return torch.where(weight > 0, values * weight, 0.0)
 
     @cached_property
     def clamp(self) -> Tensor | None:
@@ -171,7 +186,7 @@ class Annotations:
         moved = {name: getattr(self, name).to(device) for name in ("item", "worker", "label", "truth")}
         if self.owner is not None:
             moved["owner"] = self.owner.to(device)
-        for name in ("features", "worker_features", "multiplicity"):
+        for name in ("features", "worker_features", "multiplicity", "weight"):
             value = getattr(self, name)
             moved[name] = None if value is None else value.to(device, dtype)
         return replace(self, dtype=dtype, **moved)
@@ -196,6 +211,32 @@ class Annotations:
             name: torch.from_numpy(value).to(self.device, self.dtype) for name, value in changed.items()
         }
         return replace(self, **placed)
+
+    def with_weights(self, weights: Any) -> Annotations:
+        """Return the same judgements, the evidence of each item raised to a power.
+
+        ``log p(truth_i = k) + weight_i * log p(labels of i | truth = k)`` is then the item log joint of every engine, and counts
+        of workers' answers are counted with the weight of the item. With ``weight = 1 / (1 + (n - 1) rho)`` the ``n`` judgements
+        of an item, correlated by ``rho``, say as much as that many independent ones (the design effect of survey sampling).
+
+        Args:
+            weights: a Series or mapping by task, or numbers ``(N,)`` in the order of ``items``; ``None`` takes them away.
+
+        Raises:
+            DataError: where a weight is missing, negative or not finite.
+        """
+        if weights is None:
+            return replace(self, weight=None)
+        if isinstance(weights, Mapping):
+            weights = pd.Series(weights)
+        if isinstance(weights, pd.Series):
+            column = matrix(weights.to_frame("weight"), self.items, "task", "weights")
+        else:
+            column = matrix(torch.as_tensor(weights).reshape(-1, 1), self.items, "task", "weights")
+        if (column < 0).any():
+            negative = self.items[(column < 0)[:, 0]].tolist()
+            raise DataError(f"weights: task {listed(negative, 3)} has a negative one; weights are powers of at least 0")
+        return replace(self, weight=torch.from_numpy(column[:, 0]).to(self.device, self.dtype))
 
     def cells(self) -> Annotations:
         """Return the global setting: each label an item got is an item of its own, as often as it was given.
@@ -239,6 +280,7 @@ class Annotations:
             items=names,
             workers=crowd,
             multiplicity=None,
+            weight=None,
             owner=None,
             notes=(),
             features=self.features if features is None else None,
@@ -279,6 +321,7 @@ class Annotations:
             truth=self.truth[owner],
             items=self.items[owner.cpu().numpy()],
             multiplicity=multiplicity,
+            weight=None if self.weight is None else self.weight[owner],
             owner=owner,
         )
 
@@ -301,6 +344,7 @@ class Annotations:
             if self.features is None
             else self.features[index if self.owner is None else self.owner[index]],
             multiplicity=None if self.multiplicity is None else self.multiplicity[index],
+            weight=None if self.weight is None else self.weight[index],
             owner=None,
         )
 

@@ -14,7 +14,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.draws import Draws, Report, chunk, positive, sample_truth, thinning, whole
 from crowdppl.errors import ModelError
 from crowdppl.kernels import normalise
-from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, provides, repeated
+from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, repeated, without_gibbs
 from crowdppl.mstep import MStep, Schedule
 from crowdppl.space import Space, is_simplex
 from crowdppl.validation import Validation
@@ -313,7 +313,7 @@ class Climb:
 
 
 def _intervals(model: AnnotationModel, data: Annotations, space: Space, point: Parameters, num_samples: int) -> Draws:
-    if provides(model, "gibbs_step") and data.multiplicity is None:
+    if without_gibbs(model, data) is None:
         count = max(1, num_samples // thinning(space.size, data, num_samples))
         joint = model.item_log_joint(point, data)
         parts = []

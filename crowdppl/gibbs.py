@@ -7,7 +7,7 @@ import torch
 from crowdppl.annotations import Annotations
 from crowdppl.draws import WORK_BYTES, Draws, Races, Report, thinned_note, thinning, whole
 from crowdppl.errors import ModelError
-from crowdppl.model import AnnotationModel, Parameters, check, dispersed, prior_draws, provides
+from crowdppl.model import AnnotationModel, Parameters, check, dispersed, prior_draws, without_gibbs
 from crowdppl.space import Space
 
 HOW = "draws from the posterior (Gibbs sampling with exact conditionals)"
@@ -35,14 +35,9 @@ def gibbs(
     whole("chains", chains, 1)
     whole("warmup", warmup, 0)
     whole("num_samples", num_samples, 1)
-    if not provides(model, "gibbs_step"):
-        raise ModelError(
-            f"{type(model).__name__} has no gibbs_step, so method='gibbs' cannot sample it; use method='nuts' or 'svi'"
-        )
-    if data.multiplicity is not None:
-        raise ModelError(
-            "items with multiplicities cannot be sampled by method='gibbs'; write them out as items of their own"
-        )
+    reason = without_gibbs(model, data)
+    if reason is not None:
+        raise ModelError(reason)
     space = Space(check(model, data), discrete=True)
     states = data.K * model.states_per_class
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)

@@ -248,6 +248,8 @@ def _tree(
             }
         ),
     }
+    if data.weight is not None:
+        groups["constant_data"]["weight"] = (("item",), data.weight.cpu().numpy())
     if readings.averaged:
         groups["annotation"] = dataset({name: (model.dims[name], value) for name, value in readings.averaged.items()})
     if draws.point is not None:

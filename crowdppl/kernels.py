@@ -76,14 +76,23 @@ class WorkerCounts:
         label: ``(A,)`` int64.
         shape: ``(N, J, K)``.
         dtype: floating type of the counts; tables and responsibilities must have the same.
+        weight: of each item, ``(N,)``, its judgements are counted as so many.
     """
 
-    def __init__(self, item: Tensor, worker: Tensor, label: Tensor, shape: tuple[int, int, int], dtype: torch.dtype):
+    def __init__(
+        self,
+        item: Tensor,
+        worker: Tensor,
+        label: Tensor,
+        shape: tuple[int, int, int],
+        dtype: torch.dtype,
+        weight: Tensor | None = None,
+    ):
         self.shape = shape
         N, J, K = shape
         column = worker * K + label
-        self._forward = _compressed(item, column, (N, J * K), dtype)
-        self._backward = _compressed(column, item, (J * K, N), dtype)
+        self._forward = _compressed(item, column, (N, J * K), dtype, row_weight=weight)
+        self._backward = _compressed(column, item, (J * K, N), dtype, column_weight=weight)
         self._dense = self._forward.to_dense() if N * J * K <= DENSE_CELLS else None
 
     @property
@@ -156,12 +165,27 @@ class _Product(torch.autograd.Function):
         return ctx.transposed @ gradient.contiguous(), None, None
 
 
-def _compressed(row: Tensor, column: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> Tensor:
-    """Count equal (row, column) pairs into a compressed-row matrix."""
+def _compressed(
+    row: Tensor,
+    column: Tensor,
+    shape: tuple[int, int],
+    dtype: torch.dtype,
+    *,
+    row_weight: Tensor | None = None,
+    column_weight: Tensor | None = None,
+) -> Tensor:
+    """Count equal (row, column) pairs into a compressed-row matrix, times a weight of each row or column."""
     key, count = torch.unique(row * shape[1] + column, return_counts=True)
-    rows = torch.div(key, shape[1], rounding_mode="floor")
+    rows, columns = torch.div(key, shape[1], rounding_mode="floor"), key % shape[1]
+    values = count.to(dtype)
+    for weight, at in ((row_weight, rows), (column_weight, columns)):
+        if weight is not None:
+            values = values * weight[at]
+    if row_weight is not None or column_weight is not None:
+        # What counts for nothing is no entry: zero times minus infinity would not be a number.
+        rows, columns, values = rows[values > 0], columns[values > 0], values[values > 0]
     # 32-bit indices are what the CPU library works on: wider ones would be converted at every product.
-    index = torch.int32 if max(*shape, len(key)) < 2**31 else torch.int64
+    index = torch.int32 if max(*shape, len(values)) < 2**31 else torch.int64
     start = torch.zeros(shape[0] + 1, dtype=index, device=row.device)
     start[1:] = torch.bincount(rows, minlength=shape[0]).cumsum(0)
     with warnings.catch_warnings():
@@ -169,8 +193,8 @@ def _compressed(row: Tensor, column: Tensor, shape: tuple[int, int], dtype: torc
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
         return torch.sparse_csr_tensor(
             start,
-            (key % shape[1]).to(index),
-            count.to(dtype),
+            columns.to(index),
+            values,
             shape,
             dtype=dtype,
             device=row.device,

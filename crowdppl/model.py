@@ -43,10 +43,12 @@ class AnnotationModel(ABC):
 
     Attributes:
         dims: names of the axes of each site's value, for the result; those of plates are found without it.
+        whole_counts: whether ``gibbs_step`` takes counts for whole numbers, so that items with weights cannot be sampled by it.
         defaults: options of an engine that this model wants otherwise than the engine does (its paper's schedule).
     """
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    whole_counts: ClassVar[bool] = False
     defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     _bound: Bound | None = None
 
@@ -165,7 +167,11 @@ class AnnotationModel(ABC):
         return self._bound.sample(name, spread, plates.training)
 
     def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``log p(labels of item i | truth = s)``, ``(..., N, S)``, in memory of its own: it is added to."""
+        """Return ``log p(labels of item i | truth = s)`` times the item's weight, ``(..., N, S)``.
+
+        In memory of its own: it is added to. A model with an ``evidence`` of its own sums judgements by way of
+        ``data.weighted(...)``, ``data.weighted_votes`` or ``data.counts``, which know the weights.
+        """
         if provides(self, "log_confusion"):
             return data.counts.evidence(self.log_confusion(parameters))
         log_prob = self.emission(parameters, data).log_prob(data.label.unsqueeze(-1))  # (A, S)
@@ -174,10 +180,10 @@ class AnnotationModel(ABC):
                 f"{type(self).__name__}.emission has batch shape {tuple(log_prob.shape)}; it must be (A, K) = "
                 f"({data.A}, {data.K * self.states_per_class}): for each judgement a distribution over labels under each truth"
             )
-        return sum_by(data.item, log_prob, data.N)
+        return sum_by(data.item, data.weighted(log_prob), data.N)
 
     def item_log_joint(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``L[i, s] = log p(truth_i = s) + log p(labels of i | truth = s)``, ``(..., N, S)``.
+        """Return ``L[i, s] = log p(truth_i = s) + weight_i log p(labels of i | truth = s)``, ``(..., N, S)``.
 
         Minus infinity at classes that a known truth rules out. Parameters may lead with further axes (chains) where the
         model has :meth:`log_confusion`.
@@ -356,6 +362,21 @@ def is_unknown(node: Mapping[str, Any]) -> bool:
 def repeated(marginal: Tensor, data: Annotations) -> Tensor:
     """Count each item's ``(..., N)`` log-likelihood as often as the item stands in the data."""
     return marginal if data.multiplicity is None else marginal * data.multiplicity
+
+
+def without_gibbs(model: AnnotationModel, data: Annotations) -> str | None:
+    """Say why ``gibbs_step`` cannot draw parameters for these data; ``None`` where it can."""
+    if not provides(model, "gibbs_step"):
+        return (
+            f"{type(model).__name__} has no gibbs_step, so method='gibbs' cannot sample it; use method='nuts' or 'svi'"
+        )
+    if data.multiplicity is not None:
+        return "items with multiplicities cannot be sampled by method='gibbs'; write them out as items of their own"
+    if data.weight is not None and model.whole_counts:
+        return (
+            f"{type(model).__name__} samples whole counts, so method='gibbs' takes no item weights; use method='nuts' or 'svi'"
+        )
+    return None
 
 
 def provides(model: AnnotationModel, method: str) -> bool:

@@ -164,7 +164,7 @@ class CoNAL(AnnotationModel):
     def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``(N, K)`` by the columns of the labels given: no rows are made for labels that were not."""
         mine, shared = self._sources(parameters, data)
-        return sum_by(data.item, (mine + shared).log(), data.N)
+        return sum_by(data.item, data.weighted((mine + shared).log()), data.N)
 
     def m_step(
         self,
@@ -174,7 +174,7 @@ class CoNAL(AnnotationModel):
         parameters: Parameters | None = None,
     ) -> Parameters:
         """Return the modes of both kinds of rows, sources weighed by the current parameters; networks are left open."""
-        B, r = rows(data, self.right, self.wrong), responsibility[data.item]  # (A, K)
+        B, r = rows(data, self.right, self.wrong), data.weighted(responsibility[data.item])  # (A, K)
         if parameters is None and self.truths == "judgement":
             # End to end both kinds of rows begin as the authors' do, near the identity, and gradients take it from there.
             near = torch.softmax(START * torch.eye(data.K, dtype=r.dtype, device=r.device), -1)

@@ -145,14 +145,14 @@ class CrowdMixture(AnnotationModel):
         """Return ``log beta^m_k,label`` summed over each item's annotations, ``(C, K M)``: by its votes."""
         logs = _by_state(parameters["group_confusion"]).log()  # (S, K)
         if data.A == data.N and data.owner is not None:  # one label a cell: nothing to sum
-            return logs.T[data.label]
-        return sum_by(data.item, logs.T[data.label], data.N)
+            return data.weighted(logs.T[data.label])
+        return sum_by(data.item, data.weighted(logs.T[data.label]), data.N)
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
         """Return the modes of share and rows given ``(C, K M)`` responsibilities times counts (equation 6)."""
         a, B = self._concentrations(data)
         q = responsibility.unflatten(-1, (data.K, self.groups))  # (C, K, M)
-        counts = sum_by(data.label, q[data.item], data.K).permute(2, 1, 0)  # (M, truth, label)
+        counts = sum_by(data.label, data.weighted(q[data.item]), data.K).permute(2, 1, 0)  # (M, truth, label)
         return {"share": dirichlet_mode(q.sum((0, 1)) + a), "group_confusion": dirichlet_mode(counts + B)}
 
     def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor]:

@@ -67,6 +67,7 @@ class HierarchicalDawidSkene(AnnotationModel):
         "strength": ("klass",),
         "confusion": ("worker", "klass", "answer"),
     }
+    whole_counts: ClassVar = True
 
     def __post_init__(self) -> None:
         for name, least in (("right", 0), ("wrong", 0), ("items", 0), ("expected", 1e-6), ("shape", 1e-6)):

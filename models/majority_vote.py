@@ -47,6 +47,7 @@ class MajorityVote(AnnotationModel):
     guesses: float = 1.0
 
     dims: ClassVar = {"knowledge": ()}
+    whole_counts: ClassVar = True
 
     def __post_init__(self) -> None:
         if not (self.knows >= 0 and self.guesses >= 0):
@@ -72,7 +73,7 @@ class MajorityVote(AnnotationModel):
 
     def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``(..., N, K)`` from the votes alone: no judgement need be looked at again."""
-        return times_log(data.votes, self._table(parameters, data).log())
+        return times_log(data.weighted_votes, self._table(parameters, data).log())
 
     def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the one table for every worker, ``(..., J, K, K)``."""
@@ -98,8 +99,9 @@ class MajorityVote(AnnotationModel):
         ``u log(1/K + c b) + v log((1 - b)/K) + knows log b + guesses log(1 - b)``, times its denominators, vanishes.
         """
         K, c = data.K, (data.K - 1) / data.K
-        u = (responsibility * data.votes).sum((-2, -1))
-        v = (responsibility.sum(-1) * data.votes.sum(-1)).sum(-1) - u + self.guesses
+        votes = data.weighted_votes
+        u = (responsibility * votes).sum((-2, -1))
+        v = (responsibility.sum(-1) * votes.sum(-1)).sum(-1) - u + self.guesses
         w = self.knows
         square = -c * (u + v + w)
         linear = u * c - v / K + w * (c - 1 / K)

@@ -83,7 +83,7 @@ class Pooled(AnnotationModel):
 
     def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``(..., N, K)`` from the votes alone."""
-        return times_log(data.votes, parameters["common"].log())
+        return times_log(data.weighted_votes, parameters["common"].log())
 
     def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the one matrix for every worker, ``(..., J, K, K)``."""
@@ -99,7 +99,7 @@ class Pooled(AnnotationModel):
         """Return the modes given ``(N, K)`` responsibilities."""
         return {
             "prevalence": dirichlet_mode(self._classes(data) + responsibility.sum(-2)),
-            "common": dirichlet_mode(rows(data, self.right, self.wrong) + responsibility.mT @ data.votes),
+            "common": dirichlet_mode(rows(data, self.right, self.wrong) + responsibility.mT @ data.weighted_votes),
         }
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
@@ -107,7 +107,7 @@ class Pooled(AnnotationModel):
         chosen = one_hot(truth, data)  # (C, N, K)
         return {
             "prevalence": sample_dirichlet(self._classes(data) + chosen.sum(-2)),
-            "common": sample_dirichlet(rows(data, self.right, self.wrong) + chosen.mT @ data.votes),
+            "common": sample_dirichlet(rows(data, self.right, self.wrong) + chosen.mT @ data.weighted_votes),
         }
 
     def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
@@ -115,7 +115,7 @@ class Pooled(AnnotationModel):
         share = data.majority()
         first = {
             "prevalence": self._classes(data) + share.sum(0),
-            "common": rows(data, self.right, self.wrong) + share.mT @ data.votes,
+            "common": rows(data, self.right, self.wrong) + share.mT @ data.weighted_votes,
         }
         return mean_field(first, {}, {"prevalence": "dirichlet", "common": "dirichlet"})
 

@@ -102,14 +102,21 @@ SHORT = {
 
 
 def tiny(
-    seed: int = 0, *, items: int = 4, workers: int = 3, classes: int = 3, known: bool = False, features: bool = True
+    seed: int = 0,
+    *,
+    items: int = 4,
+    workers: int = 3,
+    classes: int = 3,
+    known: bool = False,
+    features: bool = True,
+    weighted: bool = False,
 ) -> Annotations:
-    """Ragged judgements of a handful of items, with a repeat, an unused class and maybe a known truth."""
+    """Ragged judgements of a handful of items, with a repeat, an unused class, maybe a known truth and item weights."""
     rng = np.random.default_rng(seed)
     task = np.concatenate([np.arange(items), rng.integers(0, items, 2 * items)])
     worker = rng.integers(0, workers, len(task))
     label = rng.integers(0, max(2, classes - 1), len(task))
-    return Annotations.from_arrays(
+    data = Annotations.from_arrays(
         [f"item {i}" for i in task],
         [f"worker {j}" for j in worker],
         label,
@@ -119,6 +126,7 @@ def tiny(
         if features
         else None,
     )
+    return data.with_weights(rng.uniform(0.2, 1.4, items)) if weighted else data
 
 
 def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, parameters=None):

@@ -32,13 +32,14 @@ def enumerate_truths(data, prior, emission):
     S = prior.shape[1]
     item, label, known = data.item.tolist(), data.label.tolist(), data.truth.tolist()
     often = [1.0] * data.N if data.multiplicity is None else data.multiplicity.tolist()
+    power = [1.0] * data.N if data.weight is None else data.weight.tolist()
     if data.N > 8 or any(w != 1 for w in often):  # item by item, where the product over all would not end
         total, posterior = 0.0, np.zeros((data.N, S))
         for i in range(data.N):
             for s in range(S):
                 if known[i] < 0 or s * data.K // S == known[i]:
                     posterior[i, s] = prior[i, s] * np.prod(
-                        [emission[n, s, label[n]] for n in range(data.A) if item[n] == i]
+                        [emission[n, s, label[n]] ** power[i] for n in range(data.A) if item[n] == i]
                     )
             total += often[i] * np.log(posterior[i].sum())
             posterior[i] /= posterior[i].sum()
@@ -51,7 +52,7 @@ def enumerate_truths(data, prior, emission):
         for i, z in enumerate(truths):
             p *= prior[i, z]
         for n, i in enumerate(item):
-            p *= emission[n, truths[i], label[n]]
+            p *= emission[n, truths[i], label[n]] ** power[i]
         total += p
         for i, z in enumerate(truths):
             per_state[i, z] += p
@@ -82,17 +83,22 @@ def probabilities(model, sites, data):
     return prior.numpy(), emission.numpy()
 
 
-def ready(case, seed, known=False):
+def ready(case, seed, known=False, weighted=False):
     """Data, the model bound to them, and their arrangement."""
-    data = tiny(seed, known=known, classes=case.classes, features=case.features)
+    data = tiny(seed, known=known, classes=case.classes, features=case.features, weighted=weighted)
     model = bind(case.model, data)
     return data, model, model.arrange(data)
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["free", "known"])
+@pytest.mark.parametrize("kind", ["free", "known", "weighted"])
 @pytest.mark.parametrize(("case", "method"), PAIRS, ids=[f"{c.name}-{m}" for c, m in PAIRS])
-def test_engines_agree_with_enumeration(case, method, known):
-    data = tiny(3, known=known, classes=case.classes, features=case.features)
+def test_engines_agree_with_enumeration(case, method, kind):
+    known = kind == "known"
+    data = tiny(3, known=known, classes=case.classes, features=case.features, weighted=kind == "weighted")
+    if method == "gibbs" and kind == "weighted" and case.model.whole_counts:
+        with pytest.raises(crowdppl.ModelError, match="takes no item weights"):
+            crowdppl.fit(data, case.model, method=method)
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         posterior = crowdppl.fit(data, case.model, method=method, seed=1, **SHORT[method])
@@ -125,15 +131,14 @@ def test_engines_agree_with_enumeration(case, method, known):
         assert posterior.truth().set_index("task").loc["item 1", "probability"] == 1.0
 
 
-@pytest.mark.parametrize("repeats", [False, True], ids=["once", "repeated"])
-@pytest.mark.parametrize("known", [False, True], ids=["free", "known"])
+@pytest.mark.parametrize("kind", ["plain", "known", "repeated", "weighted", "all"])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 @pytest.mark.parametrize("seed", range(3))
-def test_pyro_program_equals_fast_path(case, seed, known, repeats):
+def test_pyro_program_equals_fast_path(case, seed, kind):
     """TraceEnum_ELBO of the program under a delta guide = summed marginal + log prior; and so is the marginal program."""
     with isolated(seed), torch.no_grad():
-        _, model, data = ready(case, seed, known)
-        if repeats:
+        _, model, data = ready(case, seed, kind in ("known", "all"), kind in ("weighted", "all"))
+        if kind in ("repeated", "all"):
             data = replace(data, multiplicity=torch.arange(1.0, data.N + 1))
         sites = {name: node["value"] for name, node in check(model, data).items()}
         parameters, log_prior = conditioned(model, sites, data)
@@ -158,17 +163,21 @@ def test_pyro_program_equals_fast_path(case, seed, known, repeats):
             assert float(model.log_prior(parameters, data)) == pytest.approx(float(log_prior), rel=1e-10, abs=1e-10)
 
 
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_evidence_table_equals_emission(case):
+def test_evidence_table_equals_emission(case, weighted, dense):
     """Where a model takes the sparse products, they say what its emission says."""
     with isolated(5), torch.no_grad():
-        _, model, data = ready(case, 5)
+        _, model, data = ready(case, 5, weighted=weighted)
+        if not dense:
+            data.counts._dense = None
         sites = {name: node["value"] for name, node in check(model, data).items()}
         parameters, _ = conditioned(model, sites, data)
         log_prob = model.emission(parameters, data).log_prob(data.label.unsqueeze(-1))
         by_hand = torch.zeros(data.N, data.K * model.states_per_class)
         for n in range(data.A):
-            by_hand[data.item[n]] += log_prob[n]
+            by_hand[data.item[n]] += log_prob[n] * (1 if data.weight is None else data.weight[data.item[n]])
         torch.testing.assert_close(model.evidence(parameters, data), by_hand, rtol=1e-12, atol=1e-12)
 
 
@@ -177,7 +186,7 @@ def test_evidence_table_equals_emission(case):
 def test_gradients(case, dense):
     """Gradients of the log posterior in unbounded coordinates against central differences."""
     with isolated(0):
-        _, model, data = ready(case, 2, known=True)
+        _, model, data = ready(case, 2, known=True, weighted=not dense)
         if not dense:
             data.counts._dense = None
         space = Space(check(model, data))
@@ -194,10 +203,11 @@ def test_gradients(case, dense):
         torch.testing.assert_close(gradient, numeric, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("case", [c for c in CASES if {"em", "gibbs"} <= set(c.methods)], ids=lambda c: c.name)
-def test_closed_m_step_is_a_maximum(case):
+def test_closed_m_step_is_a_maximum(case, weighted):
     """No small move from the closed-form M step raises the expected log joint plus log prior."""
-    data = tiny(4, classes=case.classes, features=case.features)
+    data = tiny(4, classes=case.classes, features=case.features, weighted=weighted)
     with isolated(1), torch.no_grad():
         space = Space(check(case.model, data))
         r = torch.distributions.Dirichlet(torch.ones(data.N, data.K * case.model.states_per_class)).sample()
