@@ -21,6 +21,8 @@ from crowdppl.validation import Validation
 
 # With networks: stop where the best log posterior of the way has not risen for this many steps.
 PATIENCE = 10
+# Ends of restarts that differ by less than this fraction are one mode, reached to within the tolerance.
+SAME_MODE = 1e-6
 # Gradient steps of fine-tuning between two looks at the log posterior.
 FINE_STEPS = 100
 # Above this many coordinates the curvature at the mode is not computed: its matrix grows with the square.
@@ -123,7 +125,7 @@ def em(
         out.warnings.append(
             f"EM stopped after {best.evaluations} evaluations before it converged; raise max_iter, or loosen tol"
         )
-    if best is not ends[0]:
+    if max(finals) > finals[0] + SAME_MODE * abs(finals[0]):
         out.warnings.append(
             f"a restart ended higher than the majority start (log posterior {max(finals):.4f} against {finals[0]:.4f}); "
             f"the posterior has several modes"

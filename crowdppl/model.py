@@ -373,9 +373,7 @@ def without_gibbs(model: AnnotationModel, data: Annotations) -> str | None:
     if data.multiplicity is not None:
         return "items with multiplicities cannot be sampled by method='gibbs'; write them out as items of their own"
     if data.weight is not None and model.whole_counts:
-        return (
-            f"{type(model).__name__} samples whole counts, so method='gibbs' takes no item weights; use method='nuts' or 'svi'"
-        )
+        return f"{type(model).__name__} samples whole counts, so method='gibbs' takes no item weights; use method='nuts' or 'svi'"
     return None
 
 

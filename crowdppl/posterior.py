@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -285,7 +286,8 @@ def load(path: str | Path) -> Posterior:
     if not path.is_file():
         raise FileError(f"no file {path}; check the name and the folder")
     try:
-        with xr.open_datatree(path, engine="h5netcdf") as opened:
+        # xarray adds to the filters of warnings at every file it reads.
+        with warnings.catch_warnings(), xr.open_datatree(path, engine="h5netcdf") as opened:
             tree = opened.load()
             tree = tree.copy()
     except (OSError, ValueError, KeyError, RuntimeError, AttributeError) as error:

@@ -138,7 +138,9 @@ class TwoCoinDifficulty(AnnotationModel):
     def first(self, responsibility: Tensor, data: Annotations) -> Parameters:
         """Return ``lambda = 4 logit(sensitivity)`` and of the specificity, against the given truths (appendix A.3)."""
         at = data.worker * 2 + data.label
-        counts = sum_by(at, data.weighted(responsibility[data.item]), data.J * 2).view(data.J, 2, 2)  # (worker, label, truth)
+        counts = sum_by(at, data.weighted(responsibility[data.item]), data.J * 2).view(
+            data.J, 2, 2
+        )  # (worker, label, truth)
         right = torch.diagonal(counts, dim1=-2, dim2=-1)
         rate = (right + 1) / (counts.sum(-2) + 2)  # one imaginary answer of each kind: no infinite logit
         slope = 4 * torch.logit(rate)

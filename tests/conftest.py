@@ -1,11 +1,14 @@
 """Shared by all tests: one thread a process, no state left behind, public data where it is at hand."""
 
 import random
+import warnings
 
+import arviz_base
 import numpy as np
 import pyro
 import pytest
 import torch
+import xarray as xr
 from pyro.distributions.distribution import Distribution  # noqa: F401 - imported before filters become errors
 
 from crowdppl import datasets
@@ -13,22 +16,40 @@ from crowdppl import datasets
 torch.set_num_threads(1)
 
 
+def _settings():
+    """What a fit might change for the whole process."""
+    return {
+        "the default floating type": torch.get_default_dtype(),
+        "the default device": torch.get_default_device(),
+        "the number of threads": torch.get_num_threads(),
+        "gradient mode": torch.is_grad_enabled(),
+        "the filters of warnings": list(warnings.filters),
+        "validation of distributions": torch.distributions.Distribution._validate_args,
+        "numpy's error handling": np.geterr(),
+        "options of ArviZ": dict(arviz_base.rcParams),
+        "options of xarray": dict(xr.get_options()),
+        "Pyro's handlers": list(pyro.poutine.runtime._PYRO_STACK),
+    }
+
+
 @pytest.fixture(autouse=True)
 def nothing_left():
-    """Fail a test that leaves Pyro's store, the random streams or the default type other than it found them."""
+    """Fail a test that leaves the random streams, Pyro's store or a setting of the process other than it found them."""
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 - the global stream is what is watched here
     torch.manual_seed(0)
     before = torch.get_rng_state()
     legacy = np.random.get_state()[1].copy()  # noqa: NPY002
     store = set(pyro.get_param_store().keys())
-    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    plain = random.getstate()
+    settings = _settings()
     yield
+    assert random.getstate() == plain, "Python's random stream was used"
+    for name, value in _settings().items():
+        assert value == settings[name], f"{name} was changed"
     assert torch.equal(torch.get_rng_state(), before), "torch's random stream was used"
     assert np.array_equal(np.random.get_state()[1], legacy), "numpy's global random stream was used"  # noqa: NPY002
     assert set(pyro.get_param_store().keys()) == store, "Pyro's parameter store was left dirty"
-    assert torch.get_default_dtype() == dtype, "the default floating type was changed"
-    assert torch.get_num_threads() == threads, "the number of threads was changed"
 
 
 @pytest.fixture(scope="session")
