@@ -25,7 +25,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import beta_log_density, beta_mode, dirichlet_log_density, dirichlet_mode, mean_field
-from crowdppl.errors import ModelError
+from crowdppl.hyperparameters import require_answers
 from crowdppl.kernels import sample_dirichlet
 from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
@@ -49,11 +49,7 @@ class ClassConditional(AnnotationModel):
     dims: ClassVar = {"prevalence": ("klass",), "sensitivity": ("worker", "klass")}
 
     def __post_init__(self) -> None:
-        for name in ("right", "wrong", "items"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ModelError(
-                    f"ClassConditional: {name} is {getattr(self, name)}; it must be a number of at least 0"
-                )
+        require_answers(self, "right", "wrong", "items")
 
     @classmethod
     def maximum_likelihood(cls) -> ClassConditional:

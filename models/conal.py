@@ -45,7 +45,7 @@ from torch import Tensor, nn
 
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_mode, rows
-from crowdppl.errors import ModelError
+from crowdppl.hyperparameters import require_answers, require_one_of, require_positive, require_share, require_whole
 from crowdppl.kernels import above_zero, normalise, sum_by
 from crowdppl.model import AnnotationModel, Parameters, conditioned
 from crowdppl.networks import Factory, build, features_of, perceptron, standardised
@@ -96,17 +96,11 @@ class CoNAL(AnnotationModel):
     }
 
     def __post_init__(self) -> None:
-        if self.truths not in ("item", "judgement"):
-            raise ModelError(f"CoNAL: truths is {self.truths!r}; use 'item' or 'judgement'")
-        if isinstance(self.embedding, bool) or not isinstance(self.embedding, int) or self.embedding < 1:
-            raise ModelError(f"CoNAL: embedding is {self.embedding!r}; it must be a whole number of at least 1")
-        for name in ("right", "wrong", "separation"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ModelError(f"CoNAL: {name} is {getattr(self, name)}; it must be a number of at least 0")
-        if self.wrong == 0:
-            raise ModelError("CoNAL: wrong is 0; it must be positive, since a probability of 0 stops gradients")
-        if not 0 < self.spread < float("inf") or not 0 <= self.dropout < 1:
-            raise ModelError("CoNAL: spread must be a positive number and dropout in [0, 1)")
+        require_one_of(self, "truths", ("item", "judgement"))
+        require_whole(self, "embedding")
+        require_answers(self, "right", "separation")
+        require_positive(self, "wrong", "spread")  # no wrong answer at all: a probability of 0 stops gradients
+        require_share(self, "dropout")
 
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return classifier ``f``, item embedding ``W_v, b_v`` and worker embedding ``W_u, b_u``."""

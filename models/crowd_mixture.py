@@ -41,7 +41,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_mode, rows
-from crowdppl.errors import ModelError
+from crowdppl.hyperparameters import require_answers, require_positive, require_share, require_whole
 from crowdppl.kernels import above_zero, sum_by
 from crowdppl.model import AnnotationModel, Parameters
 from crowdppl.networks import Factory, build, features_of, perceptron
@@ -89,13 +89,10 @@ class CrowdMixture(AnnotationModel):
     }
 
     def __post_init__(self) -> None:
-        if isinstance(self.groups, bool) or not isinstance(self.groups, int) or self.groups < 1:
-            raise ModelError(f"CrowdMixture: groups is {self.groups!r}; it must be a whole number of at least 1")
-        for name in ("right", "wrong", "members"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ModelError(f"CrowdMixture: {name} is {getattr(self, name)}; it must be a number of at least 0")
-        if not 0 < self.spread < float("inf") or not 0 <= self.dropout < 1:
-            raise ModelError("CrowdMixture: spread must be a positive number and dropout in [0, 1)")
+        require_whole(self, "groups")
+        require_answers(self, "right", "wrong", "members")
+        require_positive(self, "spread")
+        require_share(self, "dropout")
 
     @property
     def states_per_class(self) -> int:

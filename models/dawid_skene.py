@@ -31,6 +31,7 @@ from torch.distributions import constraints
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import ModelError
+from crowdppl.hyperparameters import require_answers
 from crowdppl.kernels import sample_dirichlet
 from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
@@ -63,12 +64,7 @@ class DawidSkene(AnnotationModel):
     dims: ClassVar = {"prevalence": ("klass",), "confusion": ("worker", "klass", "answer")}
 
     def __post_init__(self) -> None:
-        for name in ("right", "wrong", "items"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
-                raise ModelError(
-                    f"DawidSkene: {name} is {value}; it must be a number of at least 0 (0 is a flat prior)"
-                )
+        require_answers(self, *(["wrong", "items"] if self.right is None else ["right", "wrong", "items"]))
         if self.concentration is not None:
             rows = torch.as_tensor(self.concentration, dtype=torch.float64)
             if rows.dim() != 2 or rows.shape[0] != rows.shape[1] or not bool((rows > 0).all()):

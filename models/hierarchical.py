@@ -36,7 +36,7 @@ from torch.distributions import constraints
 
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_log_density, dirichlet_mode, positive, rows
-from crowdppl.errors import ModelError
+from crowdppl.hyperparameters import require_answers, require_positive
 from crowdppl.kernels import above_zero, sample_dirichlet
 from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
@@ -70,11 +70,8 @@ class HierarchicalDawidSkene(AnnotationModel):
     whole_counts: ClassVar = True
 
     def __post_init__(self) -> None:
-        for name, least in (("right", 0), ("wrong", 0), ("items", 0), ("expected", 1e-6), ("shape", 1e-6)):
-            if not least <= getattr(self, name) < float("inf"):
-                raise ModelError(
-                    f"HierarchicalDawidSkene: {name} is {getattr(self, name)}; it must be a number of at least {least:g}"
-                )
+        require_answers(self, "right", "wrong", "items")
+        require_positive(self, "expected", "shape")
 
     def unsuited(self, method: str) -> str | None:
         """Refuse EM: the joint mode pools everybody, whatever the data."""
@@ -119,7 +116,8 @@ class HierarchicalDawidSkene(AnnotationModel):
         """Return the log density of all four priors, ``(...)``."""
         m, s = parameters["typical"], parameters["strength"]
         population = dirichlet_log_density(rows(data, self.right, self.wrong), m).sum(-1)
-        strength = Gamma(self.shape, self.shape / self.expected).log_prob(s).sum(-1)
+        shape = s.new_tensor(self.shape)
+        strength = Gamma(shape, shape / self.expected).log_prob(s).sum(-1)
         each = dirichlet_log_density((s.unsqueeze(-1) * m).unsqueeze(-3), parameters["confusion"]).sum((-2, -1))
         return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + population + strength + each
 

@@ -34,7 +34,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_log_density, dirichlet_mode, mean_field, positive, rows
-from crowdppl.errors import ModelError
+from crowdppl.hyperparameters import require_answers, require_positive, require_whole
 from crowdppl.kernels import sample_dirichlet
 from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
@@ -66,13 +66,9 @@ class ItemSubtypes(AnnotationModel):
     }
 
     def __post_init__(self) -> None:
-        if isinstance(self.subtypes, bool) or not isinstance(self.subtypes, int) or self.subtypes < 1:
-            raise ModelError(f"ItemSubtypes: subtypes is {self.subtypes!r}; it must be a whole number of at least 1")
-        if not 0 < self.weight < float("inf"):
-            raise ModelError(f"ItemSubtypes: weight is {self.weight}; it must be a positive number")
-        for name in ("right", "wrong", "items"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ModelError(f"ItemSubtypes: {name} is {getattr(self, name)}; it must be a number of at least 0")
+        require_whole(self, "subtypes")
+        require_positive(self, "weight")
+        require_answers(self, "right", "wrong", "items")
 
     @property
     def states_per_class(self) -> int:

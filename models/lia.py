@@ -39,7 +39,8 @@ from pyro.distributions import Categorical, Normal
 from torch import Tensor, nn
 
 from crowdppl.annotations import Annotations
-from crowdppl.errors import DataError, ModelError
+from crowdppl.errors import DataError
+from crowdppl.hyperparameters import require_answers, require_positive, require_whole
 from crowdppl.model import AnnotationModel, Parameters
 from crowdppl.networks import Coded, Factory, build, perceptron, standardised
 from crowdppl.plates import Plates
@@ -86,12 +87,10 @@ class LIA(AnnotationModel):
     }
 
     def __post_init__(self) -> None:
-        for name, least in (("latent", 1), ("embedding", 1), ("relations", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ModelError(f"LIA: {name} is {value!r}; it must be a whole number of at least {least}")
-        if not 0 < min(self.spread, self.variety) < float("inf") or not 0 <= self.lean < float("inf"):
-            raise ModelError("LIA: spread and variety must be positive numbers and lean at least 0")
+        require_whole(self, "latent", "embedding")
+        require_whole(self, "relations", least=0)
+        require_positive(self, "spread", "variety")
+        require_answers(self, "lean")
 
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return ``h`` (truth), ``d`` (difficulty), ``c`` (competence), and with worker features the map to embeddings."""

@@ -27,7 +27,7 @@ from pyro.distributions import Beta, Binomial, Categorical
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
-from crowdppl.errors import ModelError
+from crowdppl.hyperparameters import require_answers
 from crowdppl.kernels import times_log
 from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
@@ -50,10 +50,7 @@ class MajorityVote(AnnotationModel):
     whole_counts: ClassVar = True
 
     def __post_init__(self) -> None:
-        if not (self.knows >= 0 and self.guesses >= 0):
-            raise ModelError(
-                f"MajorityVote: knows={self.knows} and guesses={self.guesses} must be numbers of at least 0"
-            )
+        require_answers(self, "knows", "guesses")
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample knowledge, a scalar in (0, 1)."""

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import beta_log_density, beta_mode, dirichlet_log_density, dirichlet_mode, mean_field
-from crowdppl.errors import ModelError
+from crowdppl.hyperparameters import require_answers
 from crowdppl.kernels import sample_dirichlet
 from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
@@ -52,9 +52,7 @@ class OneCoin(AnnotationModel):
     dims: ClassVar = {"prevalence": ("klass",), "accuracy": ("worker",)}
 
     def __post_init__(self) -> None:
-        for name in ("right", "wrong", "items"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ModelError(f"OneCoin: {name} is {getattr(self, name)}; it must be a number of at least 0")
+        require_answers(self, "right", "wrong", "items")
 
     @classmethod
     def maximum_likelihood(cls) -> OneCoin:

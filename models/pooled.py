@@ -26,7 +26,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_log_density, dirichlet_mode, mean_field, rows
-from crowdppl.errors import ModelError
+from crowdppl.hyperparameters import require_answers
 from crowdppl.kernels import sample_dirichlet, times_log
 from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
@@ -50,9 +50,7 @@ class Pooled(AnnotationModel):
     dims: ClassVar = {"prevalence": ("klass",), "common": ("klass", "answer")}
 
     def __post_init__(self) -> None:
-        for name in ("right", "wrong", "items"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ModelError(f"Pooled: {name} is {getattr(self, name)}; it must be a number of at least 0")
+        require_answers(self, "right", "wrong", "items")
 
     @classmethod
     def maximum_likelihood(cls) -> Pooled:

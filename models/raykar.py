@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_mode, rows
-from crowdppl.errors import ModelError
+from crowdppl.hyperparameters import require_answers, require_positive, require_share
 from crowdppl.model import AnnotationModel, Parameters
 from crowdppl.networks import Factory, build, features_of, perceptron
 from crowdppl.plates import Plates
@@ -57,11 +57,9 @@ class Raykar(AnnotationModel):
     defaults: ClassVar = {"em": {"max_iter": 200, "tol": 1e-8}}
 
     def __post_init__(self) -> None:
-        for name in ("right", "wrong"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ModelError(f"Raykar: {name} is {getattr(self, name)}; it must be a number of at least 0")
-        if not 0 < self.spread < float("inf") or not 0 <= self.dropout < 1:
-            raise ModelError("Raykar: spread must be a positive number and dropout in [0, 1)")
+        require_answers(self, "right", "wrong")
+        require_positive(self, "spread")
+        require_share(self, "dropout")
 
     @property
     def full_batch(self) -> bool:

@@ -40,7 +40,8 @@ from pyro.distributions import Categorical, LogNormal, Normal
 from torch import Tensor, nn
 
 from crowdppl.annotations import Annotations
-from crowdppl.errors import DataError, ModelError
+from crowdppl.errors import DataError
+from crowdppl.hyperparameters import require_one_of, require_positive, require_share
 from crowdppl.kernels import sum_by
 from crowdppl.model import AnnotationModel, Parameters
 from crowdppl.networks import Factory, build, features_of, perceptron
@@ -74,10 +75,9 @@ class TwoCoinDifficulty(AnnotationModel):
     defaults: ClassVar = {"em": {"max_iter": 100, "tol": 1e-7}}
 
     def __post_init__(self) -> None:
-        if self.difficulty not in ("adaptive", "fixed"):
-            raise ModelError(f"TwoCoinDifficulty: difficulty is {self.difficulty!r}; use 'adaptive' or 'fixed'")
-        if not 0 < self.scale < float("inf") or not 0 < self.spread < float("inf") or not 0 <= self.dropout < 1:
-            raise ModelError("TwoCoinDifficulty: scale and spread must be positive numbers and dropout in [0, 1)")
+        require_one_of(self, "difficulty", ("adaptive", "fixed"))
+        require_positive(self, "scale", "spread")
+        require_share(self, "dropout")
 
     @property
     def full_batch(self) -> bool:

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_log_density, positive, rows
-from crowdppl.errors import ModelError
+from crowdppl.hyperparameters import require_above, require_answers, require_whole
 from crowdppl.kernels import sample_dirichlet
 from crowdppl.model import AnnotationModel, Parameters, one_hot
 from crowdppl.plates import Plates
@@ -65,13 +65,9 @@ class WorkerGroups(AnnotationModel):
     }
 
     def __post_init__(self) -> None:
-        if isinstance(self.groups, bool) or not isinstance(self.groups, int) or self.groups < 1:
-            raise ModelError(f"WorkerGroups: groups is {self.groups!r}; it must be a whole number of at least 1")
-        if not -1 < self.members < float("inf"):
-            raise ModelError(f"WorkerGroups: members is {self.members}; it must be a number above -1")
-        for name in ("right", "wrong", "items"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ModelError(f"WorkerGroups: {name} is {getattr(self, name)}; it must be a number of at least 0")
+        require_whole(self, "groups")
+        require_above(self, -1, "members")
+        require_answers(self, "right", "wrong", "items")
 
     def unsuited(self, method: str) -> str | None:
         """Refuse all but Gibbs: nothing else moves discrete groups."""

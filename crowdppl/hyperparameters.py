@@ -1,0 +1,51 @@
+"""Checks of a model's own numbers, to be called in its ``__post_init__``: one line each, one wording for all models."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from crowdppl.errors import ModelError
+
+
+def require_answers(model: Any, *names: str) -> None:
+    """Require imaginary answers, items or workers: finite numbers of at least 0."""
+    _require(model, names, lambda value: 0 <= value < float("inf"), "a number of at least 0")
+
+
+def require_positive(model: Any, *names: str) -> None:
+    """Require finite numbers above 0."""
+    _require(model, names, lambda value: 0 < value < float("inf"), "a positive number")
+
+
+def require_above(model: Any, least: float, *names: str) -> None:
+    """Require finite numbers above ``least``."""
+    _require(model, names, lambda value: least < value < float("inf"), f"a number above {least:g}")
+
+
+def require_share(model: Any, *names: str) -> None:
+    """Require numbers of at least 0 and below 1."""
+    _require(model, names, lambda value: 0 <= value < 1, "a number of at least 0 and below 1")
+
+
+def require_whole(model: Any, *names: str, least: int = 1) -> None:
+    """Require whole numbers of at least ``least``."""
+    _require(
+        model, names, lambda value: isinstance(value, int) and value >= least, f"a whole number of at least {least}"
+    )
+
+
+def require_one_of(model: Any, name: str, choices: Sequence[str]) -> None:
+    """Require one of some words."""
+    value = getattr(model, name)
+    if value not in choices:
+        raise ModelError(f"{type(model).__name__}: {name} is {value!r}; use {' or '.join(map(repr, choices))}")
+
+
+def _require(model: Any, names: Sequence[str], valid: Callable[[Any], bool], wanted: str) -> None:
+    for name in names:
+        value = getattr(model, name)
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not number or not valid(value):
+            raise ModelError(f"{type(model).__name__}: {name} is {value!r}; it must be {wanted}")
