@@ -55,7 +55,11 @@ def median_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
 
 
 def fit(data: Annotations, model: Any, **options: Any) -> tuple[Posterior, float]:
-    """Fit without printing warnings (they stay in ``Posterior.warnings``); return the result and the seconds it took."""
+    """Fit the model as published, unless told otherwise, without printing warnings; return the result and the seconds it took.
+
+    Warnings stay in ``Posterior.warnings``.
+    """
+    options = {"independent": "rho" not in options} | options
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)

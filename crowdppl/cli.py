@@ -80,6 +80,12 @@ def fit_command(
     repeats: Annotated[
         str, typer.Option(help="A worker judged an item again: keep each as evidence, keep the last, or refuse.")
     ] = "keep",
+    independent: Annotated[
+        bool, typer.Option("--independent", help="The model as published: judgements of one item count as independent.")
+    ] = False,
+    rho: Annotated[
+        float | None, typer.Option(help="Correlation of judgements of one item, 0 to 1. (default: as in public data)")
+    ] = None,
     seed: Seed = 0,
     level: Level = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
@@ -132,7 +138,8 @@ def fit_command(
             err.print(
                 f"[bold]{escape(file.name)}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers"
             )
-            options = {name: value for name, value in given.items() if value is not None}
+            options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+            options |= {"independent": independent, "rho": rho}
             posterior = fit(data, chosen, method=method, seed=seed, device=device, progress=err.is_terminal, **options)
         source = {"file": file.name, "sha256": results.sha256(file), "rows": data.A}
         _finish(posterior, out, level, {"input": source, "timings": {"read": read}})

@@ -6,7 +6,6 @@ from typing import Any
 
 import arviz_stats
 import numpy as np
-import torch
 import xarray as xr
 
 from crowdppl.annotations import Annotations
@@ -15,8 +14,7 @@ from crowdppl.draws import Readings
 # Vehtari et al. (2021), Rank-normalization, folding, and localization, Bayesian Analysis 16(2).
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400
-# Each quantity costs about a millisecond. With more cells than this, workers' accuracies stand for their confusions; with
-# more workers than this, the busiest stand for all.
+# With more workers than this the busiest stand for all.
 QUANTITIES = 500
 
 
@@ -30,12 +28,10 @@ def convergence(data: Annotations, readings: Readings) -> tuple[dict[str, Any], 
     chains, count = readings.lp.shape
     if count < 4:
         return {}, ["too few draws to judge convergence; raise num_samples"]
-    quantities = {"lp": readings.lp, "prevalence": readings.prevalence}
-    if readings.confusion[0, 0].numel() <= QUANTITIES:
-        quantities["confusion"] = readings.confusion
-    else:
+    quantities = dict(readings.mixing)
+    if "accuracy" in quantities:
         busiest = data.judgements_per_worker.topk(min(data.J, QUANTITIES)).indices
-        quantities["accuracy"] = torch.einsum("csk,csjkk->csj", readings.prevalence, readings.confusion[:, :, busiest])
+        quantities["accuracy"] = quantities["accuracy"][:, :, busiest]
     cells = {name: value.reshape(chains, count, -1).cpu().numpy() for name, value in quantities.items()}
     # A quantity that never moves (a probability fixed by the model) has no R-hat; it is left out.
     moving = {name: value[..., np.ptp(value, axis=(0, 1)) > 0] for name, value in cells.items()}

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
+from crowdppl.correlation import DesignEffect, factors, quality
 from crowdppl.errors import ModelError, OptionError
 from crowdppl.kernels import above_zero, normalise, sum_by
 from crowdppl.model import AnnotationModel, Parameters, conditioned, provides, repeated
@@ -24,6 +25,10 @@ KEEP_BYTES = 2**30
 # Temporary arrays of batched draws stay below this: within the caches, and small enough for the allocator to hold on to
 # (larger ones come from the system page by page: measured five times slower at 2**27).
 WORK_BYTES = 2**22
+
+# With more cells than this in all confusions, workers' accuracies stand for them where convergence is judged: each quantity
+# costs about a millisecond.
+MIXING_CELLS = 500
 
 
 @dataclass
@@ -64,6 +69,10 @@ class Readings:
         prevalence: of each class, ``(C, S, K)``.
         derived: what the model reports besides, ``(C, S, ...)``.
         averaged: likewise, of single judgements: averaged over draws, ``(A, ...)``.
+        mixing: what convergence is judged by, the model's own at every draw: ``lp``, ``prevalence`` and workers' ``confusion``,
+            or where that is many numbers ``accuracy``; each ``(C, S, ...)``.
+        rho: the correlation of judgements of one item, ``(C, S)``; ``None`` where they count as independent.
+        published: ``probability`` of the model as published, where the reported one allows for ``rho``.
     """
 
     probability: Tensor
@@ -74,6 +83,9 @@ class Readings:
     prevalence: Tensor
     derived: Parameters = field(default_factory=dict)
     averaged: Parameters = field(default_factory=dict)
+    mixing: Parameters = field(default_factory=dict)
+    rho: Tensor | None = None
+    published: Tensor | None = None
 
 
 def batched(model: AnnotationModel) -> bool:
@@ -98,8 +110,13 @@ def thinned_note(thin: int) -> str:
     return f"kept every {thin}th draw, to stay within {KEEP_BYTES / 2**30:g} GiB of memory"
 
 
-def read(model: AnnotationModel, data: Annotations, draws: Draws) -> Readings:
-    """Evaluate the model at every draw."""
+def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: DesignEffect | None = None) -> Readings:
+    """Evaluate the model at every draw.
+
+    With a design effect, truths, confusions and prevalence allow for correlated judgements (see :mod:`crowdppl.correlation`);
+    parameters, likelihoods and what the model derives are the model's own. Where each judgement has a truth of its own there is
+    nothing to weigh.
+    """
     # A model all of whose parameters are weights of networks has one draw of nothing.
     chains, count = next((value.shape[:2] for value in draws.samples.values()), (1, 1))
     flat = {name: value.flatten(0, 1) for name, value in draws.samples.items()}
@@ -114,16 +131,37 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws) -> Readings:
         prevalence=torch.empty(total, data.K, **kind),
     )
     told = model.arrange(data)
+    rho = None if effect is None or told.owner is not None else effect.draw(total, data)
+    if rho is not None:
+        out.published = torch.zeros_like(out.probability)
+    few = data.J * data.K**2 <= MIXING_CELLS
+    own = {
+        "prevalence": torch.empty(total, data.K, **kind),
+        "confusion" if few else "accuracy": torch.empty(total, data.J, *([data.K] * 2 if few else []), **kind),
+    }
     parts: dict[str, list[Tensor]] = {}
     with torch.no_grad():
         for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total):
+            # Tempered on the log scale: what underflows as a probability may matter once it is.
+            factor = None if rho is None else factors(rho[part], data)
+            logs = None if factor is None else model.log_by_class(joint) / factor.unsqueeze(-1)
             marginal, probability, truth = _by_item(model, parameters, joint, told, data)
-            out.truth[part] = truth.to(torch.int16)
-            out.probability += probability.reshape(-1, data.N, data.K).sum(0) / total
             out.log_likelihood[part] = marginal
             out.lp[part] = marginal.sum(-1) + log_prior
-            out.confusion[part] = model.confusion_of(parameters, data)
-            out.prevalence[part] = model.prevalence_of(parameters, data)
+            confusion, prevalence = model.confusion_of(parameters, data), model.prevalence_of(parameters, data)
+            own["prevalence"][part] = prevalence
+            if few:
+                own["confusion"][part] = confusion
+            else:
+                own["accuracy"][part] = torch.einsum("...k,...jkk->...j", prevalence, confusion)
+            if factor is None or logs is None or out.published is None:
+                out.confusion[part], out.prevalence[part] = confusion, prevalence
+            else:
+                out.published += probability.reshape(-1, data.N, data.K).sum(0) / total
+                probability, truth = logs.softmax(-1), sample_truth(logs)
+                out.confusion[part], out.prevalence[part] = _quality(truth, factor, data)
+            out.truth[part] = truth.to(torch.int16)
+            out.probability += probability.reshape(-1, data.N, data.K).sum(0) / total
             for name, value in model.derived(parameters, data).items():
                 if "annotation" in model.dims.get(name, ()):
                     share = (value if isinstance(part, int) else value.sum(0)) / total
@@ -134,7 +172,14 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws) -> Readings:
         if draws.point is not None:  # an engine that climbs to a point says what the truth is there
             parameters = draws.point if batched(model) else conditioned(model, draws.point, told)[0]
             joint = model.item_log_joint(parameters, told)
+            logs = None if rho is None else model.log_by_class(joint)
             out.probability = _by_item(model, parameters, joint, told, data)[1]
+            if rho is not None and logs is not None:
+                out.published, out.probability = out.probability, torch.zeros_like(out.probability)
+                for one in rho:
+                    out.probability += (logs / factors(one, data).unsqueeze(-1)).softmax(-1) / total
+    if rho is not None:
+        out.rho = rho.unflatten(0, (chains, count))
     # Averages of numbers that sum to one: put right to rounding.
     out.probability /= out.probability.sum(-1, keepdim=True)
     if not bool(torch.isfinite(out.log_likelihood).all()):
@@ -144,7 +189,13 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws) -> Readings:
         )
     for name in ("truth", "log_likelihood", "lp", "confusion", "prevalence"):
         setattr(out, name, getattr(out, name).unflatten(0, (chains, count)))
+    out.mixing = {"lp": out.lp} | {name: value.unflatten(0, (chains, count)) for name, value in own.items()}
     return out
+
+
+def _quality(truth: Tensor, factor: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
+    confusion, prevalence = quality(truth.reshape(-1, data.N), factor.reshape(-1, data.N), data)
+    return (confusion, prevalence) if truth.dim() > 1 else (confusion[0], prevalence[0])
 
 
 def _by_item(

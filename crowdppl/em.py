@@ -283,7 +283,7 @@ class Climb:
                 sites = self.space.sites
                 log_prior = log_prior - sum(sites[name]["fn"].log_prob(theta[name]) for name in self.space.weights)
         marginal, r = normalise(joint, overwrite=True)
-        ll = float(repeated(marginal, self.data).sum())
+        ll = float(repeated(marginal, self.data).sum(dtype=torch.float64))  # exact enough for float32 data, too
         return ll + float(log_prior), ll, r
 
     def extrapolate(self, first: Parameters, second: Parameters, third: Parameters) -> Parameters:

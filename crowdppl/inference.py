@@ -22,6 +22,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.convergence import convergence
+from crowdppl.correlation import PUBLISHED, WEIGHTED, DesignEffect
 from crowdppl.draws import Draws, Readings, Report, read
 from crowdppl.em import em
 from crowdppl.errors import CrowdpplWarning, DataError, ModelError, OptionError, listed, suggestion
@@ -46,6 +47,8 @@ def fit(
     seed: int = 0,
     device: str | torch.device | None = None,
     progress: bool | Report = False,
+    independent: bool = False,
+    rho: float | tuple[float, float] | None = None,
     **options: Any,
 ) -> Posterior:
     """Fit a model of annotation.
@@ -58,6 +61,11 @@ def fit(
         seed: of everything random; same seed, same machine, same result.
         device: ``"cpu"`` or ``"cuda"``; where the data are, if not given.
         progress: show a bar in the terminal, or call a function ``(step, steps, what)``.
+        independent: take what is said of truths and workers from the model as published, which counts judgements of one item as
+            independent. By default it allows for judgements that err together, see :mod:`crowdppl.correlation`; parameters are
+            learned as published either way.
+        rho: how strongly they err together: a correlation from 0 to 1, or mean and standard deviation of its logit; its spread
+            over public data sets where not given.
         **options: of the engine. em: ``max_iter, tol, restarts, accelerate, num_samples``, with networks ``learning_rate,
             batch_size, epochs, steps, validation``; svi: ``max_iter, tol, learning_rate, batch_size, num_samples, guide,
             validation``; gibbs: ``chains, warmup, num_samples``; nuts: ``chains, warmup,
@@ -81,6 +89,9 @@ def fit(
         raise ModelError(f"{type(chosen).__name__} by method={method!r}: {reason}")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
         raise OptionError(f"seed={seed!r}; it must be a whole number of at least 0")
+    if independent and rho is not None:
+        raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
+    effect = None if independent else DesignEffect.of(rho)
     data = data.to(_device(device))
     began = time.perf_counter()
     # On small data threads wait for each other longer than they work, many times longer where cores are shared.
@@ -92,7 +103,7 @@ def fit(
         sites = check(bound, told)
         torch.manual_seed(int(seed))  # the check has drawn from the stream
         draws = ENGINES[method](bound, told, report, **options)
-        readings = read(bound, data, draws)
+        readings = read(bound, data, draws, effect)
         weights = {} if bound._bound is None else bound._bound.state(draws.fixed)
     seconds = time.perf_counter() - began
     if draws.kind == "posterior":
@@ -105,6 +116,7 @@ def fit(
         "method": method,
         "options": {name: value if name != "validation" else value is not None for name, value in options.items()},
         "seed": int(seed),
+        "rho": None if effect is None or readings.rho is None else dataclasses.asdict(effect),
         "device": str(data.device),
         "dtype": str(data.dtype).removeprefix("torch."),
         "counts": {"items": data.N, "workers": data.J, "judgements": data.A, "classes": data.K, "features": data.D},
@@ -112,7 +124,7 @@ def fit(
         "seconds": seconds,
         "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
     }
-    posterior = Posterior(_tree(data, bound, sites, draws, readings, weights, run))
+    posterior = Posterior(_tree(data, bound, sites, draws, readings, weights, effect, run))
     for sentence in draws.warnings:
         warnings.warn(sentence, CrowdpplWarning, stacklevel=2)
     return posterior
@@ -203,6 +215,7 @@ def _tree(
     draws: Draws,
     readings: Readings,
     weights: Mapping[str, Tensor],
+    effect: DesignEffect | None,
     run: Mapping[str, Any],
 ) -> xr.DataTree:
     """Lay everything out in the ArviZ schema."""
@@ -226,6 +239,8 @@ def _tree(
     draw = ("chain", "draw")
     dims = {name: model.dims.get(name) or _dims(name, node) for name, node in sites.items()}
     posterior = {name: (draw + dims[name], value) for name, value in draws.samples.items()}
+    if readings.rho is not None:
+        posterior["rho"] = (draw, readings.rho)
     posterior["prevalence"] = ((*draw, "klass"), readings.prevalence)
     posterior["confusion"] = ((*draw, "worker", "klass", "answer"), readings.confusion)
     for name, value in readings.derived.items():
@@ -248,6 +263,8 @@ def _tree(
             }
         ),
     }
+    if readings.published is not None:
+        groups["truth"]["as_published"] = (("item", "klass"), readings.published.cpu().numpy())
     if data.weight is not None:
         groups["constant_data"]["weight"] = (("item",), data.weight.cpu().numpy())
     if readings.averaged:
@@ -264,6 +281,7 @@ def _tree(
         "crowdppl_format": FORMAT,
         "kind": draws.kind,
         "how": draws.how,
+        "correlation": PUBLISHED if effect is None or readings.rho is None else WEIGHTED.format(rho=effect.say()),
         "warnings": json.dumps(draws.warnings),
         "notes": json.dumps(data.notes),
         "run": json.dumps(run),

@@ -210,6 +210,11 @@ class AnnotationModel(ABC):
         M = self.states_per_class
         return values if M == 1 else values.unflatten(-1, (-1, M)).sum(-1)
 
+    def log_by_class(self, log_joint: Tensor) -> Tensor:
+        """Sum, on the log scale, over the states of each class: ``(..., S)`` to ``(..., K)``, in memory of its own."""
+        M = self.states_per_class
+        return log_joint.clone() if M == 1 else log_joint.unflatten(-1, (-1, M)).logsumexp(-1)
+
     def log_density(
         self, parameters: Parameters, data: Annotations, scratch: dict[str, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:

@@ -27,6 +27,7 @@ Array = npt.NDArray[Any]
 
 # Raised by one whenever a file written today could not be read by yesterday's code.
 FORMAT = 1
+RIGHT = ("share_right", "share_right_low", "share_right_high")
 # Workers summarised at a time, in numbers of draws x cells: bounds the memory of the tables.
 TABLE_CELLS = 2**24
 
@@ -37,11 +38,13 @@ class Posterior:
     ``tree`` holds, with the caller's identifiers as coordinates ``item``, ``worker``, ``klass`` (the true class) and ``answer``
     (the label given; ArviZ keeps the name ``label`` for itself):
 
-    - ``posterior``: parameters ``(chain, draw, ...)``, among them ``confusion (chain, draw, worker, klass, answer)`` and
-      ``prevalence (chain, draw, klass)`` for every model. For EM and SVI an approximation: ``how`` says which.
+    - ``posterior``: parameters ``(chain, draw, ...)``, and ``confusion (chain, draw, worker, klass, answer)`` and ``prevalence
+      (chain, draw, klass)`` for every model. For EM and SVI an approximation: ``how`` says which. Where truths and workers
+      allow for judgements that err together (``correlation`` says so), these two follow the truths drawn, and ``rho (chain,
+      draw)`` is the correlation drawn.
     - ``point``: the mode, for EM.
-    - ``truth``: ``probability (item, klass)``, and ``draw_of (chain, draw, item)``, a truth drawn with each draw of the
-      parameters (index into ``klass``).
+    - ``truth``: ``probability (item, klass)``, ``as_published`` where that differs, and ``draw_of (chain, draw, item)``, a truth
+      drawn with each draw of the parameters (index into ``klass``).
     - ``log_likelihood``: ``labels (chain, draw, item)``, all labels of an item together, the truth summed out.
     - ``sample_stats``: ``lp (chain, draw)``, and the engine's trace of its objective.
     - ``annotation``: what a model says of single judgements, averaged over draws, where it says something.
@@ -71,6 +74,11 @@ class Posterior:
     def how(self) -> str:
         """Where the intervals come from, in a sentence."""
         return str(self.tree.attrs["how"])
+
+    @property
+    def correlation(self) -> str:
+        """Whether truths and workers allow for judgements of one item that err together, and how, in a sentence."""
+        return str(self.tree.attrs.get("correlation", ""))
 
     @property
     def kind(self) -> str:
@@ -124,8 +132,9 @@ class Posterior:
     def workers(self, *, level: float | None = None, sort: str | None = None, minimum: int = 0) -> pd.DataFrame:
         """Return a row for each worker, every quality with the ends of its interval.
 
-        Columns: ``worker``; ``judgements``; ``accuracy`` under the prevalence; ``sensitivity_<class>``, the probability of the
-        right label in each class; ``informativeness`` in bits; each followed by ``_low`` and ``_high``.
+        Columns: ``worker``; ``judgements``; ``share_right``, the share of the worker's own judgements that are right (by the
+        truth of each draw); ``accuracy`` under the prevalence, that of judgements yet to come; ``sensitivity_<class>``, the
+        probability of the right label in each class; ``informativeness`` in bits; each followed by ``_low`` and ``_high``.
 
         Args:
             level: probability of the intervals (equal-tailed); ArviZ's default, .89, where not given.
@@ -140,8 +149,10 @@ class Posterior:
             for name, draws in workers.qualities(confusion, prevalence, self.labels).items():
                 for suffix, value in zip(("", "_low", "_high"), workers.interval(draws, level), strict=True):
                     parts.setdefault(name + suffix, []).append(value)
+        right = dict(zip(RIGHT, workers.interval(self.shares_right(), level), strict=True))
         table = pd.DataFrame(
             {"worker": self._values("posterior", "worker"), "judgements": self._judgements()}
+            | right
             | {name: np.concatenate(values) for name, values in parts.items()}
         )
         if sort is not None:
@@ -200,6 +211,26 @@ class Posterior:
 
     def _values(self, group: str, name: str) -> Array:
         return np.asarray(self.tree[group].to_dataset()[name].values)
+
+    def shares_right(self, items: Array | None = None) -> Array:
+        """Return the share of each worker's own judgements that are right, by the truth of each draw: ``(S, J)``.
+
+        NaN for a worker without judgements.
+
+        Args:
+            items: count judgements of these only, ``(N,)`` true or false; all where not given.
+        """
+        item, worker = (self._values("constant_data", f"{name}_index") for name in ("item", "worker"))
+        label = self._values("observed_data", "labels")
+        if items is not None:
+            kept = np.asarray(items)[item]
+            item, worker, label = item[kept], worker[kept], label[kept]
+        truth = np.asarray(self.tree["truth"]["draw_of"].values)
+        truth = truth.reshape(-1, truth.shape[-1])  # (S, N)
+        J = self.tree["posterior"].sizes["worker"]
+        total = np.bincount(worker, minlength=J)
+        right = np.stack([np.bincount(worker[state[item] == label], minlength=J) for state in truth])
+        return np.where(total > 0, right / np.maximum(total, 1), np.nan)
 
     def _by_workers(self) -> Iterator[tuple[slice, Array, Array]]:
         prevalence = self._draws("prevalence")

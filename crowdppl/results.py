@@ -60,7 +60,12 @@ def write(posterior: Posterior, folder: Path, *, level: float | None = None, run
         posterior.save(staging / "posterior.nc")
         story = (
             posterior.info
-            | {"how": posterior.how, "warnings": posterior.warnings, "notes": posterior.notes}
+            | {
+                "how": posterior.how,
+                "correlation": posterior.correlation,
+                "warnings": posterior.warnings,
+                "notes": posterior.notes,
+            }
             | dict(run)
         )
         (staging / "run.json").write_text(json.dumps(story, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

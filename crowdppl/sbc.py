@@ -47,6 +47,7 @@ def ranks(
     features: int = 2,
     draws: int = 99,
     seed: int = 0,
+    independent: bool = True,
     **options: Any,
 ) -> pd.DataFrame:
     """Fit data drawn from the model's own prior, again and again.
@@ -62,7 +63,9 @@ def ranks(
         features: numbers known of each item, standard normal; 0 for none.
         draws: ``L`` of each fit, at equal distances from its own; ranks are ``0..L``.
         seed: of simulation ``s`` is ``seed + s``.
-        **options: of the engine.
+        independent: rank among what the model says as published; otherwise among what allows for correlated judgements, of
+            which the prior knows nothing: that shows what allowing for them costs.
+        **options: of the engine, and ``rho``.
 
     Returns:
         A row for each simulation and quantity: ``simulation``, ``quantity``, ``rank`` of what was drawn among the draws of the
@@ -85,7 +88,7 @@ def ranks(
         data, truth, drawn = chosen.simulate(task, worker, classes=classes, seed=seed + s, features=given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdpplWarning)  # the odd short chain is part of what is measured
-            posterior = fit(data, chosen, method=method, seed=seed + s, **options)
+            posterior = fit(data, chosen, method=method, seed=seed + s, independent=independent, **options)
         if posterior.kind == "point":
             raise NoDraws(
                 f"{type(chosen).__name__} by method={method!r} gives a point: there are no draws to rank among"

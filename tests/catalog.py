@@ -139,8 +139,13 @@ def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, 
     )
 
 
+def fit(*args, independent=True, **options):
+    """Fit a model as published: what most tests are about. Correlated judgements have tests of their own."""
+    return crowdppl.fit(*args, independent=independent, **options)
+
+
 def quiet_fit(*args, **options):
-    """Fit, with the library's warnings kept back: they stand in the result."""
+    """Fit as published, with the library's warnings kept back: they stand in the result."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        return crowdppl.fit(*args, **options)
+        return fit(*args, **options)

@@ -7,6 +7,7 @@ import arviz_base
 import numpy as np
 import pyro
 import pytest
+import sympy  # noqa: F401 - torch imports it at some point, and it sets a filter of warnings
 import torch
 import xarray as xr
 from pyro.distributions.distribution import Distribution  # noqa: F401 - imported before filters become errors

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 import xarray as xr
-from catalog import CASES, PAIRS, SHORT, quiet_fit, simulated, tiny
+from catalog import CASES, PAIRS, SHORT, fit, quiet_fit, simulated, tiny
 
 import crowdppl
 from crowdppl import OptionError
@@ -30,7 +30,7 @@ ids = [f"{c.name}-{m}" for c, m in PAIRS]
 @pytest.mark.parametrize(("case", "method"), PAIRS, ids=ids)
 def test_result_is_complete(case, method, tmp_path):
     data = tiny(1, classes=case.classes, features=case.features)
-    posterior = quiet_fit(data, case.model, method=method, seed=3, **SHORT[method])
+    posterior = quiet_fit(data, case.model, method=method, seed=3, independent=False, **SHORT[method])
     tree = posterior.tree
     assert {"posterior", "log_likelihood", "observed_data", "constant_data", "sample_stats", "truth"} <= set(
         tree.children
@@ -79,15 +79,15 @@ def test_result_is_complete(case, method, tmp_path):
 def test_same_seed_same_result(case, method):
     """Bit for bit, also after another fit and another use of torch's random stream in the same process."""
     data = tiny(2, classes=case.classes, features=case.features)
-    first = quiet_fit(data, case.model, method=method, seed=7, **SHORT[method])
+    first = quiet_fit(data, case.model, method=method, seed=7, independent=False, **SHORT[method])
     quiet_fit(tiny(3), CASES[0].model, method="svi", seed=1, **SHORT["svi"])
     state = torch.get_rng_state()
     torch.rand(10)
-    again = quiet_fit(data, case.model, method=method, seed=7, **SHORT[method])
+    again = quiet_fit(data, case.model, method=method, seed=7, independent=False, **SHORT[method])
     torch.set_rng_state(state)
     for name, group in first.tree.children.items():
         xr.testing.assert_identical(group.to_dataset(), again.tree[name].to_dataset())
-    other = quiet_fit(data, case.model, method=method, seed=8, **SHORT[method])
+    other = quiet_fit(data, case.model, method=method, seed=8, independent=False, **SHORT[method])
     assert not first.tree["posterior"].to_dataset().identical(other.tree["posterior"].to_dataset())
 
 
@@ -163,21 +163,21 @@ def test_truth_is_found(case, method):
 )
 def test_bad_options_are_refused(method, options, said):
     with pytest.raises(OptionError, match=r"^[^\n]*$") as refused:
-        crowdppl.fit(tiny(), method=method, **options)
+        fit(tiny(), method=method, **options)
     assert said in str(refused.value)
 
 
 def test_unknown_model_is_refused():
     with pytest.raises(OptionError, match=r"did you mean 'dawid-skene'"):
-        crowdppl.fit(tiny(), "david-skene")
+        fit(tiny(), "david-skene")
     with pytest.raises(OptionError, match=r"pass an instance"):
-        crowdppl.fit(tiny(), type(CASES[0].model))
+        fit(tiny(), type(CASES[0].model))
     with pytest.raises(crowdppl.ModelError, match="AnnotationModel"):
-        crowdppl.fit(tiny(), 3)
+        fit(tiny(), 3)
     with pytest.raises(crowdppl.DataError, match="Annotations"):
-        crowdppl.fit([[1, 2]])
+        fit([[1, 2]])
     with pytest.raises(crowdppl.ModelError, match="method='nuts'"):
-        crowdppl.fit(tiny(), CASES[-1].model, method="gibbs")
+        fit(tiny(), CASES[-1].model, method="gibbs")
 
 
 @pytest.mark.parametrize("wrong", ["shape", "missing", "classes", "breaks"])
@@ -202,7 +202,7 @@ def test_broken_models_are_told(wrong):
             return Categorical(logits=logit.view(-1, *[1] * (len(size) - 1)).expand(size))
 
     with pytest.raises(crowdppl.ModelError, match="Broken"):
-        crowdppl.fit(tiny(), Broken(), method="em")
+        fit(tiny(), Broken(), method="em")
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if "em" in c.methods and not random_start(c)], ids=lambda c: c.name)

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from catalog import CASES, simulated, tiny
+from catalog import CASES, fit, simulated, tiny
 
 import crowdppl
 from crowdppl import CrowdpplWarning
@@ -20,7 +20,7 @@ PLAIN = {"method": "em", "accelerate": False, "tol": 1e-10, "num_samples": 2}
 
 def test_anaesthesia_fixture(anaesthesia):
     """Dawid & Skene (1979): prevalence .40 .42 .11 .07, observer 1's matrix; log-likelihood recomputed, -192.89088121."""
-    posterior = crowdppl.fit(anaesthesia, FLAT, **PLAIN)
+    posterior = fit(anaesthesia, FLAT, **PLAIN)
     assert posterior.info["facts"]["log_likelihood"] == pytest.approx(-192.89088121, abs=1e-7)
     point = posterior.tree["point"]
     np.testing.assert_allclose(point["prevalence"], [0.3996, 0.4220, 0.1118, 0.0667], atol=5e-5)
@@ -38,7 +38,7 @@ def test_the_other_copy_of_patient_seven(anaesthesia):
     row = int(torch.nonzero((anaesthesia.item == 6) & (anaesthesia.worker == 0))[1])
     assert int(label[row]) == 1
     label[row] = 0
-    posterior = crowdppl.fit(replace(anaesthesia, label=label), FLAT, **PLAIN)
+    posterior = fit(replace(anaesthesia, label=label), FLAT, **PLAIN)
     assert posterior.info["facts"]["log_likelihood"] == pytest.approx(-190.73099659, abs=1e-7)
 
 
@@ -55,7 +55,7 @@ def test_the_other_copy_of_patient_seven(anaesthesia):
 )
 def test_public_fixtures(public, name, log_likelihood, accuracy):
     data, truth = public(name)
-    posterior = crowdppl.fit(data, FLAT, **PLAIN)
+    posterior = fit(data, FLAT, **PLAIN)
     assert posterior.info["facts"]["log_likelihood"] == pytest.approx(log_likelihood, abs=1e-3)
     found = posterior.truth().set_index("task").loc[truth.index, "label"].to_numpy()
     assert (found == truth.to_numpy()).mean() == pytest.approx(accuracy, abs=6e-4)
@@ -63,7 +63,7 @@ def test_public_fixtures(public, name, log_likelihood, accuracy):
 
 def test_caries_fixture(public):
     data, _ = public("caries")
-    posterior = crowdppl.fit(data, FLAT, **PLAIN)
+    posterior = fit(data, FLAT, **PLAIN)
     assert posterior.info["facts"]["log_likelihood"] == pytest.approx(-7410.941976, abs=1e-4)
     np.testing.assert_allclose(posterior.tree["point"]["prevalence"], [0.80034, 0.19966], atol=5e-5)
 
@@ -140,7 +140,7 @@ def test_restarts_find_no_better_mode(name, anaesthesia, public):
     data = anaesthesia if name == "anaesthesia" else public(name)[0]
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        facts = crowdppl.fit(data, method="em", restarts=10, num_samples=2, seed=1).info["facts"]
+        facts = fit(data, method="em", restarts=10, num_samples=2, seed=1).info["facts"]
     ends = facts["restarts"]
     assert len(ends) == 11
     assert facts["log_posterior"] == max(ends)
@@ -150,7 +150,7 @@ def test_restarts_find_no_better_mode(name, anaesthesia, public):
 
 def test_restarts_keep_the_best_and_tell_all():
     data = tiny(0, items=12)
-    posterior = crowdppl.fit(data, FLAT, method="em", restarts=0, num_samples=2)
+    posterior = fit(data, FLAT, method="em", restarts=0, num_samples=2)
     alone = posterior.info["facts"]
     with_more = _quiet(data, FLAT, method="em", restarts=8, num_samples=2).info["facts"]
     assert len(with_more["restarts"]) == 9
@@ -162,20 +162,20 @@ def test_restarts_keep_the_best_and_tell_all():
 def _quiet(*args, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        return crowdppl.fit(*args, **options)
+        return fit(*args, **options)
 
 
 def test_a_better_mode_is_told():
     """Where the majority's own end is not the best, a warning says so: flat priors, few judgements."""
     data = tiny(0, items=12)
     with pytest.warns(CrowdpplWarning, match="several modes"):
-        facts = crowdppl.fit(data, FLAT, method="em", restarts=8, num_samples=2).info["facts"]
+        facts = fit(data, FLAT, method="em", restarts=8, num_samples=2).info["facts"]
     assert max(facts["restarts"]) > facts["restarts"][0] + 1e-3
 
 
 def test_no_convergence_is_told(anaesthesia):
     with pytest.warns(CrowdpplWarning, match="raise max_iter"):
-        posterior = crowdppl.fit(anaesthesia, FLAT, method="em", max_iter=3, num_samples=2)
+        posterior = fit(anaesthesia, FLAT, method="em", max_iter=3, num_samples=2)
     assert not posterior.info["facts"]["converged"]
     assert "raise max_iter" in " ".join(posterior.warnings)
 
@@ -183,8 +183,7 @@ def test_no_convergence_is_told(anaesthesia):
 def test_truth_is_that_of_the_point(anaesthesia):
     """The truth's probabilities are those at the mode, not averages over the draws that serve the intervals."""
     few, many = (
-        crowdppl.fit(anaesthesia, method="em", num_samples=n, seed=n).tree["truth"]["probability"].values
-        for n in (2, 200)
+        fit(anaesthesia, method="em", num_samples=n, seed=n).tree["truth"]["probability"].values for n in (2, 200)
     )
     np.testing.assert_array_equal(few, many)
 
@@ -223,7 +222,7 @@ def test_majority_vote_learns_how_sure_to_be():
         data, truth, _ = simulated(
             items=2000, workers=50, per_item=5, model=MajorityVote(), parameters={"knowledge": knowledge}
         )
-        table = crowdppl.fit(data, "majority-vote", method="em", num_samples=10).truth()
+        table = fit(data, "majority-vote", method="em", num_samples=10).truth()
         assert (table["label"] == truth).mean() == pytest.approx(table["probability"].mean(), abs=0.03)
 
 
@@ -241,7 +240,7 @@ def test_default_prior_keeps_sparse_data_from_collapse():
         right = rng.random(3000) < rng.uniform(0.55, 0.95, 150)[worker]
         label = np.where(right, truth[item], (truth[item] + rng.integers(1, 3, 3000)) % 3)
         data = crowdppl.Annotations.from_arrays(item, worker, label)
-        table = crowdppl.fit(data, method="em", num_samples=2).truth()
+        table = fit(data, method="em", num_samples=2).truth()
         ours.append((table["label"] == truth).mean())
         gap.append(table["probability"].mean() - ours[-1])
         votes = data.votes.numpy()
@@ -252,8 +251,8 @@ def test_default_prior_keeps_sparse_data_from_collapse():
 
 
 def test_float32_is_near_float64(anaesthesia):
-    double = crowdppl.fit(anaesthesia, method="em", num_samples=2)
-    single = crowdppl.fit(anaesthesia.to(dtype=torch.float32), method="em", num_samples=2, tol=1e-6)
+    double = fit(anaesthesia, method="em", num_samples=2)
+    single = fit(anaesthesia.to(dtype=torch.float32), method="em", num_samples=2, tol=1e-6)
     assert single.info["dtype"] == "float32"
     np.testing.assert_allclose(single.tree["truth"]["probability"], double.tree["truth"]["probability"], atol=2e-3)
 
@@ -283,7 +282,31 @@ def test_a_users_m_step_may_be_simple():
         m_step = crowdppl.AnnotationModel.m_step
 
     data, _, _ = simulated(items=80)
-    closed, gradient = (
-        crowdppl.fit(data, model, method="em", num_samples=5) for model in (OneAccuracy(), ByGradient())
-    )
+    closed, gradient = (fit(data, model, method="em", num_samples=5) for model in (OneAccuracy(), ByGradient()))
     assert float(closed.tree["point"]["accuracy"]) == pytest.approx(float(gradient.tree["point"]["accuracy"]), abs=1e-4)
+
+
+def test_networks_stop_where_the_way_has_not_risen():
+    """Ten steps after the last gain beyond the tolerance, by the trace itself; fine-tuning is looked at every hundred steps."""
+    case = next(c for c in CASES if c.name == "raykar-network")
+    data, _, _ = simulated(items=60, seed=1)
+    options = {"method": "em", "tol": 1e-3, "steps": 5, "num_samples": 2}
+    plain = _quiet(data, case.model, max_iter=200, **options)
+    trace = plain.tree["sample_stats"]["log_posterior"].values
+    mark, marked, stop = trace[0], 0, None
+    for n in range(1, len(trace)):
+        if trace[n] > mark + 1e-3 * abs(trace[n]):
+            mark, marked = trace[n], n
+        elif n - marked >= 10:
+            stop = n
+            break
+    assert stop == len(trace) - 1
+    assert plain.info["facts"]["converged"]
+    assert plain.info["facts"]["log_posterior"] == trace.max()
+    tuned = _quiet(data, case.model, max_iter=200, fine_tune=250, **options)
+    longer = tuned.tree["sample_stats"]["log_posterior"].values
+    np.testing.assert_array_equal(longer[: len(trace)], trace)
+    assert len(longer) == len(trace) + 3
+    steps = []
+    _quiet(data, case.model, max_iter=200, progress=lambda step, of, what: steps.append((step, of)), **options)
+    assert steps == [(n, 200) for n in range(1, len(trace))]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import safetensors.torch
 import torch
-from catalog import quiet_fit, tiny
+from catalog import fit, quiet_fit, tiny
 
 import crowdppl
 from crowdppl import Annotations, DataError, ModelError, OptionError
@@ -108,7 +108,7 @@ def test_multiplicity_is_repetition():
         )
         assert one.info["facts"]["log_likelihood"] == pytest.approx(two.info["facts"]["log_likelihood"], rel=1e-8)
     with pytest.raises(ModelError, match="multiplicities"):
-        crowdppl.fit(weighted, method="gibbs")
+        fit(weighted, method="gibbs")
 
 
 # ---------------------------------------------------------------------- prediction and files
@@ -156,7 +156,7 @@ def test_prediction_refuses(fitted):
     with pytest.raises(DataError, match="classes are not those"):
         crowdppl.predict(posterior, tiny())
     with pytest.raises(DataError, match="reads item features and the data have none"):
-        crowdppl.fit(tiny(features=False), Raykar(), method="em")
+        fit(tiny(features=False), Raykar(), method="em")
 
 
 def test_a_network_of_ones_own(fitted):
@@ -196,11 +196,11 @@ def test_validation_keeps_the_best_step(fitted):
         assert found == pytest.approx(best, abs=1e-12)
         assert best > 0.85
     with pytest.raises(OptionError, match="must be a pair"):
-        crowdppl.fit(s.data, model, method="em", validation=s.features_test)
+        fit(s.data, model, method="em", validation=s.features_test)
     with pytest.raises(DataError, match="validation"):
-        crowdppl.fit(s.data, model, method="em", validation=(s.features_test, s.truth_test + 5))
+        fit(s.data, model, method="em", validation=(s.features_test, s.truth_test + 5))
     with pytest.raises(DataError, match="rows of features, but"):
-        crowdppl.fit(s.data, model, method="em", validation=(s.features_test, s.truth_test[:3]))
+        fit(s.data, model, method="em", validation=(s.features_test, s.truth_test[:3]))
 
 
 def test_standardise():
@@ -227,7 +227,7 @@ def test_sets_of_labels():
     with pytest.raises(DataError, match="not among the relations"):
         pairs(frame, relations=["CAUSES"])
     with pytest.raises(DataError, match="the relation's number"):
-        crowdppl.fit(data, LIA(relations=1), method="em")
+        fit(data, LIA(relations=1), method="em")
 
 
 def test_medical_relations(public):

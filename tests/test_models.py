@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import quiet_fit, simulated, tiny
+from catalog import fit, quiet_fit, simulated, tiny
 
 import crowdppl
 from crowdppl import Annotations, DataError, ModelError, groups
@@ -171,11 +171,11 @@ def test_one_subtype_is_dawid_and_skene():
 def test_modes_that_do_not_exist_are_refused():
     data = tiny()
     with pytest.raises(ModelError, match="weight=1"):
-        crowdppl.fit(data, ItemSubtypes(), method="em")
+        fit(data, ItemSubtypes(), method="em")
     with pytest.raises(ModelError, match="method='gibbs'"):
-        crowdppl.fit(data, HierarchicalDawidSkene(), method="em")
+        fit(data, HierarchicalDawidSkene(), method="em")
     with pytest.raises(ModelError, match="method='gibbs'"):
-        crowdppl.fit(data, WorkerGroups(), method="nuts")
+        fit(data, WorkerGroups(), method="nuts")
 
 
 # ---------------------------------------------------------------------- crowd mixture
@@ -350,7 +350,7 @@ def test_coins_at_their_ends():
 
 def test_difficulty_is_for_two_classes():
     with pytest.raises(DataError, match="3 classes"):
-        crowdppl.fit(tiny(), TwoCoinDifficulty(), method="em")
+        fit(tiny(), TwoCoinDifficulty(), method="em")
 
 
 def test_workers_worse_than_chance_need_a_sign():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from catalog import CASES, PAIRS, SHORT, tiny
+from catalog import CASES, PAIRS, SHORT, fit, tiny
 from pyro import poutine
 from pyro.infer import TraceEnum_ELBO
 from pyro.infer.autoguide import AutoDelta
@@ -18,7 +18,7 @@ from crowdppl import CrowdpplWarning
 from crowdppl.draws import Races, sample_truth
 from crowdppl.isolation import isolated
 from crowdppl.kernels import normalise
-from crowdppl.model import bind, check, conditioned, prior_draws, repeated
+from crowdppl.model import bind, check, conditioned, prior_draws, provides, repeated
 from crowdppl.models import DawidSkene
 from crowdppl.plates import Plates
 from crowdppl.space import Space
@@ -98,11 +98,11 @@ def test_engines_agree_with_enumeration(case, method, kind):
     data = tiny(3, known=known, classes=case.classes, features=case.features, weighted=kind == "weighted")
     if method == "gibbs" and kind == "weighted" and case.model.whole_counts:
         with pytest.raises(crowdppl.ModelError, match="takes no item weights"):
-            crowdppl.fit(data, case.model, method=method)
+            fit(data, case.model, method=method)
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        posterior = crowdppl.fit(data, case.model, method=method, seed=1, **SHORT[method])
+        posterior = fit(data, case.model, method=method, seed=1, **SHORT[method])
     with isolated(0):
         model = bind(case.model, data)
         told = model.arrange(data)
@@ -289,6 +289,77 @@ def test_gibbs_draws_parameters_from_their_conditional(case):
                 assert bool((apart < 5 * error + 0.004).all()), (name, power, float((apart / error).max()))
 
 
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("name", ["crowd-mixture", "raykar", "conal"])
+def test_closed_part_of_an_m_step_is_a_maximum(name, weighted):
+    """Where networks are left to gradients: no small move of the other sites raises the bound they maximise.
+
+    CoNAL's bound is that of its sources, too: one step must raise the expected log joint, and many end at its maximum.
+    """
+    case = next(c for c in CASES if c.name == name)
+    with isolated(1), torch.no_grad():
+        _, model, data = ready(case, 4, weighted=weighted)
+        sites = {key: node["value"] for key, node in check(model, data).items()}
+        r = torch.distributions.Dirichlet(torch.ones(data.N, data.K * model.states_per_class)).sample()
+
+        def objective(parts):
+            parameters, log_prior = conditioned(model, sites | parts, data)
+            return float((r * model.item_log_joint(parameters, data)).sum() + log_prior)
+
+        if name == "conal":
+            best = model.m_step(r, data, parameters=sites)
+            assert objective(best) > objective({})
+            for _ in range(300):  # one step follows the other: the bound is tight where they stand
+                best = model.m_step(r, data, parameters=sites | best)
+        else:
+            best = model.m_step(r, data)
+        top = objective(best)
+        for scale in (1e-1, 1e-2, 1e-3):
+            for _ in range(20):
+                moved = {
+                    key: (1 - scale) * value + scale * torch.distributions.Dirichlet(torch.ones_like(value)).sample()
+                    for key, value in best.items()
+                }
+                assert objective(moved) <= top + 1e-9
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if provides(c.model, "m_step")], ids=lambda c: c.name)
+def test_first_points_are_possible(case):
+    """What an M step gives lies in the support of its sites: rows sum to one, strengths are positive."""
+    with isolated(1), torch.no_grad():
+        _, model, data = ready(case, 4)
+        nodes = check(model, data)
+        for name, value in model.m_step(model.initial(data), data).items():
+            assert value.shape == nodes[name]["value"].shape
+            assert bool(nodes[name]["fn"].support.check(value).all()), name
+            assert bool(torch.isfinite(value).all())
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if provides(c.model, "guide")], ids=lambda c: c.name)
+def test_guides_begin_at_the_prior_where_there_are_no_data(case):
+    """One item nobody judged: for workers the model's own guide is its prior, site by site; elsewhere prior plus counts."""
+    with isolated(2), torch.no_grad():
+        data = tiny(1, classes=case.classes, features=case.features).unseen(items=["new"])
+        data = replace(data, features=torch.zeros(1, 2))
+        model = bind(case.model, data)
+        nodes = check(model, data)
+        sites = {name: node["value"] for name, node in nodes.items()}
+        guide = model.guide(data, sites)
+        for _ in range(3):
+            trace = poutine.trace(guide).get_trace(data)
+            trace.compute_log_prob()
+            drawn = {name: trace.nodes[name]["value"] for name in nodes}
+            prior = poutine.trace(poutine.condition(model.prior, data=drawn)).get_trace(data, Plates.over(1, data.J))
+            prior.compute_log_prob()
+            for name in nodes:
+                # The item counts for the prevalence; a log-normal stands for the strength's gamma.
+                if name in ("prevalence", "weights", "strength", "confusion" if case.name == "hierarchical" else ""):
+                    continue
+                torch.testing.assert_close(
+                    trace.nodes[name]["log_prob"], prior.nodes[name]["log_prob"], msg=lambda m, n=name: f"{n}: {m}"
+                )
+
+
 def exact_dawid_skene(data, model):
     """Posterior of the truths with parameters integrated out: Dirichlet-multinomial, over all K^N truths."""
     a, B = (t.numpy() for t in model.concentrations(data))
@@ -327,7 +398,7 @@ def test_samplers_have_the_exact_posterior(method, seed):
     }[method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        posterior = crowdppl.fit(data, model, method=method, seed=seed, **options)
+        posterior = fit(data, model, method=method, seed=seed, **options)
     exact = exact_dawid_skene(data, model)
     np.testing.assert_allclose(posterior.tree["truth"]["probability"].values, exact, atol=0.03)
     frequency = np.stack([(posterior.tree["truth"]["draw_of"].values == k).mean((0, 1)) for k in range(data.K)], -1)

@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 import xarray as xr
-from catalog import SkillAndDifficulty, simulated
+from catalog import SkillAndDifficulty, fit, simulated
 
 import crowdppl
 from crowdppl import CrowdpplWarning, DataError, FileError, OptionError
@@ -20,7 +20,7 @@ matplotlib.use("Agg")
 def posterior():
     from crowdppl import datasets
 
-    return crowdppl.fit(datasets.anaesthesia(), method="gibbs", seed=1, num_samples=500)
+    return fit(datasets.anaesthesia(), method="gibbs", seed=1, num_samples=500)
 
 
 def test_views(posterior):
@@ -76,8 +76,8 @@ def test_arviz_reads_it(method, anaesthesia):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fits = {
-            "dawid-skene": crowdppl.fit(anaesthesia, method=method, seed=1, **short.get(method, {})),
-            "pooled": crowdppl.fit(anaesthesia, "majority-vote", method=method, seed=1, **short.get(method, {})),
+            "dawid-skene": fit(anaesthesia, method=method, seed=1, **short.get(method, {})),
+            "pooled": fit(anaesthesia, "majority-vote", method=method, seed=1, **short.get(method, {})),
         }
         tree = fits["dawid-skene"].tree
         assert len(arviz_stats.summary(tree)) == 4 + 80
@@ -101,7 +101,7 @@ def test_arviz_plots_it(posterior):
 
 def test_custom_sites_carry_the_callers_identifiers():
     data, _, _ = simulated(items=20, workers=6, model=SkillAndDifficulty())
-    posterior = crowdppl.fit(data, SkillAndDifficulty(), method="em", num_samples=50)
+    posterior = fit(data, SkillAndDifficulty(), method="em", num_samples=50)
     assert posterior.tree["posterior"]["skill"].dims == ("chain", "draw", "worker")
     assert posterior.tree["posterior"]["difficulty"].dims == ("chain", "draw", "item")
     assert "Laplace" in posterior.how
@@ -113,7 +113,7 @@ def test_too_large_for_a_normal_approximation_is_told(monkeypatch):
     monkeypatch.setattr(crowdppl.em, "LAPLACE_SIZE", 3)
     data, _, _ = simulated(items=20, workers=6, model=SkillAndDifficulty())
     with pytest.warns(CrowdpplWarning, match="there are no intervals"):
-        posterior = crowdppl.fit(data, SkillAndDifficulty(), method="em")
+        posterior = fit(data, SkillAndDifficulty(), method="em")
     assert posterior.kind == "point"
     assert posterior.workers()["accuracy_low"].isna().all()
 
@@ -125,7 +125,7 @@ def test_identifiers_survive_the_file(labels, tmp_path):
     data = crowdppl.Annotations.from_arrays(
         ["ä", "b", "b"], [2**63, 5, 2**63], [labels[0], labels[1], labels[0]], labels=labels
     )
-    posterior = crowdppl.fit(data, method="em", num_samples=5)
+    posterior = fit(data, method="em", num_samples=5)
     back = crowdppl.load(posterior.save(tmp_path / "x.nc"))
     assert back.truth().equals(posterior.truth())
     assert back.workers()["worker"].tolist() == [2**63, 5]

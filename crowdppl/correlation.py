@@ -1,0 +1,112 @@
+"""Judgements of one item err together: the design effect, and posteriors that are as sure as they should be.
+
+Every published annotation model takes the judgements of an item as independent given its truth. They are not: people err
+together on hard items, and ``n`` judgements of an item say less than ``n`` independent ones would. Survey statistics knows this
+as the *design effect*: ``n`` answers from one cluster with intra-cluster correlation ``rho`` are worth ``n / (1 + (n - 1) rho)``
+independent ones (Kish 1965, Survey Sampling, section 5.4). Here clusters are items. The log posterior of an item's class is
+divided by its design effect:
+
+    p(truth_i = k | labels, parameters, rho)  proportional to  p(truth_i = k | labels, parameters) ^ (1 / (1 + (n_i - 1) rho))
+
+The parameters are learned as published, and only what is said of truths and workers is weighted (a *modular*, or *cut*,
+posterior): weighting inside the sampler lets weak evidence move the classes. ``rho`` differs from crowd to crowd and is not known
+without some true classes; each posterior draw takes one from the spread of ``rho`` over public data sets, so that all intervals
+widen together. Worker quality follows the truths of the draw: every worker starts as an average member of the crowd, worth
+``START`` judgements, and their own judgements count with the weight of their items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import OptionError
+from crowdppl.kernels import sample_dirichlet
+from crowdppl.model import one_hot
+
+# Spread of logit rho over public sets: mean and standard deviation, made by benchmarks/calibration/design_effect.py.
+POPULATION = (-1.0, 3.0)
+# Imaginary judgements, right and wrong as the crowd's are, that every worker starts with.
+START = 2.0
+
+PUBLISHED = "Truths and workers are taken from the model as published: judgements of one item count as independent."
+WEIGHTED = (
+    "Truths and workers allow for judgements of one item that err together: evidence is divided by the design effect "
+    "1 + (n - 1) rho, {rho}; independent=True gives the model as published."
+)
+
+
+@dataclass(frozen=True)
+class DesignEffect:
+    """How strongly judgements of one item are correlated beyond what the model says.
+
+    Attributes:
+        mean: of ``logit rho``.
+        spread: standard deviation of ``logit rho``; 0 for a known one.
+        known: ``rho`` itself where it is given, in place of both.
+    """
+
+    mean: float = POPULATION[0]
+    spread: float = POPULATION[1]
+    known: float | None = None
+
+    @classmethod
+    def of(cls, rho: float | tuple[float, float] | None) -> DesignEffect:
+        """Return the design effect of an option: a known ``rho``, mean and sd of its logit, or the population's.
+
+        Raises:
+            OptionError: for a ``rho`` outside [0, 1] or a spread below 0.
+        """
+        if rho is None:
+            return cls()
+        if isinstance(rho, tuple) and len(rho) == 2 and rho[1] >= 0:
+            return cls(float(rho[0]), float(rho[1]))
+        if isinstance(rho, (int, float)) and not isinstance(rho, bool) and 0 <= rho <= 1:
+            return cls(known=float(rho))
+        raise OptionError(
+            f"rho={rho!r}; it must be a correlation from 0 to 1, or (mean, sd) of its logit, such as {POPULATION}"
+        )
+
+    def draw(self, count: int, data: Annotations) -> Tensor:
+        """Draw ``rho`` ``count`` times, ``(count,)``."""
+        if self.known is not None:
+            return torch.full((count,), self.known, dtype=data.dtype, device=data.device)
+        return torch.sigmoid(self.mean + self.spread * torch.randn(count, dtype=data.dtype, device=data.device))
+
+    def say(self) -> str:
+        """Say in words which ``rho`` is meant."""
+        if self.known is not None:
+            return f"rho = {self.known:g}"
+        return f"rho drawn anew with every draw, logit rho normal with mean {self.mean:g} and sd {self.spread:g}"
+
+
+def factors(rho: Tensor, data: Annotations) -> Tensor:
+    """Return ``1 + (n_i - 1) rho`` for ``rho (...,)``: ``(..., N)``; 1 for items with one judgement or none."""
+    more = (data.judgements_per_item - 1).clamp(min=0).to(rho.dtype)  # (N,)
+    return 1 + more * rho.unsqueeze(-1)
+
+
+def quality(truth: Tensor, factor: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
+    """Draw workers' confusions and the prevalence given truths.
+
+    Args:
+        truth: classes of the items, ``(C, N)``.
+        factor: design effects, ``(C, N)``.
+        data: the judgements.
+
+    Returns:
+        Confusions ``(C, J, K, K)`` and prevalences ``(C, K)``.
+    """
+    chosen = one_hot(truth, data)  # (C, N, K)
+    classes = 1 + chosen.sum(-2)  # (C, K)
+    counts = data.counts.expected(chosen / factor.unsqueeze(-1))  # (C, J, K, K)
+    # The crowd's rows, with a right answer and a share of a wrong one in each so that no row is empty.
+    eye = torch.eye(data.K, dtype=data.dtype, device=data.device)
+    crowd = counts.sum(-3) + eye + 1 / data.K
+    crowd = crowd / crowd.sum(-1, keepdim=True)
+    start = START * (classes / classes.sum(-1, keepdim=True)).unsqueeze(-1) * crowd  # (C, K, K)
+    rows = sample_dirichlet((start.unsqueeze(-3) + counts).contiguous()).clamp(min=torch.finfo(data.dtype).tiny)
+    return rows / rows.sum(-1, keepdim=True), sample_dirichlet(classes)

@@ -1,0 +1,232 @@
+"""How honest is a result? Its intervals and probabilities against true classes that were not given to the fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl import workers
+from crowdppl.correlation import POPULATION
+from crowdppl.errors import DataError, OptionError, listed
+from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, column_of
+from crowdppl.posterior import Posterior
+
+Array = npt.NDArray[Any]
+
+# Probabilities below this count as this in a log loss: one item of a million may be called impossible.
+FLOOR = 1e-6
+# Where rho is looked for, on the logit scale: from .0003 to .9997.
+GRID = np.linspace(-8, 8, 161)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often intervals of workers hold what the true classes say.
+
+    Attributes:
+        level: probability of the intervals.
+        workers: a row for each worker with enough judgements of items of known truth: ``worker``; ``judgements`` of these;
+            ``right``, the share of them that are right; ``share_right`` and ``accuracy`` with the ends of their intervals, and
+            whether these hold ``right``: ``share_right_covers``, ``accuracy_covers``.
+    """
+
+    level: float
+    workers: pd.DataFrame
+
+    @property
+    def share_right(self) -> float:
+        """Share of workers whose interval of the share of right judgements holds it; NaN without workers."""
+        return float(self.workers["share_right_covers"].mean()) if len(self.workers) else math.nan
+
+    @property
+    def accuracy(self) -> float:
+        """Share of workers whose interval of the accuracy holds the share that is right; NaN without workers."""
+        return float(self.workers["accuracy_covers"].mean()) if len(self.workers) else math.nan
+
+    def __str__(self) -> str:
+        if not len(self.workers):
+            return "no worker has enough judgements of items of known truth"
+        return (
+            f"of {len(self.workers):,} workers, {self.level:.0%} intervals hold the share of right judgements for "
+            f"{self.share_right:.0%}, by the accuracy for {self.accuracy:.0%}"
+        )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far the truth's probabilities are what they say.
+
+    Attributes:
+        items: of known truth.
+        accuracy: share of them whose most probable class is the true one.
+        confidence: mean probability of the most probable class.
+        log_loss: mean of minus log of the true class's probability, in nats, floored at a millionth.
+        brier: mean squared distance of the probabilities from the true class's indicator.
+        ece: expected calibration error over ten bins of confidence.
+        bins: the reliability curve: ``low``, ``high``, ``items``, ``confidence``, ``accuracy``.
+        rho: correlation of judgements of one item that fits these truths best, given its spread over public data.
+        rho_low: lower end of its interval.
+        rho_high: upper end.
+        logit_rho: mean and standard deviation of its logit, to be given to ``fit(rho=...)``.
+    """
+
+    items: int
+    accuracy: float
+    confidence: float
+    log_loss: float
+    brier: float
+    ece: float
+    bins: pd.DataFrame
+    rho: float
+    rho_low: float
+    rho_high: float
+    logit_rho: tuple[float, float]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.items:,} items: accuracy {self.accuracy:.3f}, confidence {self.confidence:.3f}, "
+            f"log loss {self.log_loss:.3f}, calibration error {self.ece:.3f}; "
+            f"rho {self.rho:.2f} ({self.rho_low:.2f} to {self.rho_high:.2f})"
+        )
+
+
+def coverage(posterior: Posterior, truth: Any, *, level: float | None = None, minimum: int = 20) -> Coverage:
+    """Compare intervals of workers with the share of their judgements that is right.
+
+    Args:
+        posterior: a result whose fit did not know these truths.
+        truth: true classes of some items: a mapping or Series by item, or a frame with the item's and the label's column.
+        level: probability of the intervals; ArviZ's default where not given.
+        minimum: judgements of items of known truth that a worker must have.
+
+    Raises:
+        DataError: where no item of the truth is in the result, or a class is not one of its classes.
+    """
+    level = workers.default_level(level)
+    known = codes(posterior, truth)
+    item, worker = (
+        _values(posterior, "constant_data", "item_index"),
+        _values(posterior, "constant_data", "worker_index"),
+    )
+    label = _values(posterior, "observed_data", "labels")
+    kept = known[item] >= 0
+    J = posterior.tree["posterior"].sizes["worker"]
+    total = np.bincount(worker[kept], minlength=J)
+    right = np.bincount(worker[kept], weights=known[item[kept]] == label[kept], minlength=J)
+    enough = total >= max(1, minimum)
+    share = workers.interval(posterior.shares_right(known >= 0)[:, enough], level)
+    table = posterior.workers(level=level)[enough].reset_index(drop=True)
+    truly = right[enough] / np.maximum(total[enough], 1)
+    out = pd.DataFrame({"worker": table["worker"], "judgements": total[enough], "right": truly})
+    for name, (mean, low, high) in {
+        "share_right": share,
+        "accuracy": tuple(table[f"accuracy{end}"].to_numpy() for end in ("", "_low", "_high")),
+    }.items():
+        out[name], out[f"{name}_low"], out[f"{name}_high"] = mean, low, high
+        # A share is a fraction of whole judgements: equal up to rounding counts.
+        out[f"{name}_covers"] = (low - 1e-9 <= truly) & (truly <= high + 1e-9)
+    return Coverage(level, out)
+
+
+def calibration(posterior: Posterior, truth: Any, *, level: float | None = None) -> Calibration:
+    """Compare the truth's probabilities with true classes; arguments and errors as of :func:`coverage`.
+
+    ``rho`` is found from the probabilities of the model as published, averaged over draws and raised to powers, under the spread
+    of ``rho`` over public data: with few truths it stays near that.
+    """
+    known = codes(posterior, truth)
+    have = known >= 0
+    group = posterior.tree["truth"]
+    probability = _values(posterior, "truth", "probability")[have]
+    published = _values(posterior, "truth", "as_published")[have] if "as_published" in group else probability
+    right, n = known[have], len(known[have])
+    top, chosen = probability.max(1), probability.argmax(1)
+    hit = chosen == right
+    of_true = probability[np.arange(n), right]
+    place = np.minimum((top * 10).astype(int), 9)
+    rows = [(b / 10, (b + 1) / 10, int((place == b).sum()), top[place == b], hit[place == b]) for b in np.unique(place)]
+    bins = pd.DataFrame(
+        [(low, high, size, c.mean(), h.mean()) for low, high, size, c, h in rows],
+        columns=["low", "high", "items", "confidence", "accuracy"],
+    )
+    judged = np.bincount(_values(posterior, "constant_data", "item_index"), minlength=len(known))[have]
+    weight = _rho(published, right, judged)
+    mean = float((weight * GRID).sum())
+    level = workers.default_level(level)
+    ends = np.interp([(1 - level) / 2, (1 + level) / 2], weight.cumsum(), GRID)
+    return Calibration(
+        items=n,
+        accuracy=float(hit.mean()),
+        confidence=float(top.mean()),
+        log_loss=float(-np.log(np.maximum(of_true, FLOOR)).mean()),
+        brier=float(((probability - np.eye(probability.shape[1])[right]) ** 2).sum(1).mean()),
+        ece=float((bins["items"] * (bins["confidence"] - bins["accuracy"]).abs()).sum() / n),
+        bins=bins,
+        rho=_sigmoid(mean),
+        rho_low=_sigmoid(ends[0]),
+        rho_high=_sigmoid(ends[1]),
+        logit_rho=(mean, float(np.sqrt((weight * (GRID - mean) ** 2).sum()))),
+    )
+
+
+def _rho(published: Array, right: Array, judged: Array) -> Array:
+    """Return the posterior of logit rho on the grid, summing to one."""
+    logs = np.log(np.maximum(published, np.finfo(float).tiny))  # (n, K)
+    likelihood = np.empty(len(GRID))
+    for g, logit in enumerate(GRID):
+        powered = logs / (1 + np.maximum(judged - 1, 0) * _sigmoid(logit))[:, None]
+        powered -= powered.max(1, keepdims=True)
+        likelihood[g] = (powered[np.arange(len(right)), right] - np.log(np.exp(powered).sum(1))).sum()
+    prior = -0.5 * ((GRID - POPULATION[0]) / POPULATION[1]) ** 2
+    weight = np.exp(likelihood + prior - (likelihood + prior).max())
+    return weight / weight.sum()
+
+
+def _values(posterior: Posterior, group: str, name: str) -> Array:
+    return np.asarray(posterior.tree[group].to_dataset()[name].values)
+
+
+def _sigmoid(x: float) -> float:
+    return float(1 / (1 + np.exp(-x)))
+
+
+def codes(posterior: Posterior, truth: Any) -> Array:
+    """Return true classes as codes ``(N,)`` in the order of the result's items, -1 where unknown.
+
+    Raises:
+        DataError: where no item is known, an item has two classes, or a class is not one of the result's.
+    """
+    if isinstance(truth, pd.DataFrame):
+        item = column_of(truth, None, ITEM_COLUMNS, "the truth", "name it 'task' or 'item'")
+        label = column_of(truth, None, LABEL_COLUMNS, "the truth", "name it 'label'")
+        truth = truth.dropna(subset=[item, label]).set_index(item)[label]
+    if isinstance(truth, Mapping):
+        truth = pd.Series(dict(truth))
+    if not isinstance(truth, pd.Series):
+        raise DataError(f"the truth is a {type(truth).__name__}; pass a mapping or Series by item, or a frame")
+    names, labels = _values(posterior, "truth", "item").tolist(), posterior.labels.tolist()
+    item_at, label_at = ({name: n for n, name in enumerate(values)} for values in (names, labels))
+    out = np.full(len(names), -1)
+    for name, label in zip(truth.index.tolist(), truth.tolist(), strict=True):
+        n = item_at.get(name)
+        if n is None:
+            continue
+        if label not in label_at:
+            raise DataError(f"the truth of {name!r} is {label!r}, not a class of the result: {listed(labels)}")
+        if out[n] >= 0 and out[n] != label_at[label]:
+            raise DataError(f"the truth gives two classes for {name!r}; keep one")
+        out[n] = label_at[label]
+    if (out < 0).all():
+        raise DataError(
+            f"no item of the truth is in the result: its items are like {listed(names, 3)}, those of the truth like "
+            f"{listed(truth.index.tolist(), 3)}"
+        )
+    if bool((_values(posterior, "constant_data", "known_truth")[out >= 0] >= 0).all()):
+        raise OptionError("the fit knew all of these truths; compare with others, or fit without them")
+    return out
