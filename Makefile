@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-all check benchmark clean
+.PHONY: demo test test-slow test-all check benchmark sbc mutation clean
 
 demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, write demo-results/
 	$(BIN)/crowdppl demo --out demo-results --overwrite
@@ -12,7 +12,10 @@ demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, wr
 test: $(VENV)/.tools  ## the fast suite
 	$(BIN)/python -m pytest -m "not slow" -n 2
 
-test-all: $(VENV)/.tools  ## the whole suite
+test-slow: $(VENV)/.peers  ## the slow tests: samplers at length, other people's programs
+	$(BIN)/python -m pytest -m slow -n 2
+
+test-all: $(VENV)/.peers  ## the whole suite
 	$(BIN)/python -m pytest -n 2
 
 check: $(VENV)/.tools  ## lint, format, types
@@ -20,11 +23,18 @@ check: $(VENV)/.tools  ## lint, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-benchmark: $(VENV)/.tools  ## every table in docs/ that starts with "benchmark"
-	$(PIP) -e '.[benchmark]'
-	for script in em_iteration real_data gibbs_vs_numpyro acceleration engines priors sparse \
+benchmark: $(VENV)/.peers  ## every table in docs/ that starts with "benchmark"
+	for script in em_iteration real_data gibbs_vs_numpyro acceleration engines priors sparse float32 \
+		calibration/design_effect \
 		papers/crowd_mixture papers/labelme papers/two_gaussians papers/bluebirds papers/subtypes papers/medical; do \
 		$(BIN)/python benchmarks/$$script.py || exit 1; done
+
+sbc: $(VENV)/.tools  ## simulation-based calibration of every model by every engine: docs/sbc.md and the models' pages
+	$(BIN)/python benchmarks/sbc.py
+
+mutation: $(VENV)/.tools  ## do the tests notice when the code is changed? a sample of mutants; docs/trust.md has the figure
+	$(PIP) 'mutmut>=3.8'
+	$(BIN)/python benchmarks/mutation.py
 
 # torch first and by its pinned version: anything else that asks for torch would take the newest, with all of CUDA.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -35,6 +45,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 $(VENV)/.tools: $(VENV)/.installed
 	$(PIP) -e '.[test]'
+	touch $@
+
+$(VENV)/.peers: $(VENV)/.tools
+	$(PIP) -e '.[benchmark]'
 	touch $@
 
 clean:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crowdppl import datasets, results
+from crowdppl import criticism, datasets, results
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
 from crowdppl.inference import catalogue, fit, named_model
@@ -146,6 +146,79 @@ def fit_command(
 
 
 @app.command()
+def calibrate(
+    file: Annotated[Path, typer.Argument(help="Table with a row for each judgement: CSV (also .gz) or Parquet.")],
+    truth: Annotated[
+        Path, typer.Option(help="Table of true classes of some items: the item's and the label's column.")
+    ],
+    model: Annotated[str, typer.Option(help="Name from `crowdppl models`.")] = "dawid-skene",
+    method: Annotated[
+        str | None,
+        typer.Option(help="em, svi, gibbs or nuts. (default: gibbs where the model allows it, else em)"),
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="Column of the item. (default: task, else item)")] = None,
+    worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
+    minimum: Annotated[int, typer.Option(help="Judgements of items of known truth that a worker must have.")] = 20,
+    seed: Seed = 0,
+    level: Level = None,
+) -> None:
+    """How honest are the intervals on my crowd? Fit without the true classes, then compare with them."""
+    with _plain_errors():
+        sure = default_level(level)
+        chosen = named_model(model)
+        with _silent():
+            frame, gold = read_table(file), read_table(truth)
+            _alike(frame, gold, ITEM_COLUMNS, task)
+            _alike(frame, gold, LABEL_COLUMNS, label)
+            data = Annotations.from_frame(frame, task=task, worker=worker, label=label, source=file.name)
+            gold = gold.rename(columns={name: new for name, new in ((task, "task"), (label, "label")) if name})
+            found = {}
+            for independent in (True, False):
+                posterior = fit(
+                    data, chosen, method=method, seed=seed, progress=err.is_terminal, independent=independent
+                )
+                both = (
+                    criticism.calibration(posterior, gold, level=level),
+                    criticism.coverage(posterior, gold, level=level, minimum=minimum),
+                )
+                found["published" if independent else "correlated"] = both
+        info = posterior.info
+        first, workers_told = found["correlated"]
+        grid = Table(
+            title=f"{info['model']} by {info['method']} on {first.items:,} items of known truth",
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+        )
+        for column in ("", *found):
+            grid.add_column(column, justify="right" if column else "left")
+        measures: dict[str, Any] = {
+            "accuracy of the truth": lambda c, w: f"{c.accuracy:.3f}",
+            "confidence, the mean probability of the chosen label": lambda c, w: f"{c.confidence:.3f}",
+            "log loss": lambda c, w: f"{c.log_loss:.3f}",
+            "calibration error": lambda c, w: f"{c.ece:.3f}",
+        }
+        if len(workers_told.workers):
+            measures |= {
+                f"workers with their share of right judgements in its {sure:.0%} interval": lambda c, w: (
+                    f"{w.share_right:.0%}"
+                ),
+                f"workers with it in the {sure:.0%} interval of their accuracy": lambda c, w: f"{w.accuracy:.0%}",
+            }
+        for name, measure in measures.items():
+            grid.add_row(name, *(measure(*both) for both in found.values()))
+        out.print(grid)
+        out.print(
+            f"{len(workers_told.workers):,} workers have at least {minimum} judgements of items of known truth.",
+            style="dim",
+        )
+        out.print(
+            f"Judgements of one item are correlated by rho = {first.rho:.2f} ({first.rho_low:.2f} to {first.rho_high:.2f}). "
+            f"For this crowd: crowdppl fit {escape(file.name)} --rho {first.rho:.2f}"
+        )
+
+
+@app.command()
 def demo(out: Out = Path("demo-results"), seed: Seed = 0, level: Level = None, overwrite: Overwrite = False) -> None:
     """Fit Dawid and Skene's anaesthesia table, which comes with the library."""
     with _plain_errors():
@@ -200,6 +273,7 @@ def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[s
         out.print(
             f"Chains: R-hat at most {rhat:.3f} (1.01 or less is good), worth at least {ess:,.0f} independent draws."
         )
+    out.print(escape(posterior.correlation))
     for sentence in posterior.notes + posterior.warnings:
         out.print(f"[yellow]Note:[/yellow] {escape(sentence)}")
     names = ", ".join(path.name for path in files)

@@ -12,7 +12,7 @@ The parameters are learned as published, and only what is said of truths and wor
 posterior): weighting inside the sampler lets weak evidence move the classes. ``rho`` differs from crowd to crowd and is not known
 without some true classes; each posterior draw takes one from the spread of ``rho`` over public data sets, so that all intervals
 widen together. Worker quality follows the truths of the draw: every worker starts as an average member of the crowd, worth
-``START`` judgements, and their own judgements count with the weight of their items.
+``START`` judgements. Given the truths, the judgements that one worker gave to different items are independent: they count in full.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from crowdppl.model import one_hot
 # Spread of logit rho over public sets: mean and standard deviation, made by benchmarks/calibration/design_effect.py.
 POPULATION = (-1.0, 3.0)
 # Imaginary judgements, right and wrong as the crowd's are, that every worker starts with.
-START = 2.0
+START = 4.0
 
 PUBLISHED = "Truths and workers are taken from the model as published: judgements of one item count as independent."
 WEIGHTED = (
@@ -89,12 +89,11 @@ def factors(rho: Tensor, data: Annotations) -> Tensor:
     return 1 + more * rho.unsqueeze(-1)
 
 
-def quality(truth: Tensor, factor: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
+def quality(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
     """Draw workers' confusions and the prevalence given truths.
 
     Args:
         truth: classes of the items, ``(C, N)``.
-        factor: design effects, ``(C, N)``.
         data: the judgements.
 
     Returns:
@@ -102,7 +101,7 @@ def quality(truth: Tensor, factor: Tensor, data: Annotations) -> tuple[Tensor, T
     """
     chosen = one_hot(truth, data)  # (C, N, K)
     classes = 1 + chosen.sum(-2)  # (C, K)
-    counts = data.counts.expected(chosen / factor.unsqueeze(-1))  # (C, J, K, K)
+    counts = data.counts.expected(chosen)  # (C, J, K, K)
     # The crowd's rows, with a right answer and a share of a wrong one in each so that no row is empty.
     eye = torch.eye(data.K, dtype=data.dtype, device=data.device)
     crowd = counts.sum(-3) + eye + 1 / data.K

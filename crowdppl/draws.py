@@ -159,7 +159,7 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
             else:
                 out.published += probability.reshape(-1, data.N, data.K).sum(0) / total
                 probability, truth = logs.softmax(-1), sample_truth(logs)
-                out.confusion[part], out.prevalence[part] = _quality(truth, factor, data)
+                out.confusion[part], out.prevalence[part] = _quality(truth, data)
             out.truth[part] = truth.to(torch.int16)
             out.probability += probability.reshape(-1, data.N, data.K).sum(0) / total
             for name, value in model.derived(parameters, data).items():
@@ -193,8 +193,8 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
     return out
 
 
-def _quality(truth: Tensor, factor: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
-    confusion, prevalence = quality(truth.reshape(-1, data.N), factor.reshape(-1, data.N), data)
+def _quality(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
+    confusion, prevalence = quality(truth.reshape(-1, data.N), data)
     return (confusion, prevalence) if truth.dim() > 1 else (confusion[0], prevalence[0])
 
 

@@ -1,5 +1,6 @@
-"""Draw the picture of the README from a fit of the built-in table: ``python docs/pictures.py``."""
+"""Draw the pictures of the README and of docs/honest-intervals.md: ``python docs/pictures.py``."""
 
+import warnings
 from pathlib import Path
 
 import matplotlib
@@ -9,13 +10,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import crowdppl
-from crowdppl import datasets
+from crowdppl import criticism, datasets
 
 HERE = Path(__file__).parent / "images"
-INK, ACCENT, SOFT = "#22303c", "#1f6f8b", "#c9d6df"
+INK, ACCENT, SOFT, MISS = "#22303c", "#1f6f8b", "#c9d6df", "#d1495b"
 
 
-def main() -> None:
+def anaesthesia() -> None:
     posterior = crowdppl.fit(datasets.anaesthesia(), "dawid-skene", method="gibbs", seed=0)
     plt.rcParams.update({"font.size": 10, "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK})
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.5, 3.9), width_ratios=[1.15, 1, 1.25])
@@ -57,5 +58,38 @@ def main() -> None:
     figure.savefig(HERE / "anaesthesia.png", dpi=110)
 
 
+def honest() -> None:
+    """Workers of three public sets: share of right judgements, and intervals of it, as published and ours."""
+    figure, rows = plt.subplots(2, 3, figsize=(12.5, 6.2), sharex="col")
+    for name, column in zip(("dog", "rte", "zencrowd-us"), rows.T, strict=True):
+        data, truth = datasets.public(name)
+        for axes, independent in zip(column, (True, False), strict=True):
+            posterior = crowdppl.fit(
+                data, "item-subtypes", method="gibbs", seed=0, num_samples=250, independent=independent
+            )
+            found = criticism.coverage(posterior, truth)
+            table = found.workers.sort_values("right").reset_index(drop=True)
+            held = table["share_right_covers"].to_numpy()
+            for inside, shade in ((False, MISS), (True, ACCENT)):
+                part = table[held == inside]
+                axes.vlines(
+                    part.index, part["share_right_low"], part["share_right_high"], color=shade, lw=2, alpha=0.55
+                )
+            axes.plot(table.index, table["right"], ".", color=INK, ms=4)
+            axes.set_title(
+                f"{name}, {'as published' if independent else 'ours'}: {found.share_right:.0%} hold",
+                loc="left",
+                fontsize=11,
+            )
+            axes.set(ylim=(0, 1.02), ylabel="share of right judgements" if axes in rows[:, 0] else "")
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.grid(axis="y", color=SOFT, lw=0.6)
+        column[1].set_xlabel(f"{len(table)} workers with 20 judgements or more")
+    figure.tight_layout()
+    figure.savefig(HERE / "honest-intervals.png", dpi=110)
+
+
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore", crowdppl.CrowdpplWarning)
+    anaesthesia()
+    honest()

@@ -30,6 +30,31 @@ def run(*words, code=0):
     return result
 
 
+def test_calibrate(public, tmp_path):
+    """Published intervals on `dog` hold the share of right judgements for few workers, ours for most; and rho is told."""
+    data, truth = public("dog")
+    frame = {"task": data.items[data.item], "worker": data.workers[data.worker], "label": data.labels[data.label]}
+    pd.DataFrame(frame).to_csv(tmp_path / "labels.csv", index=False)
+    truth.rename_axis("task").reset_index().to_csv(tmp_path / "gold.csv", index=False)
+    result = run("calibrate", tmp_path / "labels.csv", "--truth", tmp_path / "gold.csv", "--method", "em")
+    line = next(row for row in result.output.splitlines() if "share of right judgements" in row)
+    published, ours = (int(cell.rstrip("%")) for cell in line.split()[-2:])
+    assert published < 40 < 80 < ours
+    assert "crowdppl fit labels.csv --rho 0." in result.output
+    wrong = run("calibrate", tmp_path / "labels.csv", "--truth", tmp_path / "labels.csv", "--method", "em", code=2)
+    assert "two classes" in wrong.output
+
+
+def test_fit_as_published_and_with_rho(labels, tmp_path):
+    run("fit", labels, "--method", "em", "--independent", "--out", tmp_path / "a")
+    run("fit", labels, "--method", "em", "--rho", 0.3, "--out", tmp_path / "b")
+    stories = [json.loads((tmp_path / name / "run.json").read_text()) for name in "ab"]
+    assert "as published" in stories[0]["correlation"]
+    assert "rho = 0.3" in stories[1]["correlation"]
+    both = run("fit", labels, "--independent", "--rho", 0.3, "--out", tmp_path / "c", code=2)
+    assert "contradict" in both.output
+
+
 def test_fit(labels, tmp_path):
     out = tmp_path / "results"
     result = run(

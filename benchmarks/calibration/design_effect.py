@@ -23,10 +23,31 @@ from crowdppl.isolation import isolated
 from crowdppl.models import DawidSkene, ItemSubtypes
 
 SETS = (
-    "bluebirds dog ducks face rte wsd leaves labelme music-genre cifar10s weather-sentiment-cf weather-sentiment-amt "
-    "sentiment-polarity-amt pos-sentiment zencrowd-us zencrowd-in reuters product sentiment-polarity hitspam-crowdflower "
-    "adult-content fact-eval cifar10n imagenet-real"
-).split()
+    "bluebirds",
+    "dog",
+    "ducks",
+    "face",
+    "rte",
+    "wsd",
+    "leaves",
+    "labelme",
+    "music-genre",
+    "cifar10s",
+    "weather-sentiment-cf",
+    "weather-sentiment-amt",
+    "sentiment-polarity-amt",
+    "pos-sentiment",
+    "zencrowd-us",
+    "zencrowd-in",
+    "reuters",
+    "product",
+    "sentiment-polarity",
+    "hitspam-crowdflower",
+    "adult-content",
+    "fact-eval",
+    "cifar10n",
+    "imagenet-real",
+)
 RUNS: dict[tuple[str, str], dict[str, Any]] = {
     ("item-subtypes", "gibbs"): {"chains": 2, "warmup": 300, "num_samples": 250},
     ("dawid-skene", "gibbs"): {"chains": 2, "warmup": 200, "num_samples": 250},
@@ -284,6 +305,18 @@ def main() -> None:
         "log loss",
     ]
     costs = [[n, f"{cost['published'][i]:.3f}", f"{cost['weighted'][i]:.3f}"] for i, n in enumerate(names)]
+    columns = [
+        "set",
+        "judgements",
+        "workers",
+        "accuracy",
+        "confidence",
+        "log loss",
+        "ECE",
+        "share right covered",
+        "accuracy covered",
+        "rho of the set's own truth",
+    ]
     head = [
         "model",
         "engine",
@@ -298,50 +331,53 @@ def main() -> None:
         "accuracy parameter, pooled",
         "mean of sets",
     ]
-    body = f"""Public sets with a truth; workers with 20 or more judgements of items of known truth; 89% intervals. *Published*: the model as it is.
-*Weighted*: evidence divided by 1 + (n - 1) rho, with rho drawn from a spread **learned from the other sets** (`crowdppl.correlation`).
-Coverage is that of the share of a worker's judgements that are right, counted draw by draw, and of the accuracy parameter, both
-against the share that is right by the truth.
+    body = f"""
+Public sets with a truth; workers with 20 or more judgements of items of known truth; 89% intervals. *Published*: the
+model as it is. *Weighted*: evidence divided by 1 + (n - 1) rho, with rho drawn from a spread **learned from the other
+sets** (`crowdppl.correlation`). Coverage is that of the share of a worker's judgements that are right, counted draw by
+draw, and of the accuracy parameter, both against the share that is right by the truth.
 
 {table(head, sums)}
 
-Log loss in nats, floored at a millionth. Asked for: pooled coverage between .84 and .94 of both, mean over sets at least .78, log loss at
-most .55, calibration error at most .06, accuracy of the truth not below that of the published by more than .002. Of the sets with
-more than {LARGE:,} judgements Gibbs runs are short (60 sweeps after 60), and SVI is left out. `cifar100n` has one judgement an item: there
-is nothing to weigh.
+Log loss in nats, floored at a millionth. Asked for: pooled coverage between .84 and .94 of both, mean over sets at
+least .78, log loss at most .55, calibration error at most .06, accuracy of the truth not below that of the published by
+more than .002. Of sets with more than {LARGE:,} judgements Gibbs runs are short (60 sweeps after 60), and SVI is left
+out. `cifar100n` has one judgement an item: there is nothing to weigh.
 
 ## Set by set: item subtypes by Gibbs, published → weighted
 
-{table(["set", "judgements", "workers", "accuracy", "confidence", "log loss", "ECE", "share right covered", "accuracy covered", "rho of the set's own truth"], rows)}
+{table(columns, rows)}
 
-`hitspam-crowdflower` is a crowd that is of one mind and wrong on a third of the items of known truth; `ducks` shares a wrong idea. No
-posterior knows that without some true classes.
+`hitspam-crowdflower` is a crowd that is of one mind and wrong on a third of the items of known truth; `ducks` shares a
+wrong idea. No posterior knows that without some true classes.
 
 ## Which form
 
-Log loss over the sets, item subtypes, the form's two numbers (mean and spread of logit rho, of a, of log temperature) chosen on the
-other sets: the widest spread within a standard error of the best. *Own best*: each set's own best pair, which nobody can know. Without
-any of it: {plain:.3f}.
+Log loss over the sets, item subtypes, the form's two numbers (mean and spread of logit rho, of a, of log temperature)
+chosen on the other sets: the widest spread within a standard error of the best. *Own best*: each set's own best pair,
+which nobody can know. Without any of it: {plain:.3f}.
 
 {table(["form", "learned from all", "leave one out", "own best"], forms)}
 
-rho and n^a do as well; rho has a name in survey statistics. Dependence of rho on the number of classes, on judgements an item or a worker
-and on raw agreement was tried and gained nothing left out.
+rho and n^a do about as well; rho has a name in survey statistics. Dependence of rho on the number of classes, on
+judgements an item or a worker and on raw agreement was tried and gained nothing left out.
 
 ## What it costs where judgements are independent
 
-Twenty simulated crowds from Dawid and Skene's own story (300 items, 30 workers, 6 judgements an item, 2 classes), Gibbs, default rho.
+Twenty simulated crowds from Dawid and Skene's own story (300 items, 30 workers, 6 judgements an item, 2 classes),
+Gibbs, default rho.
 
 {table(["", "published", "weighted"], costs)}
+
 """
-    write(
-        "honest_intervals",
-        "Honest intervals on public data",
-        body,
-        {"runs": results, "forms": forms, "population": population, "cost": {k: v.tolist() for k, v in cost.items()}},
-        options,
-        script="calibration/design_effect",
-    )
+    story = {
+        "runs": results,
+        "forms": forms,
+        "population": population,
+        "cost": {kind: values.tolist() for kind, values in cost.items()},
+    }
+    title = "Honest intervals on public data"
+    write("honest_intervals", title, body, story, options, script="calibration/design_effect")
 
 
 if __name__ == "__main__":

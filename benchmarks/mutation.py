@@ -1,0 +1,118 @@
+"""Do the tests notice? A random sample of mutants of the models and engines, and the share the fast suite kills.
+
+Works in a copy of the repository, with mutmut; writes docs/benchmark-mutation.md. Takes half an hour on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from common import table, write
+
+ROOT = Path(__file__).parents[1]
+FILES = ["models/*"] + [
+    f"{name}.py"
+    for name in (
+        "em",
+        "svi",
+        "gibbs",
+        "nuts",
+        "mstep",
+        "draws",
+        "kernels",
+        "conjugate",
+        "space",
+        "model",
+        "correlation",
+    )
+]
+TESTS = ["oracle", "em", "sampling", "models", "metamorphic", "contract", "features", "hyperparameters", "correlation"]
+SETTINGS = f"""
+[tool.mutmut]
+source_paths = ["crowdppl"]
+only_mutate = {[f"crowdppl/{name}" for name in FILES]}
+also_copy = ["README.md", "docs", "benchmarks", "models", "constraints.txt", "Makefile", "notebooks"]
+pytest_add_cli_args = ["-m", "not slow", "-p", "no:cacheprovider"]
+pytest_add_cli_args_test_selection = {[f"tests/test_{name}.py" for name in TESTS]}
+timeout_constant = 60.0
+timeout_multiplier = 10.0
+"""
+
+
+def mutmut(place: Path, *words: str) -> str:
+    """Run mutmut in the copy and return what it prints."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [str(Path(sys.executable).parent / "mutmut"), *words]
+    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False).stdout
+
+
+def results(place: Path) -> dict[str, str]:
+    """Return what became of each mutant that was not killed, by name."""
+    lines = [line.strip().rsplit(": ", 1) for line in mutmut(place, "results").splitlines() if ": " in line]
+    return {name: state for name, state in lines if "__mutmut_" in name}
+
+
+def main() -> None:
+    """Copy, mutate, sample, run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sample", type=int, default=400, help="mutants to try [400]")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample [0]")
+    parser.add_argument("--quick", action="store_true", help="ten mutants; writes nothing")
+    parser.add_argument("--out", type=Path, default=Path("docs"), help="folder for the table [docs]")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "copy"
+        keep = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "demo-results", "__pycache__")
+        # The link to models/ becomes a folder of its own: what is mutated lies under crowdppl/.
+        shutil.copytree(ROOT, place, ignore=keep)
+        settings = (
+            (place / "pyproject.toml")
+            .read_text(encoding="utf-8")
+            .replace('filterwarnings = [\n    "error",', "filterwarnings = [")
+        )
+        (place / "pyproject.toml").write_text(settings + SETTINGS, encoding="utf-8")
+        mutmut(place, "run", "crowdppl.space.x_is_simplex__mutmut_1", "--max-children", "2")
+        names = sorted(name for name, state in results(place).items() if state == "not checked")
+        sample = random.Random(options.seed).sample(names, min(10 if options.quick else options.sample, len(names)))
+        mutmut(place, "run", *sample, "--max-children", "2")
+        left = results(place)
+        states = {name: left.get(name, "killed") for name in sample}
+        shown = {name: mutmut(place, "show", name) for name, state in states.items() if state != "killed"}
+    count = collections.Counter(states.values())
+    tried = len(sample) - count["not checked"]
+    killed = count["killed"] + count["timeout"]
+    by_file = collections.defaultdict(list)
+    for name, state in states.items():
+        if state != "not checked":
+            by_file[name.rsplit(".", 1)[0].removeprefix("crowdppl.")].append(state in ("killed", "timeout"))
+    rows = [[file, len(hits), f"{sum(hits) / len(hits):.0%}"] for file, hits in sorted(by_file.items())]
+    error = (killed / tried * (1 - killed / tried) / tried) ** 0.5
+    changes = []
+    for name, text in shown.items():
+        new = [line[1:].strip() for line in text.splitlines() if line.startswith("+ ")]
+        changes.append(f"- {name.rsplit('.', 1)[0].removeprefix('crowdppl.')}: `{new[0][:110] if new else '?'}`")
+    body = f"""
+`make mutation`: mutmut changes one thing in a copy of the models and engines, and the fast tests of them run until one
+fails. Of {len(names):,} mutants a random sample of {tried} was tried: **{killed / tried:.1%} killed**
+(standard error {error:.1%}; asked for: 85%).
+
+{table(["file", "tried", "killed"], rows)}
+
+Survivors, the changed line of each. Many change nothing that can be seen on a CPU (`device=None`, `float("INF")`), or only
+where an ascent begins.
+
+{chr(10).join(sorted(changes))}
+"""
+    write("mutation", "Do the tests notice?", body, {"states": count, "tried": tried, "killed": killed}, options)
+
+
+if __name__ == "__main__":
+    main()
