@@ -12,7 +12,7 @@ The parameters are learned as published, and only what is said of truths and wor
 posterior): weighting inside the sampler lets weak evidence move the classes. ``rho`` differs from crowd to crowd and is not known
 without some true classes; each posterior draw takes one from the spread of ``rho`` over public data sets, so that all intervals
 widen together. Worker quality follows the truths of the draw: every worker starts as an average member of the crowd, worth
-``START`` judgements. Given the truths, the judgements that one worker gave to different items are independent: they count in full.
+``START`` judgements. Given the truths, what one worker said of different items is independent: their judgements count in full.
 """
 
 from __future__ import annotations

@@ -216,3 +216,44 @@ def _noisy(classes: int, strength: float, shift: int | None) -> Array:
 def _draw(rng: np.random.Generator, rows: Array) -> Array:
     """Draw an index from each row of probabilities ``(A, K)``: ``(A,)``."""
     return (rng.random((len(rows), 1)) > rows.cumsum(-1)[:, :-1]).sum(-1)
+
+
+def correlated_crowd(
+    *, seed: int, items: int = 400, workers: int = 30, per_item: int = 10, classes: int = 2, copies: float = 0.3
+) -> Simulation:
+    """Draw a crowd whose members err together, as no independent model says.
+
+    Workers are right with probability .6 to .95. Each item has a common answer, drawn as one more judgement by an average worker
+    would be; a judgement repeats it with probability ``copies`` and is the worker's own otherwise. No features.
+
+    Args:
+        seed: of the draw.
+        items: judged.
+        workers: in the crowd.
+        per_item: judgements of each item, by different workers.
+        classes: ``K``.
+        copies: share of judgements that repeat their item's common answer; 0 is Dawid and Skene's independence.
+
+    Raises:
+        OptionError: where there are fewer workers than judgements of an item, or ``copies`` is no share.
+    """
+    if workers < per_item:
+        raise OptionError(f"workers={workers} must be at least per_item={per_item}")
+    if not 0 <= copies <= 1:
+        raise OptionError(f"copies={copies}; it must be a share, from 0 to 1")
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, items)
+    skill = rng.uniform(0.6, 0.95, workers)
+    item = np.repeat(np.arange(items), per_item)
+    worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
+
+    def answers(of: Array, right: Array) -> Array:
+        wrong = (truth[of] + rng.integers(1, classes, len(of))) % classes
+        return np.where(rng.random(len(of)) < right, truth[of], wrong)
+
+    common = answers(np.arange(items), np.full(items, skill.mean()))
+    own = answers(item, skill[worker])
+    label = np.where(rng.random(len(item)) < copies, common[item], own)
+    data = Annotations.from_arrays(item, worker, label, labels=range(classes))
+    nothing = np.zeros((0, 0))
+    return Simulation(data, truth, nothing, np.zeros(0, dtype=np.int64), {"skill": skill})

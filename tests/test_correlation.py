@@ -11,27 +11,13 @@ from catalog import CASES, SHORT, quiet_fit, simulated, tiny
 import crowdppl
 from crowdppl import OptionError, correlation, criticism
 from crowdppl.models import DawidSkene, ItemSubtypes
+from crowdppl.simulate import correlated_crowd
 
 
-def correlated(items=400, workers=30, per_item=10, rho=0.3, classes=2, seed=0):
-    """Simulate a crowd whose errors go together: with probability rho a judgement copies its item's common answer.
-
-    The common answer is drawn as one more judgement would be.
-    """
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(0, classes, items)
-    skill = rng.uniform(0.6, 0.95, workers)
-    item = np.repeat(np.arange(items), per_item)
-    worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
-
-    def answer(i, p):
-        wrong = (truth[i] + rng.integers(1, classes, len(i))) % classes
-        return np.where(rng.random(len(i)) < p, truth[i], wrong)
-
-    common = answer(np.arange(items), np.full(items, skill.mean()))
-    own = answer(item, skill[worker])
-    label = np.where(rng.random(len(item)) < rho, common[item], own)
-    return crowdppl.Annotations.from_arrays(item, worker, label), pd.Series(truth, index=np.arange(items))
+def correlated(items=400, copies=0.3, seed=0, **sizes):
+    """A crowd whose errors go together, and its truth by item."""
+    crowd = correlated_crowd(seed=seed, items=items, copies=copies, **sizes)
+    return crowd.data, pd.Series(crowd.truth, index=np.arange(items))[crowd.data.items]
 
 
 def test_rho_zero_is_the_model_as_published():
@@ -111,7 +97,7 @@ def test_intervals_of_a_correlated_crowd():
     hits = {True: [], False: []}
     gap = {True: [], False: []}
     for seed in range(12):
-        data, truth = correlated(items=200, rho=0.6, seed=seed)
+        data, truth = correlated(items=200, copies=0.6, seed=seed)
         for independent in (True, False):
             posterior = quiet_fit(data, method="em", seed=seed, independent=independent, num_samples=200)
             hits[independent].append(criticism.coverage(posterior, truth).share_right)
@@ -126,8 +112,8 @@ def test_intervals_of_a_correlated_crowd():
 def test_calibration_finds_rho_and_fit_takes_it():
     """More correlation, more rho; what is found goes back into fit; a few truths leave it near the population's."""
     found = []
-    for rho in (0.0, 0.4, 0.8):
-        data, truth = correlated(rho=rho, seed=5)
+    for copies in (0.0, 0.4, 0.8):
+        data, truth = correlated(copies=copies, seed=5)
         posterior = quiet_fit(data, method="em", independent=False, num_samples=50)
         found.append(criticism.calibration(posterior, truth))
     assert found[0].rho < found[1].rho < found[2].rho
@@ -188,6 +174,13 @@ def test_share_right_is_counted_draw_by_draw():
 def test_bad_rho_is_refused(rho):
     with pytest.raises(OptionError, match=r"^rho=[^\n]*$"):
         crowdppl.fit(tiny(), method="em", rho=rho)
+
+
+def test_impossible_crowds_are_refused():
+    with pytest.raises(OptionError, match="at least per_item"):
+        correlated_crowd(seed=0, workers=3)
+    with pytest.raises(OptionError, match="copies=2"):
+        correlated_crowd(seed=0, copies=2)
 
 
 def test_contradictions_are_refused():
