@@ -59,6 +59,8 @@ class Annotations:
         worker_features: of the workers, ``(J, P)``, or ``None``.
         multiplicity: how often each item stands in the data, ``(N,)``; ``None`` for once each.
         weight: the power that the evidence of each item is raised to, ``(N,)``, see :meth:`with_weights`; ``None`` for one.
+        when: moment of each judgement, ``(A,)``, NaN where unknown; only its order matters. ``None`` where not given.
+        seconds: how long each judgement took, ``(A,)``, likewise.
         owner: the item each row of this arrangement belongs to, ``(N,)``, see :meth:`cells` and :meth:`singles`; features
             are then those of the owners. ``None`` where items are items.
     """
@@ -76,6 +78,8 @@ class Annotations:
     worker_features: Tensor | None = None
     multiplicity: Tensor | None = None
     weight: Tensor | None = None
+    when: Tensor | None = None
+    seconds: Tensor | None = None
     owner: Tensor | None = None
 
     # ------------------------------------------------------------------ sizes and statistics
@@ -186,7 +190,7 @@ class Annotations:
         moved = {name: getattr(self, name).to(device) for name in ("item", "worker", "label", "truth")}
         if self.owner is not None:
             moved["owner"] = self.owner.to(device)
-        for name in ("features", "worker_features", "multiplicity", "weight"):
+        for name in ("features", "worker_features", "multiplicity", "weight", "when", "seconds"):
             value = getattr(self, name)
             moved[name] = None if value is None else value.to(device, dtype)
         return replace(self, dtype=dtype, **moved)
@@ -281,6 +285,8 @@ class Annotations:
             workers=crowd,
             multiplicity=None,
             weight=None,
+            when=None,
+            seconds=None,
             owner=None,
             notes=(),
             features=self.features if features is None else None,
@@ -298,7 +304,9 @@ class Annotations:
         """Return every item with every worker, ``A = N * J``, labels not yet given (code 0): a design to ask about."""
         items, workers = torch.arange(self.N, device=self.device), torch.arange(self.J, device=self.device)
         item = items.repeat_interleave(self.J)
-        return replace(self, item=item, worker=workers.repeat(self.N), label=torch.zeros_like(item))
+        return replace(
+            self, item=item, worker=workers.repeat(self.N), label=torch.zeros_like(item), when=None, seconds=None
+        )
 
     def code(self, labels: Any, what: str) -> Tensor:
         """Return class identifiers ``(n,)`` as codes ``0..K-1``.
@@ -322,6 +330,8 @@ class Annotations:
             items=self.items[owner.cpu().numpy()],
             multiplicity=multiplicity,
             weight=None if self.weight is None else self.weight[owner],
+            when=None,
+            seconds=None,
             owner=owner,
         )
 
@@ -345,8 +355,23 @@ class Annotations:
             else self.features[index if self.owner is None else self.owner[index]],
             multiplicity=None if self.multiplicity is None else self.multiplicity[index],
             weight=None if self.weight is None else self.weight[index],
+            when=None if self.when is None else self.when[row],
+            seconds=None if self.seconds is None else self.seconds[row],
             owner=None,
         )
+
+    def keep(self, judgements: Tensor) -> Annotations:
+        """Return the same items and workers with some of the judgements only.
+
+        Args:
+            judgements: ``(A,)``, true where kept.
+        """
+        picked = judgements.to(self.device)
+        parts = {name: getattr(self, name)[picked] for name in ("item", "worker", "label")}
+        for name in ("when", "seconds"):
+            value = getattr(self, name)
+            parts[name] = None if value is None else value[picked]
+        return replace(self, notes=(), **parts)
 
     def __repr__(self) -> str:
         known = int((self.truth >= 0).sum())
@@ -372,6 +397,8 @@ class Annotations:
         repeats: Repeats = "keep",
         features: Any = None,
         worker_features: Any = None,
+        when: str | None = None,
+        seconds: str | None = None,
         source: str = "the frame",
     ) -> Annotations:
         """Take judgements from a table with a row for each.
@@ -391,6 +418,8 @@ class Annotations:
                 keep the ``"last"``, or ``"refuse"``.
             features: numbers known of the items, see :meth:`with_features`.
             worker_features: numbers known of the workers.
+            when: column of each judgement's moment, a number or a date; blank where unknown. For change over time.
+            seconds: column of how long each judgement took; blank where unknown.
             source: name of the table, for messages.
 
         Raises:
@@ -421,6 +450,11 @@ class Annotations:
             declared=(items, workers, labels),
             repeats=repeats,
             source=source,
+            timings={
+                field: frame[column_of(frame, name, (), source, f"say which one it is with {field}=...")]
+                for field, name in (("when", when), ("seconds", seconds))
+                if name is not None
+            },
         )
         return cls(**made).with_features(features, workers=worker_features)
 

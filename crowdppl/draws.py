@@ -224,6 +224,12 @@ def _by_item(
     return log_likelihood, mean, sample_truth(mean.log())
 
 
+def item_log_likelihood(model: AnnotationModel, parameters: Parameters, data: Annotations) -> Tensor:
+    """Return ``log p(labels of item i | parameters)``, the truth summed out, ``(..., N)``."""
+    told = model.arrange(data)
+    return _by_item(model, parameters, model.item_log_joint(parameters, told), told, data)[0]
+
+
 def sample_truth(log_joint: Tensor) -> Tensor:
     """Draw a class for each item from ``(..., N, K)`` log-probabilities, up to a constant for each item: ``(..., N)``.
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.convergence import convergence
-from crowdppl.correlation import PUBLISHED, WEIGHTED, DesignEffect
+from crowdppl.correlation import PUBLISHED, WEIGHTED, DesignEffect, measured
 from crowdppl.draws import Draws, Readings, Report, read
 from crowdppl.em import em
 from crowdppl.errors import CrowdpplWarning, DataError, ModelError, OptionError, listed, suggestion
@@ -239,8 +239,10 @@ def _tree(
     draw = ("chain", "draw")
     dims = {name: model.dims.get(name) or _dims(name, node) for name, node in sites.items()}
     posterior = {name: (draw + dims[name], value) for name, value in draws.samples.items()}
+    own: dict[str, tuple[tuple[str, ...], Tensor]] = {}
     if readings.rho is not None:
         posterior["rho"] = (draw, readings.rho)
+        own = {name: posterior[name] for name in ("prevalence", "confusion") if name in posterior}
     posterior["prevalence"] = ((*draw, "klass"), readings.prevalence)
     posterior["confusion"] = ((*draw, "worker", "klass", "answer"), readings.confusion)
     for name, value in readings.derived.items():
@@ -265,8 +267,13 @@ def _tree(
     }
     if readings.published is not None:
         groups["truth"]["as_published"] = (("item", "klass"), readings.published.cpu().numpy())
+    for name, value in (("when", data.when), ("seconds", data.seconds)):
+        if value is not None:
+            groups["constant_data"][name] = (("annotation",), value.cpu().numpy())
     if data.weight is not None:
         groups["constant_data"]["weight"] = (("item",), data.weight.cpu().numpy())
+    if own:
+        groups["as_published"] = dataset(own)
     if readings.averaged:
         groups["annotation"] = dataset({name: (model.dims[name], value) for name, value in readings.averaged.items()})
     if draws.point is not None:
@@ -282,6 +289,7 @@ def _tree(
         "kind": draws.kind,
         "how": draws.how,
         "correlation": PUBLISHED if effect is None or readings.rho is None else WEIGHTED.format(rho=effect.say()),
+        "coverage": measured(None if readings.rho is None else effect),
         "warnings": json.dumps(draws.warnings),
         "notes": json.dumps(data.notes),
         "run": json.dumps(run),

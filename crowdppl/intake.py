@@ -95,8 +95,12 @@ def fields(
     declared: tuple[Iterable[Any] | None, ...],
     repeats: Repeats,
     source: str,
+    timings: Mapping[str, pd.Series[Any]] | None = None,
 ) -> dict[str, Any]:
-    """Clean, check, code and sort the three columns: the fields of :class:`crowdppl.Annotations`."""
+    """Clean, check, code and sort the three columns: the fields of :class:`crowdppl.Annotations`.
+
+    ``timings`` go with them, columns of numbers or times, by field.
+    """
     if len(label_column) == 0:
         raise DataError(f"{source}: no rows; at least one judgement is needed")
     told: list[str] = []
@@ -157,7 +161,33 @@ def fields(
         "workers": workers,
         "labels": labels,
         "notes": tuple(told),
+    } | {
+        name: torch.from_numpy(
+            _timing(column, f"{source}, column {str(column.name)!r}", moment=name == "when")[rows[order]]
+        )
+        for name, column in (timings or {}).items()
     }
+
+
+def _timing(column: pd.Series[Any], where: str, *, moment: bool) -> Array:
+    """Read moments (numbers, or dates as seconds since 1970) or durations as floats, NaN where blank."""
+    blank = column.isna() | (column.astype(str).str.strip() == "")
+    numbers = pd.to_numeric(column.where(~blank), errors="coerce")
+    if pd.api.types.is_datetime64_any_dtype(column.dtype) or (moment and bool((numbers.isna() & ~blank).any())):
+        times = pd.to_datetime(
+            column.where(~blank), errors="coerce", utc=True, format=None if column.dtype != object else "mixed"
+        )
+        numbers = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    values = numbers.to_numpy(dtype=float, na_value=np.nan)
+    bad = np.flatnonzero((np.isnan(values) & ~blank.to_numpy()) | np.isinf(values))
+    if len(bad):
+        kind = "a number or a date" if moment else "a number"
+        raise DataError(f"{where}, {rows_text(bad)}: {column.iloc[bad[0]]!r} is not {kind}; mend it or leave it blank")
+    if not moment and bool((values < 0).any()):
+        raise DataError(
+            f"{where}, {rows_text(np.flatnonzero(values < 0))}: a duration below 0; mend it or leave it blank"
+        )
+    return values
 
 
 def _tell(told: list[str], sentence: str) -> None:

@@ -6,10 +6,8 @@ Knows no engine and no model: whatever is in the tree is all there is, so that a
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,9 @@ import torch
 import xarray as xr
 
 from crowdppl import workers
-from crowdppl.errors import CrowdpplError, DataError, FileError, OptionError, suggestion
+from crowdppl.errors import DataError, FileError, OptionError, suggestion
+from crowdppl.files import atomic
+from crowdppl.workers import measure as measure_of
 
 Array = npt.NDArray[Any]
 
@@ -42,6 +42,7 @@ class Posterior:
       (chain, draw, klass)`` for every model. For EM and SVI an approximation: ``how`` says which. Where truths and workers
       allow for judgements that err together (``correlation`` says so), these two follow the truths drawn, and ``rho (chain,
       draw)`` is the correlation drawn.
+    - ``as_published``: there, the model's own ``confusion`` and ``prevalence``, where it has parameters of these names.
     - ``point``: the mode, for EM.
     - ``truth``: ``probability (item, klass)``, ``as_published`` where that differs, and ``draw_of (chain, draw, item)``, a truth
       drawn with each draw of the parameters (index into ``klass``).
@@ -79,6 +80,11 @@ class Posterior:
     def correlation(self) -> str:
         """Whether truths and workers allow for judgements of one item that err together, and how, in a sentence."""
         return str(self.tree.attrs.get("correlation", ""))
+
+    @property
+    def coverage(self) -> str:
+        """How often intervals like these held on real data, in a sentence: the footnote of every interval shown."""
+        return str(self.tree.attrs.get("coverage", ""))
 
     @property
     def kind(self) -> str:
@@ -129,37 +135,78 @@ class Posterior:
         """
         return truth_table(self._values("truth", "item"), self.labels, self._values("truth", "probability"))
 
-    def workers(self, *, level: float | None = None, sort: str | None = None, minimum: int = 0) -> pd.DataFrame:
+    def workers(
+        self,
+        *,
+        level: float | None = None,
+        sort: str | None = None,
+        minimum: int = 0,
+        measures: Iterable[str] = workers.USUAL,
+        cost: Any = None,
+    ) -> pd.DataFrame:
         """Return a row for each worker, every quality with the ends of its interval.
 
         Columns: ``worker``; ``judgements``; ``share_right``, the share of the worker's own judgements that are right (by the
         truth of each draw); ``accuracy`` under the prevalence, that of judgements yet to come; ``sensitivity_<class>``, the
-        probability of the right label in each class; ``informativeness`` in bits; each followed by ``_low`` and ``_high``.
+        probability of the right label in each class; ``informativeness`` in bits; each followed by ``_low`` and ``_high``. Then
+        ``rank`` by accuracy with ``rank_low`` and ``rank_high``, and ``place``, the same in words, "unknown" where the
+        interval holds more than half of the crowd; ``spammer``, the probability of one whose labels do not depend on the truth;
+        and ``verdict``, see :func:`crowdppl.workers.verdicts`. ``seconds``, the median of a judgement, where times are known.
 
         Args:
             level: probability of the intervals (equal-tailed); ArviZ's default, .89, where not given.
-            sort: column to sort by, highest first; the order of the data where not given.
-            minimum: leave out workers with fewer judgements.
+            sort: column to sort by, best first; the order of the data where not given. A column with an interval is sorted by
+                its worse end, so that few judgements do not put a worker at the top.
+            minimum: leave out workers with fewer judgements, who then have no rank.
+            measures: what to show, names of :data:`crowdppl.workers.MEASURES`, ``sensitivity`` and ``specificity``.
+            cost: of errors, for ``expected_cost`` and ``cost_quality``, see :func:`crowdppl.workers.expected_cost`.
 
         Raises:
-            OptionError: for a level outside (0, 1) or an unknown column.
+            OptionError: for a level outside (0, 1), an unknown column or measure.
         """
         parts: dict[str, list[Array]] = {}
-        for _, confusion, prevalence in self._by_workers():
-            for name, draws in workers.qualities(confusion, prevalence, self.labels).items():
+        accuracy = []
+        for _, confusion, prevalence in self.by_workers():
+            for name, draws in workers.qualities(confusion, prevalence, self.labels, measures, cost).items():
                 for suffix, value in zip(("", "_low", "_high"), workers.interval(draws, level), strict=True):
                     parts.setdefault(name + suffix, []).append(value)
+            accuracy.append(workers.accuracy(confusion, prevalence))
         right = dict(zip(RIGHT, workers.interval(self.shares_right(), level), strict=True))
         table = pd.DataFrame(
-            {"worker": self._values("posterior", "worker"), "judgements": self._judgements()}
+            {"worker": self.worker_names(), "judgements": self.judgements()}
             | right
             | {name: np.concatenate(values) for name, values in parts.items()}
         )
+        enough = (table["judgements"] >= minimum).to_numpy()
+        table["spammer"] = workers.spammer_probability(self)
+        verdict = workers.verdicts(self, table["spammer"].to_numpy())
+        if "seconds" in self.tree["constant_data"]:
+            table["seconds"] = workers.seconds(self)
+        table = table[enough].reset_index(drop=True)
+        if len(table):
+            ranks = workers.place(workers.rank(np.concatenate(accuracy, axis=1)[:, enough]), level)
+            table = pd.concat([table, ranks], axis=1)
+            table["verdict"] = verdict[enough]
         if sort is not None:
-            if sort not in table:
-                raise OptionError(f"no column {sort!r} to sort by{suggestion(sort, table.columns)}")
-            table = table.sort_values(sort, ascending=False, kind="stable")
-        return table[table["judgements"] >= minimum].reset_index(drop=True)
+            table = _sorted(table, sort)
+        return table
+
+    def measure(self, by: str = "accuracy", *, workers: Iterable[Any] | None = None, cost: Any = None) -> Array:
+        """Return draws of a measure of workers, ``(S, J)``: what every comparison is made of.
+
+        Args:
+            by: a name of :data:`crowdppl.workers.MEASURES`.
+            workers: of these only, in this order; all where not given.
+            cost: see :func:`crowdppl.workers.expected_cost`.
+
+        Raises:
+            OptionError: for an unknown measure.
+            DataError: for an unknown worker.
+        """
+        if workers is not None:
+            chosen = np.array([self.worker_index(name) for name in workers])
+            return measure_of(by, self.draws("confusion", worker=chosen), self.draws("prevalence"), cost)
+        return np.concatenate([measure_of(by, c, p, cost) for _, c, p in self.by_workers()], axis=1)
 
     def confusion(self, worker: Any = None, *, level: float | None = None) -> pd.DataFrame:
         """Return a row for each cell of a worker's confusion matrix, or of every worker's.
@@ -171,20 +218,13 @@ class Posterior:
         Raises:
             DataError: for an unknown worker.
         """
-        names = self._values("posterior", "worker")
+        names = self.worker_names()
         if worker is not None:
-            found = [
-                n
-                for n, name in enumerate(names.tolist())
-                if name == worker and isinstance(name, str) == isinstance(worker, str)
-            ]
-            if not found:
-                raise DataError(f"no worker {worker!r} in this result{suggestion(worker, names.tolist())}")
-            chosen = np.array(found)
-            parts = [workers.interval(self._draws("confusion", worker=chosen), level)]
+            chosen = np.array([self.worker_index(worker)])
+            parts = [workers.interval(self.draws("confusion", worker=chosen), level)]
         else:
             chosen = np.arange(len(names))
-            parts = [workers.interval(confusion, level) for _, confusion, _ in self._by_workers()]
+            parts = [workers.interval(confusion, level) for _, confusion, _ in self.by_workers()]
         mean, low, high = (np.concatenate(part).reshape(-1) for part in zip(*parts, strict=True))
         K = len(self.labels)
         table = pd.DataFrame(
@@ -201,16 +241,94 @@ class Posterior:
 
     def prevalence(self, *, level: float | None = None) -> pd.DataFrame:
         """Return a row for each class: ``label``, ``share`` of items, ``low``, ``high``."""
-        mean, low, high = workers.interval(self._draws("prevalence"), level)
+        mean, low, high = workers.interval(self.draws("prevalence"), level)
         return pd.DataFrame({"label": self.labels, "share": mean, "low": low, "high": high})
 
-    def _draws(self, name: str, **at: Any) -> Array:
-        """Return draws of a variable with chains laid end to end, ``(S, ...)``."""
+    # ------------------------------------------------------------------ what tables are made of
+
+    def draws(self, name: str, **at: Any) -> Array:
+        """Return draws of a variable of ``posterior`` chains end to end, ``(S, ...)``; ``at`` selects along its axes."""
         values = np.asarray(self.tree["posterior"].to_dataset()[name].isel(at).values)
         return values.reshape(-1, *values.shape[2:])
 
-    def _values(self, group: str, name: str) -> Array:
-        return np.asarray(self.tree[group].to_dataset()[name].values)
+    def truth_draws(self) -> Array:
+        """Return the truths drawn, codes into ``labels``: ``(S, N)``."""
+        truth = self._values("truth", "draw_of")
+        return truth.reshape(-1, truth.shape[-1])
+
+    def probability(self) -> Array:
+        """Return the probability of each class for each item, ``(N, K)``."""
+        return self._values("truth", "probability")
+
+    def items(self) -> Array:
+        """Return the items' identifiers, ``(N,)``."""
+        return self._values("truth", "item")
+
+    def worker_names(self) -> Array:
+        """Return the workers' identifiers, ``(J,)``."""
+        return self._values("posterior", "worker")
+
+    def worker_index(self, worker: Any) -> int:
+        """Return the place of a worker.
+
+        Raises:
+            DataError: for an unknown one.
+        """
+        names = self.worker_names().tolist()
+        for n, name in enumerate(names):
+            if name == worker and isinstance(name, str) == isinstance(worker, str):
+                return n
+        raise DataError(f"no worker {worker!r} in this result{suggestion(worker, names)}")
+
+    def judged(self) -> tuple[Array, Array, Array]:
+        """Return item, worker and label of each judgement as codes, each ``(A,)``, sorted by item."""
+        item, worker = (self._values("constant_data", f"{name}_index") for name in ("item", "worker"))
+        return item, worker, self._values("observed_data", "labels")
+
+    def per_judgement(self, name: str) -> Array:
+        """Return what is known of each judgement besides, ``when`` or ``seconds``: ``(A,)``, NaN where unknown.
+
+        Raises:
+            OptionError: where the judgements were given without.
+        """
+        if name not in self.tree["constant_data"]:
+            raise OptionError(f"the judgements carry no {name!r}; name its column with from_frame(..., {name}=...)")
+        return self._values("constant_data", name)
+
+    def known_truth(self) -> Array:
+        """Return the classes the fit knew, codes ``(N,)``, -1 where it knew none."""
+        return self._values("constant_data", "known_truth")
+
+    def judgements(self) -> Array:
+        """Return the number of each worker's judgements, ``(J,)``."""
+        return np.bincount(self.judged()[1], minlength=len(self.worker_names()))
+
+    def judgements_per_item(self) -> Array:
+        """Return the number of judgements of each item, ``(N,)``."""
+        return np.bincount(self.judged()[0], minlength=len(self.items()))
+
+    def votes(self) -> Array:
+        """Return how often each item was given each label, ``(N, K)``."""
+        item, _, label = self.judged()
+        return _table(item, label, len(self.items()), len(self.labels))
+
+    def given(self) -> Array:
+        """Return how often each worker gave each label, ``(J, K)``."""
+        _, worker, label = self.judged()
+        return _table(worker, label, len(self.worker_names()), len(self.labels))
+
+    def counts(self, most: int) -> Iterator[Array]:
+        """Go through draws of the truth, at most ``most`` evenly spread, and count each worker's labels by it.
+
+        Yields:
+            How often each worker gave each label to items of each class, ``(J, K, K)`` as a confusion.
+        """
+        item, worker, label = self.judged()
+        J, K = len(self.worker_names()), len(self.labels)
+        truth = self.truth_draws()
+        for s in np.unique(np.linspace(0, len(truth) - 1, min(most, len(truth))).astype(int)):
+            cell = (worker * K + truth[s, item]) * K + label
+            yield np.bincount(cell, minlength=J * K * K).reshape(J, K, K).astype(float)
 
     def shares_right(self, items: Array | None = None) -> Array:
         """Return the share of each worker's own judgements that are right, by the truth of each draw: ``(S, J)``.
@@ -220,29 +338,30 @@ class Posterior:
         Args:
             items: count judgements of these only, ``(N,)`` true or false; all where not given.
         """
-        item, worker = (self._values("constant_data", f"{name}_index") for name in ("item", "worker"))
-        label = self._values("observed_data", "labels")
+        item, worker, label = self.judged()
         if items is not None:
             kept = np.asarray(items)[item]
             item, worker, label = item[kept], worker[kept], label[kept]
-        truth = np.asarray(self.tree["truth"]["draw_of"].values)
-        truth = truth.reshape(-1, truth.shape[-1])  # (S, N)
-        J = self.tree["posterior"].sizes["worker"]
+        J = len(self.worker_names())
         total = np.bincount(worker, minlength=J)
-        right = np.stack([np.bincount(worker[state[item] == label], minlength=J) for state in truth])
+        right = np.stack([np.bincount(worker[state[item] == label], minlength=J) for state in self.truth_draws()])
         return np.where(total > 0, right / np.maximum(total, 1), np.nan)
 
-    def _by_workers(self) -> Iterator[tuple[slice, Array, Array]]:
-        prevalence = self._draws("prevalence")
-        J, K = self.tree["posterior"].sizes["worker"], len(self.labels)
+    def by_workers(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Go through workers some at a time, so that memory stays bounded.
+
+        Yields:
+            Which workers, draws of their confusions ``(S, j, K, K)``, and of the prevalence ``(S, K)``.
+        """
+        prevalence = self.draws("prevalence")
+        J, K = len(self.worker_names()), len(self.labels)
         step = max(1, TABLE_CELLS // (len(prevalence) * K * K))
         for start in range(0, J, step):
             part = slice(start, start + step)
-            yield part, self._draws("confusion", worker=part), prevalence
+            yield part, self.draws("confusion", worker=part), prevalence
 
-    def _judgements(self) -> Array:
-        index = self._values("constant_data", "worker_index")
-        return np.bincount(index, minlength=self.tree["posterior"].sizes["worker"])
+    def _values(self, group: str, name: str) -> Array:
+        return np.asarray(self.tree[group].to_dataset()[name].values)
 
     # ------------------------------------------------------------------ files
 
@@ -264,6 +383,21 @@ class Posterior:
         return path
 
 
+def _table(row: Array, column: Array, rows: int, columns: int) -> Array:
+    return np.bincount(row * columns + column, minlength=rows * columns).reshape(rows, columns)
+
+
+def _sorted(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Sort workers by a column, best first, by the worse end of its interval where it has one; unknown ends come last."""
+    if column not in table:
+        raise OptionError(f"no column {column!r} to sort by{suggestion(column, table.columns)}")
+    text = not pd.api.types.is_numeric_dtype(table[column])
+    ascending = text or column in (*workers.LOWER_IS_BETTER, "rank", "spammer", "seconds")
+    end = f"{column}_{'high' if ascending else 'low'}"
+    keys = [key for key in (end, column) if key in table]
+    return table.sort_values(keys, ascending=ascending, kind="stable").reset_index(drop=True)
+
+
 def truth_table(items: Array, labels: Array, probability: Array) -> pd.DataFrame:
     """Return a row for each item from its class probabilities ``(N, K)``, as :meth:`Posterior.truth` tells."""
     best = probability.argmax(-1)
@@ -276,35 +410,6 @@ def truth_table(items: Array, labels: Array, probability: Array) -> pd.DataFrame
         "entropy": np.maximum(bits, 0.0),
     }
     return pd.DataFrame(table | {f"p_{k}": probability[:, n] for n, k in enumerate(labels)})
-
-
-class atomic:  # noqa: N801 - reads as a verb in a with statement
-    """Write a file under another name and put it in place when it is complete."""
-
-    def __init__(self, path: Path):
-        self.path = path
-
-    def __enter__(self) -> Path:
-        try:
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
-        except OSError as error:
-            raise FileError(f"cannot write {self.path}: {error.strerror}") from None
-        os.close(handle)
-        self.temporary = Path(name)
-        return self.temporary
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if kind is not None:
-            self.temporary.unlink(missing_ok=True)
-            if isinstance(error, OSError) and not isinstance(error, CrowdpplError):
-                raise FileError(f"cannot write {self.path}: {error.strerror or error}") from error
-            return
-        umask = os.umask(0)
-        os.umask(umask)
-        self.temporary.chmod(0o666 & ~umask)
-        with self.temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        self.temporary.replace(self.path)
 
 
 def load(path: str | Path) -> Posterior:

@@ -45,7 +45,7 @@ def predict(
     total = torch.zeros(design.N, design.K, dtype=design.dtype)
     with isolated(seed), torch.no_grad():
         count = 0
-        for bound, values in _draws(posterior, design, model):
+        for bound, values in parameter_draws(posterior, design, model):
             total += class_probabilities(bound, values, design)
             count += 1
     return truth_table(design.items, posterior.labels, (total / count).numpy())
@@ -73,7 +73,7 @@ def predict_correct(
     total = torch.zeros(pairs.A, dtype=asked.dtype)
     with isolated(seed), torch.no_grad():
         count = 0
-        for bound, values in _draws(posterior, pairs, model):
+        for bound, values in parameter_draws(posterior, pairs, model):
             parameters, _ = conditioned(bound, values, pairs)
             M = bound.states_per_class
             state = bound.log_truth(parameters, pairs).softmax(-1).expand(pairs.N, -1)  # (N, S)
@@ -115,7 +115,7 @@ def predict_workers(
     design = _design(posterior, data)
     confusion, prevalence = [], []
     with isolated(seed), torch.no_grad():
-        for bound, values in _draws(posterior, design, model):
+        for bound, values in parameter_draws(posterior, design, model):
             parameters, _ = conditioned(bound, values, design)
             asked = design if design.A else design.paired()
             confusion.append(bound.confusion_of(parameters, asked).numpy())
@@ -126,6 +126,28 @@ def predict_workers(
         for suffix, value in zip(("", "_low", "_high"), workers.interval(quality, level), strict=True):
             table[name + suffix] = value
     return pd.DataFrame(table)
+
+
+def data_of(posterior: Posterior) -> Annotations:
+    """Return the judgements a result was fitted to, as it keeps them: without features.
+
+    Raises:
+        ModelError: where the model has networks of features.
+    """
+    if "networks" in posterior.tree.children:
+        raise ModelError("the judgements had features, which a result does not keep; pass data=")
+    item, worker, label = (torch.from_numpy(part.astype(np.int64)) for part in posterior.judged())
+    constant = posterior.tree["constant_data"].to_dataset()
+    return Annotations(
+        item=item,
+        worker=worker,
+        label=label,
+        truth=torch.from_numpy(posterior.known_truth().astype(np.int64)),
+        items=posterior.items(),
+        workers=posterior.worker_names(),
+        labels=posterior.labels,
+        weight=torch.from_numpy(constant["weight"].to_numpy()) if "weight" in constant else None,
+    )
 
 
 def _design(posterior: Posterior, items: Annotations | Any) -> Annotations:
@@ -150,10 +172,13 @@ def _design(posterior: Posterior, items: Annotations | Any) -> Annotations:
     return template.unseen(items)
 
 
-def _draws(
-    posterior: Posterior, design: Annotations, model: AnnotationModel | None
+def parameter_draws(
+    posterior: Posterior, design: Annotations, model: AnnotationModel | None = None, most: int = DRAWS
 ) -> Iterator[tuple[AnnotationModel, Parameters]]:
-    """Rebuild the model and go through draws of its parameters; those of new items and workers are left to the prior."""
+    """Rebuild the model and go through draws of its parameters; those of new items and workers are left to the prior.
+
+    The parameters are the model's own also where what is reported allows for judgements that err together.
+    """
     bound = bind(_model(posterior) if model is None else model, design)
     state = posterior.networks
     values: Parameters = {}
@@ -165,6 +190,8 @@ def _draws(
     sites = unknowns(bound, design)
     place = "point" if "point" in posterior.tree.children else "posterior"
     group = posterior.tree[place].to_dataset()
+    if place == "posterior" and "as_published" in posterior.tree.children:
+        group = group.assign(posterior.tree["as_published"].to_dataset().data_vars)
     same = {
         axis: axis in group.coords and group[axis].values.tolist() == names.tolist()
         for axis, names in (("item", design.items), ("worker", design.workers))
@@ -181,11 +208,11 @@ def _draws(
     else:
         drawn = {name: torch.as_tensor(group[name].values).flatten(0, 1) for name in known}
         size = group.sizes["chain"] * group.sizes["draw"]
-        chosen = torch.linspace(0, size - 1, min(size, DRAWS)).long()
+        chosen = torch.linspace(0, size - 1, min(size, most)).long()
         drawn = {name: value[chosen] for name, value in drawn.items()}
         count = len(chosen)
     if set(sites) - set(known) - set(values):
-        count = max(count, DRAWS)  # something is left to the prior: averaged over its draws
+        count = max(count, most)  # something is left to the prior: averaged over its draws
     for s in range(count):
         yield bound, values | {name: value[s % len(value)] for name, value in drawn.items()}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,7 @@ import pandas as pd
 
 from crowdppl import workers
 from crowdppl.correlation import POPULATION
-from crowdppl.errors import DataError, OptionError, listed
-from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, column_of
+from crowdppl.gold import codes
 from crowdppl.posterior import Posterior
 
 Array = npt.NDArray[Any]
@@ -110,13 +108,9 @@ def coverage(posterior: Posterior, truth: Any, *, level: float | None = None, mi
     """
     level = workers.default_level(level)
     known = codes(posterior, truth)
-    item, worker = (
-        _values(posterior, "constant_data", "item_index"),
-        _values(posterior, "constant_data", "worker_index"),
-    )
-    label = _values(posterior, "observed_data", "labels")
+    item, worker, label = posterior.judged()
     kept = known[item] >= 0
-    J = posterior.tree["posterior"].sizes["worker"]
+    J = len(posterior.worker_names())
     total = np.bincount(worker[kept], minlength=J)
     right = np.bincount(worker[kept], weights=known[item[kept]] == label[kept], minlength=J)
     enough = total >= max(1, minimum)
@@ -142,9 +136,9 @@ def calibration(posterior: Posterior, truth: Any, *, level: float | None = None)
     """
     known = codes(posterior, truth)
     have = known >= 0
-    group = posterior.tree["truth"]
-    probability = _values(posterior, "truth", "probability")[have]
-    published = _values(posterior, "truth", "as_published")[have] if "as_published" in group else probability
+    group = posterior.tree["truth"].to_dataset()
+    probability = posterior.probability()[have]
+    published = group["as_published"].to_numpy()[have] if "as_published" in group else probability
     right, n = known[have], len(known[have])
     top, chosen = probability.max(1), probability.argmax(1)
     hit = chosen == right
@@ -155,7 +149,7 @@ def calibration(posterior: Posterior, truth: Any, *, level: float | None = None)
         [(low, high, size, c.mean(), h.mean()) for low, high, size, c, h in rows],
         columns=["low", "high", "items", "confidence", "accuracy"],
     )
-    judged = np.bincount(_values(posterior, "constant_data", "item_index"), minlength=len(known))[have]
+    judged = posterior.judgements_per_item()[have]
     weight = _rho(published, right, judged)
     mean = float((weight * GRID).sum())
     level = workers.default_level(level)
@@ -188,45 +182,5 @@ def _rho(published: Array, right: Array, judged: Array) -> Array:
     return weight / weight.sum()
 
 
-def _values(posterior: Posterior, group: str, name: str) -> Array:
-    return np.asarray(posterior.tree[group].to_dataset()[name].values)
-
-
 def _sigmoid(x: float) -> float:
     return float(1 / (1 + np.exp(-x)))
-
-
-def codes(posterior: Posterior, truth: Any) -> Array:
-    """Return true classes as codes ``(N,)`` in the order of the result's items, -1 where unknown.
-
-    Raises:
-        DataError: where no item is known, an item has two classes, or a class is not one of the result's.
-    """
-    if isinstance(truth, pd.DataFrame):
-        item = column_of(truth, None, ITEM_COLUMNS, "the truth", "name it 'task' or 'item'")
-        label = column_of(truth, None, LABEL_COLUMNS, "the truth", "name it 'label'")
-        truth = truth.dropna(subset=[item, label]).set_index(item)[label]
-    if isinstance(truth, Mapping):
-        truth = pd.Series(dict(truth))
-    if not isinstance(truth, pd.Series):
-        raise DataError(f"the truth is a {type(truth).__name__}; pass a mapping or Series by item, or a frame")
-    names, labels = _values(posterior, "truth", "item").tolist(), posterior.labels.tolist()
-    item_at, label_at = ({name: n for n, name in enumerate(values)} for values in (names, labels))
-    out = np.full(len(names), -1)
-    for name, label in zip(truth.index.tolist(), truth.tolist(), strict=True):
-        n = item_at.get(name)
-        if n is None:
-            continue
-        if label not in label_at:
-            raise DataError(f"the truth of {name!r} is {label!r}, not a class of the result: {listed(labels)}")
-        if out[n] >= 0 and out[n] != label_at[label]:
-            raise DataError(f"the truth gives two classes for {name!r}; keep one")
-        out[n] = label_at[label]
-    if (out < 0).all():
-        raise DataError(
-            f"no item of the truth is in the result: its items are like {listed(names, 3)}, those of the truth like "
-            f"{listed(truth.index.tolist(), 3)}"
-        )
-    if bool((_values(posterior, "constant_data", "known_truth")[out >= 0] >= 0).all()):
-        raise OptionError("the fit knew all of these truths; compare with others, or fit without them")
-    return out

@@ -1,0 +1,271 @@
+"""How well are labels predicted that the fit has not seen? By items, by workers, and models compared by it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import arviz_stats
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from scipy.special import logsumexp
+
+from crowdppl.annotations import Annotations
+from crowdppl.draws import item_log_likelihood
+from crowdppl.errors import CrowdpplWarning, OptionError
+from crowdppl.inference import fit, named_model
+from crowdppl.isolation import isolated
+from crowdppl.model import AnnotationModel, conditioned
+from crowdppl.posterior import Posterior
+from crowdppl.prediction import parameter_draws
+
+Array = npt.NDArray[Any]
+
+# Above this Pareto k importance sampling does not reach the posterior without the item (Vehtari, Gelman and Gabry 2017).
+HIGH_K = 0.7
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Leave-one-item-out prediction.
+
+    Attributes:
+        elpd: expected log predictive density, summed over items, in nats; higher is better.
+        se: its standard error.
+        p: effective number of parameters.
+        items: a row for each item: ``task``, ``elpd``, ``pareto_k``, and whether it was ``refitted``.
+    """
+
+    elpd: float
+    se: float
+    p: float
+    items: pd.DataFrame
+
+    @property
+    def high(self) -> int:
+        """Number of items whose Pareto k is too high, and that were not refitted."""
+        return int(((self.items["pareto_k"] > HIGH_K) & ~self.items["refitted"]).sum())
+
+    def __str__(self) -> str:
+        told = f"elpd {self.elpd:,.1f} (standard error {self.se:,.1f}), {self.p:,.1f} effective parameters"
+        if self.high:
+            told += (
+                f"; for {self.high:,} of {len(self.items):,} items the estimate is not to be trusted (Pareto k above {HIGH_K}): "
+                f"pass data= to fit again without them"
+            )
+        return told
+
+
+def loo(
+    posterior: Posterior,
+    *,
+    data: Annotations | None = None,
+    model: AnnotationModel | None = None,
+    folds: int = 10,
+    seed: int = 0,
+) -> LeaveOneOut:
+    """Predict all labels of each item from those of the others, by Pareto-smoothed importance sampling (ArviZ).
+
+    The truth of an item is summed out: what is left out is the item with all its judgements. Where importance sampling fails (k
+    above .7), and ``data`` is given, the items concerned are left out in groups and the model fitted again: K-fold for these.
+
+    Args:
+        posterior: a result.
+        data: the judgements that were fitted.
+        model: the fitted model, where it cannot be rebuilt by its name.
+        folds: groups of items with high k.
+        seed: of the groups and fits.
+
+    Raises:
+        OptionError: where the result has too few draws.
+    """
+    if posterior.tree["log_likelihood"].sizes["draw"] < 10:
+        raise OptionError("too few draws for importance sampling; raise num_samples")
+    # Every warning of high k is told in words by the result.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = arviz_stats.loo(posterior.tree, pointwise=True, var_name="labels")
+    table = pd.DataFrame(
+        {
+            "task": posterior.items(),
+            "elpd": np.asarray(found.elpd_i).ravel(),
+            "pareto_k": np.asarray(found.pareto_k).ravel(),
+            "refitted": False,
+        }
+    )
+    high = np.flatnonzero(table["pareto_k"].to_numpy() > HIGH_K)
+    total, p = float(table["elpd"].sum()), float(found.p)
+    if data is not None and len(high):
+        info = posterior.info
+        chosen = named_model(info["model"]) if model is None else model
+        options = {name: value for name, value in info["options"].items() if name != "validation"}
+        again = kfold(data, chosen, method=info["method"], items=high, folds=folds, seed=seed, **options)
+        table.loc[high, "elpd"] = again["elpd"].to_numpy()
+        table.loc[high, "refitted"] = True
+        p += total - float(table["elpd"].sum())
+    values = table["elpd"].to_numpy()
+    return LeaveOneOut(float(values.sum()), float(np.sqrt(len(values) * values.var())), p, table)
+
+
+def kfold(
+    data: Annotations,
+    model: str | AnnotationModel,
+    *,
+    method: str | None = None,
+    items: Array | None = None,
+    folds: int = 10,
+    seed: int = 0,
+    **options: Any,
+) -> pd.DataFrame:
+    """Predict all labels of items by fits to the others.
+
+    Args:
+        data: the judgements.
+        model: as of :func:`crowdppl.fit`.
+        method: likewise.
+        items: places of the items to predict; all where not given.
+        folds: fits.
+        seed: of the folds and fits.
+        **options: of the engine.
+
+    Returns:
+        A row for each item predicted: ``task``, ``fold``, and ``elpd``, the log of the mean probability of its labels.
+
+    Raises:
+        OptionError: for fewer than two folds.
+    """
+    if isinstance(folds, bool) or folds < 2:
+        raise OptionError(f"folds={folds!r}; at least 2 are needed")
+    data = data.to("cpu")
+    chosen = np.arange(data.N) if items is None else np.asarray(items)
+    fold = np.random.default_rng(seed).permutation(len(chosen)) % min(folds, len(chosen))
+    elpd = np.full(len(chosen), np.nan)
+    story = named_model(model)
+    told: list[str] = []
+    for f in range(int(fold.max()) + 1):
+        out = chosen[fold == f]
+        rest = np.setdiff1d(np.arange(data.N), out)
+        train, test = data.batch(torch.from_numpy(rest)), data.batch(torch.from_numpy(out))
+        posterior = _quiet_fit(train, story, method=method, seed=seed, independent=True, **options)
+        told += posterior.warnings
+        with isolated(seed), torch.no_grad():
+            logs = []
+            for bound, values in parameter_draws(posterior, test, story):
+                parameters, _ = conditioned(bound, values, test)
+                logs.append(item_log_likelihood(bound, parameters, test).numpy())
+        elpd[fold == f] = logsumexp(np.stack(logs), axis=0) - np.log(len(logs))
+    _tell(told, "some of the items")
+    return pd.DataFrame({"task": data.items[chosen], "fold": fold, "elpd": elpd})
+
+
+def _tell(told: list[str], what: str) -> None:
+    """Say once what several fits had to say."""
+    if told:
+        warnings.warn(
+            f"{len(told):,} warnings of the fits without {what}, the first: {told[0]}", CrowdpplWarning, stacklevel=3
+        )
+
+
+def _quiet_fit(*args: Any, **options: Any) -> Posterior:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        return fit(*args, **options)
+
+
+def compare(posteriors: Mapping[str, Posterior]) -> pd.DataFrame:
+    """Rank results on the same data by leave-one-item-out prediction (ArviZ's ``compare``).
+
+    Args:
+        posteriors: results by name: other models, priors or engines. What an approximation or a mode says of itself is taken as
+            if it were the posterior.
+
+    Returns:
+        A row for each, best first: ``elpd``, ``p``, ``elpd_diff`` to the best with its standard error ``dse``, stacking
+        ``weight``, and ``warning`` where some Pareto k is high.
+
+    Raises:
+        OptionError: for fewer than two results, or results on other judgements.
+    """
+    if len(posteriors) < 2:
+        raise OptionError("give at least two results to compare, by name")
+    first = next(iter(posteriors.values()))
+    for name, posterior in posteriors.items():
+        same = all(np.array_equal(a, b) for a, b in zip(first.judged(), posterior.judged(), strict=True))
+        if not same or not np.array_equal(first.items(), posterior.items()):
+            raise OptionError(f"{name!r} was fitted to other judgements; compare results on the same data")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = arviz_stats.compare({name: posterior.tree for name, posterior in posteriors.items()}, var_name="labels")
+    return table
+
+
+def leave_workers_out(
+    data: Annotations,
+    model: str | AnnotationModel,
+    *,
+    method: str | None = None,
+    folds: int = 5,
+    seed: int = 0,
+    **options: Any,
+) -> pd.DataFrame:
+    """Predict what workers answer from what the others answered, taking them as average members of the crowd.
+
+    Args:
+        data: the judgements.
+        model: as of :func:`crowdppl.fit`.
+        method: likewise.
+        folds: groups of workers; each is left out once.
+        seed: of the groups and fits.
+        **options: of :func:`crowdppl.fit`.
+
+    Returns:
+        A row for each worker: ``worker``, ``judgements``, ``log_score``, the mean log-probability of the labels given,
+        ``baseline``, the same by the labels' frequencies among the others, ``expected``, the share of labels expected to be the
+        most probable one, and ``agreed``, the share that was.
+
+    Raises:
+        OptionError: for fewer than two folds.
+    """
+    if isinstance(folds, bool) or folds < 2:
+        raise OptionError(f"folds={folds!r}; at least 2 are needed")
+    data = data.to("cpu")
+    fold = np.random.default_rng(seed).permutation(data.J) % min(folds, data.J)
+    item, worker, label = (part.numpy() for part in (data.item, data.worker, data.label))
+    log_score, baseline, expected, agreed = np.zeros((4, data.A))
+    warned: list[str] = []
+    for f in range(int(fold.max()) + 1):
+        out = fold[worker] == f
+        if not out.any() or out.all():
+            continue
+        posterior = _quiet_fit(data.keep(torch.from_numpy(~out)), model, method=method, seed=seed, **options)
+        warned += posterior.warnings
+        busy = posterior.judgements() > 0
+        weight = posterior.judgements()[busy] / posterior.judgements().sum()
+        crowd = np.einsum("j,sjkl->kl", weight, posterior.draws("confusion", worker=np.flatnonzero(busy))) / len(
+            posterior.truth_draws()
+        )
+        told = (posterior.probability() @ crowd)[item[out]]  # (a, K)
+        told = told / told.sum(1, keepdims=True)
+        share = (posterior.given().sum(0) + 1) / (posterior.given().sum() + data.K)
+        likely = told.argmax(1)
+        log_score[out] = np.log(told[np.arange(len(told)), label[out]])
+        baseline[out] = np.log(share[label[out]])
+        expected[out] = told.max(1)
+        agreed[out] = likely == label[out]
+    _tell(warned, "some of the workers")
+    n = np.bincount(worker, minlength=data.J)
+    means = {
+        name: np.bincount(worker, weights=values, minlength=data.J) / np.maximum(n, 1)
+        for name, values in {
+            "log_score": log_score,
+            "baseline": baseline,
+            "expected": expected,
+            "agreed": agreed,
+        }.items()
+    }
+    table = pd.DataFrame({"worker": data.workers, "judgements": n} | means)
+    return table[n > 0].reset_index(drop=True)

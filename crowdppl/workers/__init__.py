@@ -1,0 +1,65 @@
+"""Worker quality: how good each worker is, and how sure that is.
+
+:mod:`~crowdppl.workers.measures` are functions of confusion matrices, one value for each draw; the other modules read a
+:class:`crowdppl.Posterior`: who is better than whom, who does not look, who changes over time, who passes known items.
+"""
+
+from crowdppl.workers.measures import (
+    BY_CLASS,
+    LOWER_IS_BETTER,
+    MEASURES,
+    USUAL,
+    accuracy,
+    cost_quality,
+    default_level,
+    diagonal_log_odds,
+    distance_from_spammer,
+    expected_cost,
+    informativeness,
+    interval,
+    kappa,
+    mean_diagonal,
+    measure,
+    qualities,
+    sensitivity,
+    spammer_score,
+    specificity,
+)
+from crowdppl.workers.ranks import best, better, place, rank, worst
+from crowdppl.workers.spammers import VERDICTS, spammer_probability, verdicts
+from crowdppl.workers.times import change, over_time, seconds
+from crowdppl.workers.traps import trap_score
+
+__all__ = [
+    "BY_CLASS",
+    "LOWER_IS_BETTER",
+    "MEASURES",
+    "USUAL",
+    "VERDICTS",
+    "accuracy",
+    "best",
+    "better",
+    "change",
+    "cost_quality",
+    "default_level",
+    "diagonal_log_odds",
+    "distance_from_spammer",
+    "expected_cost",
+    "informativeness",
+    "interval",
+    "kappa",
+    "mean_diagonal",
+    "measure",
+    "over_time",
+    "place",
+    "qualities",
+    "rank",
+    "seconds",
+    "sensitivity",
+    "spammer_probability",
+    "spammer_score",
+    "specificity",
+    "trap_score",
+    "verdicts",
+    "worst",
+]

@@ -1,0 +1,130 @@
+"""Workers in time: learning, fatigue, drift, and how long a judgement takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl.errors import OptionError
+from crowdppl.workers.measures import default_level, interval
+
+if TYPE_CHECKING:
+    from crowdppl.posterior import Posterior
+
+Array = npt.NDArray[Any]
+
+# Imaginary right and wrong answers in each window (Jeffreys).
+START = 0.5
+
+
+def over_time(
+    posterior: Posterior, worker: Any = None, *, windows: int = 5, level: float | None = None, seed: int = 0
+) -> pd.DataFrame:
+    """Return accuracy in successive windows of a worker's judgements.
+
+    Judgements are cut into ``windows`` parts of equal number by their time. In each draw those that are right by its truth are
+    counted, and the accuracy drawn given the count.
+
+    Args:
+        posterior: a result of judgements with times.
+        worker: one worker; all with at least two judgements a window where not given.
+        windows: parts.
+        level: probability of the intervals.
+        seed: of the draws.
+
+    Returns:
+        A row for each worker and window: ``worker``, ``window`` from 1, ``judgements``, ``begins``, ``ends`` (the times of
+        its first and last judgement), ``accuracy``, ``low``, ``high``.
+
+    Raises:
+        OptionError: where the judgements carry no times.
+        DataError: for an unknown worker.
+    """
+    if isinstance(windows, bool) or windows < 2:
+        raise OptionError(f"windows={windows!r}; at least 2 are needed to see a change")
+    rng = np.random.default_rng(seed)
+    when = posterior.per_judgement("when")
+    rows: list[dict[str, Any]] = []
+    for name, order in _in_time(posterior, worker, 2 * windows if worker is None else windows):
+        for number, part in enumerate(np.array_split(order, windows), 1):
+            mean, low, high = interval(_accuracy(posterior, part, rng)[:, None], level)
+            rows.append(
+                {
+                    "worker": name,
+                    "window": number,
+                    "judgements": len(part),
+                    "begins": when[part[0]],
+                    "ends": when[part[-1]],
+                    "accuracy": mean[0],
+                    "low": low[0],
+                    "high": high[0],
+                }
+            )
+    columns = ["worker", "window", "judgements", "begins", "ends", "accuracy", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def change(posterior: Posterior, *, level: float | None = None, minimum: int = 10, seed: int = 0) -> pd.DataFrame:
+    """Return by how much each worker's accuracy changed from the first to the second half of the judgements.
+
+    Args:
+        posterior: a result of judgements with times.
+        level: probability of the intervals.
+        minimum: judgements a worker must have.
+        seed: of the draws.
+
+    Returns:
+        A row for each worker: ``worker``, ``judgements``, ``change`` (above 0: better later) with ``change_low`` and
+        ``change_high``, and ``worse``, the probability that the second half is the worse one.
+
+    Raises:
+        OptionError: where the judgements carry no times.
+    """
+    level = default_level(level)
+    rng = np.random.default_rng(seed)
+    rows = []
+    for name, order in _in_time(posterior, None, max(2, minimum)):
+        first, second = (_accuracy(posterior, part, rng) for part in np.array_split(order, 2))
+        mean, low, high = interval((second - first)[:, None], level)
+        rows.append((name, len(order), mean[0], low[0], high[0], float((second < first).mean())))
+    return pd.DataFrame(rows, columns=["worker", "judgements", "change", "change_low", "change_high", "worse"])
+
+
+def seconds(posterior: Posterior) -> Array:
+    """Return the median time of each worker's judgements, in the unit of the data: ``(J,)``, NaN where none is known.
+
+    Raises:
+        OptionError: where the judgements carry no durations.
+    """
+    took = posterior.per_judgement("seconds")
+    _, worker, _ = posterior.judged()
+    medians = pd.Series(took).groupby(worker).median()
+    return medians.reindex(range(len(posterior.worker_names()))).to_numpy()
+
+
+def _in_time(posterior: Posterior, worker: Any, minimum: int) -> Iterator[tuple[Any, Array]]:
+    """Yield workers and the places of their judgements in order of time; judgements without a time are left out."""
+    when = posterior.per_judgement("when")
+    _, by, _ = posterior.judged()
+    names = posterior.worker_names()
+    chosen = range(len(names)) if worker is None else [posterior.worker_index(worker)]
+    timed = np.flatnonzero(~np.isnan(when))
+    order = timed[np.lexsort((when[timed], by[timed]))]
+    starts = np.searchsorted(by[order], np.arange(len(names) + 1))
+    for j in chosen:
+        places = order[starts[j] : starts[j + 1]]
+        if len(places) >= minimum:
+            yield names[j], places
+        elif worker is not None:
+            raise OptionError(f"worker {worker!r} has {len(places):,} judgements with a time; {minimum:,} are needed")
+
+
+def _accuracy(posterior: Posterior, part: Array, rng: np.random.Generator) -> Array:
+    """Draw the accuracy in a set of judgements, ``(S,)``."""
+    item, _, label = posterior.judged()
+    right = (posterior.truth_draws()[:, item[part]] == label[part]).sum(1)  # (S,)
+    return rng.beta(START + right, START + len(part) - right)

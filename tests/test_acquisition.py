@@ -1,0 +1,187 @@
+"""What to have labelled next: gains against enumeration, curves against their own accounting."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from catalog import quiet_fit, simulated
+from crowds import crowd_with_characters, fitted
+
+import crowdppl
+from crowdppl import DataError, OptionError, acquisition
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    frame, truth = crowd_with_characters()
+    return fitted(frame), frame, truth
+
+
+@pytest.fixture(scope="module")
+def independent():
+    data, truth, _ = simulated(items=60, seed=1, per_item=3)
+    return quiet_fit(data, method="gibbs", num_samples=100), data, truth
+
+
+def entropy(p):
+    p = p[p > 0]
+    return -(p * np.log2(p)).sum()
+
+
+@pytest.mark.parametrize("by", ["information", "accuracy"])
+def test_gains_by_enumeration(independent, by):
+    """Bayes' rule for every label a worker could give, label by label."""
+    posterior, data, _ = independent
+    worker = data.workers[2]
+    theta = posterior.draws("confusion", worker=2).mean(0)
+    found = acquisition.gains(posterior, by=by, worker=worker)
+    for p, gain in zip(posterior.probability(), found, strict=True):
+        after = [p * theta[:, label] for label in range(data.K)]
+        value = (lambda q: -entropy(q)) if by == "information" else max
+        expected = sum(a.sum() * value(a / a.sum()) for a in after) - value(p)
+        assert gain == pytest.approx(max(expected, 0), abs=1e-9)
+
+
+def test_gains_with_correlation_by_enumeration():
+    """A label that is a copy with probability 1 - w says so much less."""
+    data, _, _ = simulated(items=30, seed=2, per_item=4)
+    posterior = quiet_fit(data, method="em", num_samples=20, independent=False, rho=0.3)
+    n = posterior.judgements_per_item()
+    theta = np.einsum(
+        "j,jkl->kl", posterior.judgements() / posterior.judgements().sum(), posterior.draws("confusion").mean(0)
+    )
+    found = acquisition.gains(posterior, by="information")
+    for i, p in enumerate(posterior.probability()):
+        w = (n[i] + 1) / (1 + n[i] * 0.3) - n[i] / (1 + (n[i] - 1) * 0.3)
+        mixed = w * theta + (1 - w) * (p @ theta)
+        after = [p * mixed[:, label] for label in range(data.K)]
+        assert sum(a.sum() for a in after) == pytest.approx(1)
+        np.testing.assert_allclose(sum(after), p)  # what is expected is what is believed
+        assert found[i] == pytest.approx(entropy(p) - sum(a.sum() * entropy(a / a.sum()) for a in after), abs=1e-9)
+
+
+def test_effective_numbers():
+    np.testing.assert_allclose(acquisition.effective([0, 1, 2, 5], 0.25), [0, 1, 1.6, 2.5])
+    data, _, _ = simulated(items=30, seed=2)
+    plain = quiet_fit(data, method="em", num_samples=20)
+    table = acquisition.redundancy(plain, 5)
+    np.testing.assert_allclose(table["independent"], table["judgements"])
+    known = acquisition.redundancy(quiet_fit(data, method="em", num_samples=20, independent=False, rho=0.25), 5)
+    assert known["independent"].iloc[-1] == pytest.approx(2.5)
+    spread = acquisition.redundancy(quiet_fit(data, method="em", num_samples=400, independent=False), 10)
+    # As many as with rho near .1, which the growth of accuracy on public sets is for: 10 / (1 + 9 x .1) = 5.3.
+    assert 4 < spread["independent"].iloc[-1] < 6.5
+    assert spread["low"].iloc[-1] < 4 < 7 < spread["high"].iloc[-1]
+
+
+def test_next_items(crowd):
+    posterior, frame, _ = crowd
+    table = acquisition.next_items(posterior, 7)
+    assert len(table) == 7
+    assert table["gain"].is_monotonic_decreasing
+    entropies = posterior.truth().set_index("task")["entropy"].sort_values(ascending=False)
+    assert set(table["task"]) == set(entropies.head(7).index)
+    counts = frame.groupby("task").size()
+    assert table["judgements"].tolist() == [counts[task] for task in table["task"]]
+    for by in ("information", "accuracy"):
+        assert acquisition.next_items(posterior, 3, by=by)["gain"].min() >= 0
+    with pytest.raises(OptionError, match="did you mean 'entropy'"):
+        acquisition.next_items(posterior, by="entropi")
+    with pytest.raises(OptionError, match="at least 1"):
+        acquisition.next_items(posterior, 0)
+    with pytest.raises(DataError, match="no worker"):
+        acquisition.next_items(posterior, worker="nobody")
+
+
+def test_known_items_are_not_asked(crowd):
+    _, frame, truth = crowd
+    data = crowdppl.Annotations.from_frame(frame, truth=truth.head(190))
+    posterior = quiet_fit(data, method="em", num_samples=20)
+    table = acquisition.next_items(posterior, 50)
+    assert set(table["task"]) <= set(truth.index[190:])
+    pairs = acquisition.next_pairs(posterior, 50)
+    assert set(pairs["task"]) <= set(truth.index[190:])
+    everything = quiet_fit(crowdppl.Annotations.from_frame(frame, truth=truth), method="em", num_samples=20)
+    assert acquisition.next_items(everything, 5).empty
+    with pytest.raises(OptionError, match="nothing to ask"):
+        acquisition.curve(everything)
+
+
+def test_next_pairs(crowd):
+    """Nobody is asked what they have answered, no item twice, no worker more than their share; the best come first."""
+    posterior, frame, _ = crowd
+    pairs = acquisition.next_pairs(posterior, 30, each=4)
+    assert len(pairs) == 30
+    assert not pairs["task"].duplicated().any()
+    assert pairs["worker"].value_counts().max() <= 4
+    assert pairs.merge(frame, on=["task", "worker"]).empty
+    assert pairs["gain"].is_monotonic_decreasing
+    assert not set(pairs["worker"].head(10)) & {"guesser", "always"}
+    few = acquisition.next_pairs(posterior, 6, workers=["honest 1", "honest 2"], each=3)
+    assert few["worker"].value_counts().to_dict() == {"honest 1": 3, "honest 2": 3}
+    with pytest.raises(OptionError, match="at least 1 item"):
+        acquisition.next_pairs(posterior, 5, each=0)
+
+
+def test_settled(crowd):
+    posterior, _, _ = crowd
+    table = acquisition.settled(posterior, 0.9)
+    assert (table["settled"] == (table["probability"] >= 0.9)).all()
+    assert 0 < table["settled"].mean() < 1
+    with pytest.raises(OptionError, match="between 0 and 1"):
+        acquisition.settled(posterior, 1.0)
+
+
+def test_curve_of_independent_judgements(independent):
+    """What is foretold with as many again, against fits to as many again from the same story."""
+    posterior, _, _ = independent
+    found = acquisition.curve(posterior, 180, by="random", steps=3, price=0.5, replicates=60)
+    table = found.table
+    assert table["judgements"].tolist() == [0, 60, 120, 180]
+    assert table["cost"].tolist() == [0, 30, 60, 90]
+    assert table["accuracy"][0] == pytest.approx(posterior.truth()["probability"].mean(), abs=0.03)
+    assert table["accuracy"][3] > table["accuracy"][0]
+    assert (table["low"] <= table["accuracy"]).all()
+    pd.testing.assert_frame_equal(
+        acquisition.curve(posterior, 180, by="random", steps=3, price=0.5, replicates=60).table, table
+    )
+    target = (table["accuracy"][0] + table["accuracy"][3]) / 2
+    needed = found.needed(target).iloc[0]
+    assert needed["judgements"] in (60, 120, 180)
+    assert needed["cost"] == needed["judgements"] / 2
+    assert np.isnan(found.needed(1.1)["judgements"][0])
+    chosen = acquisition.curve(posterior, 180, steps=3, replicates=60).table
+    assert chosen["accuracy"][1] > table["accuracy"][1]  # asking where it pays
+
+
+def test_the_curve_comes_true():
+    """Simulated crowds: labels with six judgements an item, foretold from three, on average over five crowds."""
+    gaps = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 400)
+        rows = [
+            (i, int(w), int(truth[i] if rng.random() < 0.6 + 0.015 * w else 1 - truth[i]), turn)
+            for i in range(400)
+            for turn, w in enumerate(rng.choice(20, 6, replace=False))
+        ]
+        frame = pd.DataFrame(rows, columns=["task", "worker", "label", "turn"])
+        first = quiet_fit(crowdppl.Annotations.from_frame(frame[frame["turn"] < 3]), method="em", num_samples=50)
+        later = quiet_fit(crowdppl.Annotations.from_frame(frame), method="em", num_samples=10).truth().set_index("task")
+        told = acquisition.curve(first, 1200, by="random", steps=1, replicates=30).table["accuracy"][1]
+        gaps.append(told - (later["label"] == truth[later.index]).mean())
+    assert abs(np.mean(gaps)) < 0.03  # seen: single ones within .03
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"by": "chance"}, "use one of"),
+        ({"price": -1.0}, "price"),
+        ({"steps": 0}, "steps"),
+        ({"replicates": 1}, "replicates"),
+        ({"most": 0}, "at least 1"),
+    ],
+)
+def test_options_of_the_curve(independent, options, message):
+    with pytest.raises(OptionError, match=message):
+        acquisition.curve(independent[0], **options)
