@@ -27,6 +27,7 @@ import pandas as pd
 
 from crowdppl.correlation import POPULATION
 from crowdppl.errors import OptionError, suggestion
+from crowdppl.gold import codes
 from crowdppl.posterior import Posterior
 from crowdppl.workers import default_level, interval
 
@@ -211,6 +212,7 @@ def curve(
     most: int | None = None,
     *,
     by: By | Literal["random"] = "entropy",
+    truth: Any = None,
     price: float = 1.0,
     steps: int = 20,
     replicates: int = 100,
@@ -228,6 +230,9 @@ def curve(
         posterior: a result.
         most: further judgements at most; twice the number of items where not given.
         by: which items are asked, see :func:`gains`, or ``"random"``.
+        truth: true classes of some items, see :func:`crowdppl.criticism.coverage`: the curve then starts from the accuracy on
+            these, and only its rise (on the logit scale) is foretold. With few judgements an item a model knows its workers badly
+            and may take itself for far better, or worse, than it is; some fifty known items mend that.
         price: of one judgement.
         steps: points of the curve after the first, between which the choice of items is not renewed.
         replicates: simulations.
@@ -242,7 +247,8 @@ def curve(
     if price < 0 or steps < 1 or replicates < 2:
         raise OptionError("price must be at least 0, steps at least 1 and replicates at least 2")
     level = default_level(level)
-    most = 2 * len(posterior.items()) if most is None else _count(most)
+    N = len(posterior.items())
+    most = 2 * N if most is None else _count(most)
     open_items = np.flatnonzero(posterior.known_truth() < 0)
     if len(open_items) == 0:
         raise OptionError("the truth of every item was known to the fit; there is nothing to ask")
@@ -271,6 +277,12 @@ def curve(
                 who = rng.choice(len(weights), len(part), p=weights)
                 state.answer(part, answers[who, state.truth[part]], mean[who], rng)
             found[r, step] = state.accuracy()
+    if truth is not None:
+        known = codes(posterior, truth)
+        right = (posterior.probability().argmax(1) == known)[known >= 0]
+        start = rng.beta(0.5 + right.sum(), 0.5 + len(right) - right.sum(), replicates)
+        logit = np.log((found + 0.5 / N) / (1 - found + 0.5 / N))
+        found = 1 / (1 + np.exp(logit[:, :1] - logit - np.log(start / (1 - start))[:, None]))
     accuracy, low, high = interval(found, level)
     judgements = np.concatenate([[0], np.cumsum(sizes)])
     table = pd.DataFrame(

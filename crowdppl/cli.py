@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crowdppl import criticism, datasets, results
+from crowdppl import acquisition, criticism, datasets, exports, report, results
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
 from crowdppl.inference import catalogue, fit, named_model
@@ -35,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Several people label the same things: what is true, who is good, and how sure is that?",
 )
-out = Console(highlight=False)
+console = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 SHOWN_ITEMS = 12
@@ -46,6 +46,10 @@ BAR = 16  # characters
 Out = Annotated[Path, typer.Option(help="Folder for the results.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results already in the folder.")]
 Seed = Annotated[int, typer.Option(help="Of everything random: same seed, same result.")]
+Raw = Annotated[
+    bool, typer.Option("--raw", help="Leave text in CSV as it is, even where a spreadsheet would run it as a formula.")
+]
+Results = Annotated[Path, typer.Argument(help="Folder that `crowdppl fit` has written.")]
 Level = Annotated[float | None, typer.Option(help="Probability of the intervals. (default: 0.89)")]
 
 
@@ -96,6 +100,10 @@ def fit_command(
     chains: Annotated[int | None, typer.Option(help="gibbs, nuts: chains.")] = None,
     warmup: Annotated[int | None, typer.Option(help="gibbs, nuts: draws thrown away.")] = None,
     num_samples: Annotated[int | None, typer.Option(help="Draws kept (a chain).")] = None,
+    when: Annotated[str | None, typer.Option(help="Column of each judgement's moment, a number or a date.")] = None,
+    seconds: Annotated[str | None, typer.Option(help="Column of how long each judgement took.")] = None,
+    with_report: Annotated[bool, typer.Option("--report", help="Write report.html, too.")] = False,
+    raw: Raw = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Fit a model to a file of labels and write consensus, workers and posterior."""
@@ -133,6 +141,8 @@ def fit_command(
                 source=file.name,
                 features=_features(features, frame, ITEM_COLUMNS, task),
                 worker_features=_features(worker_features, frame, WORKER_COLUMNS, worker),
+                when=when,
+                seconds=seconds,
             )
             read = time.perf_counter() - began
             err.print(
@@ -142,7 +152,9 @@ def fit_command(
             options |= {"independent": independent, "rho": rho}
             posterior = fit(data, chosen, method=method, seed=seed, device=device, progress=err.is_terminal, **options)
         source = {"file": file.name, "sha256": results.sha256(file), "rows": data.A}
-        _finish(posterior, out, level, {"input": source, "timings": {"read": read}})
+        _finish(posterior, out, level, {"input": source, "timings": {"read": read}}, raw=raw)
+        if with_report:
+            _report(out, out / "report.html", level)
 
 
 @app.command()
@@ -207,15 +219,111 @@ def calibrate(
             }
         for name, measure in measures.items():
             grid.add_row(name, *(measure(*both) for both in found.values()))
-        out.print(grid)
-        out.print(
+        console.print(grid)
+        console.print(
             f"{len(workers_told.workers):,} workers have at least {minimum} judgements of items of known truth.",
             style="dim",
         )
-        out.print(
+        console.print(
             f"Judgements of one item are correlated by rho = {first.rho:.2f} ({first.rho_low:.2f} to {first.rho_high:.2f}). "
             f"For this crowd: crowdppl fit {escape(file.name)} --rho {first.rho:.2f}"
         )
+
+
+@app.command("report")
+def report_command(
+    folder: Results = Path("results"),
+    out: Annotated[Path | None, typer.Option(help="The file. (default: report.html in the folder)")] = None,
+    level: Level = None,
+) -> None:
+    """Write one HTML file for people to read: consensus, workers, disputed items, checks, what to label next."""
+    with _plain_errors():
+        default_level(level)
+        _report(folder, folder / "report.html" if out is None else out, level)
+
+
+@app.command("next")
+def next_command(
+    folder: Results = Path("results"),
+    n: Annotated[int, typer.Option("-n", "--number", help="How many judgements to ask for.")] = 50,
+    by: Annotated[
+        str,
+        typer.Option(help="entropy (where least is known), information or accuracy (where most is gained)."),
+    ] = "entropy",
+    pairs: Annotated[bool, typer.Option("--pairs", help="Choose the workers, too: by information.")] = False,
+    sure: Annotated[
+        float | None, typer.Option(help="Leave out items whose label is at least this probable, such as 0.99.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="CSV for the batch. (default: next.csv in the folder)")] = None,
+    raw: Raw = False,
+) -> None:
+    """Choose what to have labelled next, and write it as a batch."""
+    with _plain_errors():
+        posterior, _ = results.opened(folder)
+        count = n if sure is None else len(posterior.items())
+        if pairs:
+            table = acquisition.next_pairs(posterior, count, by="information" if by == "entropy" else by)  # type: ignore[arg-type]
+        else:
+            table = acquisition.next_items(posterior, count, by=by)  # type: ignore[arg-type]  # checked there
+        if sure is not None:
+            settled = acquisition.settled(posterior, sure)
+            table = table[~table["task"].isin(settled.loc[settled["settled"], "task"])].head(n).reset_index(drop=True)
+            err.print(f"{int(settled['settled'].sum()):,} of {len(settled):,} items are at least {sure:g} sure.")
+        path = folder / "next.csv" if out is None else out
+        if path.suffix not in exports.SUFFIXES:
+            raise OptionError(f"{path.name}: write to a file that ends in {', '.join(exports.SUFFIXES)}")
+        exports.write(table, path, raw=raw)
+        if not len(table):
+            console.print("Nothing to ask: every item is known, sure enough, or judged by everyone.")
+        grid = Table(title=f"Next: {len(table):,} judgements", title_justify="left", box=box.SIMPLE_HEAD)
+        for column in table.columns:
+            grid.add_column(column, justify="left" if column in ("task", "worker", "label") else "right")
+        for row in table.head(SHOWN_ITEMS).to_dict("records"):
+            grid.add_row(
+                *(f"{value:.3f}" if isinstance(value, float) else escape(str(value)) for value in row.values())
+            )
+        console.print(grid)
+        console.print(f"Wrote {escape(str(path))} with {len(table):,} rows.")
+
+
+@app.command("export")
+def export_command(
+    folder: Results = Path("results"),
+    what: Annotated[str, typer.Option(help="truth, soft, weights (for training), workers or confusion.")] = "truth",
+    out: Annotated[
+        Path | None, typer.Option(help="File ending in .csv, .parquet or .jsonl. (default: WHAT.csv in the folder)")
+    ] = None,
+    level: Level = None,
+    raw: Raw = False,
+) -> None:
+    """Write consensus labels, soft labels, training weights or workers for other programs."""
+    with _plain_errors():
+        posterior, _ = results.opened(folder)
+        path = exports.export(posterior, what, folder / f"{what}.csv" if out is None else out, level=level, raw=raw)
+        console.print(f"Wrote {escape(str(path))}.")
+
+
+@app.command()
+def check(
+    folder: Results = Path("results"),
+    draws: Annotated[int, typer.Option(help="Data sets drawn from the fitted model.")] = 200,
+    level: Level = None,
+) -> None:
+    """Would the fitted model give labels like these? And can the numbers be relied on?"""
+    with _plain_errors():
+        posterior, _ = results.opened(folder)
+        found = criticism.check(posterior, draws=draws, level=level)
+        sure = default_level(level)
+        grid = Table(title="Labels given and labels of the model", title_justify="left", box=box.SIMPLE_HEAD)
+        for column in ("what", "given", f"the model's ({sure:.0%})", "p"):
+            grid.add_column(column, justify="left" if column == "what" else "right")
+        for row in found.table.dropna(subset=["observed"]).to_dict("records"):
+            style = "yellow" if row["p_value"] < criticism.NOTABLE else None
+            told = (f"{row['observed']:.3f}", f"{row['low']:.3f}–{row['high']:.3f}", f"{row['p_value']:.3f}")
+            grid.add_row(escape(row["meaning"]), *told, style=style)
+        console.print(grid)
+        for sentence in criticism.advice(posterior):
+            console.print(escape(sentence))
 
 
 @app.command()
@@ -245,7 +353,7 @@ def models() -> None:
         methods = [method for method in every if kind().unsuited(method) is None]
         fields = [f"{f.name}={'auto' if f.default is None else f.default}" for f in _settable(kind)]
         table.add_row(name, story, ", ".join(sorted(methods)), "\n".join(fields))
-    out.print(table)
+    console.print(table)
 
 
 def main() -> None:
@@ -256,38 +364,45 @@ def main() -> None:
 # ---------------------------------------------------------------------- what a person sees
 
 
-def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[str, Any]) -> None:
+def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[str, Any], *, raw: bool = False) -> None:
     began = time.perf_counter()
     run["command"] = ["crowdppl", *sys.argv[1:]]
     run["timings"] |= {"fit": posterior.info["seconds"]}
-    files = results.write(posterior, folder, level=level, run=run)
+    files = results.write(posterior, folder, level=level, run=run, raw=raw)
     _show_truth(posterior)
     _show_workers(posterior, default_level(level))
     info = posterior.info
-    out.print(
+    console.print(
         f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(posterior.how[0].upper() + posterior.how[1:])}"
     )
     facts = info["facts"]
     if "r_hat" in facts:
         rhat, ess = max(facts["r_hat"].values()), min(facts["ess"].values())
-        out.print(
+        console.print(
             f"Chains: R-hat at most {rhat:.3f} (1.01 or less is good), worth at least {ess:,.0f} independent draws."
         )
-    out.print(escape(posterior.correlation))
+    console.print(escape(posterior.correlation))
+    console.print(escape(posterior.coverage), style="dim")
     for sentence in posterior.notes + posterior.warnings:
-        out.print(f"[yellow]Note:[/yellow] {escape(sentence)}")
+        console.print(f"[yellow]Note:[/yellow] {escape(sentence)}")
     names = ", ".join(path.name for path in files)
-    out.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - began:.1f} s).")
+    console.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - began:.1f} s).")
+
+
+def _report(folder: Path, path: Path, level: float | None) -> None:
+    posterior, run = results.opened(folder)
+    report.write(posterior, path, run, level=level)
+    console.print(f"Wrote {escape(str(path))} ({path.stat().st_size / 1e6:.1f} MB): open it in a browser.")
 
 
 def _show_truth(posterior: Posterior) -> None:
     truth = posterior.truth()
     shares = posterior.prevalence()
     told = ", ".join(f"{escape(str(row.label))} {row.share:.0%}" for row in shares.head(8).itertuples())
-    out.print(f"\nShare of each class: {told}{' ...' if len(shares) > 8 else ''}")
+    console.print(f"\nShare of each class: {told}{' ...' if len(shares) > 8 else ''}")
     unsure = truth[truth["probability"] < SURE].sort_values("probability", kind="stable")
     sure = len(truth) - len(unsure)
-    out.print(f"{sure:,} of {len(truth):,} items have a label that is at least {SURE:.0%} probable.")
+    console.print(f"{sure:,} of {len(truth):,} items have a label that is at least {SURE:.0%} probable.")
     shown = unsure.head(SHOWN_ITEMS)
     if len(shown) == 0:
         return
@@ -299,9 +414,9 @@ def _show_truth(posterior: Posterior) -> None:
         rest = sorted(((row[f"p_{k}"], str(k)) for k in classes if k != row["label"]), reverse=True)
         others = ", ".join(f"{escape(k)} {p:.0%}" for p, k in rest[:3] if p >= 0.005)
         table.add_row(escape(str(row["task"])), escape(str(row["label"])), f"{row['probability']:.2f}", others)
-    out.print(table)
+    console.print(table)
     if len(unsure) > len(shown):
-        out.print(f"... and {len(unsure) - len(shown):,} more in truth.csv")
+        console.print(f"... and {len(unsure) - len(shown):,} more in truth.csv")
 
 
 def _show_workers(posterior: Posterior, level: float) -> None:
@@ -325,8 +440,10 @@ def _show_workers(posterior: Posterior, level: float) -> None:
             _bar(value, low, high),
             f"{row['informativeness']:.2f}",
         )
-    out.print(grid)
-    out.print("accuracy: probability of the right label; bits: what one judgement tells about the truth", style="dim")
+    console.print(grid)
+    console.print(
+        "accuracy: probability of the right label; bits: what one judgement tells about the truth", style="dim"
+    )
 
 
 def _bar(value: float, low: float, high: float, width: int = BAR) -> str:

@@ -174,15 +174,17 @@ def _timing(column: pd.Series[Any], where: str, *, moment: bool) -> Array:
     blank = column.isna() | (column.astype(str).str.strip() == "")
     numbers = pd.to_numeric(column.where(~blank), errors="coerce")
     if pd.api.types.is_datetime64_any_dtype(column.dtype) or (moment and bool((numbers.isna() & ~blank).any())):
-        times = pd.to_datetime(
-            column.where(~blank), errors="coerce", utc=True, format=None if column.dtype != object else "mixed"
-        )
+        # Each text is read for itself: a file may write some moments with fractions of a second and some without.
+        style = None if pd.api.types.is_datetime64_any_dtype(column.dtype) else "mixed"
+        times = pd.to_datetime(column.where(~blank), errors="coerce", utc=True, format=style)
         numbers = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
     values = numbers.to_numpy(dtype=float, na_value=np.nan)
     bad = np.flatnonzero((np.isnan(values) & ~blank.to_numpy()) | np.isinf(values))
     if len(bad):
         kind = "a number or a date" if moment else "a number"
-        raise DataError(f"{where}, {rows_text(bad)}: {column.iloc[bad[0]]!r} is not {kind}; mend it or leave it blank")
+        raise DataError(
+            f"{where}, {rows_text(bad)}: {str(column.iloc[bad[0]])!r} is not {kind}; mend it or leave it blank"
+        )
     if not moment and bool((values < 0).any()):
         raise DataError(
             f"{where}, {rows_text(np.flatnonzero(values < 0))}: a duration below 0; mend it or leave it blank"

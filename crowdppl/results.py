@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdppl import exports
 from crowdppl.errors import FileError
-from crowdppl.posterior import Posterior
+from crowdppl.posterior import Posterior, load
 
 FILES = ("truth.csv", "workers.csv", "confusion.csv", "posterior.nc", "run.json")
 
@@ -36,7 +37,9 @@ def free(folder: Path, *, overwrite: bool) -> None:
         raise FileError(f"cannot write in {there}: {error.strerror}") from None
 
 
-def write(posterior: Posterior, folder: Path, *, level: float | None = None, run: Mapping[str, Any]) -> list[Path]:
+def write(
+    posterior: Posterior, folder: Path, *, level: float | None = None, run: Mapping[str, Any], raw: bool = False
+) -> list[Path]:
     """Write all result files; each appears when it is complete, ``run.json`` last.
 
     Args:
@@ -44,6 +47,7 @@ def write(posterior: Posterior, folder: Path, *, level: float | None = None, run
         folder: where to; made if need be.
         level: probability of the intervals in the tables.
         run: added to what the posterior knows of its making (input, command, timings).
+        raw: leave text in CSV as it is, see :func:`crowdppl.exports.export`.
 
     Raises:
         FileError: where something cannot be written; files of an earlier run are then left as they were.
@@ -54,9 +58,9 @@ def write(posterior: Posterior, folder: Path, *, level: float | None = None, run
     except OSError as error:
         raise FileError(f"cannot write in {folder}: {error.strerror}") from None
     try:
-        posterior.truth().to_csv(staging / "truth.csv", index=False, float_format="%.6g")
-        posterior.workers(level=level).to_csv(staging / "workers.csv", index=False, float_format="%.6g")
-        posterior.confusion(level=level).to_csv(staging / "confusion.csv", index=False, float_format="%.6g")
+        exports.write(posterior.truth(), staging / "truth.csv", raw=raw)
+        exports.write(posterior.workers(level=level), staging / "workers.csv", raw=raw)
+        exports.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
         posterior.save(staging / "posterior.nc")
         story = (
             posterior.info
@@ -82,3 +86,21 @@ def sha256(path: Path) -> str:
     """Return the SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def opened(folder: Path) -> tuple[Posterior, dict[str, Any]]:
+    """Return the posterior of a folder of results and what is known of its making.
+
+    Raises:
+        FileError: where the folder holds no result, or it is damaged.
+    """
+    if not (folder / "posterior.nc").is_file():
+        raise FileError(f"{folder} holds no posterior.nc; name the folder that `crowdppl fit --out` has written")
+    posterior = load(folder / "posterior.nc")
+    try:
+        story = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        story = {}
+    except (OSError, ValueError) as error:
+        raise FileError(f"{folder / 'run.json'} cannot be read: {error}") from None
+    return posterior, dict(story)

@@ -42,6 +42,10 @@ def fitted(frame, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", crowdppl.CrowdpplWarning)
         data = crowdppl.Annotations.from_frame(
-            frame, **{name: name for name in ("when", "seconds") if name in frame.columns}
+            frame,
+            features=options.pop("features", None),
+            **{name: name for name in ("when", "seconds") if name in frame.columns},
         )
-        return crowdppl.fit(data, **({"method": "em", "num_samples": 300} | options))
+        return crowdppl.fit(
+            data, options.pop("model", "dawid-skene"), **({"method": "em", "num_samples": 300} | options)
+        )

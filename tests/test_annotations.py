@@ -2,6 +2,7 @@
 
 import datetime
 import enum
+import re
 import uuid
 import warnings
 from decimal import Decimal
@@ -695,3 +696,53 @@ def test_anaesthesia_holds_repeats(anaesthesia):
     assert (anaesthesia.N, anaesthesia.J, anaesthesia.K, anaesthesia.A) == (45, 5, 4, 315)
     assert anaesthesia.judgements_per_worker.tolist() == [135, 45, 45, 45, 45]
     assert "90 repeated judgements" in anaesthesia.notes[0]
+
+
+def timed(**columns):
+    frame = pd.DataFrame({"task": ["b", "a", "b", "c"], "worker": ["x", "x", "y", "y"], "label": [1, 0, None, 1]})
+    return frame.assign(**columns)
+
+
+def test_moments_and_durations_follow_their_rows():
+    """Sorted by item, without the row that has no label; dates become seconds, blanks are unknown."""
+    frame = timed(
+        at=["2026-01-01 00:00:02", "2026-01-01T00:00:01Z", "2026-01-01", ""], took=["1.5", "2", "7", None]
+    ).astype({"label": "Int64"})
+    with pytest.warns(CrowdpplWarning, match="dropped 1 of 4 rows"):
+        data = Annotations.from_frame(frame, when="at", seconds="took")
+    assert data.items[data.item].tolist() == ["b", "a", "c"]
+    when = data.when.numpy()
+    assert when[0] - when[1] == 1
+    assert np.isnan(when[2])
+    np.testing.assert_array_equal(data.seconds.numpy(), [1.5, 2, np.nan])
+    part = data.batch(torch.tensor([1]))
+    assert part.seconds.tolist() == [2]
+    assert data.keep(torch.tensor([True, False, True])).when[0] == when[0]
+    for other in (data.singles(), data.cells(), data.unseen(), data.paired()):
+        assert other.when is None
+        assert other.seconds is None
+    with pytest.warns(CrowdpplWarning, match="dropped"):
+        numbers = Annotations.from_frame(timed(n=[3, 1, 2, 4]).astype({"label": "Int64"}), when="n")
+    assert numbers.when.tolist() == [3, 1, 4]
+    with pytest.warns(CrowdpplWarning, match="dropped"):
+        stamps = Annotations.from_frame(
+            timed(n=pd.to_datetime(["2026-01-02", "2026-01-01", None, None])).astype({"label": "Int64"}), when="n"
+        )
+    assert stamps.when[0] - stamps.when[1] == 86400
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "message"),
+    [
+        ({"when": "at"}, {"at": ["soon", "2026-01-01", "", ""]}, "'at', row 1: 'soon' is not a number or a date"),
+        ({"seconds": "took"}, {"took": [1, 2, "long", 3]}, "row 3: 'long' is not a number"),
+        ({"seconds": "took"}, {"took": [1, -2, 3, 3]}, "row 2: a duration below 0"),
+        ({"seconds": "took"}, {"took": [1, np.inf, 3, 3]}, "row 2: 'inf' is not a number"),
+        ({"when": "att"}, {"at": [1, 2, 3, 4]}, "no column 'att' (did you mean 'at'?)"),
+    ],
+)
+def test_bad_moments_and_durations_are_told(options, columns, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        with pytest.raises(DataError, match=re.escape(message)):
+            Annotations.from_frame(timed(**columns).astype({"label": "Int64"}), **options)

@@ -206,3 +206,84 @@ def test_demo_and_models(tmp_path):
 
 def test_help_names_every_engine():
     assert all(word in run("fit", "--help").output for word in ("gibbs", "nuts", "svi", "--truth", "--out"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Results of a crowd with characters, and times."""
+    from crowds import crowd_with_characters
+
+    place = tmp_path_factory.mktemp("folder")
+    frame, _ = crowd_with_characters(items=80, each=40, when=True)
+    frame["when"] = (pd.Timestamp("2026-03-01") + pd.to_timedelta(frame["when"], unit="s")).astype(str)
+    frame.to_csv(place / "labels.csv", index=False)
+    words = ("--method", "em", "--num-samples", 60, "--when", "when", "--seconds", "seconds", "--report")
+    told = run("fit", place / "labels.csv", *words, "--out", place / "results").output
+    assert "report.html" in told
+    assert "held the share of a worker's judgements" in " ".join(told.split())
+    return place / "results"
+
+
+def test_report(folder, tmp_path):
+    assert (folder / "report.html").stat().st_size > 10_000
+    result = run("report", folder, "--out", tmp_path / "mine.html", "--level", 0.5)
+    assert "mine.html" in result.output
+    text = (tmp_path / "mine.html").read_text(encoding="utf-8")
+    assert '"level":0.5' in text
+    assert '"command":["crowdppl"' in text
+    assert '"sha256"' in text
+    assert "posterior.nc" in run("report", tmp_path, code=2).output
+    assert "cannot write" in run("report", folder, "--out", tmp_path / "no" / "where.html", code=2).output
+    (folder / "run.json").rename(tmp_path / "run.json")
+    run("report", folder, "--out", tmp_path / "again.html")  # what is lost is how it was made
+    (folder / "run.json").write_text("{")
+    assert "run.json" in run("report", folder, code=2).output
+    (tmp_path / "run.json").replace(folder / "run.json")
+
+
+def test_next(folder, tmp_path):
+    result = run("next", folder, "-n", 7)
+    batch = pd.read_csv(folder / "next.csv")
+    assert list(batch.columns) == ["task", "label", "probability", "judgements", "gain"]
+    assert len(batch) == 7
+    assert batch["gain"].is_monotonic_decreasing
+    assert "Next: 7 judgements" in result.output
+    run("next", folder, "--pairs", "-n", 5, "--out", tmp_path / "pairs.jsonl")
+    assert all("worker" in json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines())
+    sure = run("next", folder, "--sure", 0.7, "-n", 500, "--out", tmp_path / "unsure.csv")
+    assert "at least 0.7 sure" in sure.output
+    assert (pd.read_csv(tmp_path / "unsure.csv")["probability"] < 0.7).all()
+    assert "did you mean" in run("next", folder, "--by", "entrpy", code=2).output
+    assert "ends in" in run("next", folder, "--out", tmp_path / "x.txt", code=2).output
+    assert "at least 1" in run("next", folder, "-n", 0, code=2).output
+
+
+def test_export(folder, tmp_path):
+    for what in ("truth", "soft", "weights", "workers", "confusion"):
+        path = tmp_path / f"{what}.parquet"
+        assert path.name in run("export", folder, "--what", what, "--out", path).output.replace("\n", "")
+        assert len(pd.read_parquet(path))
+    assert "ends in" in run("export", folder, "--out", tmp_path / "x.xls", code=2).output
+
+
+def test_check(folder):
+    told = " ".join(run("check", folder, "--draws", 50).output.split())
+    assert "Labels given and labels of the model" in told
+    assert "share of the label 0" in told
+    assert "approximation" in told
+
+
+def test_seconds_and_changes_are_in_the_result(folder):
+    table = crowdppl.load(folder / "posterior.nc").workers()
+    assert table["seconds"].between(0, 60).all()
+    assert len(crowdppl.workers.change(crowdppl.load(folder / "posterior.nc"))) == 19
+
+
+def test_formulas_in_result_files_are_disarmed(tmp_path):
+    rows = [(f"=1+{i}", w, label) for i in range(5) for w, label in (("@a", "x"), ("b", "y"), ("c", "x"))]
+    pd.DataFrame(rows, columns=["task", "worker", "label"]).to_csv(tmp_path / "labels.csv", index=False)
+    run("fit", tmp_path / "labels.csv", "--method", "em", "--out", tmp_path / "safe")
+    assert pd.read_csv(tmp_path / "safe" / "truth.csv")["task"].str.startswith("'=").all()
+    assert "'@a" in set(pd.read_csv(tmp_path / "safe" / "confusion.csv")["worker"])
+    run("fit", tmp_path / "labels.csv", "--method", "em", "--out", tmp_path / "raw", "--raw")
+    assert pd.read_csv(tmp_path / "raw" / "truth.csv")["task"].str.startswith("=").all()

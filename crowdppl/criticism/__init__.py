@@ -2,11 +2,12 @@
 
 from crowdppl.criticism.held_out import LeaveOneOut, compare, kfold, leave_workers_out, loo
 from crowdppl.criticism.known import Calibration, Coverage, calibration, coverage
-from crowdppl.criticism.predictive import PredictiveCheck, check, prior_check, replicates
+from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, prior_check, replicates
 from crowdppl.criticism.sensitivity import prior_sensitivity
 from crowdppl.criticism.words import advice
 
 __all__ = [
+    "NOTABLE",
     "Calibration",
     "Coverage",
     "LeaveOneOut",

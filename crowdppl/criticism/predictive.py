@@ -33,15 +33,16 @@ COMMON = 5
 # Below this a statistic is told to be one the model does not reproduce.
 NOTABLE = 0.01
 
+# Spreads are standard deviations.
 WORDS = {
     "agreement": "share of pairs of judgements of an item that agree, mean over items",
-    "agreement_spread": "its standard deviation over items: how far items differ in difficulty",
+    "agreement_spread": "spread over items of the share of pairs that agree: how far items differ in difficulty",
     "entropy": "entropy of an item's labels in bits, mean over items",
-    "entropy_spread": "its standard deviation over items",
+    "entropy_spread": "spread over items of the entropy of their labels",
     "majority": "share of a worker's labels that are the item's most frequent, mean over workers",
-    "majority_spread": "its standard deviation over workers: how far workers differ",
+    "majority_spread": "spread over workers of the share that is most frequent: how far workers differ",
     "pairs": "share of common items on which two workers agree, mean over pairs",
-    "pairs_spread": "its standard deviation over pairs: whether some copy, or see things alike",
+    "pairs_spread": "spread over pairs of workers of the share they agree on: whether some copy, or see things alike",
 }
 
 

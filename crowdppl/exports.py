@@ -1,0 +1,123 @@
+"""Tables for other programs: CSV, Parquet and JSON Lines, with nothing in them that a spreadsheet would run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from crowdppl.errors import OptionError, suggestion
+from crowdppl.files import atomic
+from crowdppl.posterior import Posterior
+
+# A cell that begins with one of these is a formula, or a call of another program, to a spreadsheet.
+RISKY = ("=", "+", "-", "@", "\t", "\r")
+SUFFIXES = (".csv", ".parquet", ".jsonl")
+# Classes less probable than this are left out of weights for training.
+LEAST = 1e-4
+
+
+def truth(posterior: Posterior) -> pd.DataFrame:
+    """Consensus labels: ``task``, ``label``, ``probability``, ``judgements``, ``known`` (the fit was told the truth)."""
+    table = posterior.truth()[["task", "label", "probability"]]
+    return table.assign(judgements=posterior.judgements_per_item(), known=posterior.known_truth() >= 0)
+
+
+def soft(posterior: Posterior) -> pd.DataFrame:
+    """Soft labels: ``task``, and ``p_<class>`` for every class."""
+    table = posterior.truth()
+    return table[["task", *[f"p_{k}" for k in posterior.labels]]]
+
+
+def weights(posterior: Posterior) -> pd.DataFrame:
+    """Weights for training: ``task``, ``label``, ``weight``, a row for each class an item may be of.
+
+    An item stands there once for each class of probability 1e-4 or more, with weights that sum to one: any classifier that takes
+    weights of examples learns from it what is known of the truth, and how well.
+    """
+    probability = posterior.probability()
+    kept = probability >= LEAST
+    share = probability * kept
+    share = share / share.sum(1, keepdims=True)
+    item, klass = kept.nonzero()
+    return pd.DataFrame(
+        {"task": posterior.items()[item], "label": posterior.labels[klass], "weight": share[item, klass]}
+    )
+
+
+def workers(posterior: Posterior, level: float | None = None) -> pd.DataFrame:
+    """The table of workers, see :meth:`Posterior.workers`."""
+    return posterior.workers(level=level)
+
+
+def confusion(posterior: Posterior, level: float | None = None) -> pd.DataFrame:
+    """The confusion of every worker, a row for each cell, see :meth:`Posterior.confusion`."""
+    return posterior.confusion(level=level)
+
+
+TABLES: dict[str, Callable[..., pd.DataFrame]] = {
+    "truth": truth,
+    "soft": soft,
+    "weights": weights,
+    "workers": workers,
+    "confusion": confusion,
+}
+
+
+def export(posterior: Posterior, what: str, path: str | Path, *, level: float | None = None, raw: bool = False) -> Path:
+    """Write a table of a result to a file, in one go.
+
+    Args:
+        posterior: a result.
+        what: ``"truth"``, ``"soft"``, ``"weights"``, ``"workers"`` or ``"confusion"``.
+        path: where to; its ending says how: ``.csv``, ``.parquet`` or ``.jsonl``.
+        level: probability of the intervals, of workers and confusion.
+        raw: leave text in CSV as it is. Otherwise text that a spreadsheet would take for a formula gets a leading quote.
+
+    Raises:
+        OptionError: for another table or ending.
+        FileError: where the file cannot be written.
+    """
+    if what not in TABLES:
+        raise OptionError(f"no table {what!r}{suggestion(what, TABLES)}; use one of {', '.join(TABLES)}")
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise OptionError(f"{path.name}: write to a file that ends in {', '.join(SUFFIXES)}")
+    table = TABLES[what](posterior, level) if what in ("workers", "confusion") else TABLES[what](posterior)
+    write(table, path, raw=raw)
+    return path
+
+
+def write(table: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
+    """Write a table in the format of the path's ending; see :func:`export`."""
+    with atomic(path) as temporary:
+        if path.suffix == ".parquet":
+            # Types are kept; identifiers of one kind stay of that kind.
+            table.to_parquet(temporary, index=False)
+        elif path.suffix == ".jsonl":
+            plain = table.astype(object).where(table.notna(), None)
+            with temporary.open("w", encoding="utf-8") as file:
+                for record in plain.to_dict("records"):
+                    file.write(json.dumps(record, ensure_ascii=False, default=_plain, allow_nan=False) + "\n")
+        else:
+            (table if raw else neutral(table)).to_csv(temporary, index=False, float_format="%.6g")
+
+
+def neutral(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with a quote before every text, of cells and of the header, that a spreadsheet would run."""
+    out = table.rename(columns=lambda name: _neutral(str(name)))
+    for column in out.columns:
+        if not (pd.api.types.is_numeric_dtype(out[column]) or pd.api.types.is_bool_dtype(out[column])):
+            out[column] = out[column].map(lambda value: _neutral(value) if isinstance(value, str) else value)
+    return out
+
+
+def _neutral(text: str) -> str:
+    return f"'{text}" if text.startswith(RISKY) else text
+
+
+def _plain(value: object) -> object:
+    """Return NumPy's numbers as Python's."""
+    return value.item() if hasattr(value, "item") else str(value)
