@@ -6,6 +6,7 @@ tables of the same level, and come from the same posterior.
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib.pyplot as plt
@@ -48,7 +49,11 @@ def confusion(
     names = _which(posterior, which, most)
     K = len(posterior.labels)
     figure, axes = plt.subplots(
-        1, len(names), figsize=(0.6 + (1.3 + 0.55 * K) * len(names), 1.4 + 0.55 * K), squeeze=False
+        1,
+        len(names),
+        figsize=(0.6 + (1.3 + 0.55 * K) * len(names), 2.0 + 0.55 * K),
+        squeeze=False,
+        layout="constrained",
     )
     weight = posterior.judgements() / posterior.judgements().sum()
     for ax, (name, title) in zip(axes[0], names, strict=True):
@@ -71,7 +76,8 @@ def confusion(
         ax.set_xlabel("label")
         ax.set_title(_name(title), fontsize=9)
     axes[0][0].set_ylabel("truth")
-    figure.tight_layout()
+    told = f"{workers.default_level(level):.0%} intervals. {posterior.correlation} {posterior.coverage}"
+    figure.supxlabel(fill(told, int(17 * figure.get_figwidth())), fontsize=6, x=0.01, ha="left")
     return np.asarray(axes[0])
 
 
@@ -90,7 +96,8 @@ def forest(
     ax.set_yticks(
         y, [f"{_name(n)} ({j:,})" for n, j in zip(table["worker"], table["judgements"], strict=True)], fontsize=7
     )
-    ax.set_xlabel(f"{by.replace('_', ' ')}, {workers.default_level(level):.0%} intervals (judgements in brackets)")
+    words = f"{by.replace('_', ' ')}, {workers.default_level(level):.0%} intervals (judgements in brackets)"
+    _footnote(ax, words, posterior)
     return ax
 
 
@@ -101,7 +108,7 @@ def experience(posterior: Posterior, *, level: float | None = None, ax: Axes | N
     ax.vlines(table["judgements"], table["accuracy_low"], table["accuracy_high"], color=LIGHT, lw=1)
     ax.scatter(table["judgements"], table["accuracy"], s=12, color=BLUE, zorder=3)
     ax.set_xscale("log")
-    ax.set_xlabel("judgements")
+    _footnote(ax, "judgements", posterior)
     ax.set_ylabel(f"accuracy, {workers.default_level(level):.0%} intervals")
     return ax
 
@@ -119,7 +126,8 @@ def ranks(
     ax.hlines(y, table["rank_low"], table["rank_high"], color=colour, lw=3, alpha=0.6)
     ax.scatter(table["rank"], y, c=colour, s=16, zorder=3)
     ax.set_yticks(y, [_name(name) for name in table["worker"]], fontsize=7)
-    ax.set_xlabel(f"rank by {by.replace('_', ' ')}, {workers.default_level(level):.0%} intervals; grey: unknown")
+    words = f"rank by {by.replace('_', ' ')}, {workers.default_level(level):.0%} intervals; grey: unknown"
+    _footnote(ax, words, posterior)
     return ax
 
 
@@ -357,6 +365,11 @@ def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> A
     ax.set_xlabel("probability")
     ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1))
     return ax
+
+
+def _footnote(ax: Axes, words: str, posterior: Posterior) -> None:
+    """Label the axis, and say under it where the intervals come from and how often such ones held."""
+    ax.set_xlabel(f"{words}\n{fill(f'{posterior.correlation} {posterior.coverage}', 110)}", fontsize=6, loc="left")
 
 
 def _which(posterior: Posterior, which: Any, most: int) -> list[tuple[Any, str]]:

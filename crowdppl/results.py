@@ -67,6 +67,7 @@ def write(
             | {
                 "how": posterior.how,
                 "correlation": posterior.correlation,
+                "coverage": posterior.coverage,
                 "warnings": posterior.warnings,
                 "notes": posterior.notes,
             }

@@ -89,7 +89,39 @@ def honest() -> None:
     figure.savefig(HERE / "honest-intervals.png", dpi=110)
 
 
+def page() -> None:
+    """Photograph the report of the anaesthesia table in Chromium."""
+    import tempfile
+
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    from crowdppl import report
+
+    posterior = crowdppl.fit(datasets.anaesthesia(), "dawid-skene", method="gibbs", seed=0)
+    options = webdriver.ChromeOptions()
+    options.binary_location = "/usr/bin/chromium"
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--force-prefers-reduced-motion",
+    ):
+        options.add_argument(flag)
+    with tempfile.TemporaryDirectory() as folder:
+        path = report.write(posterior, Path(folder) / "report.html", {"input": {"file": "anaesthesia.csv"}})
+        browser = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+        browser.set_window_size(1100, 900)
+        browser.get(path.as_uri())
+        browser.find_element("css selector", "#workers-table tbody button").click()
+        browser.execute_script("document.querySelector('#workers').scrollIntoView()")
+        browser.save_screenshot(str(HERE / "report.png"))
+        browser.quit()
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore", crowdppl.CrowdpplWarning)
     anaesthesia()
     honest()
+    page()
