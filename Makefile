@@ -25,7 +25,7 @@ check: $(VENV)/.tools  ## lint, format, types
 
 benchmark: $(VENV)/.peers  ## every table in docs/ that starts with "benchmark"
 	for script in em_iteration real_data gibbs_vs_numpyro acceleration engines priors sparse float32 replay \
-		calibration/design_effect calibration/correlated_sbc \
+		calibration/design_effect calibration/forms calibration/correlated_sbc \
 		papers/crowd_mixture papers/labelme papers/two_gaussians papers/bluebirds papers/subtypes papers/medical; do \
 		$(BIN)/python benchmarks/$$script.py || exit 1; done
 

@@ -9,6 +9,7 @@ from crowdppl.model import AnnotationModel
 from crowdppl.plates import Plates
 from crowdppl.posterior import Posterior, load
 from crowdppl.prediction import predict, predict_correct, predict_workers
+from crowdppl.reading import read
 
 __version__ = version("crowdppl")
 
@@ -28,4 +29,5 @@ __all__ = [
     "predict",
     "predict_correct",
     "predict_workers",
+    "read",
 ]

@@ -19,11 +19,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crowdppl import acquisition, criticism, datasets, exports, report, results
+from crowdppl import acquisition, criticism, datasets, exports, reading, report, results
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
 from crowdppl.inference import catalogue, fit, named_model
 from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
+from crowdppl.io import formats
 from crowdppl.io.tables import read_table, whole_numbers
 from crowdppl.model import AnnotationModel, provides
 from crowdppl.posterior import Posterior
@@ -55,8 +56,19 @@ Level = Annotated[float | None, typer.Option(help="Probability of the intervals.
 
 @app.command("fit")
 def fit_command(
-    file: Annotated[Path, typer.Argument(help="Table with a row for each judgement: CSV (also .gz) or Parquet.")],
+    file: Annotated[
+        Path, typer.Argument(help="Judgements: a table (CSV, also .gz; Parquet) with a row for each, or an export.")
+    ],
     out: Out = Path("results"),
+    format_: Annotated[
+        str | None, typer.Option("--format", help="What the file is, see `crowdppl formats`. (default: found out)")
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option(help="Which question, where the file holds answers to several.")
+    ] = None,
+    skip: Annotated[str, typer.Option(help="Skipped or ignored work: missing, or an answer of its own.")] = "missing",
+    several: Annotated[str, typer.Option(help="Several labels in a judgement: refuse, or join to a set.")] = "refuse",
+    keep_rejected: Annotated[bool, typer.Option("--keep-rejected", help="Keep work that a reviewer rejected.")] = False,
     model: Annotated[str, typer.Option(help="Name from `crowdppl models`.")] = "dawid-skene",
     method: Annotated[
         str | None,
@@ -124,25 +136,25 @@ def fit_command(
         chosen = _with_prior(model, prior or [])
         began = time.perf_counter()
         with _silent():
-            frame = read_table(file)
+            found = formats.read(file, format_, question=question, skip=skip, several=several, rejected=keep_rejected)
+            frame = found.frame
             known: str | pd.DataFrame | None = truth
             if truth_file is not None:
                 known = read_table(truth_file)
                 _alike(frame, known, ITEM_COLUMNS, task)
                 _alike(frame, known, LABEL_COLUMNS, label)
-            data = Annotations.from_frame(
-                frame,
+            data = reading.annotated(
+                found,
+                file.name,
                 task=task,
                 worker=worker,
                 label=label,
                 truth=known,
                 labels=_classes(labels),
-                repeats=repeats,  # type: ignore[arg-type]  # checked there
-                source=file.name,
+                repeats=repeats,
                 features=_features(features, frame, ITEM_COLUMNS, task),
                 worker_features=_features(worker_features, frame, WORKER_COLUMNS, worker),
-                when=when,
-                seconds=seconds,
+                **{name: column for name, column in (("when", when), ("seconds", seconds)) if column is not None},
             )
             read = time.perf_counter() - began
             err.print(
@@ -339,6 +351,20 @@ def demo(out: Out = Path("demo-results"), seed: Seed = 0, level: Level = None, o
         with _silent():
             posterior = fit(data, "dawid-skene", method="gibbs", seed=seed, progress=err.is_terminal)
         _finish(posterior, out, level, {"input": {"dataset": "anaesthesia", "rows": data.A}, "timings": {}})
+
+
+@app.command("formats")
+def formats_command() -> None:
+    """List the kinds of files that are read."""
+    table = Table(title="Formats", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("--format", no_wrap=True)
+    table.add_column("what it is")
+    table.add_column("found out")
+    table.add_row("", "a table with a row for each judgement (CSV, Parquet)", "yes")
+    for name, form in formats.FORMATS.items():
+        told = form.table is not None or form.record is not None or name == "peerannot"
+        table.add_row(name, escape(form.told), "yes" if told else "name it")
+    console.print(table)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from crowdppl.errors import CrowdpplWarning, DataError, listed, suggestion
 from crowdppl.identifiers import clean, encode, kind_of, lookalikes, positions, rows_text, spaced
+from crowdppl.moments import since_1970
 
 Array = npt.NDArray[Any]
 Repeats = Literal["keep", "last", "refuse"]
@@ -174,10 +175,7 @@ def _timing(column: pd.Series[Any], where: str, *, moment: bool) -> Array:
     blank = column.isna() | (column.astype(str).str.strip() == "")
     numbers = pd.to_numeric(column.where(~blank), errors="coerce")
     if pd.api.types.is_datetime64_any_dtype(column.dtype) or (moment and bool((numbers.isna() & ~blank).any())):
-        # Each text is read for itself: a file may write some moments with fractions of a second and some without.
-        style = None if pd.api.types.is_datetime64_any_dtype(column.dtype) else "mixed"
-        times = pd.to_datetime(column.where(~blank), errors="coerce", utc=True, format=style)
-        numbers = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+        numbers = since_1970(column.where(~blank))
     values = numbers.to_numpy(dtype=float, na_value=np.nan)
     bad = np.flatnonzero((np.isnan(values) & ~blank.to_numpy()) | np.isinf(values))
     if len(bad):

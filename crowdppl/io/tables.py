@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import lzma
 import os
 import re
@@ -9,7 +11,7 @@ import tarfile
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,13 @@ import pyarrow.parquet
 
 from crowdppl.errors import FileError
 
+# Bytes a file may have once it is decompressed; a bomb is small and unpacks to far more.
+LIMIT = 8 * 2**30
+COMPRESSED: dict[str, tuple[Any, int]] = {
+    ".gz": (gzip.open, 1_100),
+    ".bz2": (bz2.open, 50_000),
+    ".xz": (lzma.open, 10_000),
+}
 MISSING = ["", "nan", "NaN"]
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,19}|0")
 
@@ -36,23 +45,29 @@ _BROKEN = (
 )
 
 
-def read_csv(path: str | Path) -> pd.DataFrame:
+def read_csv(path: str | Path, *, separator: str = ",", limit: int | None = None) -> pd.DataFrame:
     """Read a CSV file, plain or compressed, without guessing at identifiers.
 
     A column becomes integers only where every value present is written as an integer would be (no leading zeros, no plus
     sign), else it stays strings: ``007`` is not ``7``. Blank cells and ``nan`` are missing, nothing else is. Columns of
     one name all keep it.
 
+    Args:
+        path: of the file.
+        separator: between cells.
+        limit: bytes that a compressed file may unpack to.
+
     Raises:
-        FileError: where there is no such file, or it is empty, broken or not CSV.
+        FileError: where there is no such file, or it is empty, broken, a web page or not CSV.
     """
-    path = _existing(path)
+    path = existing(path)
+    _within(path, LIMIT if limit is None else limit)
     try:
         # The header is read as a row like the others: else pandas renames columns of one name, and takes the first cells
         # of longer rows for an index, without a word.
         # utf-8-sig: spreadsheets write a byte-order mark, which must not become part of the first column's name.
         frame = pd.read_csv(
-            path, header=None, dtype=str, keep_default_na=False, na_values=MISSING, encoding="utf-8-sig"
+            path, sep=separator, header=None, dtype=str, keep_default_na=False, na_values=MISSING, encoding="utf-8-sig"
         )
     except pd.errors.EmptyDataError:
         raise FileError(f"{path.name} is empty; it needs a header and a row for each judgement") from None
@@ -62,6 +77,10 @@ def read_csv(path: str | Path) -> pd.DataFrame:
     except _BROKEN as error:
         told = _one_line(error).removeprefix("Error tokenizing data. C error: ")
         raise FileError(f"{path.name} cannot be read as CSV: {told}; mend those lines or save it again") from None
+    if re.match(r"\s*<(!doctype|html|\?xml)", str(frame.iloc[0, 0]), flags=re.IGNORECASE):
+        raise FileError(
+            f"{path.name} is a web page, not CSV: it was fetched without signing in, or from the wrong address"
+        )
     header = frame.iloc[0].fillna("")
     body = frame.iloc[1:].reset_index(drop=True)
     # Column by column, by position: names may repeat.
@@ -75,7 +94,7 @@ def read_parquet(path: str | Path) -> pd.DataFrame:
     Raises:
         FileError: where there is no such file or it is not Parquet.
     """
-    path = _existing(path)
+    path = existing(path)
     try:
         table = pyarrow.parquet.read_table(path)
         # Integers beside missing values stay integers: floats would round the long ones.
@@ -86,7 +105,7 @@ def read_parquet(path: str | Path) -> pd.DataFrame:
 
 def read_table(path: str | Path) -> pd.DataFrame:
     """Read a table by its ending: ``.parquet`` or ``.pq``, else CSV."""
-    path = _existing(path)
+    path = existing(path)
     return read_parquet(path) if path.suffix.lower() in (".parquet", ".pq") else read_csv(path)
 
 
@@ -107,7 +126,45 @@ def whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series(pd.arrays.IntegerArray(values[codes], codes < 0), index=column.index, name=column.name)
 
 
-def _existing(path: str | Path) -> Path:
+def decompressed(path: Path) -> IO[bytes]:
+    """Open a file to read its bytes, decompressed where its ending says that it is."""
+    opener: Any = COMPRESSED.get(path.suffix.lower(), (open, 1))[0]
+    return cast("IO[bytes]", opener(path, "rb"))
+
+
+def _within(path: Path, limit: int) -> None:
+    """Refuse a compressed file that unpacks to more than the limit: it is read once and thrown away, in small pieces."""
+    suffix = path.suffix.lower()
+    if suffix == ".zip":
+        try:
+            with zipfile.ZipFile(path) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+        except _BROKEN:
+            return  # told where it is read
+        if size > limit:
+            raise FileError(f"{path.name} has {size:,} bytes once decompressed; raise limit= if that is meant")
+    # A small file cannot hold a bomb: the most these pack is about so many to one.
+    if suffix not in COMPRESSED or path.stat().st_size * COMPRESSED[suffix][1] <= limit:
+        return
+    size = 0
+    try:
+        with decompressed(path) as file:
+            while piece := file.read(2**20):
+                size += len(piece)
+                if size > limit:
+                    raise FileError(
+                        f"{path.name} has more than {limit:,} bytes once decompressed; raise limit= if that is meant"
+                    )
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise FileError(f"{path.name} cannot be read as CSV: {_one_line(error)}; fetch it again") from None
+
+
+def existing(path: str | Path) -> Path:
+    """Return the path of a file that is there.
+
+    Raises:
+        FileError: where it is not, or is a folder.
+    """
     if not isinstance(path, (str, os.PathLike)):
         raise FileError(f"a {type(path).__name__} is not the path of a file; pass a string or a Path")
     path = Path(path)

@@ -1,0 +1,98 @@
+"""Tables with a column for each worker, and tables with probabilities in place of labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from crowdppl.errors import DataError, listed
+from crowdppl.io.judgements import Choices, Judgements
+from crowdppl.io.opened import Opened
+from crowdppl.io.tables import whole_numbers
+
+# Columns that name the item in a wide table; else the first one does.
+ITEMS = ("task", "item", "id", "example_id", "index", "")
+NOBODY = ("", "-1", "nan", "NaN", "NA", "N/A", "None", "?")
+
+
+def wide(file: Opened, choices: Choices) -> Judgements:
+    """Read a table with a row for each item and a column for each worker, blank or -1 where nobody judged (cleanlab, snorkel)."""
+    table = file.table
+    names = [str(name) for name in table.columns]
+    first = next((n for n, name in enumerate(names) if name.strip().lower() in ITEMS), 0)
+    tasks = table.iloc[:, first]
+    return _melted(tasks, table.drop(columns=table.columns[first]), file, "a table of items and workers")
+
+
+def mace(file: Opened, choices: Choices) -> Judgements:
+    """Read MACE's table: no header, a row for each item, a column for each annotator, blank for none."""
+    header, table = file.columns, file.table
+    if len(set(header)) == len(header) and table.shape[1] != len(header):
+        raise DataError(f"{file.name}: rows of different length")
+    rows = pd.DataFrame([header], columns=range(len(header)))
+    body = pd.concat([rows, table.astype(object).set_axis(range(table.shape[1]), axis=1)], ignore_index=True)
+    if body.iloc[-1].isna().all() or (body.iloc[-1].astype(str).str.strip() == "").all():
+        body = body.iloc[:-1]
+    body.columns = pd.Index([f"{n + 1}" for n in range(body.shape[1])])
+    tasks = pd.Series(np.arange(1, len(body) + 1))
+    return _melted(tasks, body, file, "MACE's table")
+
+
+def _melted(tasks: pd.Series, labels: pd.DataFrame, file: Opened, kind: str) -> Judgements:
+    if labels.shape[1] == 0:
+        raise DataError(f"{file.name}: one column only; a column for each worker is needed")
+    if tasks.duplicated().any():
+        twice = tasks[tasks.duplicated()].tolist()
+        raise DataError(f"{file.name}: item {listed(twice, 3)} again; one row for each item is needed")
+    cells = labels.astype(object)
+    text = cells.map(lambda value: "" if pd.isna(value) else str(value).strip())
+    given = ~text.isin(NOBODY).to_numpy()
+    item, worker = given.nonzero()
+    if len(item) == 0:
+        raise DataError(f"{file.name}: no judgement in {kind}")
+    said = pd.Series(text.to_numpy()[item, worker], dtype=object)
+    # 1.0 beside blanks is a 1 that a spreadsheet or pandas has made a float.
+    said = whole_numbers(said.str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True))
+    names = whole_numbers(pd.Series([str(c) for c in labels.columns], dtype=object))
+    frame = pd.DataFrame(
+        {
+            "task": tasks.to_numpy()[item],
+            "worker": names.to_numpy(dtype=object)[worker],
+            "label": said.to_numpy(dtype=object),
+        }
+    )
+    told = [
+        f"{file.name}: read as {kind}, {len(frame):,} judgements of {labels.shape[0]:,} items by {labels.shape[1]:,} workers, "
+        f"{int((~given).sum()):,} cells empty"
+    ]
+    return Judgements(frame, kind, {}, told)
+
+
+def soft(file: Opened, choices: Choices) -> Judgements:
+    """Read judgements that are probabilities: ``task``, ``worker``, and a column for each class; the most probable is taken."""
+    table = file.table
+    names = [str(name) for name in table.columns]
+    task = next((n for n in ("task", "item") if n in names), None)
+    if task is None or "worker" not in names:
+        raise DataError(f"{file.name}: soft labels need columns 'task' and 'worker', and one for each class")
+    classes = [n for n in names if n not in (task, "worker")]
+    if len(classes) < 2:
+        raise DataError(f"{file.name}: {len(classes)} columns of probabilities; at least two classes are needed")
+    p = table[classes].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    bad = ~(np.isfinite(p).all(1) & (p >= 0).all(1) & (np.abs(p.sum(1) - 1) < 1e-3))
+    if bad.any():
+        rows = (np.flatnonzero(bad)[:3] + 1).tolist()
+        raise DataError(f"{file.name}, row {listed(rows)}: probabilities must be at least 0 and sum to one")
+    top = p.max(1, keepdims=True)
+    tied = (np.abs(p - top) < 1e-9).sum(1) > 1
+    labels = [name.removeprefix("p_") for name in classes]
+    frame = pd.DataFrame({"task": table[task], "worker": table["worker"], "label": [labels[k] for k in p.argmax(1)]})[
+        ~tied
+    ].reset_index(drop=True)
+    told = [
+        f"{file.name}: read as soft labels, the most probable class of {len(frame):,} judgements taken (mean probability "
+        f"{p.max(1)[~tied].mean():.2f})"
+    ]
+    if tied.any():
+        told.append(f"{file.name}: {int(tied.sum()):,} judgements with two most probable classes left out")
+    return Judgements(frame, "soft labels", {}, told)

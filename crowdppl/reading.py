@@ -1,0 +1,56 @@
+"""``crowdppl.read``: the export of a platform or tool in, annotations out."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from crowdppl.annotations import Annotations
+from crowdppl.io import formats
+from crowdppl.io.judgements import Judgements
+from crowdppl.io.tables import LIMIT
+
+
+def read(
+    path: str | Path,
+    format: str | None = None,
+    *,
+    question: str | None = None,
+    skip: str = "missing",
+    several: str = "refuse",
+    rejected: bool = False,
+    limit: int = LIMIT,
+    **options: Any,
+) -> Annotations:
+    """Read judgements from a file of any kind that :mod:`crowdppl.io.formats` knows.
+
+    Args:
+        path: the file.
+        format: what it is, a name of ``crowdppl.io.formats.FORMATS``; found out where not given.
+        question: which question, where the file holds answers to several.
+        skip: what a judgement that was skipped or ignored is: ``"missing"``, or an ``"answer"`` in its own right.
+        several: a judgement with several labels: ``"refuse"``, or ``"join"`` them to a set.
+        rejected: keep work that a reviewer rejected.
+        limit: bytes that the file may have, decompressed.
+        **options: of :meth:`Annotations.from_frame`.
+
+    Returns:
+        The judgements; ``notes`` say what was taken, what left out, and why. Known truths that the file marks are taken.
+
+    Raises:
+        FileError: where the file is missing, damaged, an aggregate without votes, or of no known kind.
+        DataError: where its content cannot be used.
+        OptionError: for an unknown format or option.
+    """
+    found = formats.read(path, format, question=question, skip=skip, several=several, rejected=rejected, limit=limit)
+    return annotated(found, Path(path).name, **options)
+
+
+def annotated(found: Judgements, source: str, **options: Any) -> Annotations:
+    """Make annotations of what a reader took; options as of :meth:`Annotations.from_frame`."""
+    if found.format != formats.LONG:
+        options = {name: name for name in ("when", "seconds") if name in found.frame} | options
+        options["truth"] = options.get("truth") if options.get("truth") is not None else (found.truth or None)
+    data = Annotations.from_frame(found.frame, source=source, **options)
+    return dataclasses.replace(data, notes=(*found.told, *data.notes))
