@@ -184,6 +184,14 @@ def spaced(names: Array) -> list[str]:
     return [n for n in names.tolist() if n != n.strip()]
 
 
+def case_variants(names: Array) -> list[str]:
+    """Return the string identifiers that differ from an earlier one in capital letters only."""
+    if names.dtype != object:
+        return []
+    forms = pd.Series([n.casefold() for n in names.tolist()], dtype=object)
+    return names[forms.duplicated().to_numpy()].tolist()
+
+
 def lookalikes(names: Array) -> list[str]:
     """Return the string identifiers that Unicode holds equal to an earlier one, such as two ways to write an accent."""
     if names.dtype != object:

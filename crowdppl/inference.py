@@ -33,9 +33,12 @@ from crowdppl.model import AnnotationModel, bind, check, provides
 from crowdppl.networks import is_weight
 from crowdppl.nuts import nuts
 from crowdppl.posterior import FORMAT, Posterior
+from crowdppl.review import review
 from crowdppl.svi import svi
 
 ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
+# Judgements up to which a fit looks them over; the check costs a few passes.
+REVIEWED = 2_000_000
 PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "pandas", "xarray", "arviz-base", "arviz-stats")
 
 
@@ -124,7 +127,8 @@ def fit(
         "seconds": seconds,
         "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
     }
-    posterior = Posterior(_tree(data, bound, sites, draws, readings, weights, effect, run))
+    odd = review(data) if data.A <= REVIEWED else []
+    posterior = Posterior(_tree(data, bound, sites, draws, readings, weights, effect, run, odd))
     for sentence in draws.warnings:
         warnings.warn(sentence, CrowdpplWarning, stacklevel=2)
     return posterior
@@ -217,6 +221,7 @@ def _tree(
     weights: Mapping[str, Tensor],
     effect: DesignEffect | None,
     run: Mapping[str, Any],
+    odd: list[str],
 ) -> xr.DataTree:
     """Lay everything out in the ArviZ schema."""
     names: dict[str, Any] = {
@@ -291,7 +296,7 @@ def _tree(
         "correlation": PUBLISHED if effect is None or readings.rho is None else WEIGHTED.format(rho=effect.say()),
         "coverage": measured(None if readings.rho is None else effect),
         "warnings": json.dumps(draws.warnings),
-        "notes": json.dumps(data.notes),
+        "notes": json.dumps([*data.notes, *odd]),
         "run": json.dumps(run),
     }
     for name in ("posterior", "sample_stats", "log_likelihood", "observed_data", "constant_data"):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.errors import CrowdpplWarning, DataError, listed, suggestion
-from crowdppl.identifiers import clean, encode, kind_of, lookalikes, positions, rows_text, spaced
+from crowdppl.identifiers import case_variants, clean, encode, kind_of, lookalikes, positions, rows_text, spaced
 from crowdppl.moments import since_1970
 
 Array = npt.NDArray[Any]
@@ -141,6 +141,14 @@ def fields(
         )
     for ids, role in ((items, "task"), (workers, "worker"), (labels, "label")):
         odd, alike = spaced(ids), lookalikes(ids)
+        # Items are many, and their names are rarely typed.
+        cases = [] if role == "task" else [name for name in case_variants(ids) if name not in alike]
+        if cases:
+            _tell(
+                told,
+                f"{source}: {len(cases):,} {role} names differ from others in capitals only, and are taken as "
+                f"{role}s of their own: {listed(cases)}; write them alike if they are the same",
+            )
         if odd:
             _tell(
                 told,

@@ -6,11 +6,15 @@ from collections import Counter
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 from hypothesis import given, settings
 
 from crowdppl.annotations import Annotations
 from crowdppl.io.tables import read_csv
+
+# Names that differ in capitals are told, which is tested elsewhere.
+pytestmark = pytest.mark.filterwarnings("ignore:.*differ from others in capitals.*")
 
 quick = settings(max_examples=100, deadline=None)
 

@@ -1,0 +1,101 @@
+"""What should be known of judgements before they are relied upon: groups that cannot be compared, names that mean nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from crowdppl.annotations import Annotations
+
+Array = npt.NDArray[np.int64]
+
+# The permutation test of worker names: permutations, judgements and workers it needs, and the z below which it warns.
+PERMUTATIONS = 30
+ENOUGH, BUSY, EACH = 5_000, 20, 20
+NOTHING = 3.0
+
+
+def review(data: Annotations) -> list[str]:
+    """Return what is odd about judgements, in sentences; nothing of it forbids a fit."""
+    item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
+    told = []
+    groups = pieces(data)
+    if len(groups) > 1:
+        sizes = ", ".join(f"{size:,}" for size in groups[:5]) + (" ..." if len(groups) > 5 else "")
+        told.append(
+            f"the workers fall into {len(groups):,} groups that share no item ({sizes} workers): workers of different groups "
+            f"cannot be compared but through the prior"
+        )
+    if data.J == 1:
+        told.append("there is one worker only: how good they are cannot be told from their own answers")
+    single = int((np.bincount(item, minlength=data.N) == 1).sum())
+    if single and data.J > 1:
+        told.append(
+            f"{single:,} of {data.N:,} items have one judgement: nothing checks it but what else is known of its worker"
+        )
+    z = worker_information(item, worker, label, (data.N, data.J, data.K))
+    if z is not None and z < NOTHING:
+        told.append(
+            f"worker names carry no information (z = {z:.1f} in a permutation test; a crowd whose members differ has far more): "
+            f"they may have been shuffled or reassigned, or all workers are alike; what is said of single workers then means "
+            f"nothing"
+        )
+    return told
+
+
+def pieces(data: Annotations) -> list[int]:
+    """Return the numbers of workers in each group that shares no item with the others, largest first."""
+    item, worker = data.item.cpu().numpy(), data.worker.cpu().numpy()
+    size = data.N + data.J
+    graph = coo_matrix((np.ones(len(item), dtype=np.int8), (item, data.N + worker)), shape=(size, size))
+    _, of = connected_components(graph, directed=False)
+    judged = np.unique(worker)
+    return sorted([int(n) for n in np.bincount(of[data.N + judged]) if n], reverse=True)
+
+
+def worker_information(
+    item: Array, worker: Array, label: Array, sizes: tuple[int, int, int], seed: int = 0
+) -> float | None:
+    """Test whether worker names tell anything of who agrees with the crowd.
+
+    Workers' agreement with the most frequent label of an item, within items of the same most frequent label, is compared with
+    what it is after worker names are permuted among these judgements: ``sum_j (agreements of j)^2 / (judgements of j)``.
+
+    Args:
+        item: item of each judgement, ``(A,)``.
+        worker: its worker, ``(A,)``.
+        label: its label, ``(A,)``.
+        sizes: numbers of items, workers and classes.
+        seed: of the permutations.
+
+    Returns:
+        By how many standard deviations the names as given exceed permuted ones; ``None`` with too few judgements or workers.
+    """
+    N, J, K = sizes
+    several = np.bincount(item, minlength=N)[item] > 1
+    item, worker, label = item[several], worker[several], label[several]
+    if len(item) < ENOUGH or (np.bincount(worker, minlength=J) >= EACH).sum() < BUSY:
+        return None
+    votes = np.bincount(item * K + label, minlength=N * K).reshape(N, K)
+    majority = votes.argmax(1)[item]
+    order = np.argsort(majority, kind="stable")
+    worker, majority, agrees = worker[order], majority[order], (label == majority)[order].astype(float)
+    edges = np.flatnonzero(np.diff(majority)) + 1
+    rng = np.random.default_rng(seed)
+
+    def statistic(names: Array) -> float:
+        total = 0.0
+        for part, mine in zip(np.split(names, edges), np.split(agrees, edges), strict=True):
+            n = np.bincount(part, minlength=J)
+            right = np.bincount(part, weights=mine, minlength=J)
+            total += float((right[n > 0] ** 2 / n[n > 0]).sum())
+        return total
+
+    permuted = [
+        statistic(np.concatenate([rng.permutation(part) for part in np.split(worker, edges)]))
+        for _ in range(PERMUTATIONS)
+    ]
+    spread = float(np.std(permuted, ddof=1))
+    return None if spread < 1e-9 else float((statistic(worker) - np.mean(permuted)) / spread)

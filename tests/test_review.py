@@ -1,0 +1,89 @@
+"""What is odd about judgements is told: groups that share nothing, shuffled worker names, capitals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from catalog import quiet_fit
+
+from crowdppl import Annotations, CrowdpplWarning
+from crowdppl.review import pieces, review, worker_information
+
+
+def crowd(seed=0, items=1200, workers=30, spread=0.5):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, items)
+    skill = 0.65 + spread * (rng.random(workers) - 0.5)
+    rows = [
+        (i, int(w), int(truth[i] if rng.random() < skill[w] else rng.integers(0, 3)))
+        for i in range(items)
+        for w in rng.choice(workers, 5, replace=False)
+    ]
+    return pd.DataFrame(rows, columns=["task", "worker", "label"])
+
+
+def test_groups_that_share_no_item():
+    frame = pd.DataFrame(
+        [("a", 1, 0), ("a", 2, 1), ("b", 3, 0), ("b", 4, 1), ("b", 5, 1), ("c", 6, 0)],
+        columns=["task", "worker", "label"],
+    )
+    data = Annotations.from_frame(frame, workers=[1, 2, 3, 4, 5, 6, 7])
+    assert pieces(data) == [3, 2, 1]
+    told = review(data)
+    assert "3 groups that share no item (3, 2, 1 workers)" in told[0]
+    assert "1 of 3 items have one judgement" in told[1]
+    assert any("3 groups" in note for note in quiet_fit(data, method="em", num_samples=2).notes)
+    together = Annotations.from_frame(
+        pd.concat([frame, pd.DataFrame([("a", 3, 0), ("c", 1, 0)], columns=frame.columns)])
+    )
+    assert pieces(together) == [6]
+    alone = Annotations.from_frame(frame.assign(worker=1))
+    assert any("one worker only" in sentence for sentence in review(alone))
+
+
+def test_shuffled_worker_names_are_noticed():
+    """Z of names as given is far from 0; of names shuffled among the judgements it is a standard normal (20 shuffles)."""
+    frame = crowd()
+    data = Annotations.from_frame(frame)
+    sizes = (data.N, data.J, data.K)
+    arrays = [part.numpy() for part in (data.item, data.worker, data.label)]
+    assert worker_information(*arrays, sizes) > 5
+    assert not any("no information" in sentence for sentence in review(data))
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(20):
+        found.append(worker_information(arrays[0], rng.permutation(arrays[1]), arrays[2], sizes))
+    assert abs(np.mean(found)) < 4 / np.sqrt(20)
+    assert max(found) < 4.5
+    shuffled = frame.assign(worker=rng.permutation(frame["worker"]))
+    told = review(Annotations.from_frame(shuffled))
+    assert any("worker names carry no information" in sentence for sentence in told)
+    few = Annotations.from_frame(frame.head(300))
+    assert (
+        worker_information(*(part.numpy() for part in (few.item, few.worker, few.label)), (few.N, few.J, few.K)) is None
+    )
+
+
+def test_cifar10n_has_lost_its_workers(public):
+    """A public set whose authors say that worker names do not belong to the labels; its sister and others have them."""
+    assert any("carry no information" in sentence for sentence in review(public("cifar10n")[0]))
+    for name in ("dog", "labelme", "rte", "cifar10s"):
+        assert not any("carry no information" in sentence for sentence in review(public(name)[0]))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "told"),
+    [
+        (
+            "label",
+            ["Cat", "cat", "dog", "dog"],
+            "1 label names differ from others in capitals only.*'cat'",
+        ),
+        ("worker", ["Ann", "ann", "bob", "bob"], "1 worker names differ from others in capitals"),
+    ],
+)
+def test_names_that_differ_in_capitals_are_told_and_kept(column, values, told):
+    frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "y", "x", "x"]})
+    frame[column] = values
+    with pytest.warns(CrowdpplWarning, match=told):
+        data = Annotations.from_frame(frame)
+    assert len(getattr(data, f"{column}s")) == 3
