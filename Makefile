@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-all check benchmark sbc mutation clean
+.PHONY: demo test test-slow test-all check benchmark sbc mutation fuzz clean
 
 demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, write demo-results/
 	$(BIN)/crowdppl demo --out demo-results --overwrite
@@ -50,6 +50,9 @@ $(VENV)/.tools: $(VENV)/.installed
 $(VENV)/.peers: $(VENV)/.tools
 	$(PIP) -e '.[benchmark]'
 	touch $@
+
+fuzz: $(VENV)/.tools  ## damage exports at random for two minutes: read, or refused in one line
+	cd tests && ../$(BIN)/python fuzz.py --seconds 120
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info demo-results

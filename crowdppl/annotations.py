@@ -61,6 +61,7 @@ class Annotations:
         weight: the power that the evidence of each item is raised to, ``(N,)``, see :meth:`with_weights`; ``None`` for one.
         when: moment of each judgement, ``(A,)``, NaN where unknown; only its order matters. ``None`` where not given.
         seconds: how long each judgement took, ``(A,)``, likewise.
+        start: probabilities of the classes that engines start from, ``(N, K)``; ``None`` for their own start.
         owner: the item each row of this arrangement belongs to, ``(N,)``, see :meth:`cells` and :meth:`singles`; features
             are then those of the owners. ``None`` where items are items.
     """
@@ -80,6 +81,7 @@ class Annotations:
     weight: Tensor | None = None
     when: Tensor | None = None
     seconds: Tensor | None = None
+    start: Tensor | None = None
     owner: Tensor | None = None
 
     # ------------------------------------------------------------------ sizes and statistics
@@ -190,7 +192,7 @@ class Annotations:
         moved = {name: getattr(self, name).to(device) for name in ("item", "worker", "label", "truth")}
         if self.owner is not None:
             moved["owner"] = self.owner.to(device)
-        for name in ("features", "worker_features", "multiplicity", "weight", "when", "seconds"):
+        for name in ("features", "worker_features", "multiplicity", "weight", "when", "seconds", "start"):
             value = getattr(self, name)
             moved[name] = None if value is None else value.to(device, dtype)
         return replace(self, dtype=dtype, **moved)
@@ -287,6 +289,7 @@ class Annotations:
             weight=None,
             when=None,
             seconds=None,
+            start=None,
             owner=None,
             notes=(),
             features=self.features if features is None else None,
@@ -332,6 +335,7 @@ class Annotations:
             weight=None if self.weight is None else self.weight[owner],
             when=None,
             seconds=None,
+            start=None if self.start is None else self.start[owner],
             owner=owner,
         )
 
@@ -357,6 +361,7 @@ class Annotations:
             weight=None if self.weight is None else self.weight[index],
             when=None if self.when is None else self.when[row],
             seconds=None if self.seconds is None else self.seconds[row],
+            start=None if self.start is None else self.start[index],
             owner=None,
         )
 

@@ -298,6 +298,32 @@ def next_command(
         console.print(f"Wrote {escape(str(path))} with {len(table):,} rows.")
 
 
+@app.command("update")
+def update_command(
+    folder: Annotated[Path, typer.Argument(help="Folder that `crowdppl fit` has written.")],
+    file: Annotated[Path, typer.Argument(help="Further judgements, a file as `fit` takes it.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the new results. (default: the same folder)")] = None,
+    task: Annotated[str | None, typer.Option(help="Column of the item. (default: task, else item)")] = None,
+    worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
+    format_: Annotated[str | None, typer.Option("--format", help="What the file is. (default: found out)")] = None,
+    level: Level = None,
+    raw: Raw = False,
+) -> None:
+    """Add judgements to a result: fit again, starting from what is known."""
+    with _plain_errors():
+        default_level(level)
+        posterior, run = results.opened(folder)
+        place = folder if out is None else out
+        results.free(place, overwrite=out is None)
+        with _silent():
+            more = reading.annotated(formats.read(file, format_), file.name, task=task, worker=worker, label=label)
+            err.print(f"[bold]{escape(file.name)}[/bold]: {more.A:,} further judgements")
+            found = posterior.update(more, progress=err.is_terminal)
+        source = {"file": file.name, "sha256": results.sha256(file), "rows": more.A, "added to": run.get("input", {})}
+        _finish(found, place, level, {"input": source, "timings": {}}, raw=raw)
+
+
 @app.command("export")
 def export_command(
     folder: Results = Path("results"),
@@ -365,6 +391,24 @@ def formats_command() -> None:
         told = form.table is not None or form.record is not None or name == "peerannot"
         table.add_row(name, escape(form.told), "yes" if told else "name it")
     console.print(table)
+
+
+@app.command("datasets")
+def datasets_command() -> None:
+    """List the public data sets in the folder that CROWDPPL_DATA names, with citation and licence."""
+    with _plain_errors():
+        table = Table(title="Public data sets", title_justify="left", show_lines=True)
+        for column in ("name", "what", "items", "workers", "judgements", "classes", "truths", "licence; citation"):
+            table.add_column(
+                column, no_wrap=column == "name", justify="left" if column in ("name", "what") else "right"
+            )
+        for row in datasets.listing().to_dict("records"):
+            sizes = (f"{row[key]:,}" if row[key] is not None else "" for key in ("items", "workers", "judgements"))
+            told = f"{row['licence']}; {row['citation']}"
+            table.add_row(
+                row["name"], escape(row["title"]), *sizes, str(row["classes"]), f"{row['truths'] or 0:,}", escape(told)
+            )
+        console.print(table)
 
 
 @app.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,63 @@ def folder() -> Path | None:
     return Path(named) if named and Path(named).is_dir() else None
 
 
+def listing() -> pd.DataFrame:
+    """Return the public data sets at hand, as their ``meta.json`` tells of them.
+
+    Columns: ``name``, ``title``, ``items``, ``workers``, ``judgements``, ``classes``, ``truths``, ``licence``, ``citation``.
+
+    Raises:
+        FileError: where ``CROWDPPL_DATA`` names no folder, or a description cannot be read.
+    """
+    place = _place()
+    rows = []
+    for path in sorted(place.glob("*/annotations.csv.gz")):
+        told = _meta(path.parent)
+        rows.append(
+            {
+                "name": path.parent.name,
+                "title": told.get("title", ""),
+                "items": told.get("n_items"),
+                "workers": told.get("n_workers"),
+                "judgements": told.get("n_annotations"),
+                "classes": told.get("n_classes"),
+                "truths": told.get("n_truth", 0),
+                "licence": told.get("licence", "not stated"),
+                "citation": told.get("citation", ""),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _place() -> Path:
+    place = folder()
+    if place is None:
+        raise FileError("the environment variable CROWDPPL_DATA names no folder of data sets")
+    return place
+
+
+def _meta(here: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads((here / "meta.json").read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise FileError(f"{here / 'meta.json'} cannot be read: {error}") from None
+
+
+def _intact(here: Path) -> None:
+    """Refuse a set whose files are not those that its description gives the SHA-256 of."""
+    for name, expected in _meta(here).get("sha256", {}).items():
+        path = here / name
+        if path.is_file():
+            with path.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != expected:
+                raise FileError(
+                    f"{path} is not the file that was published (its SHA-256 differs from meta.json's); fetch it again"
+                )
+
+
 def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
     """Read a public data set from ``CROWDPPL_DATA``: a folder with ``annotations.csv.gz`` and, maybe, ``truth.csv``.
 
@@ -54,15 +113,14 @@ def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
         The judgements, and the truth of those items that have one, by item (empty where the set has none).
 
     Raises:
-        FileError: where the folder or the set is missing.
+        FileError: where the folder or the set is missing, or a file is not the one that was published.
     """
-    place = folder()
-    if place is None:
-        raise FileError("the environment variable CROWDPPL_DATA names no folder of data sets")
+    place = _place()
     here = place / name
     if not (here / "annotations.csv.gz").is_file():
         there = sorted(p.parent.name for p in place.glob("*/annotations.csv.gz"))
         raise FileError(f"no data set {name!r} in {place}{suggestion(name, there)}")
+    _intact(here)
     data = Annotations.from_csv(here / "annotations.csv.gz", **options)
     if not (here / "truth.csv").is_file():
         return data, pd.Series(dtype=object)

@@ -98,7 +98,7 @@ def em(
     held_out = None if validation is None else Validation(validation, model, data)
     climb = Climb(model, data, space, max_iter, tol, accelerate, report, schedule, held_out, fine_tune)
     with torch.no_grad():
-        first = model.initial(data)
+        first = model.starting(data)
         ends = []
         for n in range(restarts + 1):
             if n and model._bound is not None:  # networks start anew

@@ -52,7 +52,7 @@ def gibbs(
     with torch.inference_mode():
         for number, size in enumerate(groups):
             races = Races((size, data.N, states), data)
-            start = dispersed(model.initial(data).expand(size, data.N, states), data)
+            start = dispersed(model.starting(data).expand(size, data.N, states), data)
             truth = races.winners(start.log())
             # Steps that condition on the parameters too get them from the prior: any valid point will do.
             parameters = model.gibbs_step(truth, prior_draws(model, data, size), data)

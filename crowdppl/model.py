@@ -23,7 +23,7 @@ from torch import Tensor
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, ModelError
 from crowdppl.isolation import isolated
-from crowdppl.kernels import normalise, sum_by
+from crowdppl.kernels import above_zero, normalise, sum_by
 from crowdppl.networks import Bound, is_weight
 from crowdppl.plates import Plates
 
@@ -154,6 +154,20 @@ class AnnotationModel(ABC):
         return data.majority() if M == 1 else data.majority().repeat_interleave(M, -1) / M
 
     # ------------------------------------------------------------------ what follows
+
+    def starting(self, data: Annotations) -> Tensor:
+        """Return responsibilities ``(N, S)`` that engines start from: :meth:`initial`, or what the data bring along.
+
+        Where ``data.start`` says what is known of the classes, the states of each class keep the shares that ``initial`` gives.
+        """
+        first = self.initial(data)
+        if data.start is None:
+            return first
+        M = self.states_per_class
+        within = first.unflatten(-1, (-1, M)) if M > 1 else first.unsqueeze(-1)  # (N, K, M)
+        total = within.sum(-1, keepdim=True)
+        share = torch.where(total > 0, within / above_zero(total), 1 / M)
+        return (share * data.start.unsqueeze(-1)).flatten(-2)
 
     def sample_network(self, name: str, plates: Plates, *, spread: float = 1.0) -> Callable[..., Any]:
         """Sample the weights of a network of :meth:`networks`, normal with standard deviation ``spread``; return it.

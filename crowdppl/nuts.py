@@ -58,7 +58,7 @@ def nuts(
     kept, divergences, acceptance = [], [], []
     for chain in range(chains):
         with torch.no_grad():
-            first = MStep(model, data, space).start(dispersed(model.initial(data), data))
+            first = MStep(model, data, space).start(dispersed(model.starting(data), data))
         kernel = NUTS(
             model.marginal_program,
             target_accept_prob=target_accept,

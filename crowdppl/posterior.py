@@ -363,6 +363,13 @@ class Posterior:
     def _values(self, group: str, name: str) -> Array:
         return np.asarray(self.tree[group].to_dataset()[name].values)
 
+    def update(self, more: Any, **options: Any) -> Posterior:
+        """Return a fit to the judgements of this result and more, started from it: see :func:`crowdppl.updating.update`."""
+        # The result itself knows no engine; who asks for a new fit has the library at hand.
+        from crowdppl.updating import update
+
+        return update(self, more, **options)
+
     # ------------------------------------------------------------------ files
 
     def save(self, path: str | Path) -> Path:

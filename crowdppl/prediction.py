@@ -179,7 +179,7 @@ def parameter_draws(
 
     The parameters are the model's own also where what is reported allows for judgements that err together.
     """
-    bound = bind(_model(posterior) if model is None else model, design)
+    bound = bind(rebuilt(posterior) if model is None else model, design)
     state = posterior.networks
     values: Parameters = {}
     if bound._bound is not None:
@@ -217,7 +217,12 @@ def parameter_draws(
         yield bound, values | {name: value[s % len(value)] for name, value in drawn.items()}
 
 
-def _model(posterior: Posterior) -> AnnotationModel:
+def rebuilt(posterior: Posterior) -> AnnotationModel:
+    """Return the model of a result, by its name and hyperparameters.
+
+    Raises:
+        ModelError: where it is not of the zoo, or had a network of its own.
+    """
     info = posterior.info
     try:
         kind = type(named_model(info["model"]))

@@ -69,7 +69,7 @@ def svi(
         whole("batch_size", batch_size, 1)
     space = Space(check(model, data))
     with torch.no_grad():
-        first = MStep(model, data, space).start(model.initial(data))
+        first = MStep(model, data, space).start(model.starting(data))
     if guide not in ("auto", "point"):
         raise OptionError(f"guide={guide!r}; use 'auto' or 'point'")
     held_out = None if validation is None else Validation(validation, model, data)

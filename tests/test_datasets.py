@@ -96,3 +96,39 @@ def test_public_sets_at_hand(public):
     assert (data.N, data.J, data.K, data.A) == (800, 164, 2, 8000)
     assert len(truth) == 800
     assert isinstance(truth, pd.Series)
+
+
+def test_sets_at_hand_are_listed_and_checked(tmp_path, monkeypatch, public):
+    """Sizes as published, and a file that has changed is refused."""
+    import json
+    import shutil
+
+    public("rte")  # skips without the data
+    table = datasets.listing().set_index("name")
+    assert table.loc["rte", ["items", "workers", "judgements", "classes", "truths"]].tolist() == [
+        800,
+        164,
+        8000,
+        2,
+        800,
+    ]
+    assert "Snow" in table.loc["rte", "citation"]
+    shutil.copytree(datasets.folder() / "rte", tmp_path / "rte")
+    monkeypatch.setenv("CROWDPPL_DATA", str(tmp_path))
+    assert datasets.public("rte")[0].A == 8000
+    truth = tmp_path / "rte" / "truth.csv"
+    truth.write_text(truth.read_text().replace("1", "0", 1))
+    with pytest.raises(FileError, match="not the file that was published"):
+        datasets.public("rte")
+    (tmp_path / "rte" / "meta.json").write_text("{")
+    with pytest.raises(FileError, match=r"meta\.json cannot be read"):
+        datasets.listing()
+    (tmp_path / "rte" / "meta.json").write_text(json.dumps({"title": "mine"}))
+    assert datasets.listing()["title"].tolist() == ["mine"]
+    from typer.testing import CliRunner
+
+    from crowdppl.cli import app
+
+    assert "mine" in CliRunner().invoke(app, ["datasets"]).output
+    monkeypatch.delenv("CROWDPPL_DATA")
+    assert "CROWDPPL_DATA" in CliRunner().invoke(app, ["datasets"]).output

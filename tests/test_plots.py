@@ -122,9 +122,9 @@ def test_what_models_know_of_workers(crowd):
     assert len(plots.groups(grouped, most=10).get_yticks()) == 10
     rng = np.random.default_rng(0)
     features = pd.DataFrame(rng.normal(size=(60, 2)), index=[f"item {i}" for i in range(60)])
-    conal = fitted(frame, features=features, model="conal", method="em", max_iter=5)
+    conal = fitted(frame, features=features, model="conal", method="svi", max_iter=20)
     assert plots.noise(conal).get_xlim() == (0, 1)
-    lia = fitted(frame, features=features, model="lia", method="em", max_iter=5)
+    lia = fitted(frame, features=features, model="lia", method="svi", max_iter=20)
     assert "embedding" in plots.workers_map(lia).get_xlabel()
     for draw in (plots.groups, plots.noise):
         with pytest.raises(OptionError, match="fit model="):

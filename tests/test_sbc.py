@@ -16,7 +16,12 @@ SHORT = {"chains": 1, "warmup": 150, "num_samples": 495}
 
 @pytest.mark.parametrize(
     "model",
-    [DawidSkene(), MajorityVote(), OneCoin(), ClassConditional(), ItemSubtypes(subtypes=2), HierarchicalDawidSkene()],
+    [
+        DawidSkene(),
+        MajorityVote(),
+        ItemSubtypes(subtypes=2),
+        *(pytest.param(m, marks=pytest.mark.slow) for m in (OneCoin(), ClassConditional(), HierarchicalDawidSkene())),
+    ],
     ids=lambda m: type(m).__name__,
 )
 def test_gibbs_is_calibrated(model):

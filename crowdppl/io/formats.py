@@ -120,4 +120,8 @@ def read(
         raise FileError(f"{file.name} is JSON, not {form.told}")
     if form.record and file.kind == "table":
         raise FileError(f"{file.name} is a table, not {form.told}")
+    if form.table and not form.table(file):
+        raise FileError(f"{file.name} is not {form.told}: its columns are {listed(file.columns, 8)}")
+    if form.record and not form.record(file.records[0]):
+        raise FileError(f"{file.name} is not {form.told}: its records have {listed(file.records[0], 8)}")
     return form.read(file, choices)

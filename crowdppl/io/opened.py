@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import lzma
 from functools import cached_property
@@ -147,10 +149,10 @@ class Opened:
         """Names of the table's columns, without reading the rest."""
         if self.suffix in (".parquet", ".pq"):
             return [str(name) for name in self.table.columns]
-        import csv
-        import io
-
-        first = next(csv.reader(io.StringIO(self.head), delimiter="\t" if self.tabs else ","), [])
+        try:
+            first = next(csv.reader(io.StringIO(self.head, newline=""), delimiter="\t" if self.tabs else ","), [])
+        except csv.Error as error:
+            raise FileError(f"{self.name}: the header cannot be read: {error}; save it again as CSV") from None
         return [name.strip() for name in first]
 
 

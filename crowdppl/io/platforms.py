@@ -145,7 +145,7 @@ def label_studio_table(file: Opened, choices: Choices) -> Judgements:
 
 def _records(file: Opened) -> list[dict[str, Any]]:
     table = file.table.set_axis(file.columns, axis=1) if file.suffix not in (".parquet", ".pq") else file.table
-    names = [str(name) for name in table.columns]
+    names = [str(name).strip() for name in table.columns]
     # Columns one by one: to_dict would make floats of integers beside blanks.
     values = [table.iloc[:, n].astype(object).where(table.iloc[:, n].notna(), None).tolist() for n in range(len(names))]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]

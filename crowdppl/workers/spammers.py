@@ -29,8 +29,9 @@ Array = npt.NDArray[Any]
 EXPECTED = 0.1
 # Imaginary labels, for each class, that a worker who looks starts with: given as the crowd gives them.
 LOOKS = 4.0
-# Draws of the truth that the probability is averaged over.
-DRAWS = 200
+# Draws of the truth that the probability is averaged over, fewer where there is much to count, but some.
+DRAWS, FEW = 200, 20
+WORK = 2e8
 # From here on a worker is called a spammer, and from here on informed or contrary. The truths drawn are those of a posterior
 # that allows for judgements that err together; in some of its draws hardly anything is known, and few guessers reach .95.
 SPAMMER = 0.8
@@ -56,7 +57,10 @@ def spammer_probability(posterior: Posterior, *, expected: float = EXPECTED) -> 
         )
     total = np.zeros(len(posterior.worker_names()))
     draws = 0
-    for counts in posterior.counts(DRAWS):  # (J, K, K)
+    cells = (
+        len(posterior.judged()[0]) + 10 * total.size * len(posterior.labels) ** 2
+    )  # a gamma function is ten additions
+    for counts in posterior.counts(int(np.clip(WORK / cells, FEW, DRAWS))):  # (J, K, K)
         total += _probability(counts, expected)
         draws += 1
     return total / draws

@@ -1,0 +1,125 @@
+"""More judgements after a fit: start from what is known, end where a fit to everything ends."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import DataError, listed
+from crowdppl.inference import fit
+from crowdppl.model import AnnotationModel
+from crowdppl.posterior import Posterior
+from crowdppl.prediction import data_of, rebuilt
+
+
+def update(
+    posterior: Posterior,
+    more: Annotations | pd.DataFrame,
+    *,
+    data: Annotations | None = None,
+    model: AnnotationModel | None = None,
+    seed: int | None = None,
+    **options: Any,
+) -> Posterior:
+    """Fit again with more judgements, starting from a result.
+
+    New items, new workers and new judgements of old ones are taken alike. Engines start from the probabilities of the truth found
+    before, and from a vote on new items, so that EM has little left to climb; samplers keep their warm-up unless told otherwise.
+    The result is that of a fit to all judgements: nothing of the earlier one is left in it but where it began.
+
+    Args:
+        posterior: a result.
+        more: further judgements; a frame is taken by :meth:`Annotations.from_frame`. Their classes are those of the result.
+        data: the judgements that were fitted, needed where they had features.
+        model: the fitted model, where it cannot be rebuilt by its name.
+        seed: of everything random; that of the result where not given.
+        **options: of :func:`crowdppl.fit`; those of the result where not given.
+
+    Raises:
+        DataError: for a class that the result does not have, or names of another kind.
+        ModelError: where data or model have to be given.
+    """
+    before = data_of(posterior) if data is None else data.to("cpu")
+    if isinstance(more, pd.DataFrame):
+        more = Annotations.from_frame(more)
+    together = joined(before, more)
+    place = {name: n for n, name in enumerate(together.items.tolist())}
+    start = together.majority()
+    at = torch.tensor([place[name] for name in posterior.items().tolist()])
+    group = posterior.tree["truth"].to_dataset()
+    published = group["as_published"].to_numpy() if "as_published" in group else posterior.probability()
+    start[at] = torch.from_numpy(published).to(start.dtype)
+    known = together.truth >= 0
+    start[known] = torch.nn.functional.one_hot(together.truth[known], together.K).to(start.dtype)
+    info = posterior.info
+    settings: dict[str, Any] = {name: value for name, value in info["options"].items() if name != "validation"}
+    effect = info["rho"]
+    settings["independent"] = effect is None
+    if effect is not None:
+        settings["rho"] = effect["known"] if effect["known"] is not None else (effect["mean"], effect["spread"])
+    settings |= {"method": info["method"], "seed": info["seed"] if seed is None else seed} | options
+    chosen = rebuilt(posterior) if model is None else model
+    return fit(dataclasses.replace(together, start=start), chosen, **settings)
+
+
+def joined(before: Annotations, more: Annotations) -> Annotations:
+    """Return two sets of judgements as one: items and workers of the first, in their order, then the new ones.
+
+    Raises:
+        DataError: for a class that the first does not have, names of another kind, or truths that contradict each other.
+    """
+    strange = [label for label in more.labels.tolist() if label not in before.labels.tolist()]
+    if strange:
+        raise DataError(
+            f"the further judgements have labels that the result does not have, {listed(strange)}; its classes are "
+            f"{listed(before.labels.tolist())}. Fit anew with labels=[...] to add a class"
+        )
+    frames: list[pd.DataFrame] = []
+    truth: dict[Any, Any] = {}
+    for part in (before, more):
+        frames.append(
+            pd.DataFrame(
+                {
+                    "task": part.items[part.item.numpy()],
+                    "worker": part.workers[part.worker.numpy()],
+                    "label": part.labels[part.label.numpy()],
+                }
+            )
+        )
+        for i in np.flatnonzero(part.truth.numpy() >= 0).tolist():
+            task, label = part.items[i : i + 1].tolist()[0], part.labels.tolist()[int(part.truth[i])]
+            if truth.setdefault(task, label) != label:
+                raise DataError(
+                    f"the truth of {task!r} was {truth[task]!r} and is {label!r} now; leave one, or fit anew"
+                )
+    for name in ("items", "workers"):
+        kinds = {"numbers" if getattr(part, name).dtype.kind in "iub" else "text" for part in (before, more)}
+        if len(kinds) > 1:
+            raise DataError(
+                f"{name} are numbers in one and text in the other of both sets of judgements; write both alike"
+            )
+    items = list(dict.fromkeys([*before.items.tolist(), *more.items.tolist()]))
+    workers = list(dict.fromkeys([*before.workers.tolist(), *more.workers.tolist()]))
+    both = Annotations.from_frame(
+        pd.concat(frames, ignore_index=True),
+        items=items,
+        workers=workers,
+        labels=before.labels,
+        truth=truth or None,
+        source="all judgements",
+    )
+    features = None
+    if before.features is not None:
+        rows = {name: before.features[n] for n, name in enumerate(before.items.tolist())}
+        if more.features is not None:
+            rows |= {name: more.features[n] for n, name in enumerate(more.items.tolist())}
+        missing = [name for name in items if name not in rows]
+        if missing:
+            raise DataError(f"new items without features: {listed(missing, 3)}; give them with with_features")
+        features = torch.stack([rows[name] for name in items])
+    return dataclasses.replace(both, features=features, notes=(*before.notes, *more.notes))

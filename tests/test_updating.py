@@ -1,0 +1,116 @@
+"""More judgements after a fit: the end is that of a fit to everything, the way there is shorter."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from catalog import SkillAndDifficulty, quiet_fit, simulated
+from crowds import crowd_with_characters
+from typer.testing import CliRunner
+
+import crowdppl
+from crowdppl import Annotations, DataError, ModelError
+from crowdppl.cli import app
+from crowdppl.updating import joined
+
+
+def split(seed=0, items=300):
+    """Judgements before and after: new items, new workers, new judgements of old ones."""
+    frame, truth = crowd_with_characters(seed=seed, items=items)
+    rng = np.random.default_rng(seed)
+    late = (
+        frame["worker"].isin(["honest 3", "adversary"])
+        | frame["task"].isin(truth.index[-20:])
+        | (rng.random(len(frame)) < 0.05)
+    )
+    return frame[~late].reset_index(drop=True), frame[late].reset_index(drop=True)
+
+
+@pytest.mark.parametrize("model", ["dawid-skene", "one-coin", "class-conditional", "pooled"])
+def test_em_ends_where_a_full_fit_ends(model):
+    before, after = split()
+    options = {"method": "em", "tol": 1e-12, "num_samples": 5}
+    first = quiet_fit(Annotations.from_frame(before), model, **options)
+    updated = first.update(after)
+    whole = quiet_fit(joined(Annotations.from_frame(before), Annotations.from_frame(after)), model, **options)
+    np.testing.assert_allclose(updated.probability(), whole.probability(), atol=2e-4)
+    assert updated.items().tolist() == whole.items().tolist()
+    assert updated.worker_names().tolist() == whole.worker_names().tolist()
+    assert updated.info["facts"]["log_posterior"] == pytest.approx(whole.info["facts"]["log_posterior"], abs=1e-4)
+    assert updated.info["options"] == first.info["options"]
+    assert updated.correlation == first.correlation
+
+
+def test_a_few_more_judgements_take_few_steps():
+    """With a hundredth more there is little left to climb: two thirds of the E steps from the vote, or fewer."""
+    frame, _ = crowd_with_characters(items=400, each=200)
+    rng = np.random.default_rng(0)
+    late = rng.random(len(frame)) < 0.01
+    before, after = frame[~late].reset_index(drop=True), frame[late].reset_index(drop=True)
+    options = {"method": "em", "num_samples": 2, "accelerate": False, "tol": 1e-9}
+    updated = quiet_fit(Annotations.from_frame(before), **options).update(after)
+    whole = quiet_fit(joined(Annotations.from_frame(before), Annotations.from_frame(after)), **options)
+    assert updated.info["facts"]["evaluations"] <= whole.info["facts"]["evaluations"] * 2 / 3
+
+
+def test_gibbs_samples_the_same_posterior():
+    before, after = split(seed=1, items=120)
+    options = {"method": "gibbs", "num_samples": 400}
+    first = quiet_fit(Annotations.from_frame(before), **options)
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", crowdppl.CrowdpplWarning)
+        updated = first.update(after, warmup=100)
+    whole = quiet_fit(joined(Annotations.from_frame(before), Annotations.from_frame(after)), **options)
+    assert updated.info["options"]["warmup"] == 100
+    assert np.abs(updated.probability() - whole.probability()).max() < 0.1
+    gap = updated.measure("accuracy").mean(0) - whole.measure("accuracy").mean(0)
+    assert np.abs(gap).max() < 0.05
+
+
+def test_rho_and_known_truths_stay():
+    before, after = split(items=100)
+    task = before["task"][0]
+    data = Annotations.from_frame(before, truth={task: 2})
+    first = quiet_fit(data, method="em", num_samples=5, independent=False, rho=0.2)
+    updated = first.update(after)
+    assert updated.correlation == first.correlation
+    assert updated.known_truth()[updated.items().tolist().index(task)] == 2
+    items = list(dict.fromkeys([*after["task"], task]))
+    with pytest.raises(DataError, match="was 2 and is 1 now"):
+        first.update(Annotations.from_frame(after, truth={task: 1}, items=items))
+
+
+def test_what_cannot_be_joined_is_told():
+    before, after = split(items=100)
+    first = quiet_fit(Annotations.from_frame(before), method="em", num_samples=2)
+    with pytest.raises(DataError, match="labels that the result does not have, 7; its classes are 0, 1, 2"):
+        first.update(
+            after.assign(label=7 + 0 * after["label"]).assign(label=lambda f: f["label"].where(f.index > 0, 0))
+        )
+    with pytest.raises(DataError, match="items are numbers in one and text in the other"):
+        first.update(after.assign(task=range(len(after))))
+    data, _, _ = simulated(items=30, seed=1)
+    own = quiet_fit(data, SkillAndDifficulty(), method="em", num_samples=2)
+    more = pd.DataFrame({"task": [90, 90], "worker": [1, 2], "label": [0, 1]})
+    with pytest.raises(ModelError, match="pass model="):
+        own.update(Annotations.from_frame(more))
+
+
+def test_the_command(tmp_path):
+    before, after = split(items=100)
+    before.to_csv(tmp_path / "labels.csv", index=False)
+    after.to_csv(tmp_path / "more.csv", index=False)
+    runner = CliRunner()
+    words = ["fit", str(tmp_path / "labels.csv"), "--method", "em", "--out", str(tmp_path / "r")]
+    assert runner.invoke(app, words).exit_code == 0
+    result = runner.invoke(
+        app, ["update", str(tmp_path / "r"), str(tmp_path / "more.csv"), "--out", str(tmp_path / "s")]
+    )
+    assert result.exit_code == 0, result.output
+    assert f"{len(after):,} further judgements" in result.output
+    new = crowdppl.load(tmp_path / "s" / "posterior.nc")
+    assert len(new.judged()[0]) == len(before) + len(after)
+    again = runner.invoke(app, ["update", str(tmp_path / "r"), str(tmp_path / "more.csv")])
+    assert again.exit_code == 0
+    np.testing.assert_allclose(crowdppl.load(tmp_path / "r" / "posterior.nc").probability(), new.probability())
