@@ -114,6 +114,10 @@ def fit_command(
     num_samples: Annotated[int | None, typer.Option(help="Draws kept (a chain).")] = None,
     when: Annotated[str | None, typer.Option(help="Column of each judgement's moment, a number or a date.")] = None,
     seconds: Annotated[str | None, typer.Option(help="Column of how long each judgement took.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder for the state of a long fit: started again, it goes on from there.")
+    ] = None,
+    every: Annotated[float, typer.Option(help="Seconds between two writes of it.")] = 60.0,
     with_report: Annotated[bool, typer.Option("--report", help="Write report.html, too.")] = False,
     raw: Raw = False,
     overwrite: Overwrite = False,
@@ -161,7 +165,7 @@ def fit_command(
                 f"[bold]{escape(file.name)}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers"
             )
             options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-            options |= {"independent": independent, "rho": rho}
+            options |= {"independent": independent, "rho": rho, "checkpoint": checkpoint, "every": every}
             posterior = fit(data, chosen, method=method, seed=seed, device=device, progress=err.is_terminal, **options)
         source = {"file": file.name, "sha256": results.sha256(file), "rows": data.A}
         _finish(posterior, out, level, {"input": source, "timings": {"read": read}}, raw=raw)
@@ -594,7 +598,7 @@ def _plain_errors() -> Iterator[None]:
         err.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        err.print("stopped; nothing was written")
+        err.print("stopped; no results were written. With --checkpoint, the same command goes on from here")
         raise typer.Exit(130) from None
 
 

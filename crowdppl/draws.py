@@ -256,6 +256,12 @@ class Races:
         self._memory = torch.empty(turns, *shape, dtype=data.dtype, device=data.device)
         self._ready: list[Tensor] = []
 
+    def ahead(self, found: Tensor | None = None) -> Tensor:
+        """Return the random numbers that were drawn ahead, ``(turns, ..., N, K)``, after taking those that were found."""
+        if found is not None:
+            self._ready = list(found.to(self._memory.device))
+        return torch.stack(self._ready) if self._ready else self._memory[:0]
+
     def winners(self, log_joint: Tensor) -> Tensor:
         """Draw a class for each item: ``(..., N)``."""
         if not self._ready:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
+from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
 from crowdppl.draws import Draws, Report, chunk, positive, sample_truth, thinning, whole
 from crowdppl.errors import ModelError
 from crowdppl.kernels import normalise
@@ -48,6 +50,7 @@ def em(
     model: AnnotationModel,
     data: Annotations,
     report: Report,
+    keep: Checkpoint = NOTHING,
     *,
     max_iter: int = 2000,
     tol: float = 1e-9,
@@ -69,6 +72,7 @@ def em(
             of the way is kept.
         data: the judgements.
         report: called with progress.
+        keep: where the state is kept, for a fit that is stopped to go on.
         max_iter: most E steps.
         tol: stop where the log posterior rises by less than this fraction of itself (with networks: over ``PATIENCE`` steps).
         restarts: further starts around the majority vote; the best end is kept and all are told.
@@ -99,8 +103,18 @@ def em(
     climb = Climb(model, data, space, max_iter, tol, accelerate, report, schedule, held_out, fine_tune)
     with torch.no_grad():
         first = model.starting(data)
-        ends = []
-        for n in range(restarts + 1):
+        ends: list[End] = []
+        found = keep.resume("em")
+        if found is not None:
+            ends = [End.of(found, n) for n in range(found[1]["ends"])]
+            stream = torch.get_rng_state()
+            climb.m_step.start(first)  # learns which sites have closed steps
+            torch.set_rng_state(stream)
+        climb.keep, climb.ends = keep, ends
+        for n in range(len(ends), restarts + 1):
+            if found is not None and n == found[1]["ends"]:
+                ends.append(climb.ascend({}, found))
+                continue
             if n and model._bound is not None:  # networks start anew
                 model._bound.renew(model.networks(data))
             ends.append(climb(first if n == 0 else dispersed(first, data)))
@@ -159,6 +173,17 @@ class End:
     chosen: int
     buffers: dict[str, Tensor]
 
+    @classmethod
+    def of(cls, state: State, n: int) -> End:
+        """Return the ``n``-th end of a state that :meth:`Climb._state` has made."""
+        told = state[1]["told"][n]
+        return cls(unpacked(f"end {n}", state[0]), **(told | {"score": tuple(told["score"])}), buffers={})
+
+    def facts(self) -> dict[str, Any]:
+        """Everything but the point and buffers, which an ascent by closed steps has none of."""
+        names = ("trace", "top", "log_likelihood", "evaluations", "converged", "score", "chosen")
+        return {name: getattr(self, name) for name in names}
+
 
 class Climb:
     """One ascent: E step, M step, and where it pays an extrapolation, until the log posterior stands."""
@@ -183,6 +208,7 @@ class Climb:
         self.spare: list[Parameters] = []
         self.scratch: dict[str, Tensor] = {}
         self.accelerate = accelerate
+        self.keep, self.ends = NOTHING, list[End]()
 
     def __call__(self, responsibility: Tensor) -> End:
         """Climb from the parameters that ``(N, S)`` responsibilities suggest."""
@@ -232,12 +258,20 @@ class Climb:
                 f"may be impossible under every truth"
             )
 
-    def ascend(self, theta: Parameters) -> End:
-        """Climb by steps that cannot fall, and leaps that are taken back where they do."""
+    def ascend(self, theta: Parameters, found: State | None = None) -> End:
+        """Climb by steps that cannot fall, and leaps that are taken back where they do; from a state that was found, go on."""
         trace: list[float] = []
         path: list[Parameters] = []
-        evaluations, converged, leap, patience = 0, False, None, 0
+        evaluations, converged, patience = 0, False, 0
+        leap: Parameters | None = None
+        if found is not None:
+            tensors, told = found
+            theta, leap = unpacked("theta", tensors), unpacked("leap", tensors) or None
+            path = [unpacked(f"path {n}", tensors) for n in range(told["path"])]
+            trace, evaluations, patience = list(told["trace"]), told["evaluations"], told["patience"]
         while evaluations < self.max_iter:
+            if self.m_step.closed:
+                self.keep.step(partial(self._state, theta, leap, path, trace, evaluations, patience), "em")
             lp, ll, r = self.e_step(theta if leap is None else leap)
             evaluations += 1
             if leap is None:
@@ -271,6 +305,24 @@ class Climb:
             trace.append(lp)
         score = (lp,) if self.held_out is None else self.held_out.score(theta)
         return End(theta, trace, lp, ll, evaluations, converged, score, len(trace) - 1, {})
+
+    def _state(
+        self,
+        theta: Parameters,
+        leap: Parameters | None,
+        path: list[Parameters],
+        trace: list[float],
+        evaluations: int,
+        patience: int,
+    ) -> State:
+        """What it takes to go on: this ascent, and the ends of those before it."""
+        tensors = packed("theta", theta) | packed("leap", leap or {})
+        for n, point in enumerate(path):
+            tensors |= packed(f"path {n}", point)
+        for n, end in enumerate(self.ends):
+            tensors |= packed(f"end {n}", end.point)
+        facts = {"path": len(path), "trace": trace, "evaluations": evaluations, "patience": patience}
+        return tensors, facts | {"ends": len(self.ends), "told": [end.facts() for end in self.ends]}
 
     def e_step(self, theta: Parameters) -> tuple[float, float, Tensor]:
         """Return log posterior, log-likelihood and responsibilities at ``theta``."""

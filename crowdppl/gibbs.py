@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 import torch
+from torch import Tensor
 
 from crowdppl.annotations import Annotations
+from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
 from crowdppl.draws import WORK_BYTES, Draws, Races, Report, thinned_note, thinning, whole
 from crowdppl.errors import ModelError
 from crowdppl.model import AnnotationModel, Parameters, check, dispersed, prior_draws, without_gibbs
@@ -17,6 +22,7 @@ def gibbs(
     model: AnnotationModel,
     data: Annotations,
     report: Report,
+    keep: Checkpoint = NOTHING,
     *,
     chains: int = 4,
     warmup: int = 500,
@@ -28,6 +34,7 @@ def gibbs(
         model: must have ``gibbs_step``.
         data: the judgements.
         report: called with progress.
+        keep: where the state is kept, for a fit that is stopped to go on.
         chains: run side by side, each from its own disturbed majority vote.
         warmup: sweeps thrown away.
         num_samples: sweeps kept per chain, before any thinning for memory.
@@ -50,18 +57,31 @@ def gibbs(
     # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. What the data keep (counts and the like) was
     # made by the check above, outside of it.
     with torch.inference_mode():
+        found = keep.resume("gibbs")
+        begun, done_sweeps = (0, 0) if found is None else (found[1]["group"], found[1]["sweep"])
         for number, size in enumerate(groups):
+            if found is not None and number < begun:
+                kept.append(_kept(found[0], number))
+                continue
             races = Races((size, data.N, states), data)
-            start = dispersed(model.starting(data).expand(size, data.N, states), data)
-            truth = races.winners(start.log())
-            # Steps that condition on the parameters too get them from the prior: any valid point will do.
-            parameters = model.gibbs_step(truth, prior_draws(model, data, size), data)
-            kept.append([])
-            for sweep in range(warmup + num_samples):
+            if found is not None and number == begun:
+                kept.append(_kept(found[0], number))
+                parameters = {name: value.to(data.device) for name, value in unpacked("now", found[0]).items()}
+                races.ahead(found[0]["ahead"])
+                first = done_sweeps
+            else:
+                start = dispersed(model.starting(data).expand(size, data.N, states), data)
+                truth = races.winners(start.log())
+                # Steps that condition on the parameters too get them from the prior: any valid point will do.
+                parameters = model.gibbs_step(truth, prior_draws(model, data, size), data)
+                kept.append([])
+                first = 0
+            for sweep in range(first, warmup + num_samples):
                 truth = races.winners(model.item_log_joint(parameters, data))
                 parameters = model.gibbs_step(truth, parameters, data)
                 if sweep >= warmup and (sweep - warmup + 1) % thin == 0:
                     kept[-1].append(parameters)
+                keep.step(partial(_state, number, sweep + 1, parameters, kept, races), "gibbs")
                 if sweep % 50 == 0:
                     done = number * (warmup + num_samples) + sweep
                     report(done, total, "warm-up" if sweep < warmup else "sampling")
@@ -70,3 +90,18 @@ def gibbs(
     }
     facts = {"chains": chains, "warmup": warmup, "num_samples": num_samples, "thin": thin}
     return Draws(samples, "posterior", HOW, facts=facts, warnings=[thinned_note(thin)] if thin > 1 else [])
+
+
+def _state(group: int, sweep: int, parameters: Parameters, kept: list[list[Parameters]], races: Races) -> State:
+    """What it takes to go on: the next sweep of a group of chains, and the draws kept so far."""
+    out = packed("now", parameters) | {"ahead": races.ahead()}
+    for number, draws in enumerate(kept):
+        if draws:
+            out |= packed(f"kept {number}", {name: torch.stack([draw[name] for draw in draws]) for name in draws[0]})
+    return out, {"group": group, "sweep": sweep}
+
+
+def _kept(tensors: Mapping[str, Tensor], group: int) -> list[Parameters]:
+    stacked = unpacked(f"kept {group}", tensors)
+    count = len(next(iter(stacked.values()))) if stacked else 0
+    return [{name: value[s] for name, value in stacked.items()} for s in range(count)]

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import xarray as xr
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
+from crowdppl.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.convergence import convergence
 from crowdppl.correlation import PUBLISHED, WEIGHTED, DesignEffect, measured
 from crowdppl.draws import Draws, Readings, Report, read
@@ -52,6 +54,8 @@ def fit(
     progress: bool | Report = False,
     independent: bool = False,
     rho: float | tuple[float, float] | None = None,
+    checkpoint: str | Path | None = None,
+    every: float = EVERY,
     **options: Any,
 ) -> Posterior:
     """Fit a model of annotation.
@@ -69,6 +73,10 @@ def fit(
             learned as published either way.
         rho: how strongly they err together: a correlation from 0 to 1, or mean and standard deviation of its logit; its spread
             over public data sets where not given.
+        checkpoint: a folder for the state of the fit. A fit that was stopped, by Ctrl-C or by force, goes on from there when it
+            is asked for again with the same data, model, options and seed, and ends with the same result. EM keeps its state
+            where steps are closed, NUTS between chains, SVI without ``validation``; elsewhere the fit begins again.
+        every: seconds between two writes of it.
         **options: of the engine. em: ``max_iter, tol, restarts, accelerate, num_samples``, with networks ``learning_rate,
             batch_size, epochs, steps, validation``; svi: ``max_iter, tol, learning_rate, batch_size, num_samples, guide,
             validation``; gibbs: ``chains, warmup, num_samples``; nuts: ``chains, warmup,
@@ -100,14 +108,18 @@ def fit(
     # On small data threads wait for each other longer than they work, many times longer where cores are shared.
     threads = 1 if data.N * data.J * data.K <= DENSE_CELLS else None
     isolation = isolated(int(seed), device=data.device, dtype=data.dtype, threads=threads)
-    with isolation, _reporter(progress, method) as report:
+    known = _hyperparameters(chosen)
+    identity = "" if checkpoint is None else digest(data, type(chosen).__name__, known, method, options, int(seed))
+    keep = Checkpoint(checkpoint, identity, every)
+    with isolation, keep.stoppable(), _reporter(progress, method) as report:
         bound = bind(chosen, data)
         told = bound.arrange(data)
         sites = check(bound, told)
         torch.manual_seed(int(seed))  # the check has drawn from the stream
-        draws = ENGINES[method](bound, told, report, **options)
+        draws = ENGINES[method](bound, told, report, keep, **options)
         readings = read(bound, data, draws, effect)
         weights = {} if bound._bound is None else bound._bound.state(draws.fixed)
+    keep.clear()
     seconds = time.perf_counter() - began
     if draws.kind == "posterior":
         facts, sentences = convergence(data, readings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,8 +13,9 @@ from pyro.infer.autoguide.initialization import init_to_value
 from torch.jit._trace import TracerWarning
 
 from crowdppl.annotations import Annotations
+from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
 from crowdppl.draws import Draws, Report, positive, thinned_note, thinning, whole
-from crowdppl.model import AnnotationModel, check, dispersed, provides
+from crowdppl.model import AnnotationModel, Parameters, check, dispersed, provides
 from crowdppl.mstep import MStep
 from crowdppl.space import Space
 
@@ -24,6 +26,7 @@ def nuts(
     model: AnnotationModel,
     data: Annotations,
     report: Report,
+    keep: Checkpoint = NOTHING,
     *,
     chains: int = 4,
     warmup: int = 500,
@@ -38,6 +41,7 @@ def nuts(
         model: any.
         data: the judgements.
         report: called with progress.
+        keep: where the state is kept, for a fit that is stopped to go on.
         chains: run in turn, each from its own disturbed majority vote.
         warmup: draws for adaptation, thrown away.
         num_samples: draws kept per chain, before any thinning for memory.
@@ -55,8 +59,15 @@ def nuts(
         jit = provides(model, "log_confusion") and model._bound is None and data.counts.dense
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     total = chains * (warmup + num_samples)
-    kept, divergences, acceptance = [], [], []
-    for chain in range(chains):
+    kept: list[Parameters] = []
+    divergences: list[int] = []
+    acceptance: list[float] = []
+    found = keep.resume("nuts")
+    if found is not None:
+        tensors, told_before = found
+        kept = [unpacked(f"chain {c}", tensors) for c in range(told_before["chains"])]
+        divergences, acceptance = list(told_before["divergences"]), list(told_before["acceptance"])
+    for chain in range(len(kept), chains):
         with torch.no_grad():
             first = MStep(model, data, space).start(dispersed(model.starting(data), data))
         kernel = NUTS(
@@ -83,6 +94,8 @@ def nuts(
         told = sampler.diagnostics()
         divergences.append(len(told["divergences"]["chain 0"]))
         acceptance.append(float(told["acceptance rate"]["chain 0"]))
+        # Within a chain the sampler's adaptation is Pyro's own business: a stopped chain is begun again.
+        keep.step(partial(_state, kept, divergences, acceptance), "nuts")
     samples = {name: torch.stack([chain[name] for chain in kept]) for name in space.sizes}
     facts = {
         "chains": chains,
@@ -101,3 +114,11 @@ def nuts(
         )
     logging.getLogger(__name__).debug("nuts: %s", facts)
     return Draws(samples, "posterior", HOW, facts=facts, warnings=told_user)
+
+
+def _state(kept: list[Parameters], divergences: list[int], acceptance: list[float]) -> State:
+    """The chains that have ended."""
+    out: Parameters = {}
+    for chain, samples in enumerate(kept):
+        out |= packed(f"chain {chain}", samples)
+    return out, {"chains": len(kept), "divergences": divergences, "acceptance": acceptance}

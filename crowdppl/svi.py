@@ -17,6 +17,7 @@ from pyro.infer.autoguide.initialization import init_to_value
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
+from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
 from crowdppl.draws import Batches, Draws, Report, positive, thinning, whole
 from crowdppl.errors import ModelError, OptionError
 from crowdppl.model import AnnotationModel, Parameters, check, provides
@@ -37,6 +38,7 @@ def svi(
     model: AnnotationModel,
     data: Annotations,
     report: Report,
+    keep: Checkpoint = NOTHING,
     *,
     max_iter: int = 3000,
     tol: float = 1e-5,
@@ -52,6 +54,7 @@ def svi(
         model: its own ``guide``, else an automatic normal one.
         data: the judgements.
         report: called with progress.
+        keep: where the state is kept, for a fit that is stopped to go on.
         max_iter: most gradient steps.
         tol: stop early where the mean loss of a window of steps falls by less than this fraction of itself.
         learning_rate: of Adam; it falls to a tenth over ``max_iter`` steps.
@@ -90,7 +93,14 @@ def svi(
     loss: list[float] = []
     converged, calm = False, 0
     best: _Best | None = None
-    for step in range(max_iter):
+    first_step = 0
+    state = partial(_state, optimiser, batches, loss)
+    found = None if held_out is not None else keep.resume("svi")
+    if found is not None:
+        loss.extend(found[1]["loss"])
+        first_step, calm = len(loss), found[1]["calm"]
+        _go_on(found, optimiser, batches, family, data)
+    for step in range(first_step, max_iter):
         loss.append(steps.step(data) if batches is None else steps.step(data, next(batches)))
         if not math.isfinite(loss[-1]):
             raise ModelError(
@@ -109,6 +119,8 @@ def svi(
             if calm == 2:
                 converged = True
                 break
+        if held_out is None:
+            keep.step(partial(state, calm), "svi")
     if best is not None:
         _restore(best.store)
         if model._bound is not None:
@@ -155,6 +167,47 @@ class _Best:
     step: int
     store: dict[str, Tensor]
     buffers: dict[str, Tensor]
+
+
+def _state(optimiser: Any, batches: Batches | None, loss: list[float], calm: int) -> State:
+    """What it takes to go on: the guide, the optimiser's moments, the batches left of this epoch, and the losses."""
+    tensors, numbers, groups = packed("guide", _store()), {}, {}
+    for name, one in optimiser.get_state().items():
+        for key, value in one["state"].get(0, {}).items():
+            if isinstance(value, Tensor):
+                tensors[f"moment {name}/{key}"] = value
+            else:
+                numbers[f"{name}/{key}"] = value
+        groups[name] = one["param_groups"]
+    for n, part in enumerate([] if batches is None else batches.queue):
+        tensors[f"batch/{n}"] = part
+    left = 0 if batches is None else len(batches.queue)
+    return tensors, {"loss": list(loss), "calm": calm, "left": left, "numbers": numbers, "groups": groups}
+
+
+def _go_on(found: State, optimiser: Any, batches: Batches | None, family: Any, data: Annotations) -> None:
+    """Put the state of a stopped fit back; the random stream was, and stays, where it left it."""
+    tensors, told = found
+    stream = torch.get_rng_state()
+    with torch.no_grad():
+        family(data)  # automatic guides make their parameters at their first call
+    _restore(unpacked("guide", tensors))
+    numbers = told["numbers"]
+    optimiser.set_state(
+        {
+            name: {
+                "state": {
+                    0: unpacked(f"moment {name}", tensors)
+                    | {key.removeprefix(f"{name}/"): v for key, v in numbers.items() if key.startswith(f"{name}/")}
+                },
+                "param_groups": groups,
+            }
+            for name, groups in told["groups"].items()
+        }
+    )
+    if batches is not None:
+        batches.queue = [tensors[f"batch/{n}"] for n in range(told["left"])]
+    torch.set_rng_state(stream)
 
 
 def _store() -> dict[str, Tensor]:

@@ -1,0 +1,161 @@
+"""Long fits that are stopped go on where they were: the state of an engine on disk, whole or not there.
+
+An engine calls :meth:`Checkpoint.step` where it could be taken up again, with a function that returns its state: named
+tensors, and facts that JSON holds. It is written every so many seconds, as one safetensors file, beside a digest of what is
+being fitted. The state holds the random streams, so that a fit that was stopped ends with the same bits as one that was not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import FileError, OptionError
+from crowdppl.files import atomic
+
+State = tuple[dict[str, Tensor], dict[str, Any]]
+NAME = "checkpoint.safetensors"
+EVERY = 60.0
+_RANDOM = "random"
+
+
+class Checkpoint:
+    """Where the state of a fit is kept.
+
+    Args:
+        folder: where to; made if need be. ``None`` keeps nothing.
+        identity: digest of what is fitted, see :func:`digest`.
+        every: seconds between two writes.
+
+    Raises:
+        OptionError: for seconds below 0.
+        FileError: where the folder cannot be written, or holds the checkpoint of another fit or a damaged one.
+    """
+
+    def __init__(self, folder: str | Path | None = None, identity: str = "", every: float = EVERY):
+        if not every >= 0:
+            raise OptionError(f"every={every!r}; seconds between checkpoints must be at least 0")
+        self.path = None if folder is None else Path(folder) / NAME
+        self.identity, self.every = identity, every
+        self.stopping = False
+        self._last = time.monotonic()
+        self._found: State | None = None
+        if self.path is not None:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with atomic(self.path.with_name(".writable")) as probe:
+                    probe.write_bytes(b"")
+                self.path.with_name(".writable").unlink()
+            except OSError as error:
+                raise FileError(f"cannot write in {self.path.parent}: {error.strerror}") from None
+            self._found = self._read(self.path)
+
+    def _read(self, path: Path) -> State | None:
+        if not path.is_file():
+            return None
+        try:
+            with safetensors.safe_open(path, framework="pt") as file:
+                told = json.loads((file.metadata() or {})["crowdppl"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+        except (OSError, KeyError, ValueError, safetensors.SafetensorError) as error:
+            raise FileError(
+                f"{path} is not a checkpoint that can be read ({' '.join(str(error).split())[:80]}); remove it"
+            ) from None
+        if told["identity"] != self.identity:
+            raise FileError(
+                f"{path} belongs to another fit (other data, model, options or seed); name another folder, or remove it"
+            )
+        return tensors, told["facts"]
+
+    def resume(self, what: str) -> State | None:
+        """Return the state of a stopped fit, once, and set the random streams to where they were; ``None`` to start afresh."""
+        found, self._found = self._found, None
+        if found is None or found[1].get("what") != what:
+            return None
+        tensors, facts = found
+        torch.set_rng_state(tensors.pop(_RANDOM))
+        return tensors, facts
+
+    def step(self, state: Callable[[], State], what: str) -> None:
+        """Write the state if it is time; stop where Ctrl-C was pressed.
+
+        Raises:
+            KeyboardInterrupt: after the state is written.
+        """
+        if self.path is None:
+            return
+        if not self.stopping and time.monotonic() - self._last < self.every:
+            return
+        tensors, facts = state()
+        told = {"identity": self.identity, "facts": facts | {"what": what}}
+        kept = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+        with atomic(self.path) as temporary:
+            safetensors.torch.save_file(
+                kept | {_RANDOM: torch.get_rng_state()}, temporary, {"crowdppl": json.dumps(told)}
+            )
+        self._last = time.monotonic()
+        if self.stopping:
+            raise KeyboardInterrupt
+
+    def clear(self) -> None:
+        """Remove the state: the fit has ended."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+    @contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """Let Ctrl-C stop the fit at its next step, with its state written; a second Ctrl-C stops at once."""
+        if self.path is None or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.getsignal(signal.SIGINT)
+
+        def stop(number: int, frame: Any) -> None:
+            self.stopping = True
+            signal.signal(signal.SIGINT, before)
+
+        signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+# Keeps nothing.
+NOTHING = Checkpoint()
+
+
+def digest(data: Annotations, *words: object) -> str:
+    """Return a digest of judgements and of what is done with them."""
+    found = hashlib.sha256(repr(words).encode())
+    for name in ("item", "worker", "label", "truth", "features", "worker_features", "multiplicity", "weight", "start"):
+        value = getattr(data, name)
+        found.update(name.encode())
+        if value is not None:
+            found.update(value.detach().cpu().contiguous().numpy().tobytes())
+    for names in (data.items, data.workers, data.labels):
+        found.update(repr(names.tolist()).encode())
+    return found.hexdigest()
+
+
+def packed(prefix: str, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Name tensors after a prefix, to be told apart in one file."""
+    return {f"{prefix}/{name}": value for name, value in values.items()}
+
+
+def unpacked(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a prefix by their names."""
+    return {name.removeprefix(f"{prefix}/"): value for name, value in tensors.items() if name.startswith(f"{prefix}/")}
