@@ -123,6 +123,16 @@ def test_loo_equals_leaving_out():
     assert "elpd" in str(found)
 
 
+def test_loo_where_nothing_can_move():
+    """One class: every label is certain, and nothing is to be smoothed."""
+    frame = pd.DataFrame([(i, w, "x") for i in range(5) for w in "ab"], columns=["task", "worker", "label"])
+    with pytest.warns(CrowdpplWarning, match="every label is 'x'"):
+        data = crowdppl.Annotations.from_frame(frame)
+    found = criticism.loo(quiet_fit(data, method="gibbs", num_samples=20))
+    assert found.elpd == pytest.approx(0)
+    assert found.high == 0
+
+
 def test_items_with_a_high_k_are_refitted(monkeypatch, fit_and_data):
     from crowdppl.criticism import held_out
 

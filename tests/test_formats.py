@@ -440,6 +440,13 @@ def test_bombs_are_not_unpacked(tmp_path):
     assert crowdppl.read(small).A == 500_000
 
 
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+def test_tables_by_any_separator(tmp_path, separator):
+    rows = [("task", "worker", "label"), ("1", "ann", "a,b" if separator != "," else "ab"), ("1", "bob", "x")]
+    path = put(tmp_path, "x.csv", "\n".join(separator.join(row) for row in rows) + "\n")
+    assert triples(crowdppl.read(path)) == [(1, "ann", rows[1][2]), (1, "bob", "x")]
+
+
 def test_formats_are_named(tmp_path):
     with pytest.raises(OptionError, match=r"no format 'toloko' \(did you mean 'toloka'"):
         crowdppl.read(tmp_path / "x", format="toloko")

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+import xarray as xr
 from scipy.special import logsumexp
 
 from crowdppl.annotations import Annotations
@@ -85,20 +86,27 @@ def loo(
     """
     if posterior.tree["log_likelihood"].sizes["draw"] < 10:
         raise OptionError("too few draws for importance sampling; raise num_samples")
-    # Every warning of high k is told in words by the result.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = arviz_stats.loo(posterior.tree, pointwise=True, var_name="labels")
-    table = pd.DataFrame(
-        {
-            "task": posterior.items(),
-            "elpd": np.asarray(found.elpd_i).ravel(),
-            "pareto_k": np.asarray(found.pareto_k).ravel(),
-            "refitted": False,
-        }
-    )
+    likelihood = posterior.tree["log_likelihood"].to_dataset()
+    values = likelihood["labels"].to_numpy()
+    # What no draw moves is known without smoothing: one class, one possible label.
+    moving = np.ptp(values, axis=(0, 1)) > 0
+    elpd, pareto_k, p = values.mean((0, 1)), np.zeros(values.shape[-1]), 0.0
+    if moving.any():
+        part = xr.DataTree.from_dict(
+            {
+                "/posterior": posterior.tree["posterior"].to_dataset()[["prevalence"]],
+                "/log_likelihood": likelihood.isel(item=np.flatnonzero(moving)),
+            }
+        )
+        # Every warning of high k is told in words by the result.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = arviz_stats.loo(part, pointwise=True, var_name="labels")
+        elpd[moving], pareto_k[moving] = np.asarray(found.elpd_i).ravel(), np.asarray(found.pareto_k).ravel()
+        p = float(found.p)
+    table = pd.DataFrame({"task": posterior.items(), "elpd": elpd, "pareto_k": pareto_k, "refitted": False})
     high = np.flatnonzero(table["pareto_k"].to_numpy() > HIGH_K)
-    total, p = float(table["elpd"].sum()), float(found.p)
+    total = float(table["elpd"].sum())
     if data is not None and len(high):
         info = posterior.info
         chosen = named_model(info["model"]) if model is None else model

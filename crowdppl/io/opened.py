@@ -133,16 +133,16 @@ class Opened:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The table: CSV, tab-separated, or Parquet; identifiers as they are written."""
+        """The table: CSV, separated by commas, tabs or semicolons, or Parquet; identifiers as they are written."""
         if self.suffix in (".parquet", ".pq"):
             return read_parquet(self.path)
-        return read_csv(self.path, separator="\t" if self.tabs else ",", limit=self.limit)
+        return read_csv(self.path, separator=self.separator, limit=self.limit)
 
     @cached_property
-    def tabs(self) -> bool:
-        """Whether columns are separated by tabs."""
+    def separator(self) -> str:
+        """What separates columns: a comma, a tab, or the semicolon of spreadsheets where the comma is for decimals."""
         first = self.head.split("\n", 1)[0]
-        return first.count("\t") > first.count(",")
+        return max(",\t;", key=first.count)
 
     @cached_property
     def columns(self) -> list[str]:
@@ -150,7 +150,7 @@ class Opened:
         if self.suffix in (".parquet", ".pq"):
             return [str(name) for name in self.table.columns]
         try:
-            first = next(csv.reader(io.StringIO(self.head, newline=""), delimiter="\t" if self.tabs else ","), [])
+            first = next(csv.reader(io.StringIO(self.head, newline=""), delimiter=self.separator), [])
         except csv.Error as error:
             raise FileError(f"{self.name}: the header cannot be read: {error}; save it again as CSV") from None
         return [name.strip() for name in first]
