@@ -58,7 +58,7 @@ def interrupted(monkeypatch, data, folder, engine, after):
     return False
 
 
-@pytest.mark.parametrize("after", [1, 3, 40])
+@pytest.mark.parametrize("after", [1, pytest.param(3, marks=pytest.mark.slow), 40])
 @pytest.mark.parametrize("engine", list(ENGINES))
 def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, data, engine, after):
     if engine == "nuts" and after == 40:

@@ -36,13 +36,13 @@ def test_statistics_by_hand():
 
 
 def test_p_values_are_right_where_the_model_is():
-    """Data of the model: of 40 sets no statistic has p below .01 in more than 4 (chance of more under uniformity: .0006)."""
+    """Data of the model: of 20 sets no statistic has p below .01 in more than 3 (chance of more under uniformity: .00004)."""
     low = []
-    for seed in range(40):
+    for seed in range(20):
         data, _, _ = simulated(items=60, seed=100 + seed, per_item=4)
         posterior = quiet_fit(data, method="gibbs", seed=seed, num_samples=50, warmup=100)
         low.append(criticism.check(posterior, draws=100).table["p_value"] < 0.01)
-    assert np.sum(low, axis=0).max() <= 4
+    assert np.sum(low, axis=0).max() <= 3
 
 
 def test_items_that_differ_are_noticed():
@@ -108,6 +108,7 @@ def test_prior_check():
     assert odd.table.set_index("statistic")["p_value"]["agreement"] < 0.04
 
 
+@pytest.mark.slow
 def test_loo_equals_leaving_out():
     """PSIS-LOO against fits without each item, one after the other, on the anaesthesia table (45 fits)."""
     data = datasets.anaesthesia()

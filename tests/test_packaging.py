@@ -55,6 +55,7 @@ def test_wheel_holds_the_zoo_once(wheel):
         assert path.relative_to(ROOT).as_posix() in names
 
 
+@pytest.mark.slow
 def test_wheel_works_in_a_fresh_environment(wheel, tmp_path):
     """A new environment with the wheel and, for speed, the dependencies of this one by path; far from the checkout."""
     home = tmp_path / "environment"

@@ -18,9 +18,11 @@ SHORT = {"chains": 1, "warmup": 150, "num_samples": 495}
     "model",
     [
         DawidSkene(),
-        MajorityVote(),
         ItemSubtypes(subtypes=2),
-        *(pytest.param(m, marks=pytest.mark.slow) for m in (OneCoin(), ClassConditional(), HierarchicalDawidSkene())),
+        *(
+            pytest.param(m, marks=pytest.mark.slow)
+            for m in (MajorityVote(), OneCoin(), ClassConditional(), HierarchicalDawidSkene())
+        ),
     ],
     ids=lambda m: type(m).__name__,
 )
