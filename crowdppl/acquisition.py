@@ -82,7 +82,8 @@ def gains(posterior: Posterior, *, by: By = "entropy", worker: Any = None) -> Ar
         OptionError: for another ``by``.
         DataError: for an unknown worker.
     """
-    return _gains(posterior, by, _channel(posterior, worker))
+    who = None if worker is None else posterior.worker_index(worker)
+    return _gains(posterior, by, [who])[0]
 
 
 def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker: Any = None) -> pd.DataFrame:
@@ -140,8 +141,8 @@ def next_pairs(
     if isinstance(each, bool) or each < 1:
         raise OptionError(f"each={each!r}; a worker must be given at least 1 item")
     item, by_worker, _ = posterior.judged()
-    table = np.stack([_gains(posterior, by, _channel(posterior, name)) for name in names])  # (W, N)
     place = {posterior.worker_index(name): w for w, name in enumerate(names)}
+    table = _gains(posterior, by, list(place))  # (W, N)
     asked = np.isin(by_worker, list(place))
     table[[place[j] for j in by_worker[asked]], item[asked]] = -np.inf
     table[:, posterior.known_truth() >= 0] = -np.inf
@@ -254,16 +255,19 @@ def curve(
         raise OptionError("the truth of every item was known to the fit; there is nothing to ask")
     rng = np.random.default_rng(seed)
     sizes = np.diff(np.linspace(0, most, steps + 1).astype(int)).tolist()
-    weights = _weights(posterior)
+    weights = posterior.judgements() / posterior.judgements().sum()
     mean = np.concatenate([confusion.mean(0) for _, confusion, _ in posterior.by_workers()])  # (J, K, K)
     crowd = np.einsum("j,jkl->kl", weights, mean)
+    rhos, truths, judged = _all_rho(posterior), posterior.truth_draws(), posterior.judgements_per_item().astype(float)
+    logs = np.log(np.maximum(posterior.published(), np.finfo(float).tiny))
     confusion = posterior.tree["posterior"].to_dataset()["confusion"]
     per_chain, draws = confusion.sizes["draw"], confusion.sizes["chain"] * confusion.sizes["draw"]
     found = np.empty((replicates, steps + 1))
     for r, s in enumerate(_chosen(posterior, replicates, draws).tolist()):
-        rho = _all_rho(posterior)[s]
+        rho = rhos[s]
         answers = np.asarray(confusion[s // per_chain, s % per_chain].values)  # (J, K, K)
-        state = _State.of(posterior, s, rho)
+        tempered = logs / (1 + np.maximum(judged - 1, 0) * rho)[:, None]
+        state = _State(truths[s].astype(int), judged.copy(), tempered, rho)
         found[r, 0] = state.accuracy()
         for step, size in enumerate(sizes, 1):
             if by == "random":
@@ -300,14 +304,6 @@ class _State:
     logs: Array
     rho: float
 
-    @classmethod
-    def of(cls, posterior: Posterior, draw: int, rho: float) -> _State:
-        group = posterior.tree["truth"].to_dataset()
-        published = group["as_published"].to_numpy() if "as_published" in group else posterior.probability()
-        n = posterior.judgements_per_item().astype(float)
-        logs = np.log(np.maximum(published, np.finfo(float).tiny)) / (1 + np.maximum(n - 1, 0) * rho)[:, None]
-        return cls(posterior.truth_draws()[draw].astype(int), n, logs, rho)
-
     def accuracy(self) -> float:
         return float((self.logs.argmax(1) == self.truth).mean())
 
@@ -328,11 +324,16 @@ class _State:
 # ---------------------------------------------------------------------- how it is worked out
 
 
-def _gains(posterior: Posterior, by: str, channel: Array) -> Array:
+def _gains(posterior: Posterior, by: str, workers: list[int | None]) -> Array:
+    """Return gains for each of some workers, by place, or for a worker of the crowd: ``(W, N)``."""
     if by not in WAYS:
         raise OptionError(f"by={by!r}; use one of {', '.join(WAYS)}{suggestion(by, WAYS)}")
+    p = posterior.probability()
+    if by == "entropy":  # the same, whoever is asked
+        return np.tile(_entropy(p), (len(workers), 1))
     worth = _mean_worth(posterior.judgements_per_item(), _rho(posterior))
-    return _expected(posterior.probability(), worth, channel, by)
+    channels = ((posterior.crowd() if j is None else posterior.draws("confusion", worker=j)).mean(0) for j in workers)
+    return np.stack([_expected(p, worth, channel, by) for channel in channels])
 
 
 def _expected(p: Array, worth: Array, channel: Array, by: str) -> Array:
@@ -397,25 +398,6 @@ def _chosen(posterior: Posterior, count: int, draws: int) -> Array:
         log_weight = [-0.5 * ((logit - mean) / spread) ** 2 for mean, spread in (GROWTH, POPULATION)]
         weight = np.exp(log_weight[0] - log_weight[1])
     return np.searchsorted(weight.cumsum(), (np.arange(count) + 0.5) / count * weight.sum()).clip(max=draws - 1)
-
-
-def _weights(posterior: Posterior) -> Array:
-    judgements = posterior.judgements()
-    return judgements / judgements.sum()
-
-
-def _crowd(posterior: Posterior) -> Array:
-    """Return the mean confusion of a worker of the crowd, taken by numbers of judgements: ``(K, K)``."""
-    total = np.zeros((len(posterior.labels),) * 2)
-    for part, confusion, _ in posterior.by_workers():
-        total += np.einsum("j,jkl->kl", _weights(posterior)[part], confusion.mean(0))
-    return total
-
-
-def _channel(posterior: Posterior, worker: Any) -> Array:
-    if worker is None:
-        return _crowd(posterior)
-    return posterior.draws("confusion", worker=posterior.worker_index(worker)).mean(0)
 
 
 def _rounds(asked: Array) -> list[Array]:

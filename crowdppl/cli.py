@@ -25,7 +25,8 @@ from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggest
 from crowdppl.inference import catalogue, fit, named_model
 from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
 from crowdppl.io import formats
-from crowdppl.io.tables import read_table, whole_numbers
+from crowdppl.io.judgements import Choices
+from crowdppl.io.tables import integers, read_table
 from crowdppl.model import AnnotationModel, provides
 from crowdppl.posterior import Posterior
 from crowdppl.workers import default_level
@@ -140,7 +141,8 @@ def fit_command(
         chosen = _with_prior(model, prior or [])
         began = time.perf_counter()
         with _silent():
-            found = formats.read(file, format_, question=question, skip=skip, several=several, rejected=keep_rejected)
+            choices = Choices(question, skip, several, keep_rejected)  # type: ignore[arg-type]  # checked there
+            found = formats.read(file, format_, choices)
             frame = found.frame
             known: str | pd.DataFrame | None = truth
             if truth_file is not None:
@@ -587,7 +589,7 @@ def _features(file: Path | None, frame: pd.DataFrame, usual: tuple[str, ...], na
 
 def _classes(text: str | None) -> list[Any] | None:
     """Read declared classes as the columns of a table are read: integers where all are written so."""
-    return None if text is None else whole_numbers(pd.Series(text.split(","), dtype=object)).tolist()
+    return None if text is None else integers(text.split(","))
 
 
 @contextmanager

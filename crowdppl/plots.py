@@ -55,13 +55,10 @@ def confusion(
         squeeze=False,
         layout="constrained",
     )
-    weight = posterior.judgements() / posterior.judgements().sum()
     for ax, (name, title) in zip(axes[0], names, strict=True):
-        if name is None:
-            draws = sum(np.einsum("sjkl,j->skl", c, weight[part]) for part, c, _ in posterior.by_workers())
-        else:
-            draws = posterior.draws("confusion", worker=posterior.worker_index(name))
-        mean, low, high = workers.interval(np.asarray(draws), level)
+        one = None if name is None else posterior.worker_index(name)
+        draws = posterior.crowd() if one is None else posterior.draws("confusion", worker=one)
+        mean, low, high = workers.interval(draws, level)
         ax.imshow(mean, cmap="Blues", vmin=0, vmax=1)
         if K <= 8:
             for k in range(K):

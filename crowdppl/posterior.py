@@ -260,6 +260,17 @@ class Posterior:
         """Return the probability of each class for each item, ``(N, K)``."""
         return self._values("truth", "probability")
 
+    def published(self) -> Array:
+        """Return the probability of each class for each item by the model as published, ``(N, K)``."""
+        name = "as_published" if "as_published" in self.tree["truth"].data_vars else "probability"
+        return self._values("truth", name)
+
+    def crowd(self) -> Array:
+        """Return draws of the mean confusion of the crowd, workers taken by their numbers of judgements: ``(S, K, K)``."""
+        share = self.judgements() / max(1, len(self.judged()[0]))
+        parts = [np.einsum("j,sjkl->skl", share[part], confusion) for part, confusion, _ in self.by_workers()]
+        return np.sum(parts, axis=0)
+
     def items(self) -> Array:
         """Return the items' identifiers, ``(N,)``."""
         return self._values("truth", "item")

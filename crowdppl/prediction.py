@@ -138,6 +138,9 @@ def data_of(posterior: Posterior) -> Annotations:
         raise ModelError("the judgements had features, which a result does not keep; pass data=")
     item, worker, label = (torch.from_numpy(part.astype(np.int64)) for part in posterior.judged())
     constant = posterior.tree["constant_data"].to_dataset()
+    besides: dict[str, Any] = {
+        name: torch.from_numpy(constant[name].to_numpy()) for name in ("weight", "when", "seconds") if name in constant
+    }
     return Annotations(
         item=item,
         worker=worker,
@@ -146,7 +149,7 @@ def data_of(posterior: Posterior) -> Annotations:
         items=posterior.items(),
         workers=posterior.worker_names(),
         labels=posterior.labels,
-        weight=torch.from_numpy(constant["weight"].to_numpy()) if "weight" in constant else None,
+        **besides,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdppl.annotations import Annotations
 from crowdppl.io import formats
-from crowdppl.io.judgements import Judgements
+from crowdppl.io.judgements import Choices, Judgements
 from crowdppl.io.tables import LIMIT
 
 
@@ -43,7 +43,8 @@ def read(
         DataError: where its content cannot be used.
         OptionError: for an unknown format or option.
     """
-    found = formats.read(path, format, question=question, skip=skip, several=several, rejected=rejected, limit=limit)
+    choices = Choices(question, skip, several, rejected)  # type: ignore[arg-type]  # checked there
+    found = formats.read(path, format, choices, limit=limit)
     return annotated(found, Path(path).name, **options)
 
 

@@ -16,6 +16,9 @@ from crowdppl.model import AnnotationModel
 from crowdppl.posterior import Posterior
 from crowdppl.prediction import data_of, rebuilt
 
+# What is known of single judgements besides, by its name in the data and in the result.
+TIMINGS = ("when", "seconds")
+
 
 def update(
     posterior: Posterior,
@@ -51,11 +54,8 @@ def update(
     place = {name: n for n, name in enumerate(together.items.tolist())}
     start = together.majority()
     at = torch.tensor([place[name] for name in posterior.items().tolist()])
-    group = posterior.tree["truth"].to_dataset()
-    published = group["as_published"].to_numpy() if "as_published" in group else posterior.probability()
-    start[at] = torch.from_numpy(published).to(start.dtype)
-    known = together.truth >= 0
-    start[known] = torch.nn.functional.one_hot(together.truth[known], together.K).to(start.dtype)
+    unknown = together.truth[at] < 0
+    start[at[unknown]] = torch.from_numpy(posterior.published()).to(start.dtype)[unknown]
     info = posterior.info
     settings: dict[str, Any] = {name: value for name, value in info["options"].items() if name != "validation"}
     effect = info["rho"]
@@ -89,6 +89,7 @@ def joined(before: Annotations, more: Annotations) -> Annotations:
                     "worker": part.workers[part.worker.numpy()],
                     "label": part.labels[part.label.numpy()],
                 }
+                | {name: getattr(part, name).numpy() for name in TIMINGS if getattr(part, name) is not None}
             )
         )
         for i in np.flatnonzero(part.truth.numpy() >= 0).tolist():
@@ -105,13 +106,16 @@ def joined(before: Annotations, more: Annotations) -> Annotations:
             )
     items = list(dict.fromkeys([*before.items.tolist(), *more.items.tolist()]))
     workers = list(dict.fromkeys([*before.workers.tolist(), *more.workers.tolist()]))
+    frame = pd.concat(frames, ignore_index=True)
+    timings: dict[str, Any] = {name: name for name in TIMINGS if name in frame}
     both = Annotations.from_frame(
-        pd.concat(frames, ignore_index=True),
+        frame,
         items=items,
         workers=workers,
         labels=before.labels,
         truth=truth or None,
         source="all judgements",
+        **timings,
     )
     features = None
     if before.features is not None:

@@ -153,6 +153,23 @@ def test_items_with_a_high_k_are_refitted(monkeypatch, fit_and_data):
     assert again.elpd == pytest.approx(again.items["elpd"].sum())
 
 
+def test_refits_are_of_the_model_that_was_fitted(monkeypatch):
+    """With its hyperparameters, not the defaults of its name."""
+    from crowdppl.criticism import held_out
+
+    data, _, _ = simulated(items=40, seed=8)
+    strong = DawidSkene(right=50.0)
+    posterior = quiet_fit(data, strong, method="gibbs", num_samples=50)
+    monkeypatch.setattr(held_out, "HIGH_K", -10.0)
+    fitted_models = []
+    monkeypatch.setattr(
+        held_out, "_quiet_fit", lambda train, model, **o: fitted_models.append(model) or quiet_fit(train, model, **o)
+    )
+    with pytest.warns(CrowdpplWarning):  # short chains
+        criticism.loo(posterior, data=data, folds=2)
+    assert fitted_models == [strong, strong]
+
+
 def test_kfold_by_hand():
     """One fold by a fit and a sum over classes of the test items' likelihood, in plain numpy."""
     data, _, _ = simulated(items=30, seed=6)

@@ -81,6 +81,20 @@ def test_rho_and_known_truths_stay():
         first.update(Annotations.from_frame(after, truth={task: 1}, items=items))
 
 
+def test_times_come_along():
+    """Moments and durations of both parts are in the new result, each beside its judgement."""
+    frame, _ = crowd_with_characters(items=80, each=40, when=True)
+    both = {"when": "when", "seconds": "seconds"}
+    parts = [Annotations.from_frame(part, **both) for part in (frame.head(400), frame.iloc[400:])]
+    updated = quiet_fit(parts[0], method="em", num_samples=2).update(parts[1])
+    whole = quiet_fit(Annotations.from_frame(frame, **both), method="em", num_samples=2)
+    pd.testing.assert_series_equal(
+        updated.workers().set_index("worker")["seconds"].sort_index(),
+        whole.workers().set_index("worker")["seconds"].sort_index(),
+    )
+    assert np.sort(updated.per_judgement("when")).tolist() == sorted(frame["when"])
+
+
 def test_what_cannot_be_joined_is_told():
     before, after = split(items=100)
     first = quiet_fit(Annotations.from_frame(before), method="em", num_samples=2)

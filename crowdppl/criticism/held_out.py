@@ -22,7 +22,7 @@ from crowdppl.inference import fit, named_model
 from crowdppl.isolation import isolated
 from crowdppl.model import AnnotationModel, conditioned
 from crowdppl.posterior import Posterior
-from crowdppl.prediction import parameter_draws
+from crowdppl.prediction import parameter_draws, rebuilt
 
 Array = npt.NDArray[Any]
 
@@ -109,7 +109,7 @@ def loo(
     total = float(table["elpd"].sum())
     if data is not None and len(high):
         info = posterior.info
-        chosen = named_model(info["model"]) if model is None else model
+        chosen = rebuilt(posterior) if model is None else model
         options = {name: value for name, value in info["options"].items() if name != "validation"}
         again = kfold(data, chosen, method=info["method"], items=high, folds=folds, seed=seed, **options)
         table.loc[high, "elpd"] = again["elpd"].to_numpy()
@@ -146,11 +146,9 @@ def kfold(
     Raises:
         OptionError: for fewer than two folds.
     """
-    if isinstance(folds, bool) or folds < 2:
-        raise OptionError(f"folds={folds!r}; at least 2 are needed")
     data = data.to("cpu")
     chosen = np.arange(data.N) if items is None else np.asarray(items)
-    fold = np.random.default_rng(seed).permutation(len(chosen)) % min(folds, len(chosen))
+    fold = _folds(len(chosen), folds, seed)
     elpd = np.full(len(chosen), np.nan)
     story = named_model(model)
     told: list[str] = []
@@ -168,6 +166,13 @@ def kfold(
         elpd[fold == f] = logsumexp(np.stack(logs), axis=0) - np.log(len(logs))
     _tell(told, "some of the items")
     return pd.DataFrame({"task": data.items[chosen], "fold": fold, "elpd": elpd})
+
+
+def _folds(size: int, folds: int, seed: int) -> Array:
+    """Return the fold of each of ``size`` things, ``(size,)``, at random and of equal sizes."""
+    if isinstance(folds, bool) or folds < 2:
+        raise OptionError(f"folds={folds!r}; at least 2 are needed")
+    return np.random.default_rng(seed).permutation(size) % min(folds, size)
 
 
 def _tell(told: list[str], what: str) -> None:
@@ -238,10 +243,8 @@ def leave_workers_out(
     Raises:
         OptionError: for fewer than two folds.
     """
-    if isinstance(folds, bool) or folds < 2:
-        raise OptionError(f"folds={folds!r}; at least 2 are needed")
     data = data.to("cpu")
-    fold = np.random.default_rng(seed).permutation(data.J) % min(folds, data.J)
+    fold = _folds(data.J, folds, seed)
     item, worker, label = (part.numpy() for part in (data.item, data.worker, data.label))
     log_score, baseline, expected, agreed = np.zeros((4, data.A))
     warned: list[str] = []
@@ -251,12 +254,7 @@ def leave_workers_out(
             continue
         posterior = _quiet_fit(data.keep(torch.from_numpy(~out)), model, method=method, seed=seed, **options)
         warned += posterior.warnings
-        busy = posterior.judgements() > 0
-        weight = posterior.judgements()[busy] / posterior.judgements().sum()
-        crowd = np.einsum("j,sjkl->kl", weight, posterior.draws("confusion", worker=np.flatnonzero(busy))) / len(
-            posterior.truth_draws()
-        )
-        told = (posterior.probability() @ crowd)[item[out]]  # (a, K)
+        told = (posterior.probability() @ posterior.crowd().mean(0))[item[out]]  # (a, K)
         told = told / told.sum(1, keepdims=True)
         share = (posterior.given().sum(0) + 1) / (posterior.given().sum() + data.K)
         likely = told.argmax(1)

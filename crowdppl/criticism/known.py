@@ -136,9 +136,8 @@ def calibration(posterior: Posterior, truth: Any, *, level: float | None = None)
     """
     known = codes(posterior, truth)
     have = known >= 0
-    group = posterior.tree["truth"].to_dataset()
     probability = posterior.probability()[have]
-    published = group["as_published"].to_numpy()[have] if "as_published" in group else probability
+    published = posterior.published()[have]
     right, n = known[have], len(known[have])
     top, chosen = probability.max(1), probability.argmax(1)
     hit = chosen == right

@@ -83,34 +83,18 @@ def _sniffed(file: Opened) -> str:
 
 
 def read(
-    path: str | Path,
-    format: str | None = None,
-    *,
-    question: str | None = None,
-    skip: str = "missing",
-    several: str = "refuse",
-    rejected: bool = False,
-    limit: int = LIMIT,
+    path: str | Path, format: str | None = None, choices: Choices | None = None, *, limit: int = LIMIT
 ) -> Judgements:
-    """Read the export of an annotation platform or tool.
+    """Read the export of an annotation platform or tool: see :func:`crowdppl.read`, whose errors are raised here.
 
     Args:
         path: the file.
         format: a name of ``FORMATS``; found out where not given.
-        question: which question, where the file holds answers to several.
-        skip: what a judgement that was skipped or ignored is: ``"missing"``, or an ``"answer"`` in its own right.
-        several: a judgement with several labels: ``"refuse"``, or ``"join"`` them to a set.
-        rejected: keep work that a reviewer rejected.
+        choices: what the person decides.
         limit: bytes that the file may have, decompressed.
-
-    Raises:
-        FileError: where the file is missing, damaged, an aggregate without votes, or of no known kind.
-        DataError: where its content cannot be used.
-        OptionError: for an unknown format or option.
     """
     if format is not None and format not in FORMATS:
         raise OptionError(f"no format {format!r}{suggestion(format, FORMATS)}; use one of {listed(FORMATS, 20)}")
-    choices = Choices(question, skip, several, rejected)  # type: ignore[arg-type]  # checked there
     file = Opened(path, limit)
     name = _sniffed(file) if format is None else format
     if name == LONG:
@@ -124,4 +108,4 @@ def read(
         raise FileError(f"{file.name} is not {form.told}: its columns are {listed(file.columns, 8)}")
     if form.record and not form.record(file.records[0]):
         raise FileError(f"{file.name} is not {form.told}: its records have {listed(file.records[0], 8)}")
-    return form.read(file, choices)
+    return form.read(file, Choices() if choices is None else choices)

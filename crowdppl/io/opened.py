@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.errors import FileError
-from crowdppl.io.tables import COMPRESSED, LIMIT, decompressed, existing, read_csv, read_parquet, whole_numbers
+from crowdppl.io.tables import COMPRESSED, LIMIT, decompressed, existing, read_csv, read_parquet
 
 _HEAD = 2**16
 
@@ -154,11 +154,6 @@ class Opened:
         except csv.Error as error:
             raise FileError(f"{self.name}: the header cannot be read: {error}; save it again as CSV") from None
         return [name.strip() for name in first]
-
-
-def integers(values: list[Any]) -> list[Any]:
-    """Return texts as integers where all are written as such."""
-    return whole_numbers(pd.Series(values, dtype=object)).tolist()
 
 
 def _complete(line: str) -> bool:

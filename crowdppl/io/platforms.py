@@ -34,7 +34,9 @@ def toloka(file: Opened, choices: Choices) -> Judgements:
     if not key:
         raise DataError(f"{file.name}: no column ASSIGNMENT:task_id and no INPUT: column says which task a row is of")
     rows = Rows(file.name, choices)
-    for n, row in enumerate(_records(file), 1):
+    records = _records(file)
+    seconds = _durations(records, "ASSIGNMENT:started", "ASSIGNMENT:submitted")
+    for n, (row, took) in enumerate(zip(records, seconds, strict=True), 1):
         task = row[key[0]] if len(key) == 1 else " | ".join(str(row[c]) for c in key)
         if task is None:
             continue  # Toloka leaves an empty line between suites
@@ -48,8 +50,7 @@ def toloka(file: Opened, choices: Choices) -> Judgements:
         elif status in ("SKIPPED", "EXPIRED"):
             rows.skip(task, worker, f"that were {status.lower()}")
         else:
-            began, ended = row.get("ASSIGNMENT:started"), row.get("ASSIGNMENT:submitted")
-            rows.add(task, worker, row[f"OUTPUT:{question}"], ended, _between(began, ended), where=f"row {n}")
+            rows.add(task, worker, row[f"OUTPUT:{question}"], row.get("ASSIGNMENT:submitted"), took, where=f"row {n}")
     return rows.done("Toloka")
 
 
@@ -106,7 +107,9 @@ def appen(file: Opened, choices: Choices) -> Judgements:
         answered = [c for c in columns if c not in of_units]
     question = choose(answered, choices, file.name)
     rows = Rows(file.name, choices)
-    for n, row in enumerate(_records(file), 1):
+    records = _records(file)
+    seconds = _durations(records, "_started_at", "_created_at")
+    for n, (row, took) in enumerate(zip(records, seconds, strict=True), 1):
         known = row.get(f"{question}_gold")
         if known is not None:
             rows.known(row["_unit_id"], str(known).split("\n"), f"row {n}")
@@ -114,9 +117,8 @@ def appen(file: Opened, choices: Choices) -> Judgements:
             rows.drop("of tainted or rejected work")
             continue
         label = row[question]
-        began, ended = row.get("_started_at"), row.get("_created_at")
         labels = str(label).split("\n") if isinstance(label, str) else label
-        rows.add(row["_unit_id"], row["_worker_id"], labels, ended, _between(began, ended), where=f"row {n}")
+        rows.add(row["_unit_id"], row["_worker_id"], labels, row.get("_created_at"), took, where=f"row {n}")
     return rows.done("Appen")
 
 
@@ -144,7 +146,7 @@ def label_studio_table(file: Opened, choices: Choices) -> Judgements:
 
 
 def _records(file: Opened) -> list[dict[str, Any]]:
-    table = file.table.set_axis(file.columns, axis=1) if file.suffix not in (".parquet", ".pq") else file.table
+    table = file.table
     names = [str(name).strip() for name in table.columns]
     # Columns one by one: to_dict would make floats of integers beside blanks.
     values = [table.iloc[:, n].astype(object).where(table.iloc[:, n].notna(), None).tolist() for n in range(len(names))]
@@ -162,9 +164,10 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _between(began: Any, ended: Any) -> float | None:
-    """Return the seconds between two moments, ``None`` where one is unknown."""
-    if began is None or ended is None:
-        return None
-    first, last = since_1970(pd.Series([str(began), str(ended)]))
-    return float(last - first) if last >= first else None  # not where one is unknown
+def _durations(records: list[dict[str, Any]], began: str, ended: str) -> list[float | None]:
+    """Return the seconds between two moments of each record, ``None`` where one is unknown: read for all records at once."""
+    first, last = (
+        since_1970(pd.Series([None if row.get(name) is None else str(row[name]) for row in records], dtype=object))
+        for name in (began, ended)
+    )
+    return [took if took >= 0 else None for took in (last - first).tolist()]

@@ -159,6 +159,11 @@ def _within(path: Path, limit: int) -> None:
         raise FileError(f"{path.name} cannot be read as CSV: {_one_line(error)}; fetch it again") from None
 
 
+def integers(values: list[Any]) -> list[Any]:
+    """Return texts as integers where all are written as such."""
+    return whole_numbers(pd.Series(values, dtype=object)).tolist()
+
+
 def existing(path: str | Path) -> Path:
     """Return the path of a file that is there.
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from crowdppl.errors import DataError, FileError
 from crowdppl.io.judgements import Choices, Judgements, Rows, aggregate, choose
-from crowdppl.io.opened import Opened, integers
+from crowdppl.io.opened import Opened
+from crowdppl.io.tables import integers
 
 # Results of Label Studio that are one label of the whole task, and where it stands.
 CHOICES = {"choices": "choices", "rating": "rating", "number": "number", "taxonomy": "taxonomy", "pairwise": "selected"}
