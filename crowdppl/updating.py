@@ -117,13 +117,19 @@ def joined(before: Annotations, more: Annotations) -> Annotations:
         source="all judgements",
         **timings,
     )
-    features = None
-    if before.features is not None:
-        rows = {name: before.features[n] for n, name in enumerate(before.items.tolist())}
-        if more.features is not None:
-            rows |= {name: more.features[n] for n, name in enumerate(more.items.tolist())}
-        missing = [name for name in items if name not in rows]
-        if missing:
-            raise DataError(f"new items without features: {listed(missing, 3)}; give them with with_features")
-        features = torch.stack([rows[name] for name in items])
-    return dataclasses.replace(both, features=features, notes=(*before.notes, *more.notes))
+    both = dataclasses.replace(both, notes=(*before.notes, *more.notes))
+    both = both.with_features(
+        _rows("features", "items", before, more), workers=_rows("worker_features", "workers", before, more)
+    )
+    weights = _rows("weight", "items", before, more)
+    # Items that came without a weight count once.
+    return both if weights is None else both.with_weights(weights[0].reindex(pd.Index(items), fill_value=1.0))
+
+
+def _rows(name: str, of: str, before: Annotations, more: Annotations) -> pd.DataFrame | None:
+    """Return what is known of items or workers in either part, by their names, the later part's where both tell; or ``None``."""
+    if getattr(before, name) is None:
+        return None
+    told = [part for part in (before, more) if getattr(part, name) is not None]
+    table = pd.concat([pd.DataFrame(getattr(part, name).numpy(), index=pd.Index(getattr(part, of))) for part in told])
+    return table[~table.index.duplicated(keep="last")]

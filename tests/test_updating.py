@@ -95,6 +95,24 @@ def test_times_come_along():
     assert np.sort(updated.per_judgement("when")).tolist() == sorted(frame["when"])
 
 
+def test_what_is_known_of_items_and_workers_comes_along():
+    before, after = (Annotations.from_frame(part) for part in split(items=100))
+    rng = np.random.default_rng(0)
+    features = [pd.DataFrame(rng.normal(size=(d.N, 2)), index=d.items) for d in (before, after)]
+    of_workers = [pd.DataFrame(rng.normal(size=(d.J, 1)), index=d.workers) for d in (before, after)]
+    weights = pd.Series(rng.random(before.N), index=before.items)
+    full = [d.with_features(f, workers=w) for d, f, w in zip((before, after), features, of_workers, strict=True)]
+    both = joined(full[0].with_weights(weights), full[1])
+    expected = features[0].reindex(both.items)
+    expected.update(features[1])
+    np.testing.assert_allclose(both.features.numpy(), expected.fillna(features[1].reindex(both.items)))
+    place = {name: j for j, name in enumerate(both.workers.tolist())}
+    assert both.worker_features[place[after.workers[0]], 0] == of_workers[1].iloc[0, 0]
+    np.testing.assert_allclose(both.weight.numpy(), weights.reindex(both.items).fillna(1.0))
+    with pytest.raises(DataError, match=r"features: "):
+        joined(full[0], after)
+
+
 def test_what_cannot_be_joined_is_told():
     before, after = split(items=100)
     first = quiet_fit(Annotations.from_frame(before), method="em", num_samples=2)
