@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.errors import DataError, OptionError, listed, suggestion
-from crowdppl.identifiers import clean, encode
+from crowdppl.identifiers import clean, coded, encode
 from crowdppl.intake import (
     ITEM_COLUMNS,
     LABEL_COLUMNS,
@@ -31,7 +31,7 @@ from crowdppl.intake import (
     series,
     truth_columns,
 )
-from crowdppl.io.tables import read_csv, read_parquet
+from crowdppl.io.arrow import long_csv, long_parquet
 from crowdppl.kernels import WorkerCounts, sum_by
 from crowdppl.matrices import count_table, matrix
 
@@ -317,10 +317,10 @@ class Annotations:
         Raises:
             DataError: for one that is not a class of these data.
         """
-        values, missing = clean(pd.Series(labels).reset_index(drop=True), "label", what)
-        if missing.any():
-            raise DataError(f"{what}: {int(missing.sum()):,} labels are missing; drop their rows")
-        codes, _ = encode(values, self.labels, "label", what, rows=np.arange(len(values)), ordered=True)
+        values = coded(pd.Series(labels).reset_index(drop=True), "label", what)
+        if values.missing.any():
+            raise DataError(f"{what}: {int(values.missing.sum()):,} labels are missing; drop their rows")
+        codes, _ = encode(values, self.labels, "label", what, rows=np.arange(len(values.codes)), ordered=True)
         return torch.from_numpy(codes).to(self.device)
 
     def _owned(self, owner: Tensor, worker: Tensor, label: Tensor, multiplicity: Tensor | None) -> Annotations:
@@ -557,12 +557,19 @@ class Annotations:
             FileError: where the file cannot be read as CSV.
             DataError: as :meth:`from_frame`, naming the file.
         """
-        return cls.from_frame(read_csv(path), source=Path(path).name, **options)
+        return cls.from_frame(long_csv(path, columns=_needed(options)), source=Path(path).name, **options)
 
     @classmethod
     def from_parquet(cls, path: str | Path, **options: Any) -> Annotations:
         """Read a Parquet file; options as in :meth:`from_frame`, errors as in :meth:`from_csv`."""
-        return cls.from_frame(read_parquet(path), source=Path(path).name, **options)
+        return cls.from_frame(long_parquet(path, columns=_needed(options)), source=Path(path).name, **options)
+
+
+def _needed(options: Mapping[str, Any]) -> list[Any] | None:
+    """Return the columns that the options of :meth:`Annotations.from_frame` name; ``None`` where they leave some to be found."""
+    named = [options.get(name) for name in ("task", "worker", "label")]
+    also = [options[name] for name in ("truth", "when", "seconds") if isinstance(options.get(name), str)]
+    return None if None in named else [*named, *also]
 
 
 def _names(features: Any, names: Any) -> Array:

@@ -22,6 +22,7 @@ from rich.table import Table
 from crowdppl import acquisition, criticism, datasets, exports, reading, report, results
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
+from crowdppl.identifiers import holds_integers
 from crowdppl.inference import catalogue, fit, named_model
 from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
 from crowdppl.io import formats
@@ -569,7 +570,7 @@ def _alike(frame: pd.DataFrame, known: pd.DataFrame, usual: tuple[str, ...], nam
     if here not in frame or there not in known:
         return  # told where the columns are looked up
     both = ((frame, here), (known, there))
-    if len({pd.api.types.is_integer_dtype(table[column]) for table, column in both}) > 1:
+    if len({holds_integers(table[column]) for table, column in both}) > 1:
         for table, column in both:
             table[column] = table[column].map(str, na_action="ignore").astype(object)
 

@@ -11,11 +11,12 @@ import enum
 import unicodedata
 import uuid
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow
 
 from crowdppl.errors import DataError, listed, suggestion
 
@@ -26,48 +27,152 @@ Array = npt.NDArray[Any]
 WRITTEN = (uuid.UUID, enum.Enum, datetime.date, datetime.time, datetime.timedelta, pd.Period, pd.Interval)
 
 
+_NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
+
+
 def rows_text(rows: Array, most: int = 5) -> str:
     """Name rows, given by their positions from 0, as a person counts them: from 1, the header not counted."""
     return f"row{'s' if len(rows) > 1 else ''} {listed([int(r) + 1 for r in rows], most)}"
 
 
-def clean(series: pd.Series[Any], what: str, where: str) -> tuple[Array, Array]:
-    """Bring a column to one type: integers, booleans or strings.
+class Coded(NamedTuple):
+    """A column of ``A`` identifiers as codes.
+
+    Attributes:
+        codes: place of each in ``names``, ``(A,)`` int64, -1 where missing.
+        names: ``(n,)``, each once, in order of appearance: int64 (uint64 where that is too small), booleans, or ``str`` objects.
+    """
+
+    codes: npt.NDArray[np.int64]
+    names: Array
+
+    @property
+    def missing(self) -> Array:
+        """True where there is none, ``(A,)``."""
+        return self.codes < 0
+
+    def take(self, rows: Array) -> Coded:
+        """Return some rows, with the names that occur in them."""
+        return _in_order(self.codes[rows], self.names)
+
+
+def coded(series: pd.Series[Any], what: str, where: str) -> Coded:
+    """Bring a column to one type, integers, booleans or strings, and to codes.
+
+    Columns of categories and of Arrow's types make a Python object for each name, not for each row.
 
     Args:
         series: the column, ``(A,)``.
         what: what the column holds ("worker"), for the messages.
         where: where it stands ("labels.csv, column 'worker'"), for the messages.
 
-    Returns:
-        The identifiers ``(A,)`` (int64, uint64 where that is too small, booleans, or ``str`` objects) and a mask
-        ``(A,)``, true where missing.
-
     Raises:
         DataError: for numbers that are not whole, for strings and numbers in one column, and for what is no name.
     """
-    missing = series.isna().to_numpy(dtype=bool)
     if isinstance(series.dtype, pd.CategoricalDtype):
         try:
-            names, _ = clean(pd.Series(series.cat.categories), what, where)
+            names = _plain(pd.Series(series.cat.categories), what, where).names
         except DataError:
             # Tell of rows, not of categories; and a category that no row has does no harm.
-            return clean(series.astype(object), what, where)
-        codes = series.cat.codes.to_numpy()
-        if len(names) == 0:
-            return np.zeros(len(series), dtype=np.int64), missing
-        return names[np.where(missing, 0, codes)], missing
+            return _plain(series.astype(object), what, where)
+        return _in_order(series.cat.codes.to_numpy().astype(np.int64), names)
+    if isinstance(series.dtype, pd.ArrowDtype):
+        found = from_arrow(series)
+        return _plain(series.astype(object), what, where) if found is None else found
+    return _plain(series, what, where)
+
+
+def _in_order(codes: npt.NDArray[np.int64], names: Array) -> Coded:
+    """Number the names that occur in the order of their first appearance."""
+    if len(codes) == 0 or len(names) == 0:
+        return Coded(codes, names[:0])
+    # Most columns are numbered so: no code is then more than one above all before it. That is cheaper to see than to do.
+    highest = np.maximum.accumulate(codes)
+    if codes[0] <= 0 and bool((codes[1:] <= highest[:-1] + 1).all()):
+        return Coded(codes, names[: highest[-1] + 1])
+    del highest
+    present = codes >= 0
+    order, used = pd.factorize(codes if present.all() else codes[present])
+    if len(order) == len(codes):
+        return Coded(order.astype(np.int64), names[used])
+    out = np.full(len(codes), -1, dtype=np.int64)
+    out[present] = order
+    return Coded(out, names[used])
+
+
+def from_arrow(series: pd.Series[Any]) -> Coded | None:
+    """Code a column of Arrow's strings, integers, booleans or dictionaries of them; ``None`` for other types."""
+    column: Any = pyarrow.array(series.array)
+    if not isinstance(column, pyarrow.ChunkedArray):
+        column = pyarrow.chunked_array([column])
+    types = pyarrow.types
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind) or types.is_boolean(kind)):
+        return None
+    if len(column) == 0:
+        return Coded(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    if types.is_dictionary(column.type) and column.num_chunks > 1:
+        column = column.unify_dictionaries()
+    indices, values = parts(column)
+    codes = indices.fill_null(-1).to_numpy().astype(np.int64)
+    # A dictionary of others' making may hold a value twice, or none.
+    each = values.dictionary_encode()
+    if len(each.dictionary) < len(values):
+        place = each.indices.fill_null(-1).to_numpy()
+        codes, values = np.where(codes >= 0, place[codes], -1).astype(np.int64), each.dictionary
+    names = values.to_numpy(zero_copy_only=False)
+    if types.is_integer(kind):
+        names = names.astype(np.uint64 if len(names) and int(names.max()) >= 2**63 else np.int64)
+    elif types.is_boolean(kind):
+        names = names.astype(bool)
+    return _in_order(codes, names)
+
+
+def parts(column: Any) -> tuple[Any, Any]:
+    """Return the codes ``(A,)``, null where missing, and the names of a chunked column of Arrow's.
+
+    A column of dictionaries must have one in common.
+    """
+    if not pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if column.num_chunks == 0:
+        return pyarrow.array([], pyarrow.int32()), pyarrow.array([], column.type.value_type)
+    return pyarrow.concat_arrays([part.indices for part in column.chunks]), column.chunk(0).dictionary
+
+
+def holds_integers(series: pd.Series[Any]) -> bool:
+    """Tell whether a column is of integers, also as codes of Arrow's."""
+    kind = series.dtype
+    if isinstance(kind, pd.ArrowDtype) and pyarrow.types.is_dictionary(kind.pyarrow_dtype):
+        return bool(pyarrow.types.is_integer(kind.pyarrow_dtype.value_type))
+    return pd.api.types.is_integer_dtype(kind)
+
+
+def clean(series: pd.Series[Any], what: str, where: str) -> tuple[Array, Array]:
+    """Bring a column to one type, as :func:`coded` does, and return its identifiers row by row.
+
+    Returns:
+        The identifiers ``(A,)`` and a mask ``(A,)``, true where missing.
+    """
+    codes, names = coded(series, what, where)
+    missing = codes < 0
+    if len(names) == 0:
+        return np.zeros(len(series), dtype=np.int64), missing
+    return names[np.where(missing, 0, codes)], missing
+
+
+def _plain(series: pd.Series[Any], what: str, where: str) -> Coded:
+    """Code a column of pandas' own or of Python objects."""
+    missing = series.isna().to_numpy(dtype=bool)
     present = series[~missing]
     if len(present) == 0:
-        return np.zeros(len(series), dtype=np.int64), missing
+        return Coded(np.full(len(series), -1, dtype=np.int64), np.zeros(0, dtype=np.int64))
     kind = pd.api.types.infer_dtype(present, skipna=False)
+    values: Any
     if kind == "boolean":
-        out = np.zeros(len(series), dtype=bool)
-        out[~missing] = present.to_numpy(dtype=bool)
+        values = present.to_numpy(dtype=bool)
     elif kind == "integer":
-        dtype = _width(int(present.min()), int(present.max()), what, where)
-        out = np.zeros(len(series), dtype=dtype)
-        out[~missing] = present.to_numpy(dtype=dtype)
+        values = present.to_numpy(dtype=_width(int(present.min()), int(present.max()), what, where))
     elif kind in ("floating", "mixed-integer-float", "decimal"):
         number = np.zeros(len(series))
         number[~missing] = present.to_numpy(dtype=float)
@@ -77,12 +182,9 @@ def clean(series: pd.Series[Any], what: str, where: str) -> tuple[Array, Array]:
                 f"{where}, {rows_text(broken)}: {what} {number[broken[0]]:g} is not a whole number below 2^53; "
                 f"use integers or strings as {what} names"
             )
-        out = number.astype(np.int64)
+        values = number[~missing].astype(np.int64)
     elif kind == "string":
-        out = np.empty(len(series), dtype=object)
-        # One string object for each name instead of each row: faster to make, and to compare from there on.
-        codes, written = pd.factorize(present)
-        out[~missing] = np.asarray(written, dtype=object)[codes]
+        values = present
     else:
         types = present.map(type).astype(object)
         counts = types.map(lambda t: t.__name__).value_counts()
@@ -95,9 +197,11 @@ def clean(series: pd.Series[Any], what: str, where: str) -> tuple[Array, Array]:
             )
         if not issubclass(types.iloc[0], WRITTEN):
             raise DataError(f"{where}: {what} names are of type {counts.index[0]}; use integers or strings as names")
-        out = np.empty(len(series), dtype=object)
-        out[~missing] = [str(v) for v in present]
-    return out, missing
+        values = pd.Series([str(v) for v in present], dtype=object)
+    codes = np.full(len(series), -1, dtype=np.int64)
+    codes[~missing], names = pd.factorize(values)
+    # Strings of whatever kind pandas holds them in are Python's from here on.
+    return Coded(codes, np.asarray(names, dtype=object if kind not in _NUMBERS else None))
 
 
 def _width(low: int, high: int, what: str, where: str) -> type[np.int64] | type[np.uint64]:
@@ -112,12 +216,12 @@ def _width(low: int, high: int, what: str, where: str) -> type[np.int64] | type[
 
 
 def encode(
-    values: Array, declared: Iterable[Any] | None, what: str, where: str, *, rows: Array, ordered: bool
-) -> tuple[Array, Array]:
-    """Code identifiers as ``0 .. n-1``.
+    column: Coded, declared: Iterable[Any] | None, what: str, where: str, *, rows: Array, ordered: bool
+) -> tuple[npt.NDArray[np.int64], Array]:
+    """Number identifiers as the data will.
 
     Args:
-        values: cleaned identifiers ``(A,)``, none missing.
+        column: ``A`` identifiers, none missing.
         declared: the whole set in the order wanted, or ``None`` to take those that occur.
         what: what they are, for messages.
         where: where they stand, for messages.
@@ -131,22 +235,26 @@ def encode(
         DataError: for a value outside the declared set, or a set that is empty or names something twice.
     """
     if declared is None:
-        codes, names = pd.factorize(values, sort=ordered)
-        return codes.astype(np.int64), np.asarray(names)
+        if not ordered:
+            return column
+        order = np.argsort(column.names, kind="stable")
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        return place[column.codes], column.names[order]
     names = _declared(declared, what)
-    if len(values) and kind_of(names) != kind_of(values):
+    if len(column.codes) and kind_of(names) != kind_of(column.names):
         raise DataError(
-            f"{where}: {what}s are {kind_of(values)} but the declared {what}s are {kind_of(names)}; "
-            f"declare them as {kind_of(values)}"
+            f"{where}: {what}s are {kind_of(column.names)} but the declared {what}s are {kind_of(names)}; "
+            f"declare them as {kind_of(column.names)}"
         )
-    codes = positions(values, names)
-    if (codes < 0).any():
-        unknown = pd.unique(values[codes < 0]).tolist()
+    place = positions(column.names, names)
+    if (place < 0).any():
+        unknown = column.names[place < 0].tolist()
         raise DataError(
-            f"{where}, {rows_text(rows[codes < 0])}: {what} {listed(unknown)} not among the declared {what}s "
+            f"{where}, {rows_text(rows[place[column.codes] < 0])}: {what} {listed(unknown)} not among the declared {what}s "
             f"{listed(names.tolist(), 10)}{suggestion(unknown[0], names.tolist())}; declare it too, or mend the rows"
         )
-    return codes, names
+    return (place[column.codes] if len(column.codes) else column.codes), names
 
 
 def _declared(declared: Iterable[Any], what: str) -> Array:
@@ -195,6 +303,8 @@ def case_variants(names: Array) -> list[str]:
 def lookalikes(names: Array) -> list[str]:
     """Return the string identifiers that Unicode holds equal to an earlier one, such as two ways to write an accent."""
     if names.dtype != object:
+        return []
+    if all(map(str.isascii, names.tolist())):
         return []
     forms = [unicodedata.normalize("NFC", n) for n in names.tolist()]
     if len(set(forms)) == len(forms):

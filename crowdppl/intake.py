@@ -10,11 +10,24 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import scipy.sparse
 import torch
 from torch import Tensor
 
 from crowdppl.errors import CrowdpplWarning, DataError, listed, suggestion
-from crowdppl.identifiers import case_variants, clean, encode, kind_of, lookalikes, positions, rows_text, spaced
+from crowdppl.identifiers import (
+    Coded,
+    case_variants,
+    clean,
+    coded,
+    encode,
+    from_arrow,
+    kind_of,
+    lookalikes,
+    positions,
+    rows_text,
+    spaced,
+)
 from crowdppl.moments import since_1970
 
 Array = npt.NDArray[Any]
@@ -107,32 +120,33 @@ def fields(
     told: list[str] = []
     where = [f"{source}, column {str(name)!r}" for name in names]
     roles = ("task", "worker", "label")
-    columns, masks = zip(
-        *(clean(c, r, w) for c, r, w in zip((item_column, worker_column, label_column), roles, where, strict=True)),
-        strict=True,
-    )
-    for mask, role, place in zip(masks[:2], roles[:2], where[:2], strict=True):
-        if mask.any():
-            raise DataError(f"{place}, {rows_text(np.flatnonzero(mask))}: {role} missing; fill it in or drop the rows")
-    rows = np.flatnonzero(~masks[2])
+    columns = [coded(c, r, w) for c, r, w in zip((item_column, worker_column, label_column), roles, where, strict=True)]
+    for column, role, place in zip(columns[:2], roles[:2], where[:2], strict=True):
+        if column.missing.any():
+            raise DataError(
+                f"{place}, {rows_text(np.flatnonzero(column.missing))}: {role} missing; fill it in or drop the rows"
+            )
+    unlabelled = columns[2].missing
+    rows = np.flatnonzero(~unlabelled)
     if len(rows) == 0:
         raise DataError(f"{where[2]}: every label is missing; at least one judgement is needed")
-    if len(rows) < len(masks[2]):
-        dropped = np.flatnonzero(masks[2])
+    if len(rows) < len(unlabelled):
+        dropped = np.flatnonzero(unlabelled)
         _tell(
             told,
-            f"{where[2]}: dropped {len(dropped):,} of {len(masks[2]):,} rows without a label ({rows_text(dropped)})",
+            f"{where[2]}: dropped {len(dropped):,} of {len(unlabelled):,} rows without a label ({rows_text(dropped)})",
         )
-        columns = tuple(column[rows] for column in columns)
+        columns = [column.take(rows) for column in columns]
 
     known = _known(truth)
     items_declared, workers_declared, labels_declared = declared
     item, items = encode(columns[0], items_declared, "task", where[0], rows=rows, ordered=False)
     worker, workers = encode(columns[1], workers_declared, "worker", where[1], rows=rows, ordered=False)
-    if labels_declared is None and len(known.labels):
+    if labels_declared is None and len(known.item.names):
         # A class that only known truths show is a class: declare all that occur, sorted.
-        labels_declared = _union(columns[2], known, where[2])
+        labels_declared = _union(columns[2].names, known, where[2])
     label, labels = encode(columns[2], labels_declared, "label", where[2], rows=rows, ordered=True)
+    del columns
     if len(labels) < 2:
         if declared[2] is not None:
             raise DataError(f"{source}: only one class declared, {listed(labels.tolist())}; declare at least two")
@@ -159,8 +173,8 @@ def fields(
                 told, f"{source}: {len(alike):,} {role} names differ from others in Unicode form only: {listed(alike)}"
             )
 
-    chosen = _resolve_repeats(item, worker, label, repeats, rows, source, told)
-    order = chosen[np.argsort(item[chosen], kind="stable")]
+    order = by_item(item, len(items))
+    order = _resolve_repeats(order, item, worker, label, repeats, rows, source, told)
     return {
         "item": torch.from_numpy(item[order]),
         "worker": torch.from_numpy(worker[order]),
@@ -179,23 +193,29 @@ def fields(
 
 
 def _timing(column: pd.Series[Any], where: str, *, moment: bool) -> Array:
-    """Read moments (numbers, or dates as seconds since 1970) or durations as floats, NaN where blank."""
-    blank = column.isna() | (column.astype(str).str.strip() == "")
-    numbers = pd.to_numeric(column.where(~blank), errors="coerce")
-    if pd.api.types.is_datetime64_any_dtype(column.dtype) or (moment and bool((numbers.isna() & ~blank).any())):
-        numbers = since_1970(column.where(~blank))
+    """Read moments (numbers, or dates as seconds since 1970) or durations as floats ``(A,)``, NaN where blank."""
+    found = from_arrow(column) if isinstance(column.dtype, pd.ArrowDtype) else None
+    codes, names = pd.factorize(column) if found is None else found
+    # Each value is read once, however many rows have it.
+    texts = pd.Series(names)
+    blank = texts.isna() | (texts.astype(str).str.strip() == "")
+    numbers = pd.to_numeric(texts.where(~blank), errors="coerce")
+    if pd.api.types.is_datetime64_any_dtype(texts.dtype) or (moment and bool((numbers.isna() & ~blank).any())):
+        numbers = since_1970(texts.where(~blank))
     values = numbers.to_numpy(dtype=float, na_value=np.nan)
-    bad = np.flatnonzero((np.isnan(values) & ~blank.to_numpy()) | np.isinf(values))
-    if len(bad):
-        kind = "a number or a date" if moment else "a number"
-        raise DataError(
-            f"{where}, {rows_text(bad)}: {str(column.iloc[bad[0]])!r} is not {kind}; mend it or leave it blank"
-        )
-    if not moment and bool((values < 0).any()):
-        raise DataError(
-            f"{where}, {rows_text(np.flatnonzero(values < 0))}: a duration below 0; mend it or leave it blank"
-        )
-    return values
+
+    def refuse(wrong: Array, why: str) -> None:
+        if wrong.any():
+            rows = np.flatnonzero(np.append(wrong, False)[codes])
+            raise DataError(f"{where}, {rows_text(rows)}: {why}; mend it or leave it blank")
+
+    bad = (np.isnan(values) & ~blank.to_numpy()) | np.isinf(values)
+    shown = str(texts[bad].iloc[0]) if bad.any() else ""
+    refuse(bad, f"{shown!r} is not {'a number or a date' if moment else 'a number'}")
+    if not moment:
+        refuse(values < 0, "a duration below 0")
+    # A missing value has the code -1: the one put at the end.
+    return np.append(values, np.nan)[codes]
 
 
 def _tell(told: list[str], sentence: str) -> None:
@@ -208,96 +228,114 @@ def _tell(told: list[str], sentence: str) -> None:
 
 
 def _union(labels: Array, known: _Known, where: str) -> Array:
-    if kind_of(labels) != kind_of(known.labels):
+    """Return the classes of judgements, ``(n,)`` names, and of known truths, sorted."""
+    if kind_of(labels) != kind_of(known.label.names):
         raise DataError(
-            f"{where}: labels are {kind_of(labels)} but {known.where_label}: {kind_of(known.labels)}; "
+            f"{where}: labels are {kind_of(labels)} but {known.where_label}: {kind_of(known.label.names)}; "
             f"write both as strings or both as integers"
         )
-    both = [*pd.unique(labels).tolist(), *pd.unique(known.labels).tolist()]
+    both = [*labels.tolist(), *known.label.names.tolist()]
     # Cleaned again: large unsigned integers beside others need a type that holds both.
     names, _ = clean(pd.Series(both, dtype=object), "label", where)
     return np.unique(names)
 
 
-def _resolve_repeats(
-    item: Array, worker: Array, label: Array, repeats: Repeats, rows: Array, source: str, told: list[str]
-) -> Array:
-    """Return the positions to keep, in order, under the policy for repeated judgements."""
-    pair = pd.Series(item * (worker.max() + 1) + worker)
-    again = pair.duplicated(keep="first").to_numpy()
-    if not again.any():
+def by_item(item: npt.NDArray[np.int64], items: int) -> Array:
+    """Return the order ``(A,)`` that sorts judgements by their item and keeps those of an item as they came."""
+    if bool((item[1:] >= item[:-1]).all()):
         return np.arange(len(item))
+    # A row of positions for each item is what compressed rows are: they are made by counting, in linear time.
+    position = np.arange(len(item))
+    rows = scipy.sparse.coo_array((np.ones(len(item), dtype=np.int8), (item, position)), shape=(items, len(item)))
+    return rows.tocsr().indices
+
+
+def _resolve_repeats(
+    order: Array, item: Array, worker: Array, label: Array, repeats: Repeats, rows: Array, source: str, told: list[str]
+) -> Array:
+    """Leave those positions in the order ``(A,)`` that the policy for repeated judgements keeps."""
+    key = item * (int(worker.max()) + 1) + worker
+    sort = np.sort(key)
+    twice = sort[1:][sort[1:] == sort[:-1]]
+    if len(twice) == 0:
+        return order
+    del sort
+    # Repeats are few: they are looked at by themselves.
+    at = np.flatnonzero(pd.Series(key).isin(pd.unique(twice)).to_numpy())
+    pair = pd.Series(key[at])
+    again = pair.duplicated(keep="first").to_numpy()
     if repeats == "refuse":
         raise DataError(
-            f"{source}, {rows_text(rows[again])}: a worker judged the same item again; drop the rows, or choose "
+            f"{source}, {rows_text(rows[at[again]])}: a worker judged the same item again; drop the rows, or choose "
             f"repeats='keep' (each is evidence) or repeats='last'"
         )
     if repeats == "last":
-        keep = ~pair.duplicated(keep="last").to_numpy()
-        told.append(f"{source}: kept the last of repeated judgements, {int((~keep).sum()):,} earlier ones dropped")
-        return np.flatnonzero(keep)
-    repeated = pair.duplicated(keep=False).to_numpy()
-    differing = pd.Series(label[repeated]).groupby(pair.to_numpy()[repeated]).nunique()
+        dropped = at[pair.duplicated(keep="last").to_numpy()]
+        told.append(f"{source}: kept the last of repeated judgements, {len(dropped):,} earlier ones dropped")
+        keep = np.ones(len(key), dtype=bool)
+        keep[dropped] = False
+        return order[keep[order]]
+    # Each pair once more for each further label that it was given: a pair with more than one contradicts itself.
+    labels = pd.DataFrame({"pair": pair, "label": label[at]}).drop_duplicates()
+    differing = labels["pair"].duplicated().to_numpy()
     told.append(
         f"{source}: {int(again.sum()):,} repeated judgements of an item by the same worker kept as evidence "
-        f"({int((differing > 1).sum()):,} worker-item pairs contradict themselves)"
+        f"({labels['pair'][differing].nunique():,} worker-item pairs contradict themselves)"
     )
-    return np.arange(len(item))
+    return order
 
 
 class _Known(NamedTuple):
-    """Known truths: items ``(T,)``, their classes ``(T,)`` and rows ``(T,)``, and how messages call both."""
+    """Known truths: items and classes of ``T`` rows, the rows ``(T,)``, and how messages call both."""
 
-    items: Array
-    labels: Array
+    item: Coded
+    label: Coded
     rows: Array
     where_item: str
     where_label: str
 
 
 def _known(truth: tuple[_Column, _Column] | None) -> _Known:
-    """Clean known truths and leave out those that are blank."""
+    """Code known truths and leave out those that are blank or told before."""
     if truth is None:
         none = np.zeros(0, dtype=np.int64)
-        return _Known(none, none, none, "", "")
+        return _Known(Coded(none, none), Coded(none, none), none, "", "")
     (item_column, where_item), (label_column, where_label) = truth
-    labels, blank = clean(label_column, "label", where_label)
-    items, missing = clean(item_column, "task", where_item)
-    nameless = np.flatnonzero(missing & ~blank)
+    labels = coded(label_column, "label", where_label)
+    items = coded(item_column, "task", where_item)
+    nameless = np.flatnonzero(items.missing & ~labels.missing)
     if len(nameless):
         raise DataError(f"{where_item}, {rows_text(nameless)}: task missing; fill it in or drop the rows")
-    rows = np.flatnonzero(~blank)
-    # Coded first: what is compared are small integers, whatever the identifiers are.
-    both = pd.DataFrame(
-        {"task": pd.factorize(items[rows])[0], "label": pd.factorize(labels[rows])[0]}
-    ).drop_duplicates()
+    rows = np.flatnonzero(~labels.missing)
+    both = pd.DataFrame({"task": items.codes[rows], "label": labels.codes[rows]}).drop_duplicates()
     rows = rows[both.index.to_numpy()]
-    clash = both["task"].duplicated(keep=False).to_numpy()
+    items, labels = items.take(rows), labels.take(rows)
+    clash = pd.Series(items.codes).duplicated(keep=False).to_numpy()
     if clash.any():
         raise DataError(
             f"{where_label}, {rows_text(rows[clash])}: two different truths for "
-            f"item {listed(pd.unique(items[rows[clash]]).tolist())}; leave one, or none"
+            f"item {listed(items.names[pd.unique(items.codes[clash])].tolist())}; leave one, or none"
         )
-    return _Known(items[rows], labels[rows], rows, where_item, where_label)
+    return _Known(items, labels, rows, where_item, where_label)
 
 
 def _known_codes(known: _Known, items: Array, labels: Array, source: str, told: list[str]) -> npt.NDArray[np.int64]:
     out = np.full(len(items), -1, dtype=np.int64)
-    if len(known.items) == 0:
+    if len(known.rows) == 0:
         return out
-    if kind_of(known.items) != kind_of(items):
+    if kind_of(known.item.names) != kind_of(items):
         raise DataError(
-            f"{known.where_item}: tasks are {kind_of(known.items)} but in {source} they are {kind_of(items)}; "
+            f"{known.where_item}: tasks are {kind_of(known.item.names)} but in {source} they are {kind_of(items)}; "
             f"write both as strings or both as integers"
         )
-    place = positions(known.items, items)
-    here = place >= 0
-    if not here.all():
-        strange = known.items[~here].tolist()
+    place = positions(known.item.names, items)[known.item.codes]
+    here = np.flatnonzero(place >= 0)
+    if len(here) < len(place):
+        strange = known.item.names[known.item.codes[place < 0]].tolist()
         _tell(
             told,
             f"{source}: {len(strange):,} known truths of items without a judgement left out ({listed(strange, 3)})",
         )
-    code, _ = encode(known.labels[here], labels, "label", known.where_label, rows=known.rows[here], ordered=True)
+    code, _ = encode(known.label.take(here), labels, "label", known.where_label, rows=known.rows[here], ordered=True)
     out[place[here]] = code
     return out

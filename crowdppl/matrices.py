@@ -11,7 +11,7 @@ import pandas as pd
 from torch import Tensor
 
 from crowdppl.errors import DataError, listed
-from crowdppl.identifiers import clean, encode, kind_of, positions, rows_text
+from crowdppl.identifiers import clean, coded, encode, kind_of, positions, rows_text
 from crowdppl.intake import ITEM_COLUMNS, column_of
 
 Array = npt.NDArray[Any]
@@ -96,10 +96,8 @@ def count_table(
         raise DataError(f"{source}: {columns.shape[1]} columns of counts, but {len(names)} labels; name each")
     if len(names) < 2:
         raise DataError(f"{source}: {len(names)} columns of counts; at least two classes are needed")
-    classes, _ = clean(pd.Series(names, dtype=object), "label", f"{source}, labels")
-    _, classes = encode(
-        classes, classes.tolist(), "label", f"{source}, labels", rows=np.arange(len(names)), ordered=True
-    )
+    named = coded(pd.Series(names, dtype=object), "label", f"{source}, labels")
+    _, classes = encode(named, names, "label", f"{source}, labels", rows=np.arange(len(names)), ordered=True)
     try:
         counts = columns.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):

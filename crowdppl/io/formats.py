@@ -98,7 +98,7 @@ def read(
     file = Opened(path, limit)
     name = _sniffed(file) if format is None else format
     if name == LONG:
-        return Judgements(file.table, LONG)
+        return Judgements(file.long_table, LONG)
     form = FORMATS[name]
     if form.table and file.kind != "table":
         raise FileError(f"{file.name} is JSON, not {form.told}")

@@ -13,7 +13,8 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.errors import FileError
-from crowdppl.io.tables import COMPRESSED, LIMIT, decompressed, existing, read_csv, read_parquet
+from crowdppl.io.arrow import long_table
+from crowdppl.io.tables import COMPRESSED, LIMIT, columns_of_parquet, decompressed, existing, read_csv, read_parquet
 
 _HEAD = 2**16
 
@@ -139,6 +140,11 @@ class Opened:
         return read_csv(self.path, separator=self.separator, limit=self.limit)
 
     @cached_property
+    def long_table(self) -> pd.DataFrame:
+        """The same with Arrow's columns, for tables of many rows, see :mod:`crowdppl.io.arrow`."""
+        return long_table(self.path, separator=self.separator, limit=self.limit)
+
+    @cached_property
     def separator(self) -> str:
         """What separates columns: a comma, a tab, or the semicolon of spreadsheets where the comma is for decimals."""
         first = self.head.split("\n", 1)[0]
@@ -148,7 +154,7 @@ class Opened:
     def columns(self) -> list[str]:
         """Names of the table's columns, without reading the rest."""
         if self.suffix in (".parquet", ".pq"):
-            return [str(name) for name in self.table.columns]
+            return columns_of_parquet(self.path)
         try:
             first = next(csv.reader(io.StringIO(self.head, newline=""), delimiter=self.separator), [])
         except csv.Error as error:

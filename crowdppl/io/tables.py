@@ -32,7 +32,7 @@ MISSING = ["", "nan", "NaN"]
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,19}|0")
 
 # What the readers throw at files that are cut off, damaged or something else (ImportError: no way to decompress it).
-_BROKEN = (
+BROKEN = (
     ValueError,
     OSError,
     EOFError,
@@ -61,7 +61,7 @@ def read_csv(path: str | Path, *, separator: str = ",", limit: int | None = None
         FileError: where there is no such file, or it is empty, broken, a web page or not CSV.
     """
     path = existing(path)
-    _within(path, LIMIT if limit is None else limit)
+    within(path, LIMIT if limit is None else limit)
     try:
         # The header is read as a row like the others: else pandas renames columns of one name, and takes the first cells
         # of longer rows for an index, without a word.
@@ -74,10 +74,10 @@ def read_csv(path: str | Path, *, separator: str = ",", limit: int | None = None
     except UnicodeDecodeError as error:
         wrong = error.object[error.start]
         raise FileError(f"{path.name} is not UTF-8 text (it holds the byte 0x{wrong:02x}); save it as UTF-8") from None
-    except _BROKEN as error:
+    except BROKEN as error:
         told = _one_line(error).removeprefix("Error tokenizing data. C error: ")
         raise FileError(f"{path.name} cannot be read as CSV: {told}; mend those lines or save it again") from None
-    if re.match(r"\s*<(!doctype|html|\?xml)", str(frame.iloc[0, 0]), flags=re.IGNORECASE):
+    if web_page(str(frame.iloc[0, 0])):
         raise FileError(
             f"{path.name} is a web page, not CSV: it was fetched without signing in, or from the wrong address"
         )
@@ -99,8 +99,30 @@ def read_parquet(path: str | Path) -> pd.DataFrame:
         table = pyarrow.parquet.read_table(path)
         # Integers beside missing values stay integers: floats would round the long ones.
         return table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
-    except _BROKEN as error:
-        raise FileError(f"{path.name} cannot be read as Parquet: {_one_line(error)}; write it again") from None
+    except BROKEN as error:
+        raise unreadable_parquet(path, error) from None
+
+
+def columns_of_parquet(path: Path) -> list[str]:
+    """Return the names of the columns, from the end of the file.
+
+    Raises:
+        FileError: where it is not Parquet.
+    """
+    try:
+        return list(pyarrow.parquet.read_schema(path).names)
+    except BROKEN as error:
+        raise unreadable_parquet(path, error) from None
+
+
+def unreadable_parquet(path: Path, error: BaseException) -> FileError:
+    """Say that a file is not Parquet, or damaged."""
+    return FileError(f"{path.name} cannot be read as Parquet: {_one_line(error)}; write it again")
+
+
+def web_page(start: str) -> bool:
+    """Tell whether a text begins as web pages do."""
+    return re.match(r"\s*<(!doctype|html|\?xml)", start, flags=re.IGNORECASE) is not None
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
@@ -132,14 +154,14 @@ def decompressed(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", opener(path, "rb"))
 
 
-def _within(path: Path, limit: int) -> None:
+def within(path: Path, limit: int) -> None:
     """Refuse a compressed file that unpacks to more than the limit: it is read once and thrown away, in small pieces."""
     suffix = path.suffix.lower()
     if suffix == ".zip":
         try:
             with zipfile.ZipFile(path) as archive:
                 size = sum(member.file_size for member in archive.infolist())
-        except _BROKEN:
+        except BROKEN:
             return  # told where it is read
         if size > limit:
             raise FileError(f"{path.name} has {size:,} bytes once decompressed; raise limit= if that is meant")
