@@ -21,6 +21,7 @@ from rich.table import Table
 
 from crowdppl import acquisition, criticism, datasets, exports, reading, report, results
 from crowdppl.annotations import Annotations
+from crowdppl.draws import result_bytes
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
 from crowdppl.identifiers import holds_integers
 from crowdppl.inference import catalogue, fit, named_model
@@ -167,6 +168,7 @@ def fit_command(
             err.print(
                 f"[bold]{escape(file.name)}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers"
             )
+            results.free(out, overwrite=overwrite, size=result_bytes(data, (num_samples or 1000) * (chains or 4)))
             options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
             options |= {"independent": independent, "rho": rho, "checkpoint": checkpoint, "every": every}
             posterior = fit(data, chosen, method=method, seed=seed, device=device, progress=err.is_terminal, **options)

@@ -101,8 +101,17 @@ def thinning(size: int, data: Annotations, draws: int) -> int:
         data: its confusion, log-likelihood and truth are kept with every draw.
         draws: over all chains.
     """
-    each = 8 * (size + data.J * data.K**2 + data.N) + 2 * data.N
-    return max(1, -(-each * draws // KEEP_BYTES))
+    return max(1, -(-_each(size, data) * draws // KEEP_BYTES))
+
+
+def _each(size: int, data: Annotations) -> int:
+    return 8 * (size + data.J * data.K**2 + data.N) + 2 * data.N
+
+
+def result_bytes(data: Annotations, draws: int) -> int:
+    """Return how many bytes a result of so many draws has at most, before it is compressed."""
+    kept = min(KEEP_BYTES, draws * _each(data.J * data.K**2, data)) + _each(data.J * data.K**2, data)
+    return kept + 24 * data.A + 8 * data.N * (2 * data.K + 2)
 
 
 def thinned_note(thin: int) -> str:

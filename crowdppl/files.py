@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -36,3 +37,36 @@ class atomic:  # noqa: N801 - reads as a verb in a with statement
         with self.temporary.open("rb+") as file:
             os.fsync(file.fileno())
         self.temporary.replace(self.path)
+
+
+def require_room(folder: Path, size: int, what: str) -> None:
+    """Refuse to begin what the disk, a quota or a limit on files has no room for.
+
+    Some libraries do not survive a write that fails, and an hour of work should not end with one.
+
+    Args:
+        folder: where to; it need not be there yet.
+        size: bytes at most.
+        what: is to be written, for the message.
+
+    Raises:
+        FileError: where there is no room.
+    """
+    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
+    free = shutil.disk_usage(there).free
+    if size > free:
+        raise FileError(
+            f"{what} may take {_megabytes(size)} and {there} has {_megabytes(free)} left; free some, or write elsewhere"
+        )
+    if hasattr(os, "posix_fallocate"):
+        try:
+            with tempfile.TemporaryFile(dir=there) as file:
+                os.posix_fallocate(file.fileno(), 0, max(1, size))
+        except OSError as error:
+            raise FileError(
+                f"{what} may take {_megabytes(size)}; cannot write that in {there}: {error.strerror}"
+            ) from None
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import os
 import platform
 import time
 import warnings
@@ -103,6 +104,7 @@ def fit(
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
     effect = None if independent else DesignEffect.of(rho)
+    _affordable(chosen, data)
     data = data.to(_device(device))
     began = time.perf_counter()
     # On small data threads wait for each other longer than they work, many times longer where cores are shared.
@@ -192,6 +194,22 @@ def checked_options(method: str, options: Mapping[str, Any], model: AnnotationMo
             )
     own = {} if model is None else dict(model.defaults.get(method, {}))
     return known | own | dict(options)
+
+
+def _affordable(model: AnnotationModel, data: Annotations) -> None:
+    """Refuse tables that this machine cannot hold, before it tries: its system would end the process without a word."""
+    states = data.K * model.states_per_class
+    # The confusions, their expected counts and logs, and the responsibilities; an extrapolation holds a few more.
+    needed = 8 * 4 * (data.J * states * data.K + data.N * states)
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not every system tells
+        return
+    if data.device.type == "cpu" and needed > there:
+        raise DataError(
+            f"{data.J:,} workers, {data.N:,} items and {data.K:,} classes need some {needed / 2**30:,.0f} GiB for confusions "
+            f"and probabilities, and this machine has {there / 2**30:,.0f}; merge rare classes, or fit a part of the workers"
+        )
 
 
 def _device(device: str | torch.device | None) -> torch.device | None:

@@ -425,8 +425,9 @@ def check(model: AnnotationModel, data: Annotations) -> dict[str, Any]:
                 raise ModelError(f"{name}.truth is a distribution over {states} classes; the data have {data.K}{told}")
             joint = model.item_log_joint(returned, data)
             poutine.trace(model.marginal_program).get_trace(data)
-    except CrowdpplError:
-        raise
+    except CrowdpplError as error:
+        # Pyro appends the shapes of its trace: of no use where the reason is told.
+        raise type(error)(str(error).partition("\n")[0]) from error
     except (RuntimeError, ValueError, IndexError, KeyError, TypeError, AttributeError, NotImplementedError) as error:
         raise ModelError(f"{name} failed on {data!r}: {type(error).__name__}: {error}") from error
     if joint.shape != (data.N, data.K * model.states_per_class):

@@ -20,7 +20,7 @@ import xarray as xr
 
 from crowdppl import workers
 from crowdppl.errors import DataError, FileError, OptionError, suggestion
-from crowdppl.files import atomic
+from crowdppl.files import atomic, require_room
 from crowdppl.workers import measure as measure_of
 
 Array = npt.NDArray[Any]
@@ -30,6 +30,8 @@ FORMAT = 1
 RIGHT = ("share_right", "share_right_low", "share_right_high")
 # Workers summarised at a time, in numbers of draws x cells: bounds the memory of the tables.
 TABLE_CELLS = 2**24
+# Bytes of a result's file beside its numbers.
+HEADERS = 2**18
 
 
 class Posterior:
@@ -396,6 +398,8 @@ class Posterior:
             }
             for group, node in self.tree.children.items()
         }
+        # HDF5 brings the whole process down where it cannot write: the room is made sure of first.
+        require_room(path.parent, HEADERS + sum(node.to_dataset().nbytes for node in self.tree.subtree), path.name)
         with atomic(path) as temporary:
             self.tree.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
         return path

@@ -12,13 +12,19 @@ from typing import Any
 
 from crowdppl import exports
 from crowdppl.errors import FileError
+from crowdppl.files import require_room
 from crowdppl.posterior import Posterior, load
 
 FILES = ("truth.csv", "workers.csv", "confusion.csv", "posterior.nc", "run.json")
 
 
-def free(folder: Path, *, overwrite: bool) -> None:
+def free(folder: Path, *, overwrite: bool, size: int = 0) -> None:
     """Refuse a folder that cannot take results, before an hour of work is lost.
+
+    Args:
+        folder: for the results.
+        overwrite: those that it holds may be replaced.
+        size: bytes that they may take.
 
     Raises:
         FileError: where it is a file, already holds a run, or cannot be written.
@@ -35,6 +41,7 @@ def free(folder: Path, *, overwrite: bool) -> None:
             pass
     except OSError as error:
         raise FileError(f"cannot write in {there}: {error.strerror}") from None
+    require_room(folder, size, "the result")
 
 
 def write(
