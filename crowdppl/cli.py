@@ -7,7 +7,7 @@ import inspect
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crowdppl import acquisition, criticism, datasets, exports, reading, report, results
+from crowdppl import acquisition, criticism, datasets, exports, fetching, reading, report, results
 from crowdppl.annotations import Annotations
 from crowdppl.draws import result_bytes
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
@@ -403,21 +403,34 @@ def formats_command() -> None:
 
 
 @app.command("datasets")
-def datasets_command() -> None:
-    """List the public data sets in the folder that CROWDPPL_DATA names, with citation and licence."""
+def datasets_command(
+    fetch: Annotated[str | None, typer.Option(help="Fetch this one from its authors, into the cache.")] = None,
+) -> None:
+    """List public data sets: in the folder that CROWDPPL_DATA names, fetched, or to fetch; with citation and licence."""
     with _plain_errors():
+        if fetch is not None:
+            console.print(f"{fetch} is in {escape(str(fetching.fetch(fetch)))}")
+            return
         table = Table(title="Public data sets", title_justify="left", show_lines=True)
-        for column in ("name", "what", "items", "workers", "judgements", "classes", "truths", "licence; citation"):
-            table.add_column(
-                column, no_wrap=column == "name", justify="left" if column in ("name", "what") else "right"
-            )
+        for column in ("name", "where", "judgements", "what; licence; citation"):
+            table.add_column(column, no_wrap=column in ("name", "where"))
         for row in datasets.listing().to_dict("records"):
-            sizes = (f"{row[key]:,}" if row[key] is not None else "" for key in ("items", "workers", "judgements"))
-            told = f"{row['licence']}; {row['citation']}"
-            table.add_row(
-                row["name"], escape(row["title"]), *sizes, str(row["classes"]), f"{row['truths'] or 0:,}", escape(told)
-            )
+            table.add_row(row["name"], row["where"], _sizes(row), escape(_of(row)))
         console.print(table)
+
+
+def _sizes(row: Mapping[Any, Any]) -> str:
+    number = {
+        key: "" if pd.isna(value) else f"{value:,.0f}" for key, value in row.items() if isinstance(value, (int, float))
+    }
+    if not number.get("judgements"):
+        return ""
+    known = f", {number['truths']} truths" if number.get("truths", "0") != "0" else ""
+    return f"{number['judgements']} of {number.get('items')} items by {number.get('workers') or '?'} workers{known}"
+
+
+def _of(row: Mapping[Any, Any]) -> str:
+    return "; ".join(str(row[key]) for key in ("title", "licence", "citation") if row[key])
 
 
 @app.command()

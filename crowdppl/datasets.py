@@ -1,7 +1,8 @@
-"""Data at hand: Dawid and Skene's table, built in, and public sets in the folder that ``CROWDPPL_DATA`` names."""
+"""Data at hand: Dawid and Skene's table, built in, and public sets: in the folder ``CROWDPPL_DATA`` names, or fetched."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from crowdppl import fetching
 from crowdppl.annotations import Annotations
 from crowdppl.errors import FileError, listed, suggestion
 from crowdppl.io.tables import read_csv
@@ -46,20 +48,24 @@ def folder() -> Path | None:
 
 
 def listing() -> pd.DataFrame:
-    """Return the public data sets at hand, as their ``meta.json`` tells of them.
+    """Return the public data sets at hand, as their ``meta.json`` tells of them, and those that can be fetched.
 
-    Columns: ``name``, ``title``, ``items``, ``workers``, ``judgements``, ``classes``, ``truths``, ``licence``, ``citation``.
+    Columns: ``name``, ``where`` (``"folder"``: ``CROWDPPL_DATA``; ``"fetched"``: the cache; else ``"to fetch"``), ``title``,
+    ``items``, ``workers``, ``judgements``, ``classes``, ``truths``, ``licence``, ``citation``.
 
     Raises:
-        FileError: where ``CROWDPPL_DATA`` names no folder, or a description cannot be read.
+        FileError: where a description cannot be read.
     """
-    place = _place()
     rows = []
-    for path in sorted(place.glob("*/annotations.csv.gz")):
-        told = _meta(path.parent)
+    found = _at_hand()
+    for name in sorted({*found, *fetching.SOURCES}):
+        here = found.get(name)
+        told = _meta(here) if here is not None else dataclasses.asdict(fetching.SOURCES[name])
+        where = "to fetch" if here is None else "folder" if here.parent == folder() else "fetched"
         rows.append(
             {
-                "name": path.parent.name,
+                "name": name,
+                "where": where,
                 "title": told.get("title", ""),
                 "items": told.get("n_items"),
                 "workers": told.get("n_workers"),
@@ -73,11 +79,10 @@ def listing() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _place() -> Path:
-    place = folder()
-    if place is None:
-        raise FileError("the environment variable CROWDPPL_DATA names no folder of data sets")
-    return place
+def _at_hand() -> dict[str, Path]:
+    """Return the folders of sets by name: those that were fetched, and before them those in ``CROWDPPL_DATA``."""
+    places = [place for place in (fetching.cache(), folder()) if place is not None]
+    return {path.parent.name: path.parent for place in places for path in place.glob("*/annotations.csv.gz")}
 
 
 def _meta(here: Path) -> dict[str, Any]:
@@ -103,7 +108,9 @@ def _intact(here: Path) -> None:
 
 
 def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
-    """Read a public data set from ``CROWDPPL_DATA``: a folder with ``annotations.csv.gz`` and, maybe, ``truth.csv``.
+    """Read a public data set: a folder with ``annotations.csv.gz`` and, maybe, ``truth.csv``.
+
+    It is looked for in ``CROWDPPL_DATA``, then among the fetched ones; one of :data:`crowdppl.fetching.SOURCES` is fetched.
 
     Args:
         name: of the set, such as ``"rte"``.
@@ -113,13 +120,17 @@ def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
         The judgements, and the truth of those items that have one, by item (empty where the set has none).
 
     Raises:
-        FileError: where the folder or the set is missing, or a file is not the one that was published.
+        FileError: where the set is not there and cannot be fetched, or a file is not the one that was published.
     """
-    place = _place()
-    here = place / name
-    if not (here / "annotations.csv.gz").is_file():
-        there = sorted(p.parent.name for p in place.glob("*/annotations.csv.gz"))
-        raise FileError(f"no data set {name!r} in {place}{suggestion(name, there)}")
+    found = _at_hand()
+    if name in found:
+        here = found[name]
+    elif name in fetching.SOURCES:
+        here = fetching.fetch(name)
+    else:
+        where = "the environment variable CROWDPPL_DATA names no folder" if folder() is None else f"not in {folder()}"
+        there = sorted({*found, *fetching.SOURCES})
+        raise FileError(f"no data set {name!r}{suggestion(name, there)} ({where}, and it is not among those to fetch)")
     _intact(here)
     data = Annotations.from_csv(here / "annotations.csv.gz", **options)
     if not (here / "truth.csv").is_file():

@@ -8,16 +8,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, listed
 from crowdppl.inference import fit
-from crowdppl.model import AnnotationModel
+from crowdppl.kernels import normalise
+from crowdppl.model import AnnotationModel, provides
 from crowdppl.posterior import Posterior
 from crowdppl.prediction import data_of, rebuilt
 
 # What is known of single judgements besides, by its name in the data and in the result.
 TIMINGS = ("when", "seconds")
+# Over what is new, before everything is gone through.
+SWEEPS = 2
 
 
 def update(
@@ -32,7 +36,8 @@ def update(
     """Fit again with more judgements, starting from a result.
 
     New items, new workers and new judgements of old ones are taken alike. Engines start from the probabilities of the truth found
-    before, and from a vote on new items, so that EM has little left to climb; samplers keep their warm-up unless told otherwise.
+    before; after EM, items with new judgements are first gone through by themselves, at a cost that follows what is new. So EM
+    has little left to climb; samplers keep their warm-up unless told otherwise.
     The result is that of a fit to all judgements: nothing of the earlier one is left in it but where it began.
 
     Args:
@@ -57,14 +62,41 @@ def update(
     unknown = together.truth[at] < 0
     start[at[unknown]] = torch.from_numpy(posterior.published()).to(start.dtype)[unknown]
     info = posterior.info
+    chosen = rebuilt(posterior) if model is None else model
+    touched = torch.from_numpy(
+        np.unique([place[name] for name in more.items[more.judgements_per_item.numpy() > 0].tolist()])
+    )
+    if "point" in posterior.tree.children and provides(chosen, "log_confusion") and provides(chosen, "m_step"):
+        start[touched] = _first_sweeps(posterior, chosen, together.batch(touched), start[touched])
     settings: dict[str, Any] = {name: value for name, value in info["options"].items() if name != "validation"}
     effect = info["rho"]
     settings["independent"] = effect is None
     if effect is not None:
         settings["rho"] = effect["known"] if effect["known"] is not None else (effect["mean"], effect["spread"])
     settings |= {"method": info["method"], "seed": info["seed"] if seed is None else seed} | options
-    chosen = rebuilt(posterior) if model is None else model
     return fit(dataclasses.replace(together, start=start), chosen, **settings)
+
+
+def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotations, start: Tensor) -> Tensor:
+    """Return class probabilities ``(n, K)`` of the items that have new judgements, by sweeps over these items only.
+
+    Workers known before are as good as they were found to be; new ones as their judgements of these items suggest. The cost is
+    that of the items touched, whatever is known of others.
+    """
+    found = posterior.tree["point"].to_dataset()
+    old = {str(name): torch.from_numpy(value.to_numpy()).to(batch.dtype) for name, value in found.items()}
+    by_worker = [name for name in old if "worker" in found[name].dims]
+    known = len(posterior.worker_names())
+    M = model.states_per_class
+    r = start if M == 1 else start.repeat_interleave(M, -1) / M
+    with torch.no_grad():
+        for _ in range(SWEEPS):
+            theta = model.m_step(r, batch)
+            theta |= {
+                name: torch.cat([old[name], theta[name][known:]]) if name in by_worker else old[name] for name in old
+            }
+            r = normalise(model.item_log_joint(theta, batch), overwrite=True)[1]
+    return model.by_class(r)
 
 
 def joined(before: Annotations, more: Annotations) -> Annotations:

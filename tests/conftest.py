@@ -34,6 +34,16 @@ def _settings():
 
 
 @pytest.fixture(autouse=True)
+def no_fetching(monkeypatch, tmp_path_factory):
+    """Keep tests off the network and out of the user's cache; those of fetching bring a server of their own."""
+    from crowdppl import fetching
+
+    empty = tmp_path_factory.mktemp("cache")
+    monkeypatch.setattr(fetching, "cache", lambda: empty)
+    monkeypatch.setattr(fetching, "ADDRESS", "http://127.0.0.1:9/{repository}/{commit}/{path}")
+
+
+@pytest.fixture(autouse=True)
 def nothing_left():
     """Fail a test that leaves the random streams, Pyro's store or a setting of the process other than it found them."""
     random.seed(0)

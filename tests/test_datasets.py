@@ -50,7 +50,7 @@ def test_no_folder(monkeypatch, tmp_path):
         if value is not None:
             monkeypatch.setenv("CROWDPPL_DATA", value)
         assert datasets.folder() is None
-        refused(lambda: datasets.public("rte"), "CROWDPPL_DATA", "folder")
+        refused(lambda: datasets.public("ducks"), "CROWDPPL_DATA", "folder")
 
 
 def test_unknown_set(place):
@@ -124,11 +124,11 @@ def test_sets_at_hand_are_listed_and_checked(tmp_path, monkeypatch, public):
     with pytest.raises(FileError, match=r"meta\.json cannot be read"):
         datasets.listing()
     (tmp_path / "rte" / "meta.json").write_text(json.dumps({"title": "mine"}))
-    assert datasets.listing()["title"].tolist() == ["mine"]
+    assert datasets.listing().set_index("name").loc["rte", ["title", "where"]].tolist() == ["mine", "folder"]
     from typer.testing import CliRunner
 
     from crowdppl.cli import app
 
     assert "mine" in CliRunner().invoke(app, ["datasets"]).output
     monkeypatch.delenv("CROWDPPL_DATA")
-    assert "CROWDPPL_DATA" in CliRunner().invoke(app, ["datasets"]).output
+    assert "to fetch" in CliRunner().invoke(app, ["datasets"]).output

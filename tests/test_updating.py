@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from catalog import SkillAndDifficulty, quiet_fit, simulated
 from crowds import crowd_with_characters
 from typer.testing import CliRunner
@@ -50,6 +51,33 @@ def test_a_few_more_judgements_take_few_steps():
     updated = quiet_fit(Annotations.from_frame(before), **options).update(after)
     whole = quiet_fit(joined(Annotations.from_frame(before), Annotations.from_frame(after)), **options)
     assert updated.info["facts"]["evaluations"] <= whole.info["facts"]["evaluations"] * 2 / 3
+
+
+@pytest.mark.parametrize("model", ["dawid-skene", "one-coin", "class-conditional"])
+def test_the_first_sweeps_go_over_what_is_new_only(model, monkeypatch):
+    """They see the touched items only, and leave them nearer to the full fit than a vote would."""
+    from crowdppl import updating
+
+    before, after = split(items=400)
+    after = after[after["worker"] != "adversary"].head(40)
+    options = {"method": "em", "num_samples": 2, "tol": 1e-10}
+    first = quiet_fit(Annotations.from_frame(before), model, **options)
+    seen = {}
+    plain = updating._first_sweeps
+
+    def watched(posterior, chosen, batch, start):
+        seen["batch"], seen["start"] = batch, start
+        seen["after"] = plain(posterior, chosen, batch, start)
+        return seen["after"]
+
+    monkeypatch.setattr(updating, "_first_sweeps", watched)
+    updated = first.update(after)
+    batch = seen["batch"]
+    assert set(batch.items.tolist()) == set(after["task"])
+    assert 0.3 * len(before) > batch.A
+    place = {name: i for i, name in enumerate(updated.items().tolist())}
+    end = torch.from_numpy(updated.published()[[place[name] for name in batch.items.tolist()]])
+    assert (seen["after"] - end).abs().mean() < 0.5 * (batch.majority() - end).abs().mean()
 
 
 def test_gibbs_samples_the_same_posterior():
