@@ -39,17 +39,20 @@ class Checkpoint:
         folder: where to; made if need be. ``None`` keeps nothing.
         identity: digest of what is fitted, see :func:`digest`.
         every: seconds between two writes.
+        write: or read only: of several processes on one fit the first one writes.
 
     Raises:
         OptionError: for seconds below 0.
         FileError: where the folder cannot be written, or holds the checkpoint of another fit or a damaged one.
     """
 
-    def __init__(self, folder: str | Path | None = None, identity: str = "", every: float = EVERY):
+    def __init__(
+        self, folder: str | Path | None = None, identity: str = "", every: float = EVERY, *, write: bool = True
+    ):
         if not every >= 0:
             raise OptionError(f"every={every!r}; seconds between checkpoints must be at least 0")
         self.path = None if folder is None else Path(folder) / NAME
-        self.identity, self.every = identity, every
+        self.identity, self.every, self.write = identity, every, write
         self.stopping = False
         self._last = time.monotonic()
         self._found: State | None = None
@@ -99,6 +102,10 @@ class Checkpoint:
             return
         if not self.stopping and time.monotonic() - self._last < self.every:
             return
+        if not self.write:
+            if self.stopping:
+                raise KeyboardInterrupt
+            return
         tensors, facts = state()
         told = {"identity": self.identity, "facts": facts | {"what": what}}
         kept = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
@@ -112,7 +119,7 @@ class Checkpoint:
 
     def clear(self) -> None:
         """Remove the state: the fit has ended."""
-        if self.path is not None:
+        if self.path is not None and self.write:
             self.path.unlink(missing_ok=True)
 
     @contextmanager

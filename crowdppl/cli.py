@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crowdppl import acquisition, criticism, datasets, exports, fetching, reading, report, results
+from crowdppl import acquisition, criticism, datasets, exports, fetching, ranks, reading, report, results
 from crowdppl.annotations import Annotations
 from crowdppl.draws import result_bytes
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
@@ -135,11 +135,15 @@ def fit_command(
         "warmup": warmup,
         "num_samples": num_samples,
     }
-    with _plain_errors():
+    with _plain_errors(), ranks.joined():
+        if not ranks.first():
+            # Of several processes the first one speaks and writes.
+            console.quiet = err.quiet = True
         if truth is not None and truth_file is not None:
             raise OptionError("--truth and --truth-file both given; known truths come from one of them")
         default_level(level)
-        results.free(out, overwrite=overwrite)
+        if ranks.first():
+            results.free(out, overwrite=overwrite)
         chosen = _with_prior(model, prior or [])
         began = time.perf_counter()
         with _silent():
@@ -168,10 +172,13 @@ def fit_command(
             err.print(
                 f"[bold]{escape(file.name)}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers"
             )
-            results.free(out, overwrite=overwrite, size=result_bytes(data, (num_samples or 1000) * (chains or 4)))
+            if ranks.first():
+                results.free(out, overwrite=overwrite, size=result_bytes(data, (num_samples or 1000) * (chains or 4)))
             options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
             options |= {"independent": independent, "rho": rho, "checkpoint": checkpoint, "every": every}
             posterior = fit(data, chosen, method=method, seed=seed, device=device, progress=err.is_terminal, **options)
+        if not ranks.first():
+            return
         source = {"file": file.name, "sha256": results.sha256(file), "rows": data.A}
         _finish(posterior, out, level, {"input": source, "timings": {"read": read}}, raw=raw)
         if with_report:
@@ -613,6 +620,8 @@ def _plain_errors() -> Iterator[None]:
     try:
         yield
     except CrowdpplError as error:
+        if isinstance(error, ranks.LostProcessError):
+            err.quiet = False  # whoever is left has to say so
         err.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import arviz_stats
 import numpy as np
 import xarray as xr
 
@@ -25,6 +24,8 @@ def convergence(data: Annotations, readings: Readings) -> tuple[dict[str, Any], 
         data: the judgements.
         readings: ``C`` chains of ``S`` posterior draws.
     """
+    import arviz_stats  # takes a second: only for those who ask
+
     chains, count = readings.lp.shape
     if count < 4:
         return {}, ["too few draws to judge convergence; raise num_samples"]

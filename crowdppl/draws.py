@@ -15,6 +15,7 @@ from crowdppl.correlation import DesignEffect, factors, quality
 from crowdppl.errors import ModelError, OptionError
 from crowdppl.kernels import above_zero, normalise, sum_by
 from crowdppl.model import AnnotationModel, Parameters, conditioned, provides, repeated
+from crowdppl.sweeps import Sweeps, suits
 
 # step, of how many, what is going on: engines call it, the facade shows it.
 Report = Callable[[int, int, str], None]
@@ -180,7 +181,10 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
         out.derived = {name: torch.cat(values).unflatten(0, (chains, count)) for name, values in parts.items()}
         if draws.point is not None:  # an engine that climbs to a point says what the truth is there
             parameters = draws.point if batched(model) else conditioned(model, draws.point, told)[0]
-            joint = model.item_log_joint(parameters, told)
+            sweeps = _sweeps(model, told)
+            joint = (
+                model.item_log_joint(parameters, told) if sweeps is None else _swept(sweeps, model, parameters, told)
+            )
             logs = None if rho is None else model.log_by_class(joint)
             out.probability = _by_item(model, parameters, joint, told, data)[1]
             if rho is not None and logs is not None:
@@ -281,6 +285,12 @@ class Races:
 def _evaluations(
     model: AnnotationModel, data: Annotations, flat: Parameters, fixed: Parameters, total: int
 ) -> Iterator[tuple[Any, Parameters, Tensor, Tensor]]:
+    sweeps = _sweeps(model, data)
+    if sweeps is not None:
+        for s in range(total):
+            parameters = {name: value[s] for name, value in flat.items()}
+            yield s, parameters, _swept(sweeps, model, parameters, data), model.log_prior(parameters, data)
+        return
     if not batched(model):
         for s in range(total):
             parameters, log_prior = conditioned(model, {name: value[s] for name, value in flat.items()} | fixed, data)
@@ -291,6 +301,15 @@ def _evaluations(
         part = slice(start, min(start + step, total))
         parameters = {name: value[part] for name, value in flat.items()}
         yield part, parameters, *model.log_density(parameters, data)
+
+
+def _sweeps(model: AnnotationModel, data: Annotations) -> Sweeps | None:
+    states = data.K * model.states_per_class
+    return Sweeps(data) if provides(model, "m_step_from") and suits(data, states) else None
+
+
+def _swept(sweeps: Sweeps, model: AnnotationModel, parameters: Parameters, data: Annotations) -> Tensor:
+    return sweeps.joint(model.table(parameters), model.log_truth(parameters, data).exp())
 
 
 def chunk(data: Annotations, total: int) -> int:

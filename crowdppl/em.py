@@ -16,9 +16,10 @@ from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
 from crowdppl.draws import Draws, Report, chunk, positive, sample_truth, thinning, whole
 from crowdppl.errors import ModelError
 from crowdppl.kernels import normalise
-from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, repeated, without_gibbs
+from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, provides, repeated, without_gibbs
 from crowdppl.mstep import MStep, Schedule
 from crowdppl.space import Space, is_simplex
+from crowdppl.sweeps import Summing, Sweeps, suits
 from crowdppl.validation import Validation
 
 # With networks: stop where the best log posterior of the way has not risen for this many steps.
@@ -108,7 +109,9 @@ def em(
         if found is not None:
             ends = [End.of(found, n) for n in range(found[1]["ends"])]
             stream = torch.get_rng_state()
-            climb.m_step.start(first)  # learns which sites have closed steps
+            climb.m_step.start(
+                first if climb.summing is None else climb.summing.given(first)
+            )  # learns which sites have closed steps
             torch.set_rng_state(stream)
         climb.keep, climb.ends = keep, ends
         for n in range(len(ends), restarts + 1):
@@ -208,11 +211,12 @@ class Climb:
         self.spare: list[Parameters] = []
         self.scratch: dict[str, Tensor] = {}
         self.accelerate = accelerate
+        self.summing = Summing.of(model, data)
         self.keep, self.ends = NOTHING, list[End]()
 
     def __call__(self, responsibility: Tensor) -> End:
         """Climb from the parameters that ``(N, S)`` responsibilities suggest."""
-        theta = self.m_step.start(responsibility)
+        theta = self.m_step.start(responsibility if self.summing is None else self.summing.given(responsibility))
         self.accelerate = self.accelerate and self.m_step.closed
         return self.wander(theta) if self.m_step.stochastic else self.ascend(theta)
 
@@ -324,8 +328,12 @@ class Climb:
         facts = {"path": len(path), "trace": trace, "evaluations": evaluations, "patience": patience}
         return tensors, facts | {"ends": len(self.ends), "told": [end.facts() for end in self.ends]}
 
-    def e_step(self, theta: Parameters) -> tuple[float, float, Tensor]:
-        """Return log posterior, log-likelihood and responsibilities at ``theta``."""
+    def e_step(self, theta: Parameters) -> tuple[float, float, Any]:
+        """Return log posterior, log-likelihood and responsibilities, or the sums over them, at ``theta``."""
+        if self.summing is not None:
+            sums = self.summing.at(theta)
+            ll = float(sums.log_likelihood)
+            return ll + float(self.model.log_prior(theta, self.data)), ll, sums
         if self.m_step.closed:
             joint, log_prior = self.model.log_density(theta, self.data, self.scratch)
         else:
@@ -369,6 +377,8 @@ class Climb:
 def _intervals(model: AnnotationModel, data: Annotations, space: Space, point: Parameters, num_samples: int) -> Draws:
     if without_gibbs(model, data) is None:
         count = max(1, num_samples // thinning(space.size, data, num_samples))
+        if provides(model, "gibbs_from") and suits(data, data.K * model.states_per_class):
+            return Draws(_swept(model, data, point, count), "approximation", ONE_SWEEP)
         joint = model.item_log_joint(point, data)
         parts = []
         step = chunk(data, count)
@@ -385,6 +395,14 @@ def _intervals(model: AnnotationModel, data: Annotations, space: Space, point: P
         return Draws(normal, "approximation", LAPLACE + (FIXED if weights else ""), fixed=weights)
     samples = {name: point[name][None, None] for name in rest.sizes}
     return Draws(samples, "point", POINT, fixed=weights, warnings=[POINT])
+
+
+def _swept(model: AnnotationModel, data: Annotations, point: Parameters, count: int) -> Parameters:
+    """Draw truths at the point and parameters given them, ``(1, draw, ...)``, by compiled passes."""
+    sweeps = Sweeps(data)
+    table, prior = model.table(point), model.log_truth(point, data).exp()
+    draws = [model.gibbs_from(sweeps.draw(table, prior)[1], data) for _ in range(count)]
+    return {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
 
 
 def _laplace(

@@ -12,8 +12,9 @@ from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
 from crowdppl.draws import WORK_BYTES, Draws, Races, Report, thinned_note, thinning, whole
 from crowdppl.errors import ModelError
-from crowdppl.model import AnnotationModel, Parameters, check, dispersed, prior_draws, without_gibbs
+from crowdppl.model import AnnotationModel, Parameters, check, dispersed, prior_draws, provides, without_gibbs
 from crowdppl.space import Space
+from crowdppl.sweeps import Sweeps, suits
 
 HOW = "draws from the posterior (Gibbs sampling with exact conditionals)"
 
@@ -52,6 +53,10 @@ def gibbs(
     # chains in turn stay in the caches.
     width = max(1, min(chains, WORK_BYTES // (8 * data.N * states * 4)))
     groups = [min(width, chains - start) for start in range(0, chains, width)]
+    quick = provides(model, "gibbs_from") and suits(data, states)
+    if quick:
+        groups = [1] * chains
+    sweeps = Sweeps(data) if quick else None
     total = (warmup + num_samples) * len(groups)
     kept: list[list[Parameters]] = []
     # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. What the data keep (counts and the like) was
@@ -77,8 +82,11 @@ def gibbs(
                 kept.append([])
                 first = 0
             for sweep in range(first, warmup + num_samples):
-                truth = races.winners(model.item_log_joint(parameters, data))
-                parameters = model.gibbs_step(truth, parameters, data)
+                if sweeps is None:
+                    truth = races.winners(model.item_log_joint(parameters, data))
+                    parameters = model.gibbs_step(truth, parameters, data)
+                else:
+                    parameters = _step(model, data, sweeps, parameters)
                 if sweep >= warmup and (sweep - warmup + 1) % thin == 0:
                     kept[-1].append(parameters)
                 keep.step(partial(_state, number, sweep + 1, parameters, kept, races), "gibbs")
@@ -90,6 +98,13 @@ def gibbs(
     }
     facts = {"chains": chains, "warmup": warmup, "num_samples": num_samples, "thin": thin}
     return Draws(samples, "posterior", HOW, facts=facts, warnings=[thinned_note(thin)] if thin > 1 else [])
+
+
+def _step(model: AnnotationModel, data: Annotations, sweeps: Sweeps, parameters: Parameters) -> Parameters:
+    """Take a sweep of one chain by a compiled pass; parameters lead with an axis of one."""
+    now = {name: value[0] for name, value in parameters.items()}
+    _, sums = sweeps.draw(model.table(now), model.log_truth(now, data).exp())
+    return {name: value.unsqueeze(0) for name, value in model.gibbs_from(sums, data).items()}
 
 
 def _state(group: int, sweep: int, parameters: Parameters, kept: list[list[Parameters]], races: Races) -> State:

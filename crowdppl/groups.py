@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import arviz_stats
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -85,6 +84,8 @@ def choose(
         ``difference`` to the best and its standard error ``se_difference``; ``p``, effective number of parameters; ``bad``, the
         number of items whose Pareto k is above .7, for which the estimate is not to be trusted.
     """
+    import arviz_stats  # takes a second: only for those who ask
+
     rows, pointwise = [], []
     for count in groups:
         with warnings.catch_warnings():

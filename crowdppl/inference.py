@@ -22,6 +22,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from crowdppl import ranks
 from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.convergence import convergence
@@ -112,7 +113,7 @@ def fit(
     isolation = isolated(int(seed), device=data.device, dtype=data.dtype, threads=threads)
     known = _hyperparameters(chosen)
     identity = "" if checkpoint is None else digest(data, type(chosen).__name__, known, method, options, int(seed))
-    keep = Checkpoint(checkpoint, identity, every)
+    keep = Checkpoint(checkpoint, identity, every, write=ranks.first())
     with isolation, keep.stoppable(), _reporter(progress, method) as report:
         bound = bind(chosen, data)
         told = bound.arrange(data)

@@ -15,6 +15,8 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -91,8 +93,11 @@ class WorkerCounts:
         self.shape = shape
         N, J, K = shape
         column = worker * K + label
-        self._forward = _compressed(item, column, (N, J * K), dtype, row_weight=weight)
-        self._backward = _compressed(column, item, (J * K, N), dtype, column_weight=weight)
+        if item.device.type == "cpu":
+            self._forward, self._backward = _compressed_pair(item, column, (N, J * K), dtype, weight)
+        else:
+            self._forward = _compressed(item, column, (N, J * K), dtype, row_weight=weight)
+            self._backward = _compressed(column, item, (J * K, N), dtype, column_weight=weight)
         self._dense = self._forward.to_dense() if N * J * K <= DENSE_CELLS else None
 
     @property
@@ -165,6 +170,39 @@ class _Product(torch.autograd.Function):
         return ctx.transposed @ gradient.contiguous(), None, None
 
 
+def _compressed_pair(
+    row: Tensor, column: Tensor, shape: tuple[int, int], dtype: torch.dtype, weight: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Count equal (row, column) pairs into a compressed-row matrix, times a weight of each row, and into its transpose.
+
+    By counting, in linear time: sorting pairs takes ten times as long.
+    """
+    values = np.ones(len(row)) if weight is None else weight[row].double().numpy()
+    taken = values > 0
+    if not taken.all():
+        # What counts for nothing is no entry: zero times minus infinity would not be a number.
+        row, column, values = row[taken], column[taken], values[taken]
+    made = scipy.sparse.coo_array((values, (row.numpy(), column.numpy())), shape=shape).tocsr()
+    made.sum_duplicates()  # and puts columns in order
+    return _as_torch(made, dtype), _as_torch(made.T.tocsr(), dtype)
+
+
+def _as_torch(made: Any, dtype: torch.dtype) -> Tensor:
+    # 32-bit indices are what the CPU library works on: wider ones would be converted at every product.
+    index = np.int32 if max(*made.shape, made.nnz) < 2**31 else np.int64
+    start, columns = (torch.from_numpy(part.astype(index)) for part in (made.indptr, made.indices))
+    return _sparse(start, columns, torch.from_numpy(made.data), made.shape, dtype)
+
+
+def _sparse(start: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> Tensor:
+    with warnings.catch_warnings():
+        # torch calls its compressed-row tensors a beta at the first one made; the products are tested here.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
+        return torch.sparse_csr_tensor(
+            start, columns, values.to(dtype), shape, dtype=dtype, device=start.device, check_invariants=True
+        )
+
+
 def _compressed(
     row: Tensor,
     column: Tensor,
@@ -188,15 +226,4 @@ def _compressed(
     index = torch.int32 if max(*shape, len(values)) < 2**31 else torch.int64
     start = torch.zeros(shape[0] + 1, dtype=index, device=row.device)
     start[1:] = torch.bincount(rows, minlength=shape[0]).cumsum(0)
-    with warnings.catch_warnings():
-        # torch calls its compressed-row tensors a beta at the first one made; the products are tested here.
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
-        return torch.sparse_csr_tensor(
-            start,
-            columns.to(index),
-            values,
-            shape,
-            dtype=dtype,
-            device=row.device,
-            check_invariants=True,
-        )
+    return _sparse(start, columns.to(index), values, shape, dtype)

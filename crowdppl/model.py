@@ -11,7 +11,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyro
@@ -28,6 +28,24 @@ from crowdppl.networks import Bound, is_weight
 from crowdppl.plates import Plates
 
 Parameters = dict[str, Any]  # site name -> Tensor, and what prior adds for truth and emission (networks as functions)
+
+
+# Items that a check goes through, where a model allows a part.
+CHECKED = 1000
+
+
+class Sums(NamedTuple):
+    """What a pass over items leaves, where a label depends on truth and worker only, and all items share the truth's prior.
+
+    Attributes:
+        log_likelihood: of all labels, a scalar of float64.
+        size: expected number of items of each state, ``(..., S)``.
+        counts: expected number of each worker's labels, ``(..., J, S, K)`` = (worker, state, label).
+    """
+
+    log_likelihood: Tensor
+    size: Tensor
+    counts: Tensor
 
 
 class AnnotationModel(ABC):
@@ -116,6 +134,22 @@ class AnnotationModel(ABC):
         at the start), and may return some of its sites only: gradients then raise the others.
         """
         raise NotImplementedError
+
+    def m_step_from(self, sums: Sums, data: Annotations) -> Parameters:
+        """Return what :meth:`m_step` does from the sums over items, where they are all that it takes; their memory may be kept.
+
+        Of the data only sizes may be used. With :meth:`log_confusion` and a prior of the truth that all items share, EM then goes
+        over the judgements once a step, by compiled passes, and in several processes.
+        """
+        raise NotImplementedError
+
+    def gibbs_from(self, sums: Sums, data: Annotations) -> Parameters:
+        """Draw what :meth:`gibbs_step` does from the sums over items with drawn truths, where they are all that it takes."""
+        raise NotImplementedError
+
+    def table(self, parameters: Parameters) -> Tensor:
+        """Return ``p(label = l | truth = s, worker j)``, ``(..., J, S, K)``, without logs; not to be written to."""
+        return self.log_confusion(parameters).exp()
 
     @property
     def full_batch(self) -> bool:
@@ -378,6 +412,12 @@ def is_unknown(node: Mapping[str, Any]) -> bool:
     return node["type"] == "sample" and not node["is_observed"] and type(node["fn"]).__name__ != "_Subsample"
 
 
+def sums_of(responsibility: Tensor, data: Annotations, memory: Tensor | None = None) -> Sums:
+    """Sum responsibilities ``(..., N, S)`` up by sparse products, over ``memory``; the log-likelihood is not a number."""
+    nothing = responsibility.new_tensor(torch.nan)
+    return Sums(nothing, responsibility.sum(-2), data.counts.expected(responsibility, memory))
+
+
 def repeated(marginal: Tensor, data: Annotations) -> Tensor:
     """Count each item's ``(..., N)`` log-likelihood as often as the item stands in the data."""
     return marginal if data.multiplicity is None else marginal * data.multiplicity
@@ -408,6 +448,9 @@ def check(model: AnnotationModel, data: Annotations) -> dict[str, Any]:
         ModelError: where the model does not keep its contract, with the reason.
     """
     name = type(model).__name__
+    if data.N > CHECKED and provides(model, "m_step_from"):
+        # Nothing in such a model grows with the items: some of them show what all would.
+        data = data.batch(torch.arange(CHECKED, device=data.device))
     try:
         with pyro.validation_enabled(True), torch.no_grad():
             traced = poutine.trace(model.prior).get_trace(data, Plates.over(data.N, data.J))

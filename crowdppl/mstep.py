@@ -12,7 +12,7 @@ from torch import Tensor
 from crowdppl.annotations import Annotations
 from crowdppl.draws import Batches
 from crowdppl.errors import ModelError
-from crowdppl.model import AnnotationModel, Parameters, conditioned, prior_draws, provides, repeated
+from crowdppl.model import AnnotationModel, Parameters, Sums, conditioned, prior_draws, provides, repeated
 from crowdppl.plates import Plates
 from crowdppl.space import Space
 
@@ -69,11 +69,14 @@ class MStep:
         self._lesson: _CrossEntropy | None = None
         self._fine: _Descent | None = None
 
-    def start(self, responsibility: Tensor) -> Parameters:
-        """Return the parameters that ``(N, S)`` responsibilities suggest.
+    def start(self, responsibility: Tensor | Sums) -> Parameters:
+        """Return the parameters that ``(N, S)`` responsibilities, or the sums over them, suggest.
 
         Gradients begin at the prior's median, networks at their own first weights.
         """
+        if isinstance(responsibility, Sums):
+            self.closed = True
+            return self.model.m_step_from(responsibility, self.data)
         r = self._counted(responsibility)
         self._descent, self._lesson, self._fine = None, None, None
         given = self._closed(r, None, None) if provides(self.model, "m_step") else {}
@@ -90,8 +93,10 @@ class MStep:
             theta |= self.model._bound.start()
         return self._follow(responsibility, theta | given | self.model.first(r, self.data))
 
-    def __call__(self, responsibility: Tensor, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
+    def __call__(self, responsibility: Tensor | Sums, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
         """Return better parameters than ``theta`` for the given responsibilities, or ``theta``; may overwrite ``reuse``."""
+        if isinstance(responsibility, Sums):
+            return self.model.m_step_from(responsibility, self.data)
         r = self._counted(responsibility)
         if self.closed:
             return self._closed(r, theta, reuse)

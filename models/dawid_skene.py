@@ -33,7 +33,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.hyperparameters import require_answers
 from crowdppl.kernels import sample_dirichlet
-from crowdppl.model import AnnotationModel, Parameters, one_hot
+from crowdppl.model import AnnotationModel, Parameters, Sums, one_hot, sums_of
 from crowdppl.plates import Plates
 
 
@@ -139,23 +139,30 @@ class DawidSkene(AnnotationModel):
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
         """Return the modes of the two Dirichlet posteriors (paper: equations 2.3 and 2.4, plus the imaginary counts)."""
+        memory = None if reuse is None else reuse["confusion"]
+        return self.m_step_from(sums_of(responsibility, data, memory), data)
+
+    def m_step_from(self, sums: Sums, data: Annotations) -> Parameters:
+        """Return the same from the sums over items."""
         a, B = self.concentrations(data)
         _require_mode(a, B)
-        prevalence = responsibility.sum(-2) + (a - 1)
-        memory = None if reuse is None else reuse["confusion"]
-        confusion = data.counts.expected(responsibility, memory)  # (..., J, K, K)
+        prevalence, confusion = sums.size + (a - 1), sums.counts
         if not bool((B == 1).all()):
             confusion += B - 1
         return {"prevalence": prevalence / prevalence.sum(-1, keepdim=True), "confusion": _rows(confusion)}
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw prevalence and confusion given truths ``(C, N)``: Dirichlet with the counts added."""
+        return self.gibbs_from(sums_of(one_hot(truth, data), data), data)
+
+    def gibbs_from(self, sums: Sums, data: Annotations) -> Parameters:
+        """Draw the same from the sums over items."""
         a, B = self.concentrations(data)
-        chosen = one_hot(truth, data)  # (C, N, K)
-        return {
-            "prevalence": sample_dirichlet(a + chosen.sum(-2)),
-            "confusion": sample_dirichlet(B + data.counts.expected(chosen)),
-        }
+        return {"prevalence": sample_dirichlet(a + sums.size), "confusion": sample_dirichlet(B + sums.counts)}
+
+    def table(self, parameters: Parameters) -> Tensor:
+        """Return the confusion ``(..., J, K, K)``."""
+        return parameters["confusion"]
 
     def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
         """Return the mean-field guide: independent Dirichlets, begun at the prior plus the counts of a majority vote."""

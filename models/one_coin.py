@@ -30,7 +30,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.conjugate import beta_log_density, beta_mode, dirichlet_log_density, dirichlet_mode, mean_field
 from crowdppl.hyperparameters import require_answers
 from crowdppl.kernels import sample_dirichlet
-from crowdppl.model import AnnotationModel, Parameters, one_hot
+from crowdppl.model import AnnotationModel, Parameters, Sums, one_hot, sums_of
 from crowdppl.plates import Plates
 
 
@@ -94,25 +94,32 @@ class OneCoin(AnnotationModel):
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
         """Return the modes given ``(N, K)`` responsibilities."""
-        right, wrong = self._counts(responsibility, data)
+        return self.m_step_from(sums_of(responsibility, data), data)
+
+    def m_step_from(self, sums: Sums, data: Annotations) -> Parameters:
+        """Return the same from the sums over items."""
+        right, wrong = _right_and_wrong(sums.counts)
         return {
-            "prevalence": dirichlet_mode(self._classes(data) + responsibility.sum(-2)),
+            "prevalence": dirichlet_mode(self._classes(data) + sums.size),
             "accuracy": beta_mode(right + self.right, wrong + self.wrong),
         }
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw prevalence and accuracies given truths ``(C, N)``."""
-        chosen = one_hot(truth, data)
-        right, wrong = self._counts(chosen, data)
+        return self.gibbs_from(sums_of(one_hot(truth, data), data), data)
+
+    def gibbs_from(self, sums: Sums, data: Annotations) -> Parameters:
+        """Draw the same from the sums over items."""
+        right, wrong = _right_and_wrong(sums.counts)
         return {
-            "prevalence": sample_dirichlet(self._classes(data) + chosen.sum(-2)),
+            "prevalence": sample_dirichlet(self._classes(data) + sums.size),
             "accuracy": Beta(1 + self.right + right, 1 + self.wrong + wrong).sample(),
         }
 
     def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
         """Return the mean-field guide, begun at the prior plus the counts of a majority vote."""
         share = data.majority()
-        right, wrong = self._counts(share, data)
+        right, wrong = _right_and_wrong(data.counts.expected(share))
         first = {
             "prevalence": self._classes(data) + share.sum(0),
             "accuracy": torch.stack([1 + self.right + right, 1 + self.wrong + wrong], -1),
@@ -122,11 +129,11 @@ class OneCoin(AnnotationModel):
     def _classes(self, data: Annotations) -> Tensor:
         return torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
 
-    def _counts(self, responsibility: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
-        """Return expected right and wrong judgements of each worker, ``(..., J)``."""
-        counts = data.counts.expected(responsibility)  # (..., J, K, K)
-        right = torch.diagonal(counts, dim1=-2, dim2=-1).sum(-1)
-        return right, (counts.sum((-2, -1)) - right).clamp(min=0)
+
+def _right_and_wrong(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Return right and wrong judgements of each worker, ``(..., J)``, of counts ``(..., J, K, K)``."""
+    right = torch.diagonal(counts, dim1=-2, dim2=-1).sum(-1)
+    return right, (counts.sum((-2, -1)) - right).clamp(min=0)
 
 
 def _table(accuracy: Tensor, K: int) -> Tensor:

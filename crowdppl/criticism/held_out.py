@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import arviz_stats
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -84,6 +83,8 @@ def loo(
     Raises:
         OptionError: where the result has too few draws.
     """
+    import arviz_stats  # takes a second: only for those who ask
+
     if posterior.tree["log_likelihood"].sizes["draw"] < 10:
         raise OptionError("too few draws for importance sampling; raise num_samples")
     likelihood = posterior.tree["log_likelihood"].to_dataset()
@@ -203,6 +204,8 @@ def compare(posteriors: Mapping[str, Posterior]) -> pd.DataFrame:
     Raises:
         OptionError: for fewer than two results, or results on other judgements.
     """
+    import arviz_stats  # takes a second: only for those who ask
+
     if len(posteriors) < 2:
         raise OptionError("give at least two results to compare, by name")
     first = next(iter(posteriors.values()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-import arviz_stats
 import pandas as pd
 import xarray as xr
 
@@ -34,6 +33,8 @@ def prior_sensitivity(posterior: Posterior, *, workers: list[Any] | None = None)
         OptionError: for a result that is not made of posterior draws.
         DataError: for an unknown worker.
     """
+    import arviz_stats  # takes a second: only for those who ask
+
     if posterior.kind != "posterior":
         raise OptionError(f"the draws are of a {posterior.kind}; prior sensitivity needs method='gibbs' or 'nuts'")
     names = posterior.worker_names()

@@ -1,0 +1,200 @@
+"""One pass over the judgements: E step and expected counts, or truths and their counts, for models of workers and classes.
+
+Where a label depends on truth and worker only, and the truth on a prior that all items share, the sums that follow from a pass
+are all that a step needs: the log-likelihood, how many items there are of each state, and how often each worker gave each label
+under each. :class:`crowdppl.model.Sums` are those; what makes them is :class:`Sweeps` (compiled, for data beyond the caches)
+or, with the products of :mod:`crowdppl.kernels`, :func:`plain`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crowdppl import ranks
+from crowdppl.annotations import Annotations
+from crowdppl.kernels import normalise
+from crowdppl.model import AnnotationModel, Parameters, Sums, provides
+
+# More states than this and the products of whole rows, which use wide registers, are as fast.
+STATES = 8
+# Fewer judgements than this stay in the caches, and are done before anything is compiled.
+JUDGEMENTS = 200_000
+
+
+def plain(table: Tensor, prior: Tensor, data: Annotations, memory: Tensor | None = None) -> Sums:
+    """Return the sums by sparse products; arguments as of :meth:`Sweeps.expect`."""
+    joint = data.counts.evidence(table.log()).add_(prior.log())  # (N, S)
+    if data.clamp is not None:
+        joint += data.clamp
+    marginal, r = normalise(joint, overwrite=True)
+    return Sums(marginal.sum(dtype=torch.float64), r.sum(0), data.counts.expected(r, memory))
+
+
+@cache
+def compiled() -> Any:
+    """Return the compiled passes, or ``None`` where numba is not there."""
+    try:
+        from crowdppl import compiled as found
+    except ImportError:
+        return None
+    # Numba's threads, as they start, set the number of those that torch uses.
+    threads = torch.get_num_threads()
+    found.load(np.zeros((1, 4)), np.zeros((1, 2)), 4)
+    torch.set_num_threads(threads)
+    return found
+
+
+def suits(data: Annotations, states: int) -> bool:
+    """Tell whether compiled passes can take the data, and are worth it."""
+    special = data.weight is not None or data.multiplicity is not None or data.owner is not None
+    return (
+        data.device.type == "cpu"
+        and data.dtype == torch.float64
+        and not special
+        and states == data.K <= STATES
+        and data.A >= JUDGEMENTS
+        and data.J * data.K < 2**32
+        and compiled() is not None
+    )
+
+
+class Sweeps:
+    """Compiled passes over one set of judgements.
+
+    Args:
+        data: that :func:`suits`.
+        threads: torch's number of threads where not given.
+    """
+
+    def __init__(self, data: Annotations, threads: int | None = None):
+        self.passes, self.data = compiled(), data
+        self.threads = torch.get_num_threads() if threads is None else threads
+        N, J, K, A = data.N, data.J, data.K, data.A
+        self.start = np.zeros(N + 1, dtype=np.int64)
+        np.cumsum(data.judgements_per_item.numpy(), out=self.start[1:])
+        self.column = np.empty(A, dtype=np.uint32)
+        np.multiply(data.worker.numpy(), K, out=self.column, casting="unsafe")
+        np.add(self.column, data.label.numpy(), out=self.column, casting="unsafe")
+        self.known = data.truth.numpy().astype(np.int16)
+        # Each thread has as many judgements as any other, and whole items.
+        self.bounds = np.searchsorted(self.start, np.linspace(0, A, self.threads + 1)).astype(np.int64)
+        self.bounds[0], self.bounds[-1] = 0, N
+        self.width = self.passes.width_of(K)
+        # torch's memory begins where cache lines do.
+        self.tables = torch.empty(self.threads, J * K * self.width, dtype=torch.float64).numpy()
+        self.rows = J * K
+
+    def expect(
+        self,
+        table: Tensor,
+        prior: Tensor,
+        memory: Tensor | None = None,
+        responsibility: Tensor | None = None,
+        marginal: Tensor | None = None,
+    ) -> Sums:
+        """Take an E step and sum up what it expects.
+
+        Args:
+            table: ``p(label | state, worker)``, ``(J, S, K)``.
+            prior: of the states, ``(S,)``.
+            memory: an earlier result's counts that nobody needs any more, to write over.
+            responsibility: ``(N, S)`` to be written, where wanted.
+            marginal: with it, log-likelihood of each item, ``(N,)``, to be written.
+        """
+        K = self.data.K
+        self._load(table)
+        likelihood, size = np.empty(self.threads), np.empty((self.threads, K))
+        out = np.empty((0, K)) if responsibility is None else responsibility.numpy()
+        each = np.empty(0) if marginal is None else marginal.numpy()
+        run = self.passes.expectation(K)
+        run(self.start, self.column, self.bounds, self.tables, prior.numpy(), self.known, likelihood, size, out, each)
+        return Sums(torch.tensor(likelihood.sum()), torch.from_numpy(size.sum(0)), self._counts(memory))
+
+    def joint(self, table: Tensor, prior: Tensor) -> Tensor:
+        """Return the item log joint ``(N, S)``, as :meth:`AnnotationModel.item_log_joint` does."""
+        r = torch.empty(self.data.N, self.data.K, dtype=torch.float64)
+        marginal = torch.empty(self.data.N, dtype=torch.float64)
+        self.expect(table, prior, None, r, marginal)
+        return r.log_().add_(marginal.unsqueeze(-1))
+
+    def given(self, responsibility: Tensor) -> Sums:
+        """Sum given responsibilities ``(N, S)`` up; the log-likelihood is not a number."""
+        K = self.data.K
+        self._load(torch.zeros(self.data.J, K, K, dtype=torch.float64))
+        self.passes.scatter(K)(self.start, self.column, self.bounds, self.tables, responsibility.contiguous().numpy())
+        return Sums(torch.tensor(torch.nan), responsibility.sum(0), self._counts(None))
+
+    def draw(self, table: Tensor, prior: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Sums]:
+        """Draw the truth of each item, ``(N,)`` int16, and count by it; by torch's random stream."""
+        K, N = self.data.K, self.data.N
+        self._load(table)
+        truth, size = torch.empty(N, dtype=torch.int16), np.empty((self.threads, K))
+        chance = torch.rand(N, dtype=torch.float64).numpy()
+        run = self.passes.sampling(K)
+        run(self.start, self.column, self.bounds, self.tables, prior.numpy(), self.known, chance, truth.numpy(), size)
+        return truth, Sums(torch.tensor(torch.nan), torch.from_numpy(size.sum(0)), self._counts(memory))
+
+    def _load(self, table: Tensor) -> None:
+        # (worker, label, state) in memory is what earlier counts are, and what this asks for: nothing is copied then.
+        rows = table.transpose(1, 2).contiguous().view(self.rows, -1)
+        self.passes.load(self.tables, rows.numpy(), self.width)
+
+    def _counts(self, memory: Tensor | None) -> Tensor:
+        J, K = self.data.J, self.data.K
+        if memory is None or not memory.transpose(1, 2).is_contiguous():
+            memory = torch.empty(J, K, K, dtype=torch.float64).transpose(1, 2)
+        self.passes.collect(self.tables, memory.transpose(1, 2).view(self.rows, K).numpy(), self.width)
+        return memory
+
+
+class Summing:
+    """The sums of a model at its parameters, by the quickest way there is, over the items of all processes.
+
+    Args:
+        model: with ``m_step_from``.
+        data: all judgements; where there are several processes, each goes through its share.
+    """
+
+    def __init__(self, model: AnnotationModel, data: Annotations):
+        self.model = model
+        self.items = ranks.share(data) if ranks.several() else slice(0, data.N)
+        mine = data.batch(torch.arange(data.N, device=data.device)[self.items]) if ranks.several() else data
+        self.data = mine
+        self.sweeps = Sweeps(mine) if suits(mine, data.K * model.states_per_class) else None
+
+    @staticmethod
+    def of(model: AnnotationModel, data: Annotations) -> Summing | None:
+        """Return one where the model allows it and it is worth it."""
+        if not provides(model, "m_step_from"):
+            return None
+        many = suits(data, data.K * model.states_per_class)
+        alone = data.weight is None and data.multiplicity is None and data.owner is None
+        return Summing(model, data) if many or (ranks.several() and alone) else None
+
+    def at(self, parameters: Parameters) -> Sums:
+        """Return the sums of an E step at the parameters."""
+        table, prior = self.model.table(parameters), self.model.log_truth(parameters, self.data).exp()
+        if self.sweeps is not None:
+            return self._all(self.sweeps.expect(table, prior))
+        return self._all(plain(table, prior, self.data))
+
+    def given(self, responsibility: Tensor) -> Sums:
+        """Return the sums of responsibilities ``(N, S)`` of all items."""
+        r = responsibility[self.items]
+        if self.sweeps is not None:
+            return self._all(self.sweeps.given(r))
+        nothing = torch.zeros((), dtype=torch.float64, device=r.device)
+        return self._all(Sums(nothing, r.sum(0), self.data.counts.expected(r)))
+
+    @staticmethod
+    def _all(sums: Sums) -> Sums:
+        if not ranks.several():
+            return sums
+        # Memory is (worker, label, state), and so is what follows from it.
+        likelihood, size, counts = ranks.summed(sums.log_likelihood, sums.size, sums.counts.transpose(1, 2))
+        return Sums(likelihood, size, counts.transpose(1, 2))

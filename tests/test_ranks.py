@@ -1,0 +1,99 @@
+"""Several processes on one fit: the result of one, and a clear end where one is lost."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import crowdppl
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = """
+    import os, signal, sys, warnings
+    import numpy as np, pandas as pd, torch
+    warnings.simplefilter("ignore")
+    from crowdppl import Annotations, fit, ranks, sweeps
+    table, out, model, compiled, die = sys.argv[1:6]
+    sweeps.JUDGEMENTS = 0 if compiled == "yes" else 10**9
+    torch.set_num_threads(1)
+    with ranks.joined():
+        rank = int(os.environ.get("RANK", 0))
+
+        def progress(step, steps, what):
+            if die == "yes" and rank == 1 and step >= 20:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        data = Annotations.from_csv(table)
+        keep = {"checkpoint": out + ".keep", "every": 0.0} if len(sys.argv) > 6 else {}
+        found = fit(data, model, method="em", num_samples=2, tol=0.0, max_iter=40, restarts=1, accelerate=False,
+                    progress=progress, **keep)
+        if ranks.first():
+            np.save(out, found.published())
+            print(found.info["facts"]["restarts"])
+"""
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    items, judgements = 3000, 15_000
+    truth, item = rng.integers(0, 3, items), rng.integers(0, items, judgements)
+    label = np.where(rng.random(judgements) < 0.6, truth[item], rng.integers(0, 3, judgements))
+    path = tmp_path_factory.mktemp("data") / "x.csv"
+    pd.DataFrame({"task": item, "worker": rng.integers(0, 40, judgements), "label": label}).to_csv(path, index=False)
+    return path
+
+
+def run(tmp_path, processes, *arguments):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    start = [sys.executable]
+    if processes > 1:
+        start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run([*start, script, *arguments], capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.mark.parametrize("compiled", ["yes", "no"])
+@pytest.mark.parametrize("model", ["dawid-skene", "one-coin"])
+def test_processes_find_what_one_finds(tmp_path, table, model, compiled):
+    for processes, name in ((1, "one"), (3, "three")):
+        ended = run(tmp_path, processes, str(table), str(tmp_path / name), model, compiled, "no")
+        assert ended.returncode == 0, ended.stderr
+    one, three = (np.load(tmp_path / f"{name}.npy") for name in ("one", "three"))
+    assert np.abs(one - three).max() < 1e-9
+
+
+def test_a_lost_process_is_told_and_the_checkpoint_goes_on(tmp_path, table):
+    arguments = [str(table), str(tmp_path / "out"), "dawid-skene", "yes"]
+    lost = run(tmp_path, 2, *arguments, "yes", "keep")
+    assert lost.returncode != 0
+    assert "another process of this run was lost" in lost.stderr
+    assert not (tmp_path / "out.npy").exists()
+    assert (tmp_path / "out.keep" / "checkpoint.safetensors").is_file()
+    assert run(tmp_path, 2, *arguments, "no", "keep").returncode == 0
+    gone_on = np.load(tmp_path / "out.npy")
+    (tmp_path / "out.npy").unlink()
+    assert run(tmp_path, 2, *arguments, "no").returncode == 0
+    np.testing.assert_array_equal(gone_on, np.load(tmp_path / "out.npy"))
+
+
+def test_the_command_in_two_processes_writes_once(tmp_path, table):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "crowdppl"]
+    options = ["fit", str(table), "--method", "em", "--num-samples", "5", "--out"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    two = subprocess.run(
+        [*command, *options, tmp_path / "two"], capture_output=True, text=True, check=False, env=environment
+    )
+    assert two.returncode == 0, two.stderr
+    assert two.stdout.count("Wrote truth.csv") == 1
+    alone = [sys.executable, "-m", "crowdppl", *options, tmp_path / "one"]
+    one = subprocess.run(alone, capture_output=True, text=True, check=True, env=environment)
+    assert one.stdout.count("Wrote truth.csv") == 1
+    found = [crowdppl.load(tmp_path / name / "posterior.nc").published() for name in ("one", "two")]
+    np.testing.assert_allclose(*found, atol=1e-9)

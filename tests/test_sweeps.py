@@ -1,0 +1,176 @@
+"""Compiled passes against the sparse products, on data that they find easy and on data that they do not."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from crowdppl import Annotations, fit, sweeps
+from crowdppl.errors import CrowdpplWarning
+from crowdppl.model import sums_of
+from crowdppl.models import ClassConditional, DawidSkene, OneCoin
+from crowdppl.sweeps import Summing, Sweeps, plain
+
+pytestmark = pytest.mark.filterwarnings("ignore:the chains have not mixed", "ignore:the draws of")
+
+MODELS = [DawidSkene(), DawidSkene.maximum_likelihood(), OneCoin(), ClassConditional()]
+
+
+@pytest.fixture(autouse=True)
+def all_sizes(monkeypatch):
+    """Take small data, too."""
+    monkeypatch.setattr(sweeps, "JUDGEMENTS", 0)
+
+
+def crowd(K, items=300, workers=20, judgements=2000, seed=0, known=True, crowded=False):
+    rng = np.random.default_rng(seed)
+    item = rng.integers(0, items, judgements)
+    if crowded:  # one item with so many judgements that their product has no digits left
+        item[: judgements // 2] = 7
+    truth = rng.integers(0, K, items)
+    label = np.where(rng.random(judgements) < 0.7, truth[item], rng.integers(0, K, judgements))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        return Annotations.from_arrays(
+            item,
+            rng.integers(0, workers, judgements),
+            label,
+            labels=range(K),
+            items=range(items + 3),  # some without judgements
+            workers=range(workers + 2),
+            truth={i: int(truth[i]) for i in range(0, items, 9)} if known else None,
+        )
+
+
+def tables(K, data, seed=1, zeros=False):
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.full(K, 0.3 if zeros else 2.0), (data.J, K))
+    if zeros:
+        table[table < 0.02] = 0.0
+        table[..., 0] += 1e-3  # every label remains possible under some truth
+        table /= table.sum(-1, keepdims=True)
+    return torch.from_numpy(table), torch.from_numpy(rng.dirichlet(np.ones(K)))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("K", range(2, 9))
+def test_sums_are_those_of_the_products(K, threads):
+    data = crowd(K)
+    table, prior = tables(K, data)
+    made = Sweeps(data, threads)
+    r, marginal = torch.empty(data.N, K, dtype=torch.float64), torch.empty(data.N, dtype=torch.float64)
+    found, wanted = made.expect(table, prior, None, r, marginal), plain(table, prior, data)
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-10)
+    joint = data.counts.evidence(table.log()) + prior.log() + data.clamp
+    torch.testing.assert_close(r, joint.softmax(-1), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(marginal, joint.logsumexp(-1), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(made.joint(table, prior), joint, rtol=1e-10, atol=1e-10)
+    for a, b in zip(made.given(r)[1:], sums_of(r, data)[1:], strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_products_without_digits_are_done_in_logs(zeros):
+    """A thousand judgements of an item multiply to nothing in floating point; so do impossible labels, rightly."""
+    data = crowd(3, crowded=True, known=False)
+    table, prior = tables(3, data, zeros=zeros)
+    if zeros:  # items with a label 0 are possible under one truth only, by probabilities that are next to nothing
+        table[:, 1:, 0] = 0.0
+        table[:, 0, :] = 1e-30 * (1 + table[:, 0, :])
+    found, wanted = Sweeps(data, 2).expect(table, prior), plain(table, prior, data)
+    assert float(wanted.log_likelihood) < -800
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-8)
+
+
+def test_what_is_impossible_is_no_number():
+    data = crowd(2, known=False)
+    table, prior = tables(2, data)
+    table[:, :, 0], table[:, :, 1] = 0.0, 1.0  # label 0 is never given
+    assert not torch.isfinite(Sweeps(data, 2).expect(table, prior).log_likelihood)
+
+
+def test_drawn_truths_follow_their_probabilities():
+    """Shares over 4,000 draws of 40 items: each within 4.5 standard errors, a false alarm in about one run of 1,000."""
+    data = crowd(3, items=40, judgements=200)
+    table, prior = tables(3, data)
+    made, draws = Sweeps(data, 2), 4000
+    r = torch.empty(data.N, 3, dtype=torch.float64)
+    made.expect(table, prior, None, r)
+    share = torch.zeros_like(r)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        for _ in range(draws):
+            truth, sums = made.draw(table, prior)
+            chosen = torch.nn.functional.one_hot(truth.long(), 3).double()
+            share += chosen / draws
+        torch.testing.assert_close(sums.counts, data.counts.expected(chosen))
+        torch.testing.assert_close(sums.size, chosen.sum(0))
+    error = (r * (1 - r) / draws).sqrt()
+    assert ((share - r).abs() <= 4.5 * error + 1e-12).all()
+    known = data.truth >= 0
+    assert (truth[known] == data.truth[known]).all()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__ + str(m.right))
+def test_em_ends_where_the_products_end(model, monkeypatch):
+    data = crowd(3)
+    options = {"method": "em", "num_samples": 3, "tol": 1e-12, "restarts": 1}
+    quick = fit(data, model, **options)
+    assert Summing.of(model, data) is not None
+    monkeypatch.setattr(sweeps, "JUDGEMENTS", 10**9)
+    slow = fit(data, model, **options)
+    assert quick.info["facts"]["log_posterior"] == pytest.approx(slow.info["facts"]["log_posterior"], rel=1e-9)
+    np.testing.assert_allclose(quick.published(), slow.published(), atol=1e-5)
+    for name, value in quick.tree["point"].to_dataset().items():
+        np.testing.assert_allclose(value, slow.tree["point"][name], atol=1e-4)
+
+
+def test_gibbs_samples_the_same_posterior(monkeypatch):
+    """Means over some 2,000 independent draws: within .02 of each other, about five standard errors at worst."""
+    data = crowd(3, items=100, workers=6, judgements=500)
+    options = {"method": "gibbs", "num_samples": 1500, "seed": 4}
+    quick = fit(data, **options)
+    assert max(quick.info["facts"]["r_hat"].values()) < 1.02
+    monkeypatch.setattr(sweeps, "JUDGEMENTS", 10**9)
+    slow = fit(data, **options)
+    np.testing.assert_allclose(quick.published(), slow.published(), atol=0.03)
+    for name in ("confusion", "prevalence"):
+        one, two = (found.tree["posterior"][name].mean(("chain", "draw")) for found in (quick, slow))
+        np.testing.assert_allclose(one, two, atol=0.02)
+
+
+def test_same_seed_same_bits_and_no_state():
+    data = crowd(4)
+    one, two = (fit(data, method="gibbs", num_samples=30, warmup=10, chains=2, seed=9) for _ in range(2))
+    assert (one.draws("confusion") == two.draws("confusion")).all()
+    assert (one.truth_draws() == two.truth_draws()).all()
+
+
+def test_without_numba_the_products_do_it(monkeypatch):
+    data = crowd(3)
+    quick = fit(data, method="em", num_samples=2, tol=1e-10)
+    monkeypatch.setattr(sweeps, "compiled", lambda: None)
+    assert not sweeps.suits(data, 3)
+    slow = fit(data, method="em", num_samples=2, tol=1e-10)
+    np.testing.assert_allclose(quick.published(), slow.published(), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.to(dtype=torch.float32),
+        lambda data: data.with_weights(np.full(data.N, 0.5)),
+        lambda data: data.cells(),
+        lambda data: crowd(9),
+    ],
+)
+def test_what_they_cannot_take_is_left_to_the_products(change):
+    data = change(crowd(3))
+    assert not sweeps.suits(data, data.K)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        if data.owner is None:
+            assert len(fit(data, method="em", num_samples=2).truth()) == data.N
