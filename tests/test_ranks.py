@@ -18,7 +18,7 @@ SCRIPT = """
     import numpy as np, pandas as pd, torch
     warnings.simplefilter("ignore")
     from crowdppl import Annotations, fit, ranks, sweeps
-    table, out, model, compiled, die = sys.argv[1:6]
+    table, out, model, compiled, die, steps = sys.argv[1:7]
     sweeps.JUDGEMENTS = 0 if compiled == "yes" else 10**9
     torch.set_num_threads(1)
     with ranks.joined():
@@ -29,8 +29,8 @@ SCRIPT = """
                 os.kill(os.getpid(), signal.SIGKILL)
 
         data = Annotations.from_csv(table)
-        keep = {"checkpoint": out + ".keep", "every": 0.0} if len(sys.argv) > 6 else {}
-        found = fit(data, model, method="em", num_samples=2, tol=0.0, max_iter=40, restarts=1, accelerate=False,
+        keep = {"checkpoint": out + ".keep", "every": 0.0} if len(sys.argv) > 7 else {}
+        found = fit(data, model, method="em", num_samples=2, tol=0.0, max_iter=int(steps), restarts=1, accelerate=False,
                     progress=progress, **keep)
         if ranks.first():
             np.save(out, found.published())
@@ -63,7 +63,7 @@ def run(tmp_path, processes, *arguments):
 @pytest.mark.parametrize("model", ["dawid-skene", "one-coin"])
 def test_processes_find_what_one_finds(tmp_path, table, model, compiled):
     for processes, name in ((1, "one"), (3, "three")):
-        ended = run(tmp_path, processes, str(table), str(tmp_path / name), model, compiled, "no")
+        ended = run(tmp_path, processes, str(table), str(tmp_path / name), model, compiled, "no", "8")
         assert ended.returncode == 0, ended.stderr
     one, three = (np.load(tmp_path / f"{name}.npy") for name in ("one", "three"))
     assert np.abs(one - three).max() < 1e-9
@@ -71,15 +71,15 @@ def test_processes_find_what_one_finds(tmp_path, table, model, compiled):
 
 def test_a_lost_process_is_told_and_the_checkpoint_goes_on(tmp_path, table):
     arguments = [str(table), str(tmp_path / "out"), "dawid-skene", "yes"]
-    lost = run(tmp_path, 2, *arguments, "yes", "keep")
+    lost = run(tmp_path, 2, *arguments, "yes", "40", "keep")
     assert lost.returncode != 0
     assert "another process of this run was lost" in lost.stderr
     assert not (tmp_path / "out.npy").exists()
     assert (tmp_path / "out.keep" / "checkpoint.safetensors").is_file()
-    assert run(tmp_path, 2, *arguments, "no", "keep").returncode == 0
+    assert run(tmp_path, 2, *arguments, "no", "40", "keep").returncode == 0
     gone_on = np.load(tmp_path / "out.npy")
     (tmp_path / "out.npy").unlink()
-    assert run(tmp_path, 2, *arguments, "no").returncode == 0
+    assert run(tmp_path, 2, *arguments, "no", "40").returncode == 0
     np.testing.assert_array_equal(gone_on, np.load(tmp_path / "out.npy"))
 
 
