@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-all check benchmark sbc mutation fuzz clean
+.PHONY: demo test test-slow test-all check performance benchmark sbc mutation fuzz clean
 
 demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, write demo-results/
 	$(BIN)/crowdppl demo --out demo-results --overwrite
@@ -22,6 +22,9 @@ check: $(VENV)/.tools  ## lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+performance: $(VENV)/.peers  ## docs/performance.md: up to 100 million judgements, half an hour, 16 GB
+	$(BIN)/python benchmarks/performance.py
 
 benchmark: $(VENV)/.peers  ## every table in docs/ that starts with "benchmark"
 	for script in em_iteration real_data gibbs_vs_numpyro acceleration engines priors sparse float32 replay \

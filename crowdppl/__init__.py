@@ -10,6 +10,7 @@ from crowdppl.plates import Plates
 from crowdppl.posterior import Posterior, load
 from crowdppl.prediction import predict, predict_correct, predict_workers
 from crowdppl.reading import read
+from crowdppl.streaming import stream
 
 __version__ = version("crowdppl")
 
@@ -30,4 +31,5 @@ __all__ = [
     "predict_correct",
     "predict_workers",
     "read",
+    "stream",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import sys
 import time
 import warnings
@@ -19,12 +20,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crowdppl import acquisition, criticism, datasets, exports, fetching, ranks, reading, report, results
+from crowdppl import acquisition, criticism, datasets, exports, fetching, ranks, reading, report, results, streaming
 from crowdppl.annotations import Annotations
 from crowdppl.draws import result_bytes
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
+from crowdppl.files import atomic
 from crowdppl.identifiers import holds_integers
-from crowdppl.inference import catalogue, fit, named_model
+from crowdppl.inference import catalogue, fit, named_model, progress_bar
 from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
 from crowdppl.io import formats
 from crowdppl.io.judgements import Choices
@@ -183,6 +185,66 @@ def fit_command(
         _finish(posterior, out, level, {"input": source, "timings": {"read": read}}, raw=raw)
         if with_report:
             _report(out, out / "report.html", level)
+
+
+@app.command("stream")
+def stream_command(
+    path: Annotated[
+        Path, typer.Argument(help="Judgements: a Parquet file, or a folder of them; rows of an item together.")
+    ],
+    out: Out = Path("results"),
+    model: Annotated[
+        str, typer.Option(help="Name from `crowdppl models` that learns from sums over items.")
+    ] = "dawid-skene",
+    task: Annotated[str | None, typer.Option(help="Column of the item. (default: task, else item)")] = None,
+    worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
+    passes: Annotated[int, typer.Option(help="Over the data to learn from; one more writes the consensus.")] = 4,
+    rows: Annotated[int, typer.Option(help="Judgements held in memory at a time, about.")] = streaming.ROWS,
+    overwrite: Overwrite = False,
+) -> None:
+    """Fit a model to more judgements than memory holds: a point by stepwise EM, consensus and workers, no posterior."""
+    with _plain_errors():
+        held = [name for name in ("truth.parquet", "workers.csv", "run.json") if (out / name).exists()]
+        if held and not overwrite:
+            raise OptionError(f"{out} already holds {', '.join(held)}; name another folder, or add --overwrite")
+        results.free(out, overwrite=overwrite)
+        began = time.perf_counter()
+        there = out.is_dir()
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            with progress_bar(err.is_terminal, "stream") as told:
+                found = streaming.stream(
+                    path,
+                    model,
+                    truth=out / "truth.parquet",
+                    passes=passes,
+                    rows=rows,
+                    task=task,
+                    worker=worker,
+                    label=label,
+                    progress=told,
+                )
+        except BaseException:
+            if not there:
+                out.rmdir()
+            raise
+        exports.write(found.workers, out / "workers.csv")
+        story = {
+            "model": model,
+            "items": found.items,
+            "judgements": found.judgements,
+            "classes": len(found.labels),
+            "log_posterior": found.log_posterior,
+            "seconds": time.perf_counter() - began,
+        }
+        with atomic(out / "run.json") as temporary:
+            temporary.write_text(json.dumps(story, indent=2) + "\n", encoding="utf-8")
+        console.print(
+            f"{found.judgements:,} judgements of {found.items:,} items by {len(found.workers):,} workers in "
+            f"{story['seconds']:.1f} s. A point, no posterior: for intervals, fit what memory holds."
+        )
+        console.print(f"Wrote truth.parquet, workers.csv, run.json in [bold]{escape(str(out))}[/bold].")
 
 
 @app.command()

@@ -31,6 +31,8 @@ from crowdppl.model import one_hot
 POPULATION = (-1.0, 3.0)
 # Imaginary judgements, right and wrong as the crowd's are, that every worker starts with.
 START = 4.0
+# From so many judgements on they are counted by truths directly: the sparse matrices take longer to make than all draws.
+MANY = 200_000
 
 PUBLISHED = "Truths and workers are taken from the model as published: judgements of one item count as independent."
 WEIGHTED = (
@@ -111,6 +113,15 @@ def factors(rho: Tensor, data: Annotations) -> Tensor:
     return 1 + more * rho.unsqueeze(-1)
 
 
+def _counted(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
+    """Count items of each class ``(C, K)`` and labels ``(C, J, K, K)`` by truths ``(C, N)``, without sparse matrices."""
+    J, K = data.J, data.K
+    own = (data.worker * K * K).add_(data.label)  # (A,)
+    counts = [torch.bincount(own + row[data.item] * K, minlength=J * K * K).view(J, K, K) for row in truth.long()]
+    classes = [torch.bincount(row, minlength=K) for row in truth.long()]
+    return torch.stack(classes).to(data.dtype), torch.stack(counts).to(data.dtype)
+
+
 def quality(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
     """Draw workers' confusions and the prevalence given truths.
 
@@ -121,9 +132,12 @@ def quality(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
     Returns:
         Confusions ``(C, J, K, K)`` and prevalences ``(C, K)``.
     """
-    chosen = one_hot(truth, data)  # (C, N, K)
-    classes = 1 + chosen.sum(-2)  # (C, K)
-    counts = data.counts.expected(chosen)  # (C, J, K, K)
+    if data.A >= MANY and data.weight is None and data.device.type == "cpu":
+        classes, counts = _counted(truth, data)
+    else:
+        chosen = one_hot(truth, data)  # (C, N, K)
+        classes, counts = chosen.sum(-2), data.counts.expected(chosen)  # (C, K), (C, J, K, K)
+    classes = 1 + classes
     # The crowd's rows, with a right answer and a share of a wrong one in each so that no row is empty.
     eye = torch.eye(data.K, dtype=data.dtype, device=data.device)
     crowd = counts.sum(-3) + eye + 1 / data.K

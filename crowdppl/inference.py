@@ -114,7 +114,7 @@ def fit(
     known = _hyperparameters(chosen)
     identity = "" if checkpoint is None else digest(data, type(chosen).__name__, known, method, options, int(seed))
     keep = Checkpoint(checkpoint, identity, every, write=ranks.first())
-    with isolation, keep.stoppable(), _reporter(progress, method) as report:
+    with isolation, keep.stoppable(), progress_bar(progress, method) as report:
         bound = bind(chosen, data)
         told = bound.arrange(data)
         sites = check(bound, told)
@@ -226,7 +226,8 @@ def _device(device: str | torch.device | None) -> torch.device | None:
 
 
 @contextmanager
-def _reporter(progress: bool | Report, method: str) -> Iterator[Report]:
+def progress_bar(progress: bool | Report, method: str) -> Iterator[Report]:
+    """Yield a function to call with (step, steps, what): the caller's, one that moves a bar in the terminal, or a silent one."""
     if callable(progress):
         yield progress
         return

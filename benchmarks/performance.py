@@ -1,0 +1,394 @@
+"""How fast, how large: EM and Gibbs against the memory's bandwidth, crowd-kit and scipy, up to 100 million judgements.
+
+Every measurement runs in a process of its own, so that its peak of memory is its own. ``--only NAME`` runs some of them and keeps
+the figures of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from common import machine, median_seconds, table
+
+SIZES = {  # items, workers, judgements, classes
+    "500k x 10": (10_000, 2_500, 500_000, 10),
+    "5M x 4": (1_000_000, 50_000, 5_000_000, 4),
+    "5M x 100": (1_000_000, 10_000, 5_000_000, 100),
+    "50M x 2": (10_000_000, 500_000, 50_000_000, 2),
+    "100M x 2": (20_000_000, 1_000_000, 100_000_000, 2),
+    "5M x 2": (1_000_000, 50_000, 5_000_000, 2),
+    "20M x 2": (4_000_000, 200_000, 20_000_000, 2),
+}
+GROWTH = ("5M x 2", "20M x 2", "50M x 2", "100M x 2")
+LINE = 64  # bytes that memory moves at once
+
+
+def simulate(items: int, workers: int, judgements: int, classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw judgements by workers, all equally busy, who are right with probability .4 to .95: the hardest case for caches."""
+    rng = np.random.default_rng(0)
+    item = np.repeat(np.arange(items), judgements // items)
+    worker = rng.integers(0, workers, len(item))
+    truth = rng.integers(0, classes, items)
+    right = rng.random(len(item), dtype=np.float32) < rng.uniform(0.4, 0.95, workers).astype(np.float32)[worker]
+    label = np.where(right, truth[item], rng.integers(0, classes, len(item)))
+    return item, worker, label
+
+
+def annotations(size: tuple[int, int, int, int]) -> Any:
+    """Make data of codes, as a reader would hand them on."""
+    from crowdppl import Annotations
+
+    item, worker, label = map(torch.from_numpy, simulate(*size))
+    names = [np.arange(n) for n in (size[0], size[1], size[3])]
+    truth = torch.full((size[0],), -1)
+    return Annotations(
+        item=item, worker=worker, label=label, truth=truth, items=names[0], workers=names[1], labels=names[2]
+    )
+
+
+def bandwidth() -> float:
+    """Return bytes a second, read and written, of a copy of 400 MB."""
+    a = torch.zeros(50_000_000, dtype=torch.float64)
+    b = torch.empty_like(a)
+    return 2 * 8 * len(a) / min(median_seconds(lambda: b.copy_(a), 3) for _ in range(3))
+
+
+def peak() -> float:
+    """Return the peak of memory of this process, GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def em(size: tuple[int, int, int, int], iterations: int = 30) -> dict[str, float]:
+    """Time plain EM iterations of Dawid-Skene as the engine takes them: E step, objective, M step."""
+    from crowdppl.em import Climb
+    from crowdppl.model import check
+    from crowdppl.models import DawidSkene
+    from crowdppl.space import Space
+
+    rate = bandwidth()
+    data, model = annotations(size), DawidSkene()
+    began = time.perf_counter()
+    with torch.no_grad():
+        space = Space(check(model, data))
+        climb = Climb(model, data, space, iterations, -1.0, False, lambda *_: None)
+        start = model.starting(data)
+        theta = climb.m_step.start(start if climb.summing is None else climb.summing.given(start))
+        del start
+        climb.e_step(theta)
+        ready = time.perf_counter() - began
+        times = []
+        for _ in range(iterations):
+            began = time.perf_counter()
+            _, _, r = climb.e_step(theta)
+            theta = climb.m_step(r, theta)
+            times.append(time.perf_counter() - began)
+    N, J, A, K = size
+    # What any pass must read and write once: a code for each judgement, where items begin, the tables and their counts.
+    arrays = 4 * A + 8 * N + 2 * 8 * J * K * K
+    # Each judgement's row of a table that no cache close to the core holds comes, and goes back changed, by whole lines.
+    rows = A * max(1, -(-2 * 8 * K // LINE)) * LINE * 2
+    found = {
+        "iteration": float(np.median(times)),
+        "total": float(sum(times)),
+        "ready": ready,
+        "arrays floor": arrays / rate,
+        "lines floor": (arrays + rows) / rate,
+        "bandwidth": rate / 1e9,
+        "peak": peak(),
+        "compiled": float(climb.summing is not None),
+    }
+    return found
+
+
+def products(size: tuple[int, int, int, int]) -> dict[str, float]:
+    """Time the two sparse products of an iteration, by scipy."""
+    import scipy.sparse
+
+    item, worker, label = simulate(*size)
+    N, J, A, K = size
+    matrix = scipy.sparse.csr_array((np.ones(A), (item, worker * K + label)), shape=(N, J * K))
+    turned = matrix.T.tocsr()
+    table_, r = np.random.default_rng(0).random((J * K, K)), np.random.default_rng(1).random((N, K))
+    return {
+        "iteration": median_seconds(lambda: matrix @ table_, 3) + median_seconds(lambda: turned @ r, 3),
+        "peak": peak(),
+    }
+
+
+def crowd_kit(size: tuple[int, int, int, int]) -> dict[str, float]:
+    """Time an iteration of crowd-kit's Dawid-Skene on named items and workers."""
+    from crowdkit.aggregation import DawidSkene
+
+    frame = pd.DataFrame(dict(zip(("task", "worker", "label"), simulate(*size), strict=True)))
+    frame = frame.assign(**{column: column[0] + frame[column].astype(str) for column in frame})
+    seconds = []
+    for count in (1, 3):
+        began = time.perf_counter()
+        DawidSkene(n_iter=count, tol=0.0).fit(frame)
+        seconds.append(time.perf_counter() - began)
+    return {"iteration": (seconds[1] - seconds[0]) / 2, "peak": peak()}
+
+
+def gibbs(size: tuple[int, int, int, int], sweeps: int = 10) -> dict[str, float]:
+    """Time a sweep of the Gibbs sampler and an iteration of EM on the same data."""
+    from crowdppl.models import DawidSkene
+    from crowdppl.sweeps import Sweeps
+
+    data, model = annotations(size), DawidSkene()
+    with torch.no_grad():
+        made = Sweeps(data)
+        theta = model.m_step_from(made.given(model.starting(data)), data)
+
+        def step() -> None:
+            model.gibbs_from(made.draw(model.table(theta), model.log_truth(theta, data).exp())[1], data)
+
+        def iteration() -> None:
+            model.m_step_from(made.expect(model.table(theta), model.log_truth(theta, data).exp()), data)
+            model.log_prior(theta, data)
+
+        return {"sweep": median_seconds(step, sweeps), "iteration": median_seconds(iteration, sweeps), "peak": peak()}
+
+
+def sampled(name: str) -> dict[str, float]:
+    """Time four chains of 1,000 sweeps on a public set, after 500 of warm-up."""
+    from common import fit
+
+    from crowdppl import datasets
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data, _ = datasets.public(name)
+    posterior, seconds = fit(data, "dawid-skene", method="gibbs")
+    facts = posterior.info["facts"]
+    return {
+        "seconds": seconds,
+        "judgements": data.A,
+        "r_hat": max(facts["r_hat"].values()),
+        "ess": min(facts["ess"].values()),
+        "peak": peak(),
+    }
+
+
+def labels(path: str, whose: str) -> dict[str, float]:
+    """Go from a file of judgements with named items and workers to a label for each item."""
+    began = time.perf_counter()
+    if whose == "crowd-kit":
+        from crowdkit.aggregation import DawidSkene
+
+        frame = pd.read_csv(path)
+        read = time.perf_counter() - began
+        labels_ = DawidSkene(n_iter=100).fit_predict(frame)
+        return {"seconds": time.perf_counter() - began, "read": read, "items": len(labels_), "peak": peak()}
+    import crowdppl
+
+    begun = time.perf_counter() - began
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read_ = crowdppl.Annotations.from_parquet if path.endswith(".parquet") else crowdppl.Annotations.from_csv
+        data = read_(path)
+        read = time.perf_counter() - began - begun
+        found = crowdppl.fit(data, method="em", num_samples=1, tol=1e-7)
+    count = len(found.truth())
+    return {
+        "seconds": time.perf_counter() - began,
+        "start": begun,
+        "read": read,
+        "iterations": found.info["facts"]["evaluations"],
+        "items": count,
+        "peak": peak(),
+    }
+
+
+def streamed(path: str) -> dict[str, float]:
+    """Go from a Parquet file to labels without holding the judgements."""
+    import crowdppl
+
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        found = crowdppl.stream(path, truth=Path(folder) / "truth.parquet")
+    return {"seconds": time.perf_counter() - began, "items": found.items, "peak": peak()}
+
+
+def made(size: str, ending: str, folder: str) -> str:
+    """Write a file of named judgements, unless it is there."""
+    import pyarrow
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    path = Path(folder) / f"{size.replace(' ', '')}.{ending}"
+    if not path.exists():
+        columns = simulate(*SIZES[size])
+        names = {}
+        for name, values in zip(("task", "worker", "label"), columns, strict=True):
+            text = pyarrow.array(values).cast(pyarrow.string())
+            names[name] = pyarrow.compute.binary_join_element_wise(pyarrow.scalar(f"{name}-"), text, "")
+        whole = pyarrow.table(names)
+        if ending == "csv":
+            pyarrow.csv.write_csv(whole, path)
+        else:
+            pyarrow.parquet.write_table(whole, path)
+    return str(path)
+
+
+JOBS: dict[str, tuple[Callable[..., dict[str, float]], tuple[Any, ...]]] = (
+    {f"em {name}": (em, (size, 5 if name == "5M x 100" else 30)) for name, size in SIZES.items()}
+    | {f"products {name}": (products, (SIZES[name],)) for name in ("500k x 10", "5M x 4", "50M x 2")}
+    | {f"crowd-kit {name}": (crowd_kit, (SIZES[name],)) for name in ("500k x 10", "5M x 4")}
+    | {"gibbs 5M x 4": (gibbs, (SIZES["5M x 4"],))}
+    | {f"sampled {name}": (sampled, (name,)) for name in ("imagenet-real", "fact-eval")}
+    | {
+        f"labels ours {name} {ending}": (labels, ((name, ending), "ours"))
+        for name, ending in (("5M x 4", "csv"), ("50M x 2", "parquet"))
+    }
+    | {"labels crowd-kit 5M x 4 csv": (labels, (("5M x 4", "csv"), "crowd-kit"))}
+    | {"streamed 50M x 2": (streamed, (("50M x 2", "parquet"),))}
+)
+
+
+def page(found: dict[str, dict[str, float]]) -> str:
+    """Lay the figures out."""
+    lines = []
+    for name, (N, J, _, _) in SIZES.items():
+        ours, ck, sp = (found.get(f"{kind} {name}") for kind in ("em", "crowd-kit", "products"))
+        if ours is None:
+            continue
+        t = ours["iteration"]
+        lines.append(
+            [
+                name,
+                f"{N:,} items, {J:,} workers",
+                1e3 * t,
+                t / ours["arrays floor"],
+                t / ours["lines floor"],
+                sp["iteration"] / t if sp else None,
+                ck["iteration"] / t if ck else None,
+                ours["peak"],
+            ]
+        )
+    header = [
+        "judgements x classes",
+        "",
+        "ms an iteration",
+        "x bytes",
+        "x lines",
+        "scipy's products",
+        "crowd-kit",
+        "peak GB",
+    ]
+    parts = ["## An EM iteration of Dawid–Skene\n\n" + table(header, lines)]
+    parts.append(
+        "E step, objective and M step, float64, default prior; items and workers at random, all equally busy, which is the "
+        "hardest case for caches. *x bytes*: time over that of moving each array once at the bandwidth of a large copy measured "
+        "in the same process (a code for each judgement, where items begin, the tables and their counts). *x lines*: the same "
+        "where each judgement's row of its worker's table comes from memory and goes back, by whole cache lines of 64 bytes. "
+        "The last two columns before the peak: how many times our time scipy's two sparse products, and a whole iteration of "
+        "crowd-kit's, take."
+    )
+    growth = [(SIZES[name][2], found[f"em {name}"]["iteration"]) for name in GROWTH if f"em {name}" in found]
+    if len(growth) > 2:
+        slope = np.polyfit(np.log([a for a, _ in growth]), np.log([t for _, t in growth]), 1)[0]
+        told = ", ".join(f"{a / 1e6:g} M: {1e3 * t:,.0f} ms" for a, t in growth)
+        parts.append(
+            f"Growth with judgements at two classes: {told}; slope of log time on log judgements {slope:.2f} (asked: 0.9 to 1.1)."
+        )
+    large = found.get("em 100M x 2")
+    if large:
+        parts.append(
+            f"100 million judgements: ready after {large['ready']:.0f} s, 30 iterations in {large['total']:.0f} s, peak "
+            f"{large['peak']:.1f} GB (asked: 10 minutes, 16 GB)."
+        )
+    sweep = found.get("gibbs 5M x 4")
+    if sweep:
+        parts.append(
+            "## Gibbs sampling\n\n"
+            f"A sweep at 5M x 4 takes {1e3 * sweep['sweep']:.0f} ms, "
+            f"{sweep['sweep'] / sweep['iteration']:.2f} EM iterations (asked: 3)."
+        )
+    rows = [
+        [name, int(f["judgements"]), f["seconds"], f["r_hat"], f["ess"], f["peak"]]
+        for name in ("imagenet-real", "fact-eval")
+        if (f := found.get(f"sampled {name}"))
+    ]
+    if rows:
+        parts.append(
+            "Four chains of 1,000 sweeps after 500 of warm-up, with everything that is read off them:\n\n"
+            + table(["data", "judgements", "seconds", "worst R-hat", "least ESS", "peak GB"], rows)
+        )
+    rows = []
+    for name, told in (
+        ("labels ours 5M x 4 csv", "ours, 5M rows of CSV"),
+        ("labels crowd-kit 5M x 4 csv", "crowd-kit with pandas, 5M rows of CSV"),
+        ("labels ours 50M x 2 parquet", "ours, 50M rows of Parquet"),
+        ("streamed 50M x 2", "ours, streamed, 50M rows of Parquet"),
+    ):
+        if f := found.get(name):
+            rows.append([told, f["seconds"], f.get("start"), f.get("read"), f.get("iterations"), f["peak"]])
+    if rows:
+        parts.append(
+            "## From file to labels\n\nNamed items, workers and classes; Dawid–Skene to convergence.\n\n"
+            + table(["", "seconds", "of which import", "reading", "E steps", "peak GB"], rows)
+        )
+        a, b = (found.get(name) for name in ("labels ours 5M x 4 csv", "labels crowd-kit 5M x 4 csv"))
+        if a and b:
+            parts.append(
+                f"{b['seconds'] / a['seconds']:.0f} times faster (asked: 20) with "
+                f"{a['peak'] / b['peak']:.2f} of the memory (asked: 0.33)."
+            )
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    """Run the jobs, each in a process, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", help="jobs whose names begin so; the figures of the others are kept")
+    parser.add_argument("--out", type=Path, default=Path("docs"), help="folder for the page [docs]")
+    parser.add_argument("--files", default=tempfile.gettempdir(), help="folder for the files that are read")
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.job:
+        work, given = JOBS[options.job]
+        print(
+            json.dumps(work(*(made(*a, options.files) if isinstance(a, tuple) and len(a) == 2 else a for a in given)))
+        )
+        return
+    kept = options.out / "results" / "performance.json"
+    story = json.loads(kept.read_text()) if kept.exists() else {"results": {}}
+    for name in JOBS:
+        if options.only is None or any(name.startswith(begin) for begin in options.only):
+            for argument in JOBS[name][1]:
+                if isinstance(argument, tuple) and len(argument) == 2:
+                    made(*argument, options.files)
+            command = [sys.executable, __file__, "--job", name, "--files", options.files]
+            ended = subprocess.run(command, capture_output=True, text=True, check=False)
+            if ended.returncode:
+                print(f"{name}: {ended.stderr[-500:]}", file=sys.stderr)
+                continue
+            story["results"][name] = json.loads(ended.stdout.strip().splitlines()[-1])
+            print(name, story["results"][name], flush=True)
+            story["machine"] = machine()
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(story, indent=1) + "\n", encoding="utf-8")
+    body = page(story["results"])
+    head = (
+        "# Performance\n\nRerun: `python benchmarks/performance.py` (`--only em gibbs` for a part). "
+        f"Ran on {story['machine']}."
+    )
+    (options.out / "performance.md").write_text(f"{head}\n\n{body}\n", encoding="utf-8")
+    print(body)
+
+
+if __name__ == "__main__":
+    main()
