@@ -37,10 +37,10 @@ def plain(table: Tensor, prior: Tensor, data: Annotations, memory: Tensor | None
 
 @cache
 def compiled() -> Any:
-    """Return the compiled passes, or ``None`` where numba is not there."""
+    """Return the compiled passes, or ``None`` where numba is not there, or has no place to keep what it compiles."""
     try:
         from crowdppl import compiled as found
-    except ImportError:
+    except (ImportError, RuntimeError):
         return None
     # Numba's threads, as they start, set the number of those that torch uses.
     threads = torch.get_num_threads()

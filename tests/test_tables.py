@@ -296,3 +296,33 @@ def test_tables_by_their_ending(write, tmp_path):
     frame.to_parquet(tmp_path / "x.PQ")
     assert read_table(tmp_path / "x.PQ").astype(object).equals(frame.astype(object))
     assert read_table(str(write(HEAD + BODY, "x.txt"))).equals(frame)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_long_tables_make_no_object_for_each_row(tmp_path, ending):
+    """100,000 rows with 1,300 names: Python's allocator holds a few objects a name more than before, not one a row."""
+    import gc
+    import sys
+
+    row = np.arange(100_000)
+    frame = pd.DataFrame({"task": row % 1000, "worker": row % 300, "label": row % 3}).astype(str)
+    frame = frame.radd({"task": "t", "worker": "w", "label": "l"})
+    path = tmp_path / f"x.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    read = Annotations.from_csv if ending == "csv" else Annotations.from_parquet
+    del frame
+    read(path)  # what is imported and cached at the first time
+    gc.collect()
+    before, most = sys.getallocatedblocks(), 0
+
+    def watch(frame, event, argument):
+        nonlocal most
+        most = max(most, sys.getallocatedblocks() - before)
+
+    sys.setprofile(watch)
+    try:
+        data = read(path)
+    finally:
+        sys.setprofile(None)
+    assert data.A == 100_000
+    assert most < 20_000
