@@ -1,0 +1,49 @@
+"""From a file of judgements to a label for each item, by us or by crowd-kit: run by performance.py, in a process of its own.
+
+Nothing is imported that the one asked for does not need: time and memory are what a person would see.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+import warnings
+
+BEGAN = time.perf_counter()
+
+
+def crowd_kit(path: str) -> dict[str, float]:
+    """Read by pandas, aggregate by crowd-kit."""
+    import pandas as pd
+    from crowdkit.aggregation import DawidSkene
+
+    start = time.perf_counter() - BEGAN
+    frame = pd.read_csv(path)
+    read = time.perf_counter() - BEGAN - start
+    model = DawidSkene(n_iter=100)
+    found = model.fit_predict(frame)
+    return {"start": start, "read": read, "items": len(found), "iterations": len(model.loss_history_)}
+
+
+def ours(path: str) -> dict[str, float]:
+    """Read and fit by crowdppl."""
+    import crowdppl
+
+    start = time.perf_counter() - BEGAN
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        taken = crowdppl.Annotations.from_parquet if path.endswith(".parquet") else crowdppl.Annotations.from_csv
+        data = taken(path, task="task", worker="worker", label="label")
+        read = time.perf_counter() - BEGAN - start
+        found = crowdppl.fit(data, method="em", num_samples=1, tol=1e-7)
+    items = len(found.truth())
+    return {"start": start, "read": read, "items": items, "iterations": found.info["facts"]["evaluations"]}
+
+
+if __name__ == "__main__":
+    made = {"ours": ours, "crowd-kit": crowd_kit}[sys.argv[1]](sys.argv[2])
+    made["seconds"] = time.perf_counter() - BEGAN
+    made["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    print(json.dumps(made))
