@@ -109,14 +109,12 @@ def em(
         if found is not None:
             ends = [End.of(found, n) for n in range(found[1]["ends"])]
             stream = torch.get_rng_state()
-            climb.m_step.start(
-                first if climb.summing is None else climb.summing.given(first)
-            )  # learns which sites have closed steps
+            climb.begin(first)  # learns which sites have closed steps
             torch.set_rng_state(stream)
         climb.keep, climb.ends = keep, ends
         for n in range(len(ends), restarts + 1):
             if found is not None and n == found[1]["ends"]:
-                ends.append(climb.ascend({}, found))
+                ends.append(climb.wander({}, found) if "mark" in found[1] else climb.ascend({}, found))
                 continue
             if n and model._bound is not None:  # networks start anew
                 model._bound.renew(model.networks(data))
@@ -179,11 +177,20 @@ class End:
     @classmethod
     def of(cls, state: State, n: int) -> End:
         """Return the ``n``-th end of a state that :meth:`Climb._state` has made."""
-        told = state[1]["told"][n]
-        return cls(unpacked(f"end {n}", state[0]), **(told | {"score": tuple(told["score"])}), buffers={})
+        return cls.unpacked(f"end {n}", state[0], state[1]["told"][n])
+
+    @classmethod
+    def unpacked(cls, name: str, tensors: Mapping[str, Tensor], told: Mapping[str, Any]) -> End:
+        """Return an end of what :meth:`packed` and :meth:`facts` have made of it."""
+        scored = {**told, "score": tuple(told["score"])}
+        return cls(unpacked(name, tensors), **scored, buffers=unpacked(f"{name} buffers", tensors))
+
+    def packed(self, name: str) -> dict[str, Tensor]:
+        """Return its tensors after a name."""
+        return packed(name, self.point) | packed(f"{name} buffers", self.buffers)
 
     def facts(self) -> dict[str, Any]:
-        """Everything but the point and buffers, which an ascent by closed steps has none of."""
+        """Everything but the tensors."""
         names = ("trace", "top", "log_likelihood", "evaluations", "converged", "score", "chosen")
         return {name: getattr(self, name) for name in names}
 
@@ -216,16 +223,30 @@ class Climb:
 
     def __call__(self, responsibility: Tensor) -> End:
         """Climb from the parameters that ``(N, S)`` responsibilities suggest."""
-        theta = self.m_step.start(responsibility if self.summing is None else self.summing.given(responsibility))
-        self.accelerate = self.accelerate and self.m_step.closed
+        theta = self.begin(responsibility)
         return self.wander(theta) if self.m_step.stochastic else self.ascend(theta)
 
-    def wander(self, theta: Parameters) -> End:
-        """Go on while the best of the way still rises: mini-batches do not rise at every step."""
+    def begin(self, responsibility: Tensor) -> Parameters:
+        """Take the first M step, from responsibilities of all items."""
+        theta = self.m_step.start(responsibility if self.summing is None else self.summing.given(responsibility))
+        self.accelerate = self.accelerate and self.m_step.closed
+        return theta
+
+    def wander(self, theta: Parameters, found: State | None = None) -> End:
+        """Go on while the best of the way still rises: mini-batches do not rise at every step; from a state that was found."""
         self.trace: list[float] = []
-        best, r = self._look(theta, None)
-        converged, mark, marked = False, best.top, 0
-        for n in range(1, self.max_iter):
+        if found is None:
+            best, r = self._look(theta, None)
+            mark, marked, begun = best.top, 0, 1
+        else:
+            tensors, told = found
+            theta, best = unpacked("theta", tensors), End.unpacked("best", tensors, told["best"])
+            mark, marked, begun, self.trace = told["mark"], told["marked"], told["step"], best.trace
+            self._restore(found, theta)
+            r = self.e_step(theta)[2]
+        converged = False
+        for n in range(begun, self.max_iter):
+            self.keep.step(partial(self._wandering, theta, best, mark, marked, n), "em")
             theta = self.m_step(r, theta)
             best, r = self._look(theta, best)
             lp = self.trace[-1]
@@ -243,6 +264,29 @@ class Climb:
             self.report(done, self.fine_tune, f"fine-tuning, log posterior {self.trace[-1]:.4f}")
         best.evaluations, best.converged = len(self.trace), converged
         return best
+
+    def _wandering(self, theta: Parameters, best: End, mark: float, marked: int, step: int) -> State:
+        """What it takes to go on, as :meth:`_state`."""
+        tensors, facts = self._before()
+        tensors |= packed("theta", theta) | best.packed("best")
+        return tensors, facts | {"best": best.facts(), "mark": mark, "marked": marked, "step": step}
+
+    def _before(self) -> State:
+        """The ends of earlier ascents, and what gradients and networks keep between steps."""
+        tensors, m_step = self.m_step.state()
+        tensors = packed("m step", tensors)
+        for n, end in enumerate(self.ends):
+            tensors |= end.packed(f"end {n}")
+        if self.model._bound is not None:
+            tensors |= packed("buffers", self.model._bound.buffers())
+        facts = {"m step": m_step, "ends": len(self.ends), "told": [end.facts() for end in self.ends]}
+        return tensors, facts
+
+    def _restore(self, found: State, theta: Parameters) -> None:
+        tensors, told = found
+        self.m_step.restore((unpacked("m step", tensors), told["m step"]), theta)
+        if self.model._bound is not None:
+            self.model._bound.take(unpacked("buffers", tensors))
 
     def _look(self, theta: Parameters, best: End | None) -> tuple[End, Tensor]:
         """Take an E step at ``theta``: the better of it and the best so far, and its responsibilities."""
@@ -273,9 +317,9 @@ class Climb:
             theta, leap = unpacked("theta", tensors), unpacked("leap", tensors) or None
             path = [unpacked(f"path {n}", tensors) for n in range(told["path"])]
             trace, evaluations, patience = list(told["trace"]), told["evaluations"], told["patience"]
+            self._restore(found, theta)
         while evaluations < self.max_iter:
-            if self.m_step.closed:
-                self.keep.step(partial(self._state, theta, leap, path, trace, evaluations, patience), "em")
+            self.keep.step(partial(self._state, theta, leap, path, trace, evaluations, patience), "em")
             lp, ll, r = self.e_step(theta if leap is None else leap)
             evaluations += 1
             if leap is None:
@@ -320,13 +364,11 @@ class Climb:
         patience: int,
     ) -> State:
         """What it takes to go on: this ascent, and the ends of those before it."""
-        tensors = packed("theta", theta) | packed("leap", leap or {})
+        tensors, facts = self._before()
+        tensors |= packed("theta", theta) | packed("leap", leap or {})
         for n, point in enumerate(path):
             tensors |= packed(f"path {n}", point)
-        for n, end in enumerate(self.ends):
-            tensors |= packed(f"end {n}", end.point)
-        facts = {"path": len(path), "trace": trace, "evaluations": evaluations, "patience": patience}
-        return tensors, facts | {"ends": len(self.ends), "told": [end.facts() for end in self.ends]}
+        return tensors, facts | {"path": len(path), "trace": trace, "evaluations": evaluations, "patience": patience}
 
     def e_step(self, theta: Parameters) -> tuple[float, float, Any]:
         """Return log posterior, log-likelihood and responsibilities, or the sums over them, at ``theta``."""

@@ -76,8 +76,8 @@ def fit(
         rho: how strongly they err together: a correlation from 0 to 1, or mean and standard deviation of its logit; its spread
             over public data sets where not given.
         checkpoint: a folder for the state of the fit. A fit that was stopped, by Ctrl-C or by force, goes on from there when it
-            is asked for again with the same data, model, options and seed, and ends with the same result. EM keeps its state
-            where steps are closed, NUTS between chains, SVI without ``validation``; elsewhere the fit begins again.
+            is asked for again with the same data, model, options and seed, and ends with the same result. NUTS keeps
+            its state between chains, SVI without ``validation``.
         every: seconds between two writes of it.
         **options: of the engine. em: ``max_iter, tol, restarts, accelerate, num_samples``, with networks ``learning_rate,
             batch_size, epochs, steps, validation``; svi: ``max_iter, tol, learning_rate, batch_size, num_samples, guide,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
+from crowdppl.checkpoint import State, packed, unpacked
 from crowdppl.draws import Batches
 from crowdppl.errors import ModelError
 from crowdppl.model import AnnotationModel, Parameters, Sums, conditioned, prior_draws, provides, repeated
@@ -127,6 +129,26 @@ class MStep:
             self._fine = _Descent(self, theta, self.space)
         return theta | self._fine(None, theta, steps)
 
+    def state(self) -> State:
+        """Return what gradients keep from one M step to the next: coordinates, their descent's own state, batches to come."""
+        tensors: dict[str, Tensor] = {}
+        told: dict[str, Any] = {}
+        for name, made in (("descent", self._descent), ("lesson", self._lesson)):
+            if made is not None:
+                tensors |= packed(name, made.state())
+                told[name] = len(made.batches.queue)
+        return tensors, told
+
+    def restore(self, state: State, theta: Parameters) -> None:
+        """Take up what :meth:`state` has returned, after :meth:`start`; ``theta`` are the parameters then."""
+        tensors, told = state
+        if "descent" in told:
+            self._descent = _Descent(self, theta, self.open)
+            self._descent.restore(unpacked("descent", tensors))
+        if "lesson" in told and self.taught is not None:
+            self._lesson = _CrossEntropy(self, self.taught, theta)
+            self._lesson.restore(unpacked("lesson", tensors))
+
     def _counted(self, responsibility: Tensor) -> Tensor:
         often = self.data.multiplicity
         return responsibility if often is None else responsibility * often.unsqueeze(-1)
@@ -156,6 +178,23 @@ class MStep:
         return self.open.values(vector.detach()) if after <= before else {}
 
 
+def _kept(free: Mapping[str, Tensor], adam: torch.optim.Adam, batches: Batches) -> dict[str, Tensor]:
+    out = packed("free", free) | packed("queue", {str(n): batch for n, batch in enumerate(batches.queue)})
+    for n, moments in adam.state_dict()["state"].items():
+        out |= packed(f"adam {n}", moments)
+    return out
+
+
+def _take(kept: Mapping[str, Tensor], free: Mapping[str, Tensor], adam: torch.optim.Adam, batches: Batches) -> None:
+    with torch.no_grad():
+        for name, value in unpacked("free", kept).items():
+            free[name].copy_(value)
+    queue = unpacked("queue", kept)
+    batches.queue = [queue[str(n)].to(batches.device) for n in range(len(queue))]
+    moments = {n: unpacked(f"adam {n}", kept) for n in range(len(free))}
+    adam.load_state_dict(adam.state_dict() | {"state": {n: found for n, found in moments.items() if found}})
+
+
 class _Descent:
     """Adam over mini-batches; coordinates and its own state last for the whole ascent."""
 
@@ -165,6 +204,14 @@ class _Descent:
         transforms = space.transforms
         self.free = {name: transforms[name].inv(theta[name]).clone().requires_grad_() for name in space.sizes}
         self.adam = torch.optim.Adam(list(self.free.values()), lr=step.schedule.learning_rate, amsgrad=True)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what lasts between M steps."""
+        return _kept(self.free, self.adam, self.batches)
+
+    def restore(self, kept: Mapping[str, Tensor]) -> None:
+        """Take it up again."""
+        _take(kept, self.free, self.adam, self.batches)
 
     def __call__(self, responsibility: Tensor | None, theta: Mapping[str, Tensor], steps: int) -> Parameters:
         """Take steps on the expected log joint, or without responsibilities on the marginal log posterior."""
@@ -203,6 +250,14 @@ class _CrossEntropy:
         self.decay = float(0.5 / space.sites[self.site]["fn"].variance.flatten()[0])
         self.batches = Batches(len(features), step.schedule.batch_size, step.data.device)
         self.adam = torch.optim.Adam([self.free], lr=step.schedule.learning_rate, amsgrad=True)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what lasts between M steps."""
+        return _kept({self.site: self.free}, self.adam, self.batches)
+
+    def restore(self, kept: Mapping[str, Tensor]) -> None:
+        """Take it up again."""
+        _take(kept, {self.site: self.free}, self.adam, self.batches)
 
     def __call__(self, responsibility: Tensor) -> Parameters:
         told = self.step.model.targets(self.step._counted(responsibility), self.step.data)

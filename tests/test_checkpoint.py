@@ -76,6 +76,45 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, data, eng
     assert facts[0] == facts[1]
 
 
+NETWORKS = {
+    "raykar": {"max_iter": 8},
+    "conal": {"max_iter": 6},
+    "crowd-mixture": {"max_iter": 8},
+    "two-coin-difficulty": {"max_iter": 5},
+}
+
+
+@pytest.mark.parametrize("after", [1, pytest.param(4, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", list(NETWORKS))
+def test_em_of_networks_goes_on_to_the_same_bits(monkeypatch, tmp_path, model, after):
+    """Adam's moments, the batches to come and the networks' buffers go on, too."""
+    data, _, _ = simulated(items=60, seed=2, per_item=4, classes=2)
+    generator = torch.Generator().manual_seed(0)
+    data = data.with_features(torch.randn(data.N, 3, generator=generator, dtype=torch.float64).numpy())
+    options = {"model": model, "method": "em", "seed": 3, "num_samples": 3, "restarts": 1, "batch_size": 16} | NETWORKS[
+        model
+    ]
+    whole = quiet_fit(data, **options)
+    step, count = Checkpoint.step, [0]
+
+    def stopping(self, state, what):
+        step(self, state, what)
+        count[0] += 1
+        if count[0] == after:
+            raise Stop
+
+    monkeypatch.setattr(Checkpoint, "step", stopping)
+    with pytest.raises(Stop):
+        quiet_fit(data, checkpoint=tmp_path, every=0.0, **options)
+    monkeypatch.setattr(Checkpoint, "step", step)
+    assert (tmp_path / NAME).is_file()
+    resumed = quiet_fit(data, checkpoint=tmp_path, every=1000.0, **options)
+    assert resumed.info["facts"] == whole.info["facts"]
+    for name in whole.tree.children:
+        for key, value in whole.tree[name].data_vars.items():
+            np.testing.assert_array_equal(resumed.tree[name][key].values, value.values, err_msg=f"{name}/{key}")
+
+
 def test_writing_changes_nothing(tmp_path, data):
     plain = quiet_fit(data, method="gibbs", seed=3, **ENGINES["gibbs"])
     kept = quiet_fit(data, method="gibbs", seed=3, checkpoint=tmp_path, every=0.0, **ENGINES["gibbs"])
