@@ -102,17 +102,14 @@ class Checkpoint:
             return
         if not self.stopping and time.monotonic() - self._last < self.every:
             return
-        if not self.write:
-            if self.stopping:
-                raise KeyboardInterrupt
-            return
-        tensors, facts = state()
-        told = {"identity": self.identity, "facts": facts | {"what": what}}
-        kept = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-        with atomic(self.path) as temporary:
-            safetensors.torch.save_file(
-                kept | {_RANDOM: torch.get_rng_state()}, temporary, {"crowdppl": json.dumps(told)}
-            )
+        if self.write:
+            tensors, facts = state()
+            told = {"identity": self.identity, "facts": facts | {"what": what}}
+            kept = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+            with atomic(self.path) as temporary:
+                safetensors.torch.save_file(
+                    kept | {_RANDOM: torch.get_rng_state()}, temporary, {"crowdppl": json.dumps(told)}
+                )
         self._last = time.monotonic()
         if self.stopping:
             raise KeyboardInterrupt

@@ -205,10 +205,7 @@ def stream_command(
 ) -> None:
     """Fit a model to more judgements than memory holds: a point by stepwise EM, consensus and workers, no posterior."""
     with _plain_errors():
-        held = [name for name in ("truth.parquet", "workers.csv", "run.json") if (out / name).exists()]
-        if held and not overwrite:
-            raise OptionError(f"{out} already holds {', '.join(held)}; name another folder, or add --overwrite")
-        results.free(out, overwrite=overwrite)
+        results.free(out, overwrite=overwrite, files=("truth.parquet", "workers.csv", "run.json"))
         began = time.perf_counter()
         there = out.is_dir()
         out.mkdir(parents=True, exist_ok=True)

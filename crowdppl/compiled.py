@@ -3,7 +3,7 @@
 The sparse products of :mod:`crowdppl.kernels` write the evidence of all items, read it to normalise, and read it again in the
 order of workers; beyond the caches they wait for memory most of the time. Here an item's probabilities stay in registers, and
 what is random, the row of a worker's table, is asked for some judgements ahead. Probabilities are multiplied, not their logs
-added: where a product grows small it is scaled, and where that is not enough the item is done again in logs.
+added: where a product, a float64 always, grows small it is scaled, and where that is not enough the item is done again in logs.
 
 :mod:`crowdppl.sweeps` is the one caller; the sparse products are the fallback without numba and the oracle in the tests.
 
@@ -15,7 +15,7 @@ judgement waits for.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numba
@@ -31,6 +31,8 @@ LOOK = 8
 SMALL, LARGE = 1e-100, 1e100
 # Below this a product may have lost digits.
 LOST = 1e-280
+# Numbers in a cache line, where a row takes more than one.
+LINE = 8
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -54,54 +56,62 @@ def width_of(S: int) -> int:
     return 1 << (2 * S - 1).bit_length()
 
 
-@numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
-def load(tables: Any, rows: Any, width: int) -> None:
-    """Write probabilities ``(J*K, S)`` into the rows of every thread's table, and zeros to their counts."""
-    half = width // 2
-    for c in numba.prange(rows.shape[0]):
-        for t in range(tables.shape[0]):
-            for s in range(rows.shape[1]):
-                tables[t, c * width + s] = rows[c, s]
-                tables[t, c * width + half + s] = 0.0
+def _row(S: int, real: str) -> tuple[np.uint64, np.uint64, bool]:
+    """Return the numbers in a row, where its counts begin, and whether it takes a second cache line."""
+    width = width_of(S)
+    return np.uint64(width), np.uint64(width // 2), width * np.dtype(real).itemsize > 64
 
 
-@numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
-def collect(tables: Any, out: Any, width: int) -> None:
-    """Add the counts of all threads up into ``(J*K, S)``."""
-    half = width // 2
-    for c in numba.prange(out.shape[0]):
-        for s in range(out.shape[1]):
-            total = 0.0
+def _compiled(function: Any, signature: str, real: str, S: int) -> Any:
+    """Compile a pass for one signature, and keep it in a file that is named after what it is compiled for.
+
+    Numba's cache has one list for all that a function is compiled for, and numbers its files. Two processes that compile
+    different things at once may choose the same number, and a third is then given code for other numbers of states.
+    """
+    function.__qualname__ += f".{real}.{S}"
+    return numba.njit(signature.replace("real", real), parallel=True, error_model="numpy", cache=True)(function)
+
+
+# Signatures in numba's short form; "real" is the type of the tables. Arrays lie row by row without gaps.
+JUDGED = "i8[::1], u4[::1], i8[::1], real[:,::1]"  # start, column, bounds, tables
+
+
+@cache
+def load(S: int, real: str) -> Any:
+    """Return what writes probabilities ``(J*K, S)`` into the rows of every thread's table, and zeros to their counts."""
+    width, half = width_of(S), width_of(S) // 2
+
+    def write(tables: Any, rows: Any) -> None:
+        for c in numba.prange(rows.shape[0]):
             for t in range(tables.shape[0]):
-                total += tables[t, c * width + half + s]
-            out[c, s] = total
+                for s in range(S):
+                    tables[t, c * width + s] = rows[c, s]
+                    tables[t, c * width + half + s] = 0.0
+
+    return _compiled(write, "void(real[:,::1], real[:,::1])", real, S)
 
 
-@numba.njit(parallel=True, error_model="numpy", cache=True)  # type: ignore[untyped-decorator]
-def log_totals(rows: Any, out: Any) -> None:
-    """Add logs up over the first axis of ``(J, R)`` into ``(T, R)``, a row for each thread: of products, not of each number."""
-    T, R, J = out.shape[0], out.shape[1], rows.shape[0]
-    for t in numba.prange(T):
-        product = np.ones(R)
-        total = np.zeros(R)
-        for j in range(t * J // T, (t + 1) * J // T):
-            for r in range(R):
-                product[r] *= rows[j, r]
-                if not SMALL < product[r] < LARGE:
-                    total[r] += math.log(product[r])
-                    product[r] = 1.0
-        for r in range(R):
-            out[t, r] = total[r] + math.log(product[r])
+@cache
+def collect(S: int, real: str) -> Any:
+    """Return what adds the counts of all threads up into ``(J*K, S)``."""
+    width, half = width_of(S), width_of(S) // 2
+
+    def add(tables: Any, out: Any) -> None:
+        for c in numba.prange(out.shape[0]):
+            for s in range(S):
+                total = 0.0
+                for t in range(tables.shape[0]):
+                    total += tables[t, c * width + half + s]
+                out[c, s] = total
+
+    return _compiled(add, "void(real[:,::1], real[:,::1])", real, S)
 
 
-@lru_cache(maxsize=16)
-def scatter(S: int) -> Any:
-    """Return the sum of given responsibilities ``(N, S)`` into the counts of the tables; arguments as of :func:`expectation`."""
-    width = np.uint64(width_of(S))
-    half = np.uint64(width_of(S) // 2)
-    second = width_of(S) > 8
+@cache
+def scatter(S: int, real: str) -> Any:
+    """Return the sum of given responsibilities ``(N, S)`` into the counts of the tables; arguments as of :func:`sweep`."""
+    width, half, wide = _row(S, real)
 
-    @numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
     def add(start: Any, column: Any, bounds: Any, tables: Any, given: Any) -> None:
         for t in numba.prange(bounds.shape[0] - 1):
             table = tables[t]
@@ -111,31 +121,29 @@ def scatter(S: int) -> Any:
                     if a + AHEAD < last:
                         ahead = np.uint64(column[a + AHEAD]) * width + half
                         _prefetch(table, np.intp(ahead))
-                        if second:
-                            _prefetch(table, np.intp(ahead + np.uint64(8)))
+                        if wide:
+                            _prefetch(table, np.intp(ahead + np.uint64(LINE)))
                     cell = np.uint64(column[a]) * width + half
                     for s in range(S):
                         table[cell + np.uint64(s)] += given[i, s]
 
-    return add
+    return _compiled(add, f"void({JUDGED}, real[:,::1])", real, S)
 
 
-@lru_cache(maxsize=16)
-def expectation(S: int) -> Any:
-    """Return the E step with expected counts, compiled for ``S`` states.
+@cache
+def sweep(S: int, real: str, draw: bool) -> Any:
+    """Return a pass over the items: an E step, or truths drawn, and the counts that either gives.
 
-    Its arguments: ``start (N+1,)``, where the judgements of each item begin; ``column (A,)`` uint32, worker * K + label;
-    ``bounds (T+1,)``, the items of each thread; ``tables (T, J*K*width)``, whose counts are added to; ``prior (S,)``; ``known
-    (N,)`` int16, a known truth or -1; ``likelihood (T,)`` and ``size (T, S)``, which are written: the log-likelihood and the
-    expected numbers of items; ``out (N, S)`` for responsibilities, or ``(0, S)``; ``each (N,)`` for log-likelihoods of items,
-    or ``(0,)``.
+    It is compiled for ``S`` states, tables of type ``real``, ``"f8"`` or ``"f4"``, and one of the two. Its arguments: ``start
+    (N+1,)``, where the judgements of each item begin; ``column (A,)`` uint32, worker * K + label; ``bounds (T+1,)``, the items of
+    each thread; ``tables (T, J*K*width)``, whose counts are added to; ``prior (S,)``; ``known (N,)`` int16, a known truth or -1.
+    Written are ``likelihood (T,)``, the log-likelihood; ``size (T, S)``, how many items there are of each state; in an E step
+    ``out (N, S)``, the responsibilities, unless it is ``(0, S)``; where truths are drawn ``truth (N,)`` int16, by numbers from
+    [0, 1), ``chance (N,)``.
     """
-    width = np.uint64(width_of(S))
-    half = np.uint64(width_of(S) // 2)
-    second = width_of(S) > 8
+    width, half, wide = _row(S, real)
 
-    @numba.njit(parallel=True, error_model="numpy", cache=True)  # type: ignore[untyped-decorator]
-    def sweep(
+    def run(
         start: Any,
         column: Any,
         bounds: Any,
@@ -145,13 +153,13 @@ def expectation(S: int) -> Any:
         likelihood: Any,
         size: Any,
         out: Any,
-        each: Any,
+        chance: Any,
+        truth: Any,
     ) -> None:
-        keep, keep_each = out.shape[0] > 0, each.shape[0] > 0
+        keep = out.shape[0] > 0
         for t in numba.prange(bounds.shape[0] - 1):
             table = tables[t]
-            p = np.empty(S)
-            total_size = np.zeros(S)
+            p, number = np.empty(S), np.zeros(S)
             product, log_likelihood = 1.0, 0.0
             last = start[bounds[t + 1]]
             for i in range(bounds[t], bounds[t + 1]):
@@ -162,13 +170,13 @@ def expectation(S: int) -> Any:
                     for s in range(S):
                         if s != known[i]:
                             p[s] = 0.0
-                shift, top_log = 0, 0.0
+                shift = 0
                 for a in range(first, end):
                     if a + AHEAD < last:
                         ahead = np.uint64(column[a + AHEAD]) * width
                         _prefetch(table, np.intp(ahead))
-                        if second:
-                            _prefetch(table, np.intp(ahead + np.uint64(8)))
+                        if wide:
+                            _prefetch(table, np.intp(ahead + np.uint64(LINE)))
                     cell = np.uint64(column[a]) * width
                     for s in range(S):
                         p[s] *= table[cell + np.uint64(s)]
@@ -180,7 +188,7 @@ def expectation(S: int) -> Any:
                             for s in range(S):
                                 p[s] *= LARGE
                             shift += 1
-                total = 0.0
+                total, top_log = 0.0, 0.0
                 for s in range(S):
                     total += p[s]
                 if total < LOST:
@@ -192,110 +200,75 @@ def expectation(S: int) -> Any:
                         cell = np.uint64(column[a]) * width
                         for s in range(S):
                             p[s] += math.log(table[cell + np.uint64(s)])
-                    top = -np.inf
+                    top_log = -np.inf
                     for s in range(S):
-                        top = max(top, p[s])
+                        top_log = max(top_log, p[s])
                     total = 0.0
                     for s in range(S):
-                        p[s] = math.exp(p[s] - top)
+                        p[s] = math.exp(p[s] - top_log)
                         total += p[s]
-                    top_log = top
-                top_log -= shift * math.log(LARGE)
-                log_likelihood += top_log
-                if keep_each:
-                    each[i] = math.log(total) + top_log
+                log_likelihood += top_log - shift * math.log(LARGE)
                 # One logarithm for many items: their product, as long as it is no small number.
                 product *= total
                 if product < SMALL:
                     log_likelihood += math.log(product)
                     product = 1.0
-                for s in range(S):
-                    p[s] /= total
-                    total_size[s] += p[s]
-                    if keep:
-                        out[i, s] = p[s]
-                for a in range(first, end):
-                    cell = np.uint64(column[a]) * width + half
+                if draw:
+                    # The last class that is possible takes what rounding leaves.
+                    chosen, mark = 0, chance[i] * total
                     for s in range(S):
-                        table[cell + np.uint64(s)] += p[s]
-            likelihood[t] = log_likelihood + math.log(product)
-            for s in range(S):
-                size[t, s] = total_size[s]
-
-    return sweep
-
-
-@lru_cache(maxsize=16)
-def sampling(S: int) -> Any:
-    """Return a Gibbs sampler's half: truths drawn given the tables, and the counts they give; else as :func:`expectation`.
-
-    ``chance (N,)`` are numbers drawn evenly from [0, 1), one for each item; ``truth (N,)`` int16 is written.
-    """
-    width = np.uint64(width_of(S))
-    half = np.uint64(width_of(S) // 2)
-    second = width_of(S) > 8
-
-    @numba.njit(parallel=True, error_model="numpy", cache=True)  # type: ignore[untyped-decorator]
-    def sweep(
-        start: Any, column: Any, bounds: Any, tables: Any, prior: Any, known: Any, chance: Any, truth: Any, size: Any
-    ) -> None:
-        for t in numba.prange(bounds.shape[0] - 1):
-            table = tables[t]
-            p = np.empty(S)
-            number = np.zeros(S)
-            last = start[bounds[t + 1]]
-            for i in range(bounds[t], bounds[t + 1]):
-                first, end = start[i], start[i + 1]
-                for s in range(S):
-                    p[s] = prior[s]
-                for a in range(first, end):
-                    if a + AHEAD < last:
-                        ahead = np.uint64(column[a + AHEAD]) * width
-                        _prefetch(table, np.intp(ahead))
-                        if second:
-                            _prefetch(table, np.intp(ahead + np.uint64(8)))
-                    cell = np.uint64(column[a]) * width
-                    for s in range(S):
-                        p[s] *= table[cell + np.uint64(s)]
-                    if (a - first) % LOOK == LOOK - 1:
-                        top = 0.0
-                        for s in range(S):
-                            top = max(top, p[s])
-                        if top < SMALL:
-                            for s in range(S):
-                                p[s] *= LARGE
-                total = 0.0
-                for s in range(S):
-                    total += p[s]
-                if total < LOST:
-                    for s in range(S):
-                        p[s] = math.log(prior[s])
+                        if p[s] > 0.0:
+                            chosen = s
+                            mark -= p[s]
+                            if mark < 0.0:
+                                break
+                    truth[i] = chosen
+                    number[chosen] += 1.0
                     for a in range(first, end):
-                        cell = np.uint64(column[a]) * width
+                        table[np.uint64(column[a]) * width + half + np.uint64(chosen)] += 1.0
+                else:
+                    for s in range(S):
+                        p[s] /= total
+                        number[s] += p[s]
+                        if keep:
+                            out[i, s] = p[s]
+                    for a in range(first, end):
+                        cell = np.uint64(column[a]) * width + half
                         for s in range(S):
-                            p[s] += math.log(table[cell + np.uint64(s)])
-                    top = -np.inf
-                    for s in range(S):
-                        top = max(top, p[s])
-                    total = 0.0
-                    for s in range(S):
-                        p[s] = math.exp(p[s] - top)
-                        total += p[s]
-                # The last class that is possible takes what rounding leaves.
-                chosen, mark = 0, chance[i] * total
-                for s in range(S):
-                    if p[s] > 0.0:
-                        chosen = s
-                        mark -= p[s]
-                        if mark < 0.0:
-                            break
-                if known[i] >= 0:
-                    chosen = known[i]
-                truth[i] = chosen
-                number[chosen] += 1.0
-                for a in range(first, end):
-                    table[np.uint64(column[a]) * width + half + np.uint64(chosen)] += 1.0
+                            table[cell + np.uint64(s)] += p[s]
+            likelihood[t] = log_likelihood + math.log(product)
             for s in range(S):
                 size[t, s] = number[s]
 
-    return sweep
+    run.__qualname__ += ".draw" if draw else ".expect"
+    return _compiled(
+        run, f"void({JUDGED}, real[::1], i2[::1], f8[::1], f8[:,::1], real[:,::1], f8[::1], i2[::1])", real, S
+    )
+
+
+@cache
+def adding(S: int, real: str) -> Any:
+    """Return the item log joint, for tables of logs: ``log_prior (S,)``, ``out (N, S)`` is written; else as :func:`expectation`.
+
+    Sums of logs, since what is next to nothing as a probability may be much once it is tempered.
+    """
+    width, _, wide = _row(S, real)
+
+    def add(start: Any, column: Any, bounds: Any, tables: Any, log_prior: Any, known: Any, out: Any) -> None:
+        for t in numba.prange(bounds.shape[0] - 1):
+            table = tables[t]
+            last = start[bounds[t + 1]]
+            for i in range(bounds[t], bounds[t + 1]):
+                for s in range(S):
+                    out[i, s] = log_prior[s] if known[i] < 0 or s == known[i] else -np.inf
+                for a in range(start[i], start[i + 1]):
+                    if a + AHEAD < last:
+                        ahead = np.uint64(column[a + AHEAD]) * width
+                        _prefetch(table, np.intp(ahead))
+                        if wide:
+                            _prefetch(table, np.intp(ahead + np.uint64(LINE)))
+                    cell = np.uint64(column[a]) * width
+                    for s in range(S):
+                        out[i, s] += table[cell + np.uint64(s)]
+
+    return _compiled(add, f"void({JUDGED}, real[::1], i2[::1], real[:,::1])", real, S)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from crowdppl import sweeps
 from crowdppl.annotations import Annotations
 from crowdppl.errors import OptionError
 from crowdppl.kernels import sample_dirichlet
@@ -31,8 +32,6 @@ from crowdppl.model import one_hot
 POPULATION = (-1.0, 3.0)
 # Imaginary judgements, right and wrong as the crowd's are, that every worker starts with.
 START = 4.0
-# From so many judgements on they are counted by truths directly: the sparse matrices take longer to make than all draws.
-MANY = 200_000
 
 PUBLISHED = "Truths and workers are taken from the model as published: judgements of one item count as independent."
 WEIGHTED = (
@@ -132,7 +131,8 @@ def quality(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
     Returns:
         Confusions ``(C, J, K, K)`` and prevalences ``(C, K)``.
     """
-    if data.A >= MANY and data.weight is None and data.device.type == "cpu":
+    if data.A >= sweeps.JUDGEMENTS and data.weight is None and data.device.type == "cpu":
+        # Directly: the sparse matrices of so many take longer to make than all draws.
         classes, counts = _counted(truth, data)
     else:
         chosen = one_hot(truth, data)  # (C, N, K)

@@ -15,7 +15,7 @@ from crowdppl.correlation import DesignEffect, factors, quality
 from crowdppl.errors import ModelError, OptionError
 from crowdppl.kernels import above_zero, normalise, sum_by
 from crowdppl.model import AnnotationModel, Parameters, conditioned, provides, repeated
-from crowdppl.sweeps import Sweeps, suits
+from crowdppl.sweeps import Sweeps, at
 
 # step, of how many, what is going on: engines call it, the facade shows it.
 Report = Callable[[int, int, str], None]
@@ -151,7 +151,8 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
     }
     parts: dict[str, list[Tensor]] = {}
     with torch.no_grad():
-        for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total):
+        sweeps = Sweeps.of(model, told)
+        for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total, sweeps):
             # Tempered on the log scale: what underflows as a probability may matter once it is.
             factor = None if rho is None else factors(rho[part], data)
             logs = None if factor is None else model.log_by_class(joint) / factor.unsqueeze(-1)
@@ -181,9 +182,8 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
         out.derived = {name: torch.cat(values).unflatten(0, (chains, count)) for name, values in parts.items()}
         if draws.point is not None:  # an engine that climbs to a point says what the truth is there
             parameters = draws.point if batched(model) else conditioned(model, draws.point, told)[0]
-            sweeps = _sweeps(model, told)
             joint = (
-                model.item_log_joint(parameters, told) if sweeps is None else _swept(sweeps, model, parameters, told)
+                model.item_log_joint(parameters, told) if sweeps is None else sweeps.joint(*at(model, parameters, told))
             )
             logs = None if rho is None else model.log_by_class(joint)
             out.probability = _by_item(model, parameters, joint, told, data)[1]
@@ -283,13 +283,17 @@ class Races:
 
 
 def _evaluations(
-    model: AnnotationModel, data: Annotations, flat: Parameters, fixed: Parameters, total: int
+    model: AnnotationModel,
+    data: Annotations,
+    flat: Parameters,
+    fixed: Parameters,
+    total: int,
+    sweeps: Sweeps | None,
 ) -> Iterator[tuple[Any, Parameters, Tensor, Tensor]]:
-    sweeps = _sweeps(model, data)
     if sweeps is not None:
         for s in range(total):
             parameters = {name: value[s] for name, value in flat.items()}
-            yield s, parameters, _swept(sweeps, model, parameters, data), model.log_prior(parameters, data)
+            yield s, parameters, sweeps.joint(*at(model, parameters, data)), model.log_prior(parameters, data)
         return
     if not batched(model):
         for s in range(total):
@@ -301,15 +305,6 @@ def _evaluations(
         part = slice(start, min(start + step, total))
         parameters = {name: value[part] for name, value in flat.items()}
         yield part, parameters, *model.log_density(parameters, data)
-
-
-def _sweeps(model: AnnotationModel, data: Annotations) -> Sweeps | None:
-    states = data.K * model.states_per_class
-    return Sweeps(data) if provides(model, "m_step_from") and suits(data, states) else None
-
-
-def _swept(sweeps: Sweeps, model: AnnotationModel, parameters: Parameters, data: Annotations) -> Tensor:
-    return sweeps.joint(model.table(parameters), model.log_truth(parameters, data).exp())
 
 
 def chunk(data: Annotations, total: int) -> int:

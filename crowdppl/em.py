@@ -16,10 +16,10 @@ from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
 from crowdppl.draws import Draws, Report, chunk, positive, sample_truth, thinning, whole
 from crowdppl.errors import ModelError
 from crowdppl.kernels import normalise
-from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, provides, repeated, without_gibbs
+from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, repeated, without_gibbs
 from crowdppl.mstep import MStep, Schedule
 from crowdppl.space import Space, is_simplex
-from crowdppl.sweeps import Summing, Sweeps, suits
+from crowdppl.sweeps import Summing, Sweeps, at
 from crowdppl.validation import Validation
 
 # With networks: stop where the best log posterior of the way has not risen for this many steps.
@@ -242,7 +242,7 @@ class Climb:
             tensors, told = found
             theta, best = unpacked("theta", tensors), End.unpacked("best", tensors, told["best"])
             mark, marked, begun, self.trace = told["mark"], told["marked"], told["step"], best.trace
-            self._restore(found, theta)
+            self._restore(tensors, theta)
             r = self.e_step(theta)[2]
         converged = False
         for n in range(begun, self.max_iter):
@@ -273,18 +273,15 @@ class Climb:
 
     def _before(self) -> State:
         """The ends of earlier ascents, and what gradients and networks keep between steps."""
-        tensors, m_step = self.m_step.state()
-        tensors = packed("m step", tensors)
+        tensors = packed("m step", self.m_step.state())
         for n, end in enumerate(self.ends):
             tensors |= end.packed(f"end {n}")
         if self.model._bound is not None:
             tensors |= packed("buffers", self.model._bound.buffers())
-        facts = {"m step": m_step, "ends": len(self.ends), "told": [end.facts() for end in self.ends]}
-        return tensors, facts
+        return tensors, {"ends": len(self.ends), "told": [end.facts() for end in self.ends]}
 
-    def _restore(self, found: State, theta: Parameters) -> None:
-        tensors, told = found
-        self.m_step.restore((unpacked("m step", tensors), told["m step"]), theta)
+    def _restore(self, tensors: Mapping[str, Tensor], theta: Parameters) -> None:
+        self.m_step.restore(unpacked("m step", tensors), theta)
         if self.model._bound is not None:
             self.model._bound.take(unpacked("buffers", tensors))
 
@@ -317,7 +314,7 @@ class Climb:
             theta, leap = unpacked("theta", tensors), unpacked("leap", tensors) or None
             path = [unpacked(f"path {n}", tensors) for n in range(told["path"])]
             trace, evaluations, patience = list(told["trace"]), told["evaluations"], told["patience"]
-            self._restore(found, theta)
+            self._restore(tensors, theta)
         while evaluations < self.max_iter:
             self.keep.step(partial(self._state, theta, leap, path, trace, evaluations, patience), "em")
             lp, ll, r = self.e_step(theta if leap is None else leap)
@@ -419,8 +416,12 @@ class Climb:
 def _intervals(model: AnnotationModel, data: Annotations, space: Space, point: Parameters, num_samples: int) -> Draws:
     if without_gibbs(model, data) is None:
         count = max(1, num_samples // thinning(space.size, data, num_samples))
-        if provides(model, "gibbs_from") and suits(data, data.K * model.states_per_class):
-            return Draws(_swept(model, data, point, count), "approximation", ONE_SWEEP)
+        sweeps = Sweeps.of(model, data, "gibbs_from")
+        if sweeps is not None:
+            tables = at(model, point, data)
+            draws = [model.gibbs_from(sweeps.draw(*tables)[1], data) for _ in range(count)]
+            swept = {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
+            return Draws(swept, "approximation", ONE_SWEEP)
         joint = model.item_log_joint(point, data)
         parts = []
         step = chunk(data, count)
@@ -437,14 +438,6 @@ def _intervals(model: AnnotationModel, data: Annotations, space: Space, point: P
         return Draws(normal, "approximation", LAPLACE + (FIXED if weights else ""), fixed=weights)
     samples = {name: point[name][None, None] for name in rest.sizes}
     return Draws(samples, "point", POINT, fixed=weights, warnings=[POINT])
-
-
-def _swept(model: AnnotationModel, data: Annotations, point: Parameters, count: int) -> Parameters:
-    """Draw truths at the point and parameters given them, ``(1, draw, ...)``, by compiled passes."""
-    sweeps = Sweeps(data)
-    table, prior = model.table(point), model.log_truth(point, data).exp()
-    draws = [model.gibbs_from(sweeps.draw(table, prior)[1], data) for _ in range(count)]
-    return {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
 
 
 def _laplace(

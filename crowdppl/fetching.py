@@ -16,8 +16,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pandas as pd
-import pooch
-import requests
 
 from crowdppl.errors import FileError, OptionError, suggestion
 from crowdppl.files import atomic
@@ -173,6 +171,8 @@ def content(judgements: pd.DataFrame, truth: pd.DataFrame) -> str:
 
 def cache() -> Path:
     """Return the folder that fetched sets are kept in."""
+    import pooch  # here, since it brings a client for the web, which takes its time
+
     return Path(pooch.os_cache("crowdppl"))
 
 
@@ -194,6 +194,8 @@ def fetch(name: str, *, again: bool = False) -> Path:
         raise OptionError(
             f"no set {name!r} that can be fetched{suggestion(name, SOURCES)}; there are {', '.join(SOURCES)}"
         )
+    import pooch
+
     source, here = SOURCES[name], cache() / name
     if (here / "meta.json").is_file() and not again:
         return here
@@ -205,7 +207,7 @@ def fetch(name: str, *, again: bool = False) -> Path:
             url = ADDRESS.format(repository=source.repository, commit=source.commit, path=quote(path))
             paths.append(Path(pooch.retrieve(url, known_hash=None, fname=Path(path).name, path=raw, progressbar=False)))
         tables = source.layout(*paths)
-    except (OSError, requests.RequestException, ValueError) as error:
+    except (OSError, ValueError) as error:
         told = " ".join(str(error).split())[:120]
         raise FileError(f"the set {name!r} cannot be fetched from {source.repository}: {told}") from None
     finally:

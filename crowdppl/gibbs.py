@@ -12,9 +12,9 @@ from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
 from crowdppl.draws import WORK_BYTES, Draws, Races, Report, thinned_note, thinning, whole
 from crowdppl.errors import ModelError
-from crowdppl.model import AnnotationModel, Parameters, check, dispersed, prior_draws, provides, without_gibbs
+from crowdppl.model import AnnotationModel, Parameters, check, dispersed, one_hot, prior_draws, without_gibbs
 from crowdppl.space import Space
-from crowdppl.sweeps import Sweeps, suits
+from crowdppl.sweeps import Sweeps, at
 
 HOW = "draws from the posterior (Gibbs sampling with exact conditionals)"
 
@@ -53,10 +53,9 @@ def gibbs(
     # chains in turn stay in the caches.
     width = max(1, min(chains, WORK_BYTES // (8 * data.N * states * 4)))
     groups = [min(width, chains - start) for start in range(0, chains, width)]
-    quick = provides(model, "gibbs_from") and suits(data, states)
-    if quick:
+    sweeps = Sweeps.of(model, data, "gibbs_from")
+    if sweeps is not None:
         groups = [1] * chains
-    sweeps = Sweeps(data) if quick else None
     total = (warmup + num_samples) * len(groups)
     kept: list[list[Parameters]] = []
     # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. What the data keep (counts and the like) was
@@ -77,8 +76,11 @@ def gibbs(
             else:
                 start = dispersed(model.starting(data).expand(size, data.N, states), data)
                 truth = races.winners(start.log())
-                # Steps that condition on the parameters too get them from the prior: any valid point will do.
-                parameters = model.gibbs_step(truth, prior_draws(model, data, size), data)
+                if sweeps is not None:
+                    parameters = _leading(model.gibbs_from(sweeps.given(one_hot(truth[0], data)), data))
+                else:
+                    # Steps that condition on the parameters too get them from the prior: any valid point will do.
+                    parameters = model.gibbs_step(truth, prior_draws(model, data, size), data)
                 kept.append([])
                 first = 0
             for sweep in range(first, warmup + num_samples):
@@ -103,8 +105,12 @@ def gibbs(
 def _step(model: AnnotationModel, data: Annotations, sweeps: Sweeps, parameters: Parameters) -> Parameters:
     """Take a sweep of one chain by a compiled pass; parameters lead with an axis of one."""
     now = {name: value[0] for name, value in parameters.items()}
-    _, sums = sweeps.draw(model.table(now), model.log_truth(now, data).exp())
-    return {name: value.unsqueeze(0) for name, value in model.gibbs_from(sums, data).items()}
+    _, sums = sweeps.draw(*at(model, now, data))
+    return _leading(model.gibbs_from(sums, data))
+
+
+def _leading(parameters: Parameters) -> Parameters:
+    return {name: value.unsqueeze(0) for name, value in parameters.items()}
 
 
 def _state(group: int, sweep: int, parameters: Parameters, kept: list[list[Parameters]], races: Races) -> State:

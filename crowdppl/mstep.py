@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
-from crowdppl.checkpoint import State, packed, unpacked
+from crowdppl.checkpoint import packed, unpacked
 from crowdppl.draws import Batches
 from crowdppl.errors import ModelError
 from crowdppl.model import AnnotationModel, Parameters, Sums, conditioned, prior_draws, provides, repeated
@@ -129,25 +128,20 @@ class MStep:
             self._fine = _Descent(self, theta, self.space)
         return theta | self._fine(None, theta, steps)
 
-    def state(self) -> State:
+    def state(self) -> dict[str, Tensor]:
         """Return what gradients keep from one M step to the next: coordinates, their descent's own state, batches to come."""
-        tensors: dict[str, Tensor] = {}
-        told: dict[str, Any] = {}
-        for name, made in (("descent", self._descent), ("lesson", self._lesson)):
-            if made is not None:
-                tensors |= packed(name, made.state())
-                told[name] = len(made.batches.queue)
-        return tensors, told
+        descent = {} if self._descent is None else packed("descent", self._descent.state())
+        return descent if self._lesson is None else descent | packed("lesson", self._lesson.state())
 
-    def restore(self, state: State, theta: Parameters) -> None:
+    def restore(self, kept: Mapping[str, Tensor], theta: Parameters) -> None:
         """Take up what :meth:`state` has returned, after :meth:`start`; ``theta`` are the parameters then."""
-        tensors, told = state
-        if "descent" in told:
+        descent, lesson = (unpacked(name, kept) for name in ("descent", "lesson"))
+        if descent:
             self._descent = _Descent(self, theta, self.open)
-            self._descent.restore(unpacked("descent", tensors))
-        if "lesson" in told and self.taught is not None:
+            self._descent.restore(descent)
+        if lesson and self.taught is not None:
             self._lesson = _CrossEntropy(self, self.taught, theta)
-            self._lesson.restore(unpacked("lesson", tensors))
+            self._lesson.restore(lesson)
 
     def _counted(self, responsibility: Tensor) -> Tensor:
         often = self.data.multiplicity

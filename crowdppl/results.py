@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,21 @@ from crowdppl.posterior import Posterior, load
 FILES = ("truth.csv", "workers.csv", "confusion.csv", "posterior.nc", "run.json")
 
 
-def free(folder: Path, *, overwrite: bool, size: int = 0) -> None:
+def free(folder: Path, *, overwrite: bool, size: int = 0, files: Sequence[str] = FILES) -> None:
     """Refuse a folder that cannot take results, before an hour of work is lost.
 
     Args:
         folder: for the results.
         overwrite: those that it holds may be replaced.
         size: bytes that they may take.
+        files: the names of the results.
 
     Raises:
         FileError: where it is a file, already holds a run, or cannot be written.
     """
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder} is a file; name a folder for the results")
-    held = [name for name in FILES if (folder / name).exists()]
+    held = [name for name in files if (folder / name).exists()]
     if held and not overwrite:
         raise FileError(f"{folder} already holds {', '.join(held)}; name another folder, or add --overwrite")
     # Nothing is made yet: a fit that fails leaves no empty folder behind.

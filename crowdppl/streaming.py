@@ -157,7 +157,7 @@ def _probabilities(model: AnnotationModel, parameters: Parameters, batch: Annota
     table, prior = model.table(parameters), model.log_truth(parameters, batch).exp()
     if not suits(batch, batch.K * model.states_per_class):
         return model.item_log_joint(parameters, batch).softmax(-1)
-    out = torch.empty(batch.N, batch.K, dtype=torch.float64)
+    out = torch.empty(batch.N, batch.K, dtype=batch.dtype)
     Sweeps(batch).expect(table, prior, None, out)
     return out
 

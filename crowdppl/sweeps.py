@@ -24,6 +24,9 @@ from crowdppl.model import AnnotationModel, Parameters, Sums, provides
 STATES = 8
 # Fewer judgements than this stay in the caches, and are done before anything is compiled.
 JUDGEMENTS = 200_000
+# What compiled passes call types.
+REAL = {torch.float64: "f8", torch.float32: "f4"}
+NO_CHANCE, NO_TRUTH = torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.int16)
 
 
 def plain(table: Tensor, prior: Tensor, data: Annotations, memory: Tensor | None = None) -> Sums:
@@ -44,7 +47,7 @@ def compiled() -> Any:
         return None
     # Numba's threads, as they start, set the number of those that torch uses.
     threads = torch.get_num_threads()
-    found.load(np.zeros((1, 4)), np.zeros((1, 2)), 4)
+    found.load(2, "f8")(np.zeros((1, 4)), np.zeros((1, 2)))
     torch.set_num_threads(threads)
     return found
 
@@ -54,13 +57,18 @@ def suits(data: Annotations, states: int) -> bool:
     special = data.weight is not None or data.multiplicity is not None or data.owner is not None
     return (
         data.device.type == "cpu"
-        and data.dtype == torch.float64
+        and data.dtype in REAL
         and not special
         and states == data.K <= STATES
         and data.A >= JUDGEMENTS
         and data.J * data.K < 2**32
         and compiled() is not None
     )
+
+
+def at(model: AnnotationModel, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
+    """Return what a pass goes by: ``p(label | state, worker)`` ``(J, S, K)`` and the prior of the states ``(S,)``."""
+    return model.table(parameters), model.log_truth(parameters, data).exp()
 
 
 class Sweeps:
@@ -84,10 +92,14 @@ class Sweeps:
         # Each thread has as many judgements as any other, and whole items.
         self.bounds = np.searchsorted(self.start, np.linspace(0, A, self.threads + 1)).astype(np.int64)
         self.bounds[0], self.bounds[-1] = 0, N
-        self.width = self.passes.width_of(K)
         # torch's memory begins where cache lines do.
-        self.tables = torch.empty(self.threads, J * K * self.width, dtype=torch.float64).numpy()
+        self.tables = torch.empty(self.threads, J * K * self.passes.width_of(K), dtype=data.dtype).numpy()
         self.rows = J * K
+
+    @staticmethod
+    def of(model: AnnotationModel, data: Annotations, hook: str = "m_step_from") -> Sweeps | None:
+        """Return passes for data that suit them, where the model has the method that takes their sums; else ``None``."""
+        return Sweeps(data) if provides(model, hook) and suits(data, data.K * model.states_per_class) else None
 
     def expect(
         self,
@@ -95,7 +107,6 @@ class Sweeps:
         prior: Tensor,
         memory: Tensor | None = None,
         responsibility: Tensor | None = None,
-        marginal: Tensor | None = None,
     ) -> Sums:
         """Take an E step and sum up what it expects.
 
@@ -104,51 +115,64 @@ class Sweeps:
             prior: of the states, ``(S,)``.
             memory: an earlier result's counts that nobody needs any more, to write over.
             responsibility: ``(N, S)`` to be written, where wanted.
-            marginal: with it, log-likelihood of each item, ``(N,)``, to be written.
         """
-        K = self.data.K
-        self._load(table)
-        likelihood, size = np.empty(self.threads), np.empty((self.threads, K))
-        out = np.empty((0, K)) if responsibility is None else responsibility.numpy()
-        each = np.empty(0) if marginal is None else marginal.numpy()
-        run = self.passes.expectation(K)
-        run(self.start, self.column, self.bounds, self.tables, prior.numpy(), self.known, likelihood, size, out, each)
-        return Sums(torch.tensor(likelihood.sum()), torch.from_numpy(size.sum(0)), self._counts(memory))
+        out = torch.empty(0, self.data.K, dtype=self.data.dtype) if responsibility is None else responsibility
+        return self._sweep(table, prior, memory, out=out)
 
     def joint(self, table: Tensor, prior: Tensor) -> Tensor:
         """Return the item log joint ``(N, S)``, as :meth:`AnnotationModel.item_log_joint` does."""
-        r = torch.empty(self.data.N, self.data.K, dtype=torch.float64)
-        marginal = torch.empty(self.data.N, dtype=torch.float64)
-        self.expect(table, prior, None, r, marginal)
-        return r.log_().add_(marginal.unsqueeze(-1))
+        self._load(table.log())
+        out = torch.empty(self.data.N, self.data.K, dtype=self.data.dtype)
+        self._run("adding", prior.log().numpy(), self.known, out.numpy())
+        return out
 
     def given(self, responsibility: Tensor) -> Sums:
         """Sum given responsibilities ``(N, S)`` up; the log-likelihood is not a number."""
         K = self.data.K
-        self._load(torch.zeros(self.data.J, K, K, dtype=torch.float64))
-        self.passes.scatter(K)(self.start, self.column, self.bounds, self.tables, responsibility.contiguous().numpy())
+        self._load(torch.zeros(self.data.J, K, K, dtype=self.data.dtype))
+        self._run("scatter", responsibility.contiguous().numpy())
         return Sums(torch.tensor(torch.nan), responsibility.sum(0), self._counts(None))
 
     def draw(self, table: Tensor, prior: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Sums]:
         """Draw the truth of each item, ``(N,)`` int16, and count by it; by torch's random stream."""
-        K, N = self.data.K, self.data.N
+        N, K = self.data.N, self.data.K
+        truth, chance = torch.empty(N, dtype=torch.int16), torch.rand(N, dtype=torch.float64)
+        out = torch.empty(0, K, dtype=self.data.dtype)
+        return truth, self._sweep(table, prior, memory, out=out, chance=chance, truth=truth)
+
+    def _sweep(
+        self,
+        table: Tensor,
+        prior: Tensor,
+        memory: Tensor | None,
+        *,
+        out: Tensor,
+        chance: Tensor = NO_CHANCE,
+        truth: Tensor = NO_TRUTH,
+    ) -> Sums:
         self._load(table)
-        truth, size = torch.empty(N, dtype=torch.int16), np.empty((self.threads, K))
-        chance = torch.rand(N, dtype=torch.float64).numpy()
-        run = self.passes.sampling(K)
-        run(self.start, self.column, self.bounds, self.tables, prior.numpy(), self.known, chance, truth.numpy(), size)
-        return truth, Sums(torch.tensor(torch.nan), torch.from_numpy(size.sum(0)), self._counts(memory))
+        likelihood, size = np.empty(self.threads), np.empty((self.threads, self.data.K))
+        rest = (out.numpy(), chance.numpy(), truth.numpy())
+        run = self.passes.sweep(self.data.K, REAL[self.data.dtype], truth is not NO_TRUTH)
+        run(self.start, self.column, self.bounds, self.tables, prior.numpy(), self.known, likelihood, size, *rest)
+        total = torch.from_numpy(size.sum(0)).to(self.data.dtype)
+        return Sums(torch.tensor(likelihood.sum()), total, self._counts(memory))
+
+    def _run(self, name: str, *rest: Any) -> None:
+        run = getattr(self.passes, name)(self.data.K, REAL[self.data.dtype])
+        run(self.start, self.column, self.bounds, self.tables, *rest)
 
     def _load(self, table: Tensor) -> None:
         # (worker, label, state) in memory is what earlier counts are, and what this asks for: nothing is copied then.
         rows = table.transpose(1, 2).contiguous().view(self.rows, -1)
-        self.passes.load(self.tables, rows.numpy(), self.width)
+        self.passes.load(self.data.K, REAL[self.data.dtype])(self.tables, rows.numpy())
 
     def _counts(self, memory: Tensor | None) -> Tensor:
         J, K = self.data.J, self.data.K
         if memory is None or not memory.transpose(1, 2).is_contiguous():
-            memory = torch.empty(J, K, K, dtype=torch.float64).transpose(1, 2)
-        self.passes.collect(self.tables, memory.transpose(1, 2).view(self.rows, K).numpy(), self.width)
+            memory = torch.empty(J, K, K, dtype=self.data.dtype).transpose(1, 2)
+        out = memory.transpose(1, 2).view(self.rows, K).numpy()
+        self.passes.collect(K, REAL[self.data.dtype])(self.tables, out)
         return memory
 
 
@@ -165,7 +189,7 @@ class Summing:
         self.items = ranks.share(data) if ranks.several() else slice(0, data.N)
         mine = data.batch(torch.arange(data.N, device=data.device)[self.items]) if ranks.several() else data
         self.data = mine
-        self.sweeps = Sweeps(mine) if suits(mine, data.K * model.states_per_class) else None
+        self.sweeps = Sweeps.of(model, mine)
 
     @staticmethod
     def of(model: AnnotationModel, data: Annotations) -> Summing | None:
@@ -178,10 +202,8 @@ class Summing:
 
     def at(self, parameters: Parameters) -> Sums:
         """Return the sums of an E step at the parameters."""
-        table, prior = self.model.table(parameters), self.model.log_truth(parameters, self.data).exp()
-        if self.sweeps is not None:
-            return self._all(self.sweeps.expect(table, prior))
-        return self._all(plain(table, prior, self.data))
+        here = at(self.model, parameters, self.data)
+        return self._all(plain(*here, self.data) if self.sweeps is None else self.sweeps.expect(*here))
 
     def given(self, responsibility: Tensor) -> Sums:
         """Return the sums of responsibilities ``(N, S)`` of all items."""

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pandas as pd
 import pytest
+import requests  # noqa: F401 - what pooch fetches with sets filters of warnings when it is loaded
 from typer.testing import CliRunner
 
 from crowdppl import datasets, fetching

@@ -1,6 +1,10 @@
 """Compiled passes against the sparse products, on data that they find easy and on data that they do not."""
 
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +18,7 @@ from crowdppl.sweeps import Summing, Sweeps, plain
 
 pytestmark = pytest.mark.filterwarnings("ignore:the chains have not mixed", "ignore:the draws of")
 
+ROOT = Path(__file__).parent.parent
 MODELS = [DawidSkene(), DawidSkene.maximum_likelihood(), OneCoin(), ClassConditional()]
 
 
@@ -60,16 +65,57 @@ def test_sums_are_those_of_the_products(K, threads):
     data = crowd(K)
     table, prior = tables(K, data)
     made = Sweeps(data, threads)
-    r, marginal = torch.empty(data.N, K, dtype=torch.float64), torch.empty(data.N, dtype=torch.float64)
-    found, wanted = made.expect(table, prior, None, r, marginal), plain(table, prior, data)
+    r = torch.empty(data.N, K, dtype=torch.float64)
+    found, wanted = made.expect(table, prior, None, r), plain(table, prior, data)
     for a, b in zip(found, wanted, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-10)
     joint = data.counts.evidence(table.log()) + prior.log() + data.clamp
     torch.testing.assert_close(r, joint.softmax(-1), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(marginal, joint.logsumexp(-1), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(made.joint(table, prior).logsumexp(-1), joint.logsumexp(-1), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(made.joint(table, prior), joint, rtol=1e-10, atol=1e-10)
     for a, b in zip(made.given(r)[1:], sums_of(r, data)[1:], strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_single_precision_is_the_same_to_its_rounding():
+    """Each sum is of some 2,000 numbers, each rounded to 6e-8 of itself."""
+    data = crowd(3)
+    table, prior = tables(3, data)
+    half = data.to(dtype=torch.float32)
+    assert sweeps.suits(half, 3)
+    made, wanted = Sweeps(half, 2), plain(table, prior, data)
+    r = torch.empty(data.N, 3, dtype=torch.float32)
+    found = made.expect(table.float(), prior.float(), None, r)
+    assert found.size.dtype == found.counts.dtype == torch.float32
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-4)
+    joint = data.counts.evidence(table.log()) + prior.log() + data.clamp
+    torch.testing.assert_close(r.double(), joint.softmax(-1), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(made.joint(table.float(), prior.float()).double(), joint, rtol=1e-4, atol=1e-4)
+    for a, b in zip(made.given(r)[1:], sums_of(r.double(), data)[1:], strict=True):
+        torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-4)
+    with torch.random.fork_rng():
+        assert made.draw(table.float(), prior.float())[1].counts.sum() == data.A
+
+
+@pytest.mark.slow
+def test_each_pass_is_kept_in_a_file_of_its_own(tmp_path):
+    """Numba's cache is not safe where one list holds several things: two processes may write them under one name."""
+    code = """
+import torch
+from tests.test_sweeps import crowd, tables
+from crowdppl.sweeps import Sweeps
+for K, dtype in ((2, torch.float64), (3, torch.float64), (2, torch.float32)):
+    data = crowd(K).to(dtype=dtype)
+    table, prior = (part.to(dtype) for part in tables(K, data))
+    Sweeps(data).expect(table, prior)
+"""
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, cwd=ROOT
+    )
+    lists = {path.stem for path in tmp_path.rglob("*.nbi")}
+    kept = [path.name for path in tmp_path.rglob("*.nbc")]
+    assert len(lists) == len(kept) == 9  # load, sweep and collect, three times
 
 
 @pytest.mark.parametrize("zeros", [False, True])
@@ -82,6 +128,9 @@ def test_products_without_digits_are_done_in_logs(zeros):
         table[:, 0, :] = 1e-30 * (1 + table[:, 0, :])
     found, wanted = Sweeps(data, 2).expect(table, prior), plain(table, prior, data)
     assert float(wanted.log_likelihood) < -800
+    # Differences of logs stay, also where the probabilities are nothing beside each other: tempering brings them back.
+    joint = data.counts.evidence(table.log()) + prior.log()
+    torch.testing.assert_close(Sweeps(data, 2).joint(table, prior), joint, rtol=1e-12, atol=1e-9)
     for a, b in zip(found, wanted, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-8)
 
@@ -162,7 +211,6 @@ def test_without_numba_the_products_do_it(monkeypatch):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda data: data.to(dtype=torch.float32),
         lambda data: data.with_weights(np.full(data.N, 0.5)),
         lambda data: data.cells(),
         lambda data: crowd(9),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from crowdppl.errors import OptionError
 from crowdppl.gold import codes
@@ -40,7 +40,7 @@ def trap_score(posterior: Posterior, truth: Any = None, *, level: float | None =
     J = len(posterior.worker_names())
     total = np.bincount(worker[kept], minlength=J)
     right = np.bincount(worker[kept & (known[item] == label)], minlength=J)
-    low, high = (beta.ppf(q, 0.5 + right, 0.5 + total - right) for q in ((1 - level) / 2, (1 + level) / 2))
+    low, high = (betaincinv(0.5 + right, 0.5 + total - right, q) for q in ((1 - level) / 2, (1 + level) / 2))
     return pd.DataFrame(
         {
             "worker": posterior.worker_names(),
