@@ -1,4 +1,4 @@
-"""How fast, how large: EM and Gibbs against the memory's bandwidth, crowd-kit and scipy, up to 100 million judgements.
+"""How fast, how large: EM and Gibbs against the memory's bandwidth, crowd-kit, peerannot and scipy, up to 100 million judgements.
 
 Every measurement runs in a process of its own, so that its peak of memory is its own. ``--only NAME`` runs some of them and keeps
 the figures of the others.
@@ -33,6 +33,8 @@ SIZES = {  # items, workers, judgements, classes
     "20M x 2": (4_000_000, 200_000, 20_000_000, 2),
 }
 GROWTH = ("5M x 2", "20M x 2", "50M x 2", "100M x 2")
+WORKERS = {f"{J:,} workers": (1_000_000, J, 5_000_000, 4) for J in (64, 1_000, 10_000, 100_000, 500_000)}
+CLASSES = {f"{K} classes": (1_000_000, 10_000, 5_000_000, K) for K in (2, 3, 4, 6, 8, 12, 24, 48)}
 LINE = 64  # bytes that memory moves at once
 
 
@@ -103,9 +105,9 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
             _, _, r = climb.e_step(theta)
             theta = climb.m_step(r, theta)
             times.append(time.perf_counter() - began)
-    N, J, A, K = size
+    N, _, A, K = size
     # What any pass must read and write once: a code for each judgement, where items begin, the tables and their counts.
-    arrays = 4 * A + 8 * N + 2 * 8 * J * K * K
+    arrays = 4 * A + 8 * N + 2 * 8 * size[1] * K * K
     # Each judgement's row of a table that no cache close to the core holds comes, and goes back changed, by whole lines.
     rows = A * max(1, -(-2 * 8 * K // LINE)) * LINE * 2
     found = {
@@ -119,6 +121,21 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
         "compiled": float(climb.summing is not None),
     }
     return found
+
+
+def gathering(size: tuple[int, int, int, int]) -> dict[str, float]:
+    """Time the reading of each judgement's row of its worker's table and nothing else: no sum, no writing."""
+    _, J, A, K = size
+    worker, label = (torch.from_numpy(part) for part in simulate(*size)[1:])
+    index, rows = worker * K + label, torch.rand(J * K, K, dtype=torch.float64)
+    step = 20_000
+    out = torch.empty(step, K, dtype=torch.float64)  # stays in the caches
+
+    def read() -> None:
+        for begin in range(0, A, step):
+            torch.index_select(rows, 0, index[begin : begin + step], out=out)
+
+    return {"seconds": median_seconds(read), "bandwidth": bandwidth() / 1e9, "peak": peak()}
 
 
 def products(size: tuple[int, int, int, int]) -> dict[str, float]:
@@ -148,6 +165,21 @@ def crowd_kit(size: tuple[int, int, int, int]) -> dict[str, float]:
         DawidSkene(n_iter=count, tol=0.0).fit(frame)
         seconds.append(time.perf_counter() - began)
     return {"iteration": (seconds[1] - seconds[0]) / 2, "peak": peak()}
+
+
+def peerannot(size: tuple[int, int, int, int]) -> dict[str, float]:
+    """Time an iteration of peerannot's Dawid-Skene, which holds a cell for each item, worker and class."""
+    from peerannot.models.aggregation.dawid_skene import DawidSkene
+
+    N, J, _, K = size
+    matrix = np.zeros((N, J, K), dtype=bool)
+    matrix[simulate(*size)] = True
+    model = DawidSkene.from_crowd_matrix(matrix, n_workers=J, n_classes=K)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        began = time.perf_counter()
+        model.run(maxiter=1)
+    return {"iteration": time.perf_counter() - began, "peak": peak()}
 
 
 def gibbs(size: tuple[int, int, int, int], sweeps: int = 10) -> dict[str, float]:
@@ -231,8 +263,11 @@ def made(size: str, ending: str, folder: str) -> str:
 JOBS: dict[str, tuple[Callable[..., dict[str, float]], tuple[Any, ...]]] = (
     {f"em {name}": (em, (size, 5 if name == "5M x 100" else 30)) for name, size in SIZES.items()}
     | {f"em uneven {name}": (em, (SIZES[name], 30, True)) for name in ("5M x 4", "50M x 2")}
+    | {f"growth {name}": (em, (size, 10)) for name, size in (WORKERS | CLASSES).items()}
+    | {f"gathering {name}": (gathering, (SIZES[name],)) for name in ("5M x 4", "50M x 2")}
     | {f"products {name}": (products, (SIZES[name],)) for name in ("500k x 10", "5M x 4", "50M x 2")}
     | {f"crowd-kit {name}": (crowd_kit, (SIZES[name],)) for name in ("500k x 10", "5M x 4")}
+    | {"peerannot 500k x 10": (peerannot, (SIZES["500k x 10"],))}
     | {"gibbs 5M x 4": (gibbs, (SIZES["5M x 4"],))}
     | {f"sampled {name}": (sampled, (name,)) for name in ("imagenet-real", "fact-eval")}
     | {
@@ -244,11 +279,46 @@ JOBS: dict[str, tuple[Callable[..., dict[str, float]], tuple[Any, ...]]] = (
 )
 
 
+def floors(found: dict[str, dict[str, float]]) -> list[str]:
+    """Say what bounds a pass: the work on numbers at hand, and the lines that come from afar."""
+    ours, near, read = (found.get(name) for name in ("em 5M x 4", "growth 64 workers", "gathering 5M x 4"))
+    if not (ours and near and read):
+        return []
+    bytes_ = 1e3 * ours["arrays floor"]
+    alone, reading = 1e3 * near["iteration"], 1e3 * read["seconds"]
+    told = (
+        f"What bounds it, at 5M x 4: moving the arrays once takes {bytes_:.1f} ms. With 64 workers, whose tables never leave "
+        f"the first cache, the same pass takes {alone:.0f} ms, {alone / bytes_:.0f} times as long: that is the arithmetic "
+        f"alone, four products and four sums for each judgement and a normalisation for each item. Reading each judgement's "
+        f"row of the tables of 50,000 workers, and doing nothing with it, takes {reading:.0f} ms, {reading / bytes_:.0f} times "
+        f"as long. Each of the two alone is beyond the 4 times that were asked."
+    )
+    parts = [told]
+    for title, sizes, column in (("workers", WORKERS, 1), ("classes", CLASSES, 3)):
+        rows = [
+            [
+                sizes[name][column],
+                1e3 * f["iteration"],
+                f["iteration"] / f["arrays floor"],
+                f["iteration"] / f["lines floor"],
+                f["peak"],
+            ]
+            for name in sizes
+            if (f := found.get(f"growth {name}"))
+        ]
+        about = "5M judgements, 4 classes" if column == 1 else "5M judgements, 10,000 workers; compiled up to 8"
+        parts.append(
+            f"Growth with {title} ({about}):\n\n"
+            + table([title, "ms an iteration", "x bytes", "x lines", "peak GB"], rows)
+        )
+    return parts
+
+
 def page(found: dict[str, dict[str, float]]) -> str:
     """Lay the figures out."""
     lines = []
     for name, (N, J, _, _) in SIZES.items():
-        ours, ck, sp = (found.get(f"{kind} {name}") for kind in ("em", "crowd-kit", "products"))
+        ours, ck, sp, pa = (found.get(f"{kind} {name}") for kind in ("em", "crowd-kit", "products", "peerannot"))
         if ours is None:
             continue
         t = ours["iteration"]
@@ -261,6 +331,7 @@ def page(found: dict[str, dict[str, float]]) -> str:
                 t / ours["lines floor"],
                 sp["iteration"] / t if sp else None,
                 ck["iteration"] / t if ck else None,
+                pa["iteration"] / t if pa else None,
                 ours["peak"],
             ]
         )
@@ -272,6 +343,7 @@ def page(found: dict[str, dict[str, float]]) -> str:
         "x lines",
         "scipy's products",
         "crowd-kit",
+        "peerannot",
         "peak GB",
     ]
     parts = ["## An EM iteration of Dawid–Skene\n\n" + table(header, lines)]
@@ -280,9 +352,10 @@ def page(found: dict[str, dict[str, float]]) -> str:
         "hardest case for caches. *x bytes*: time over that of moving each array once at the bandwidth of a large copy measured "
         "in the same process (a code for each judgement, where items begin, the tables and their counts). *x lines*: the same "
         "where each judgement's row of its worker's table comes from memory and goes back, by whole cache lines of 64 bytes. "
-        "The last two columns before the peak: how many times our time scipy's two sparse products, and a whole iteration of "
-        "crowd-kit's, take."
+        "The three columns before the peak: how many times our time scipy's two sparse products, and a whole iteration of "
+        "crowd-kit's and of peerannot's, take (peerannot holds a cell for each item, worker and class: 200 GB at 5M x 4)."
     )
+    parts += floors(found)
     uneven = [
         f"{name} {1e3 * f['iteration']:.0f} ms ({f['iteration'] / f['arrays floor']:.1f} x bytes)"
         for name in ("5M x 4", "50M x 2")

@@ -194,16 +194,24 @@ def stream_command(
     ],
     out: Out = Path("results"),
     model: Annotated[
-        str, typer.Option(help="Name from `crowdppl models` that learns from sums over items.")
+        str, typer.Option(help="Name from `crowdppl models`, whose labels depend on worker and truth only.")
     ] = "dawid-skene",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="em: a point; vb: with intervals, by variational Bayes; svi: by gradients, for other models."
+        ),
+    ] = "em",
     task: Annotated[str | None, typer.Option(help="Column of the item. (default: task, else item)")] = None,
     worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
     label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
     passes: Annotated[int, typer.Option(help="Over the data to learn from; one more writes the consensus.")] = 4,
     rows: Annotated[int, typer.Option(help="Judgements held in memory at a time, about.")] = streaming.ROWS,
+    seed: Seed = 0,
+    level: Level = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Fit a model to more judgements than memory holds: a point by stepwise EM, consensus and workers, no posterior."""
+    """Fit a model to more judgements than memory holds, batch by batch from disk: consensus and workers, no posterior."""
     with _plain_errors():
         results.free(out, overwrite=overwrite, files=("truth.parquet", "workers.csv", "run.json"))
         began = time.perf_counter()
@@ -214,6 +222,9 @@ def stream_command(
                 found = streaming.stream(
                     path,
                     model,
+                    method=method,  # type: ignore[arg-type]  # checked there
+                    seed=seed,
+                    level=level,
                     truth=out / "truth.parquet",
                     passes=passes,
                     rows=rows,
@@ -229,18 +240,21 @@ def stream_command(
         exports.write(found.workers, out / "workers.csv")
         story = {
             "model": model,
+            "method": method,
+            "how": found.how,
             "items": found.items,
             "judgements": found.judgements,
             "classes": len(found.labels),
-            "log_posterior": found.log_posterior,
+            "objective": found.objective,
             "seconds": time.perf_counter() - began,
         }
         with atomic(out / "run.json") as temporary:
             temporary.write_text(json.dumps(story, indent=2) + "\n", encoding="utf-8")
         console.print(
             f"{found.judgements:,} judgements of {found.items:,} items by {len(found.workers):,} workers in "
-            f"{story['seconds']:.1f} s. A point, no posterior: for intervals, fit what memory holds."
+            f"{story['seconds']:.1f} s."
         )
+        console.print(f"By {found.how}.")
         console.print(f"Wrote truth.parquet, workers.csv, run.json in [bold]{escape(str(out))}[/bold].")
 
 

@@ -41,6 +41,23 @@ def dirichlet_log_density(concentration: Tensor, value: Tensor) -> Tensor:
     return normaliser + torch.xlogy(concentration - 1, value).sum(-1)
 
 
+def dirichlet_expected(posterior: Tensor, prior: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ``exp(E[log p])`` and ``E[p]`` of Dirichlets, and how far they are from their priors.
+
+    Args:
+        posterior: concentrations, ``(..., K)``; of a Beta ``(..., 2)`` = (yes, no).
+        prior: likewise, or what broadcasts to them.
+
+    Returns:
+        Both ``(..., K)``, and the sum of the Kullback-Leibler divergences of all of them, a scalar.
+    """
+    total = posterior.sum(-1, keepdim=True)
+    logs = torch.digamma(posterior) - torch.digamma(total)
+    divergence = torch.lgamma(total.squeeze(-1)) - torch.lgamma(prior.sum(-1)) + ((posterior - prior) * logs).sum(-1)
+    divergence = divergence - (torch.lgamma(posterior) - torch.lgamma(prior)).sum(-1)
+    return logs.exp(), posterior / total, divergence.sum()
+
+
 def beta_mode(yes: Tensor, no: Tensor) -> Tensor:
     """Return the mode of Beta(1 + yes, 1 + no); a half where nothing is known."""
     total = yes + no

@@ -48,6 +48,22 @@ class Sums(NamedTuple):
     counts: Tensor
 
 
+class Expected(NamedTuple):
+    """What a mean-field E step goes by: ``q(parameters)``, the conditional posterior given expected sums, in expectation.
+
+    Attributes:
+        table: ``exp(E[log p(label | state, worker)])``, ``(J, S, K)``; rows sum to less than 1.
+        prior: ``exp(E[log p(state)])``, ``(S,)``.
+        divergence: Kullback-Leibler, of ``q`` from the prior, a scalar.
+        mean: of the parameters.
+    """
+
+    table: Tensor
+    prior: Tensor
+    divergence: Tensor
+    mean: Parameters
+
+
 class AnnotationModel(ABC):
     """A generative story of annotation.
 
@@ -145,6 +161,10 @@ class AnnotationModel(ABC):
 
     def gibbs_from(self, sums: Sums, data: Annotations) -> Parameters:
         """Draw what :meth:`gibbs_step` does from the sums over items with drawn truths, where they are all that it takes."""
+        raise NotImplementedError
+
+    def expected_from(self, sums: Sums, data: Annotations) -> Expected:
+        """Return what mean-field variational Bayes expects of the conditional posterior that :meth:`gibbs_from` draws from."""
         raise NotImplementedError
 
     def table(self, parameters: Parameters) -> Tensor:

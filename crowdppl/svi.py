@@ -76,7 +76,7 @@ def svi(
     if guide not in ("auto", "point"):
         raise OptionError(f"guide={guide!r}; use 'auto' or 'point'")
     held_out = None if validation is None else Validation(validation, model, data)
-    family, name = _guide(model, data, space, first, guide)
+    family, name = guide_of(model, data, space, first, guide)
     optimiser = pyro.optim.ClippedAdam(
         {"lr": learning_rate, "lrd": 0.1 ** (1 / max_iter), "betas": (0.9, 0.99), "clip_norm": 1e12}
     )
@@ -110,7 +110,7 @@ def svi(
         if step % 20 == 0:
             report(step, max_iter, f"loss {loss[-1]:.2f}")
         if held_out is not None and (step + 1) % (batches.per_epoch if batches else 10) == 0:
-            score = held_out.score(_medians(family, data, space))
+            score = held_out.score(medians(family, data, space))
             if best is None or score > best.score:
                 best = _Best(score, step, _store(), {} if model._bound is None else model._bound.buffers())
         if (step + 1) % window == 0 and step + 1 >= 2 * window:
@@ -127,7 +127,7 @@ def svi(
             model._bound.take(best.buffers)
     with torch.no_grad():
         if guide == "point":
-            point = _medians(family, data, space)
+            point = medians(family, data, space)
             samples = {name: point[name][None, None] for name in space.sizes if name not in space.weights}
             fixed = {name: point[name] for name in space.weights}
         else:
@@ -135,7 +135,7 @@ def svi(
             rest = [name for name in space.sizes if name not in space.weights]
             size = space.size - sum(space.sizes[name] for name in space.weights)
             count = max(1, num_samples // thinning(size, data, num_samples)) if rest else 1
-            samples, fixed = _guide_draws(family, data, rest, sorted(space.weights), count)
+            samples, fixed = guide_draws(family, data, rest, sorted(space.weights), count)
     facts: dict[str, Any] = {
         "converged": converged,
         "iterations": len(loss),
@@ -220,7 +220,7 @@ def _restore(saved: dict[str, Tensor]) -> None:
             value.copy_(saved[name])
 
 
-def _guide(
+def guide_of(
     model: AnnotationModel, data: Annotations, space: Space, first: Parameters, kind: str
 ) -> tuple[Callable[..., Any], str]:
     """Return the family of approximations and what to call it."""
@@ -254,7 +254,7 @@ class _Positional:
         return self.family(data) if index is None else self.family(data, index)
 
 
-def _medians(guide: Callable[..., Any], data: Annotations, space: Space) -> Parameters:
+def medians(guide: Callable[..., Any], data: Annotations, space: Space) -> Parameters:
     """Return a point of the guide: where it is a point its values, else a single draw's medians."""
     family = guide.family if isinstance(guide, _Positional) else guide
     if hasattr(family, "median"):
@@ -270,7 +270,7 @@ def _plates(data: Annotations, index: Tensor | None = None) -> list[Any]:
     return [plates.item, plates.worker]
 
 
-def _guide_draws(
+def guide_draws(
     guide: Callable[..., Any], data: Annotations, sites: list[str], weights: list[str], count: int
 ) -> tuple[Parameters, Parameters]:
     """Return draws of the sites, ``(1, count, ...)``, and the weights of networks, which the guide holds at a point."""

@@ -99,7 +99,12 @@ class Sweeps:
     @staticmethod
     def of(model: AnnotationModel, data: Annotations, hook: str = "m_step_from") -> Sweeps | None:
         """Return passes for data that suit them, where the model has the method that takes their sums; else ``None``."""
-        return Sweeps(data) if provides(model, hook) and suits(data, data.K * model.states_per_class) else None
+        return Sweeps.suited(data, data.K * model.states_per_class) if provides(model, hook) else None
+
+    @staticmethod
+    def suited(data: Annotations, states: int) -> Sweeps | None:
+        """Return passes for data that suit them, else ``None``."""
+        return Sweeps(data) if suits(data, states) else None
 
     def expect(
         self,

@@ -24,10 +24,17 @@ from pyro.distributions import Beta, Categorical, Dirichlet
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
-from crowdppl.conjugate import beta_log_density, beta_mode, dirichlet_log_density, dirichlet_mode, mean_field
+from crowdppl.conjugate import (
+    beta_log_density,
+    beta_mode,
+    dirichlet_expected,
+    dirichlet_log_density,
+    dirichlet_mode,
+    mean_field,
+)
 from crowdppl.hyperparameters import require_answers
 from crowdppl.kernels import sample_dirichlet
-from crowdppl.model import AnnotationModel, Parameters, Sums, one_hot, sums_of
+from crowdppl.model import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
 from crowdppl.plates import Plates
 
 
@@ -113,6 +120,15 @@ class ClassConditional(AnnotationModel):
             "sensitivity": Beta(1 + self.right + right, 1 + self.wrong + wrong).sample(),
         }
 
+    def expected_from(self, sums: Sums, data: Annotations) -> Expected:
+        """Return what mean-field variational Bayes expects of the same posteriors."""
+        coins, classes = self._coins(data), self._classes(data)
+        prior, prevalence, of_prevalence = dirichlet_expected(classes + sums.size, classes)
+        logs, sensitivity, of_coins = dirichlet_expected(coins + torch.stack(_right_and_wrong(sums.counts), -1), coins)
+        table = _spread(logs[..., 0], logs[..., 1])
+        mean = {"prevalence": prevalence, "sensitivity": sensitivity[..., 0]}
+        return Expected(table, prior, of_prevalence + of_coins, mean)
+
     def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
         """Return the mean-field guide, begun at the prior plus the counts of a majority vote."""
         share = data.majority()
@@ -122,6 +138,9 @@ class ClassConditional(AnnotationModel):
             "sensitivity": torch.stack([1 + self.right + right, 1 + self.wrong + wrong], -1),
         }
         return mean_field(first, {"sensitivity": "beta"}, {"prevalence": "dirichlet"})
+
+    def _coins(self, data: Annotations) -> Tensor:
+        return torch.tensor([1 + self.right, 1 + self.wrong], dtype=data.dtype, device=data.device)
 
     def _classes(self, data: Annotations) -> Tensor:
         return torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
@@ -135,7 +154,11 @@ def _right_and_wrong(counts: Tensor) -> tuple[Tensor, Tensor]:
 
 def _table(sensitivity: Tensor) -> Tensor:
     """Return ``p(label | truth)`` of each worker, ``(..., J, K, K)``."""
-    K = sensitivity.shape[-1]
-    eye = torch.eye(K, dtype=sensitivity.dtype, device=sensitivity.device)
-    s = sensitivity.unsqueeze(-1)
-    return s * eye + (1 - s) / max(1, K - 1) * (1 - eye)
+    return _spread(sensitivity, 1 - sensitivity)
+
+
+def _spread(right: Tensor, wrong: Tensor) -> Tensor:
+    """Put ``right`` ``(..., K)`` on the diagonals, and ``wrong`` evenly beside each: ``(..., K, K)``."""
+    K = right.shape[-1]
+    eye = torch.eye(K, dtype=right.dtype, device=right.device)
+    return right.unsqueeze(-1) * eye + wrong.unsqueeze(-1) / max(1, K - 1) * (1 - eye)

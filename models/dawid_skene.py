@@ -30,10 +30,11 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from crowdppl.annotations import Annotations
+from crowdppl.conjugate import dirichlet_expected
 from crowdppl.errors import ModelError
 from crowdppl.hyperparameters import require_answers
 from crowdppl.kernels import sample_dirichlet
-from crowdppl.model import AnnotationModel, Parameters, Sums, one_hot, sums_of
+from crowdppl.model import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
 from crowdppl.plates import Plates
 
 
@@ -159,6 +160,13 @@ class DawidSkene(AnnotationModel):
         """Draw the same from the sums over items."""
         a, B = self.concentrations(data)
         return {"prevalence": sample_dirichlet(a + sums.size), "confusion": sample_dirichlet(B + sums.counts)}
+
+    def expected_from(self, sums: Sums, data: Annotations) -> Expected:
+        """Return what mean-field variational Bayes expects of the same Dirichlets."""
+        a, B = self.concentrations(data)
+        prior, prevalence, of_prevalence = dirichlet_expected(a + sums.size, a)
+        table, confusion, of_confusion = dirichlet_expected(B + sums.counts, B)
+        return Expected(table, prior, of_prevalence + of_confusion, {"prevalence": prevalence, "confusion": confusion})
 
     def table(self, parameters: Parameters) -> Tensor:
         """Return the confusion ``(..., J, K, K)``."""

@@ -27,10 +27,17 @@ from pyro.distributions import Beta, Categorical, Dirichlet
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
-from crowdppl.conjugate import beta_log_density, beta_mode, dirichlet_log_density, dirichlet_mode, mean_field
+from crowdppl.conjugate import (
+    beta_log_density,
+    beta_mode,
+    dirichlet_expected,
+    dirichlet_log_density,
+    dirichlet_mode,
+    mean_field,
+)
 from crowdppl.hyperparameters import require_answers
 from crowdppl.kernels import sample_dirichlet
-from crowdppl.model import AnnotationModel, Parameters, Sums, one_hot, sums_of
+from crowdppl.model import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
 from crowdppl.plates import Plates
 
 
@@ -116,6 +123,15 @@ class OneCoin(AnnotationModel):
             "accuracy": Beta(1 + self.right + right, 1 + self.wrong + wrong).sample(),
         }
 
+    def expected_from(self, sums: Sums, data: Annotations) -> Expected:
+        """Return what mean-field variational Bayes expects of the same posteriors."""
+        coins, classes = self._coins(data), self._classes(data)
+        prior, prevalence, of_prevalence = dirichlet_expected(classes + sums.size, classes)
+        logs, accuracy, of_coins = dirichlet_expected(coins + torch.stack(_right_and_wrong(sums.counts), -1), coins)
+        table = _spread(logs[..., 0], logs[..., 1], data.K)
+        mean = {"prevalence": prevalence, "accuracy": accuracy[..., 0]}
+        return Expected(table, prior, of_prevalence + of_coins, mean)
+
     def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
         """Return the mean-field guide, begun at the prior plus the counts of a majority vote."""
         share = data.majority()
@@ -125,6 +141,9 @@ class OneCoin(AnnotationModel):
             "accuracy": torch.stack([1 + self.right + right, 1 + self.wrong + wrong], -1),
         }
         return mean_field(first, {"accuracy": "beta"}, {"prevalence": "dirichlet"})
+
+    def _coins(self, data: Annotations) -> Tensor:
+        return torch.tensor([1 + self.right, 1 + self.wrong], dtype=data.dtype, device=data.device)
 
     def _classes(self, data: Annotations) -> Tensor:
         return torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
@@ -138,6 +157,10 @@ def _right_and_wrong(counts: Tensor) -> tuple[Tensor, Tensor]:
 
 def _table(accuracy: Tensor, K: int) -> Tensor:
     """Return ``p(label | truth)`` of each worker, ``(..., J, K, K)``."""
-    eye = torch.eye(K, dtype=accuracy.dtype, device=accuracy.device)
-    a = accuracy[..., None, None]
-    return a * eye + (1 - a) / max(1, K - 1) * (1 - eye)
+    return _spread(accuracy, 1 - accuracy, K)
+
+
+def _spread(right: Tensor, wrong: Tensor, K: int) -> Tensor:
+    """Put ``right`` ``(...)`` on the diagonals, and ``wrong`` evenly beside them: ``(..., K, K)``."""
+    eye = torch.eye(K, dtype=right.dtype, device=right.device)
+    return right[..., None, None] * eye + wrong[..., None, None] / max(1, K - 1) * (1 - eye)

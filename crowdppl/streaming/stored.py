@@ -1,0 +1,183 @@
+"""A Parquet data set that need not fit in memory: gone through once for its names, then in batches of whole items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow
+import pyarrow.compute
+import pyarrow.dataset
+import torch
+
+from crowdppl.annotations import Annotations
+from crowdppl.errors import DataError, FileError
+from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
+from crowdppl.io.tables import BROKEN, unreadable_parquet
+
+Array = npt.NDArray[Any]
+ROLES = ("task", "worker", "label")
+# Rows of a batch: the tables of all workers are gone through once a batch, which is to be little beside its judgements.
+ROWS = 2_000_000
+# Rows read at once; a batch is put together of several.
+PIECE = 2**20
+
+
+class Stored:
+    """Judgements in a Parquet file, or a folder of them, the rows of each item together.
+
+    In memory are the names of workers and classes, a number for each item while they are learned, and one batch.
+
+    Args:
+        path: of the file or folder.
+        columns: of the item, the worker and the label; the usual names where ``None``.
+        rows: judgements of a batch, about.
+
+    Attributes:
+        workers: their names, ``(J,)``, in the order they first come in.
+        labels: the classes, sorted, ``(K,)``.
+        each: judgements of each worker, ``(J,)``.
+        items: how many there are.
+        judgements: likewise.
+
+    Raises:
+        FileError: where nothing can be read.
+        DataError: where a column or a name is missing, there is one class only, or the rows of an item are apart.
+    """
+
+    def __init__(self, path: str | Path, columns: Sequence[str | None] = (None, None, None), rows: int = ROWS):
+        self.path, self.rows = Path(path), rows
+        if not self.path.exists():
+            raise FileError(f"no file {path}; check the name and the folder")
+        try:
+            self.data = pyarrow.dataset.dataset(self.path, format="parquet")
+            header = pd.DataFrame(columns=self.data.schema.names)
+        except BROKEN as error:
+            raise unreadable_parquet(self.path, error) from None
+        usual = (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS)
+        self.columns = [
+            column_of(header, name, names, self.path.name, f"say which one holds it with {role}=...")
+            for name, names, role in zip(columns, usual, ROLES, strict=True)
+        ]
+        self._learn()
+
+    def _pieces(self) -> Iterator[list[Any]]:
+        """Go through the three columns, some rows at a time."""
+        try:
+            for piece in self.data.to_batches(
+                columns=self.columns, batch_size=min(self.rows, PIECE), batch_readahead=2
+            ):
+                if len(piece):
+                    yield [_flat(piece.column(n)) for n in range(3)]
+        except BROKEN as error:
+            raise unreadable_parquet(self.path, error) from None
+
+    def _learn(self) -> None:
+        """Learn names and numbers, and that the rows of each item are together."""
+        workers: Any = None
+        labels: Any = None
+        seen: list[Array] = []
+        self.each = np.zeros(0, dtype=np.int64)
+        self.judgements, last = 0, None
+        for task, worker, label in self._pieces():
+            for column, role in zip((task, worker, label), ROLES, strict=True):
+                if column.null_count:
+                    raise DataError(
+                        f"{self.path.name}, near row {self.judgements + 1:,}: {role} missing; drop such rows before streaming"
+                    )
+            workers, labels = _more(workers, worker), _more(labels, label)
+            self.each = np.pad(self.each, (0, len(workers) - len(self.each)))
+            self.each += np.bincount(_codes(worker, workers), minlength=len(workers))
+            first = _first_of_runs(task)
+            if last is not None and task[0].as_py() == last:
+                first = first[1:]
+            # A number for each run: two runs of one item have the same.
+            seen.append(pd.util.hash_array(task.take(pyarrow.array(first)).to_numpy(zero_copy_only=False)))
+            self.judgements, last = self.judgements + len(task), task[-1].as_py()
+        if not self.judgements:
+            raise DataError(f"{self.path.name}: no rows; at least one judgement is needed")
+        runs = np.concatenate(seen)
+        self.items = len(runs)
+        if len(np.unique(runs)) < len(runs):
+            raise DataError(
+                f"{self.path.name}: the rows of an item are apart; sort the data by {self.columns[0]!r} before streaming"
+            )
+        self._workers = workers
+        self._labels = labels.take(pyarrow.compute.sort_indices(labels))
+        self.workers = self._workers.to_numpy(zero_copy_only=False)
+        self.labels = self._labels.to_numpy(zero_copy_only=False)
+        if len(self.labels) < 2:
+            raise DataError(
+                f"{self.path.name}: every label is {self.labels[0]!r}; two classes are needed to learn from"
+            )
+
+    def batches(self) -> Iterator[tuple[Annotations, Any]]:
+        """Go through the judgements, whole items at a time: judgements, and the names of their items ``(N,)``."""
+        held: list[list[Any]] = []
+        size = 0
+        for piece in self._pieces():
+            held.append(piece)
+            size += len(piece[0])
+            if size >= self.rows:
+                columns = [pyarrow.concat_arrays([p[n] for p in held]) for n in range(3)]
+                # The last item may go on in the next piece.
+                cut = int(_first_of_runs(columns[0])[-1])
+                if cut == 0:
+                    held, size = [columns], len(columns[0])
+                    continue
+                yield self._annotations([column.slice(0, cut) for column in columns])
+                held = [[column.slice(cut) for column in columns]]
+                size = len(held[0][0])
+        if size:
+            yield self._annotations([pyarrow.concat_arrays([p[n] for p in held]) for n in range(3)])
+
+    def empty(self) -> Annotations:
+        """Return data with these workers and classes and nothing else: sizes for an M step."""
+        none = np.zeros(0, dtype=np.int64)
+        return self._made(none, none, none, 0)
+
+    def _annotations(self, columns: Sequence[Any]) -> tuple[Annotations, Any]:
+        task, worker, label = columns
+        first = _first_of_runs(task)
+        begins = np.zeros(len(task), dtype=np.int64)
+        begins[first[1:]] = 1
+        codes = np.cumsum(begins), _codes(worker, self._workers), _codes(label, self._labels)
+        return self._made(*codes, len(first)), task.take(pyarrow.array(first))
+
+    def _made(self, item: Array, worker: Array, label: Array, items: int) -> Annotations:
+        return Annotations(
+            item=torch.from_numpy(item),
+            worker=torch.from_numpy(worker),
+            label=torch.from_numpy(label),
+            truth=torch.full((items,), -1),
+            items=np.arange(items),
+            workers=self.workers,
+            labels=self.labels,
+        )
+
+
+def _flat(column: Any) -> Any:
+    """Return a column without a dictionary, in one piece."""
+    return column.dictionary_decode() if pyarrow.types.is_dictionary(column.type) else column
+
+
+def _more(names: Any, column: Any) -> Any:
+    """Return the names that are known with those that are new after them."""
+    found = column.unique()
+    return found if names is None else pyarrow.compute.unique(pyarrow.concat_arrays([names, found]))
+
+
+def _codes(column: Any, names: Any) -> Array:
+    return np.asarray(pyarrow.compute.index_in(column, value_set=names)).astype(np.int64)
+
+
+def _first_of_runs(task: Any) -> Array:
+    """Return where runs of equal values begin, ``(runs,)``."""
+    if len(task) == 0:
+        return np.zeros(0, dtype=np.int64)
+    differs = pyarrow.compute.not_equal(task.slice(1), task.slice(0, len(task) - 1))
+    return np.concatenate([[0], 1 + np.flatnonzero(np.asarray(differs))])

@@ -1,0 +1,205 @@
+"""``crowdppl.stream``: from a Parquet data set on disk to consensus and workers, in the memory of one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow
+import pyarrow.parquet
+import torch
+from torch import Tensor
+
+from crowdppl import workers
+from crowdppl.annotations import Annotations
+from crowdppl.draws import Report, positive, whole
+from crowdppl.errors import ModelError, OptionError, listed, suggestion
+from crowdppl.files import atomic
+from crowdppl.inference import catalogue, named_model
+from crowdppl.isolation import isolated
+from crowdppl.model import AnnotationModel, Parameters, provides
+from crowdppl.streaming import gradients, sums
+from crowdppl.streaming.stored import ROWS, Stored
+
+Array = npt.NDArray[Any]
+# What each method needs of a model, and why it is refused otherwise.
+NEEDS = {"em": "m_step_from", "vb": "expected_from", "svi": "log_confusion"}
+HOW = {
+    "em": "EM, a point: for intervals, use vb, or fit what memory holds",
+    "vb": "mean-field variational Bayes; intervals tend to be too narrow, since truths and workers count as independent",
+    "svi": "a variational approximation fitted by SVI; intervals tend to be too narrow",
+    "point": "gradients of the log posterior, the truth summed out, to a point: there are no intervals",
+}
+# Draws of all workers' accuracies are held at once: at most so many numbers.
+NUMBERS = 2e8
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What was found without holding the judgements in memory.
+
+    Attributes:
+        parameters: of the model, by site: of EM its point, else the mean (``"vb"``) or median (``"svi"``) of the approximation.
+        workers: a row for each: ``worker``, ``judgements``, ``accuracy``, and where it is no point ``accuracy_low`` and
+            ``accuracy_high``.
+        labels: the classes, ``(K,)``.
+        objective: that each pass but the first found, of the parameters before it: the log posterior, or the bound of the
+            evidence (in the first they change on the way); of SVI minus the mean loss of every pass.
+        items: how many there are.
+        judgements: how many there are.
+        how: what it is, in words.
+    """
+
+    parameters: Parameters
+    workers: pd.DataFrame
+    labels: Array
+    objective: list[float]
+    items: int
+    judgements: int
+    how: str
+
+
+def stream(
+    path: str | Path,
+    model: str | AnnotationModel = "dawid-skene",
+    *,
+    method: Literal["em", "vb", "svi"] = "em",
+    truth: str | Path | None = None,
+    passes: int = 4,
+    rows: int = ROWS,
+    forget: float = 0.7,
+    guide: Literal["auto", "point"] = "auto",
+    batch_size: int = 10_000,
+    learning_rate: float = 0.05,
+    num_samples: int = 200,
+    level: float | None = None,
+    seed: int = 0,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    progress: Report | None = None,
+) -> Streamed:
+    """Fit a model to a Parquet file, or a folder of them, that need not fit in memory.
+
+    Args:
+        path: of the file or folder. The rows of an item must follow each other; they may be in any order otherwise.
+        model: a name of the zoo or an instance, whose labels depend on worker and truth only: with an M step from sums over
+            items for EM (``m_step_from``), with ``expected_from`` for VB, with ``log_confusion`` for SVI.
+        method: ``"em"``: stepwise, then plain EM, to a point; ``"vb"``: stochastic, then plain variational Bayes, with intervals
+            at the same cost; ``"svi"``: Pyro's SVI over mini-batches, for models without sums.
+        truth: Parquet file for the consensus, written as it is found: ``task``, ``label``, ``probability``.
+        passes: over all judgements to learn from. One more writes ``truth``.
+        rows: judgements of a batch, about.
+        forget: of EM and VB: how fast early batches are forgotten, above 0.5 and at most 1.
+        guide: of SVI: the model's own or independent normals, or ``"point"``, which is generalised EM by gradients.
+        batch_size: of SVI: items a step.
+        learning_rate: of SVI, by Adam; it falls to a tenth.
+        num_samples: draws for intervals.
+        level: probability of the intervals; ArviZ's default, .89, where not given.
+        seed: of SVI, and of draws.
+        task: column of the item, as in :meth:`Annotations.from_frame`.
+        worker: likewise.
+        label: likewise.
+        progress: called with (step, steps, what).
+
+    Raises:
+        FileError: where nothing can be read or written.
+        DataError: where a column or a name is missing, there is one class only, or the rows of an item are apart.
+        ModelError: where the model needs more than the method gives it.
+        OptionError: for a value outside its range.
+    """
+    for name, value in (("passes", passes), ("rows", rows), ("batch_size", batch_size), ("num_samples", num_samples)):
+        whole(name, value, 1)
+    whole("seed", seed, 0)
+    positive("learning_rate", learning_rate)
+    level = workers.default_level(level)
+    if not 0.5 < positive("forget", forget) <= 1:
+        raise OptionError(f"forget={forget!r}; it must be above 0.5 and at most 1")
+    if method not in NEEDS:
+        raise OptionError(
+            f"no method {method!r} from disk{suggestion(str(method), NEEDS)}; use one of {', '.join(NEEDS)}"
+        )
+    if guide not in ("auto", "point"):
+        raise OptionError(f"guide={guide!r}; use 'auto' or 'point'")
+    chosen = named_model(model)
+    if not _suited(chosen, method):
+        others = [name for name, kind in catalogue().items() if _suited(kind(), method)]
+        raise ModelError(
+            f"{type(chosen).__name__} cannot be streamed by method={method!r}, which takes {listed(others)}, and models with a "
+            f"{NEEDS[method]!r} of their own"
+        )
+    source = Stored(path, (task, worker, label), rows)
+    steps, done = (passes + (truth is not None)) * source.judgements, 0
+
+    def told(judgements: int) -> None:
+        nonlocal done
+        done += judgements
+        if progress is not None:
+            progress(done, steps, method if done <= passes * source.judgements else "consensus")
+
+    sizes = source.empty()
+    count = max(20, min(num_samples, int(NUMBERS / len(source.workers))))
+    with isolated(seed):
+        if method == "svi":
+            median, draw, losses = gradients.learn(chosen, source, guide, passes, batch_size, learning_rate, told)
+            prior = chosen.log_truth(median, sizes).exp()
+            point = sums.Point(chosen.table(median), prior, median, 0.0)
+            objective = [-loss for loss in losses]
+            draws = (draw() for _ in range(count if guide == "auto" else 0))
+        else:
+            with torch.no_grad():
+                step = sums.climbed if method == "em" else sums.averaged
+                point, last, objective = sums.learn(chosen, source, step, passes, forget, told)
+            # Given the sums the approximation of VB is what a Gibbs step draws from.
+            draws = (chosen.gibbs_from(last, sizes) for _ in range(count if method == "vb" else 0))
+        with torch.no_grad():
+            table = _workers(chosen, point.parameters, draws, source, sizes, level)
+            if truth is not None:
+                _write(Path(truth), chosen, point, source, told)
+    how = HOW["point" if method == "svi" and guide == "point" else method]
+    return Streamed(point.parameters, table, source.labels, objective, source.items, source.judgements, how)
+
+
+def _suited(model: AnnotationModel, method: str) -> bool:
+    return provides(model, NEEDS[method]) and model.unsuited(method) is None
+
+
+def _workers(
+    model: AnnotationModel,
+    point: Parameters,
+    draws: Iterator[Parameters],
+    source: Stored,
+    sizes: Annotations,
+    level: float,
+) -> pd.DataFrame:
+    table = pd.DataFrame({"worker": source.workers, "judgements": source.each})
+    table["accuracy"] = _accuracy(model, point, sizes).numpy()
+    drawn = [_accuracy(model, draw, sizes).float().numpy() for draw in draws]
+    if drawn:
+        _, table["accuracy_low"], table["accuracy_high"] = workers.interval(np.stack(drawn), level)
+    return table
+
+
+def _accuracy(model: AnnotationModel, parameters: Parameters, sizes: Annotations) -> Tensor:
+    """Return the probability that each worker is right about an item, ``(J,)``."""
+    confusion, prevalence = model.confusion_of(parameters, sizes), model.prevalence_of(parameters, sizes)
+    return torch.einsum("k,jkk->j", prevalence, confusion)
+
+
+def _write(path: Path, model: AnnotationModel, point: sums.Point, source: Stored, told: Callable[[int], None]) -> None:
+    with atomic(path) as temporary:
+        writer = None
+        for batch, tasks in source.batches():
+            top = model.by_class(sums.responsibilities(point, batch)).max(-1)
+            labels = pyarrow.array(source.labels[top.indices.numpy()])
+            table = pyarrow.table({"task": tasks, "label": labels, "probability": top.values.numpy()})
+            writer = pyarrow.parquet.ParquetWriter(temporary, table.schema) if writer is None else writer
+            writer.write_table(table)
+            told(batch.A)
+        if writer is not None:
+            writer.close()
