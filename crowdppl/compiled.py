@@ -227,8 +227,9 @@ def sweep(S: int, real: str, draw: bool) -> Any:
                     for a in range(first, end):
                         table[np.uint64(column[a]) * width + half + np.uint64(chosen)] += 1.0
                 else:
+                    scale = 1.0 / total
                     for s in range(S):
-                        p[s] /= total
+                        p[s] *= scale
                         number[s] += p[s]
                         if keep:
                             out[i, s] = p[s]

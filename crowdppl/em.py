@@ -15,7 +15,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
 from crowdppl.draws import Draws, Report, chunk, positive, sample_truth, thinning, whole
 from crowdppl.errors import ModelError
-from crowdppl.kernels import normalise
+from crowdppl.kernels import normalise, read
 from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, repeated, without_gibbs
 from crowdppl.mstep import MStep, Schedule
 from crowdppl.space import Space, is_simplex
@@ -371,8 +371,8 @@ class Climb:
         """Return log posterior, log-likelihood and responsibilities, or the sums over them, at ``theta``."""
         if self.summing is not None:
             sums = self.summing.at(theta)
-            ll = float(sums.log_likelihood)
-            return ll + float(self.model.log_prior(theta, self.data)), ll, sums
+            ll, prior = read(sums.log_likelihood, self.model.log_prior(theta, self.data))
+            return ll + prior, ll, sums
         if self.m_step.closed:
             joint, log_prior = self.model.log_density(theta, self.data, self.scratch)
         else:
@@ -382,8 +382,9 @@ class Climb:
                 sites = self.space.sites
                 log_prior = log_prior - sum(sites[name]["fn"].log_prob(theta[name]) for name in self.space.weights)
         marginal, r = normalise(joint, overwrite=True)
-        ll = float(repeated(marginal, self.data).sum(dtype=torch.float64))  # exact enough for float32 data, too
-        return ll + float(log_prior), ll, r
+        # Exact enough for float32 data, too.
+        ll, prior = read(repeated(marginal, self.data).sum(dtype=torch.float64), log_prior)
+        return ll + prior, ll, r
 
     def extrapolate(self, first: Parameters, second: Parameters, third: Parameters) -> Parameters:
         """Leap along first -> second -> third (SQUAREM, scheme 3): probabilities as they are, the rest in unbounded form.
@@ -394,8 +395,8 @@ class Climb:
         a, b, c = ([self._free(name, theta[name]) for name in self.space.sizes] for theta in (first, second, third))
         step = [torch.nan_to_num(y - x, 0.0, 0.0, 0.0) for x, y in zip(a, b, strict=True)]
         bend = [torch.nan_to_num(z - y, 0.0, 0.0, 0.0) - s for y, z, s in zip(b, c, step, strict=True)]
-        bent = sum(float((v * v).sum()) for v in bend)
-        straight = sum(float((s * s).sum()) for s in step)
+        squares = read(*((v * v).sum() for v in (*bend, *step)))
+        bent, straight = sum(squares[: len(bend)]), sum(squares[len(bend) :])
         if bent == 0 or straight <= bent:  # a leap of length one is the third point itself
             return third
         length = (straight / bent) ** 0.5

@@ -52,6 +52,18 @@ def above_zero(values: Tensor) -> Tensor:
     return values.clamp(min=torch.finfo(values.dtype).tiny)
 
 
+def waits(values: Tensor) -> bool:
+    """Tell whether reading a number waits for the device to do all work before it: on a GPU."""
+    return values.device.type != "cpu"
+
+
+def read(*scalars: Tensor) -> list[float]:
+    """Bring numbers to the host; where that waits, all at once."""
+    if waits(scalars[0]):
+        return [float(value) for value in torch.stack([scalar.double() for scalar in scalars]).tolist()]
+    return [float(scalar) for scalar in scalars]
+
+
 def sample_dirichlet(concentration: Tensor) -> Tensor:
     """Draw from Dirichlets along the last axis: gammas, normalised; without the cost of making a distribution object."""
     gamma = torch._standard_gamma(concentration)
@@ -119,8 +131,14 @@ class WorkerCounts:
         N, J, K = self.shape
         lead, S = log_table.shape[:-3], log_table.shape[-2]
         if self._dense is not None:
-            out = self._dense @ log_table.transpose(-1, -2).reshape(*lead, J * K, S)
             # No judgement times an impossible label is 0 times minus infinity: the sparse product never meets it.
+            if waits(
+                log_table
+            ):  # nothing is asked: the impossible is a number below all others, and afterwards what it was
+                low = -(torch.finfo(log_table.dtype).max ** 0.5)
+                out = self._dense @ log_table.clamp(min=low).transpose(-1, -2).reshape(*lead, J * K, S)
+                return torch.where(out < low / 2, -torch.inf, out)
+            out = self._dense @ log_table.transpose(-1, -2).reshape(*lead, J * K, S)
             if log_table.requires_grad or not math.isnan(out.sum().item()):
                 return out
         # Rows of the product are (worker, label), columns (leading axes, truth): all chains in one pass.

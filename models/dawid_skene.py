@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import pyro
 import torch
@@ -33,7 +33,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_expected
 from crowdppl.errors import ModelError
 from crowdppl.hyperparameters import require_answers
-from crowdppl.kernels import sample_dirichlet
+from crowdppl.kernels import sample_dirichlet, waits
 from crowdppl.model import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
 from crowdppl.plates import Plates
 
@@ -80,6 +80,9 @@ class DawidSkene(AnnotationModel):
     def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
         """Return the Dirichlet concentrations of prevalence ``(K,)`` and confusion rows ``(K, K)``; not to be written to."""
         return _concentrations(self, data.K, data.dtype, data.device)
+
+    def _kind(self, data: Annotations) -> _Kind:
+        return _kind(self, data.K, data.dtype, data.device)
 
     # ------------------------------------------------------------------ the story
 
@@ -133,7 +136,7 @@ class DawidSkene(AnnotationModel):
     def _log_prior(self, prevalence: Tensor, logs: Tensor, data: Annotations) -> Tensor:
         a, B = self.concentrations(data)
         density = _log_normaliser(a) + data.J * _log_normaliser(B).sum() + torch.xlogy(a - 1, prevalence).sum(-1)
-        if bool((B == 1).all()):  # a flat prior saves a pass over the table
+        if self._kind(data).flat:  # saves a pass over the table
             return density
         total = logs.sum(-3)  # (..., K, K)
         return density + torch.where(B == 1, 0.0, (B - 1) * total).sum((-2, -1))
@@ -146,9 +149,14 @@ class DawidSkene(AnnotationModel):
     def m_step_from(self, sums: Sums, data: Annotations) -> Parameters:
         """Return the same from the sums over items."""
         a, B = self.concentrations(data)
-        _require_mode(a, B)
+        kind = self._kind(data)
+        if not kind.mode:
+            raise ModelError(
+                "DawidSkene: a prior with concentrations below 1 has no interior mode for EM; use method='gibbs', 'nuts' or "
+                "'svi', or imaginary counts of at least 0"
+            )
         prevalence, confusion = sums.size + (a - 1), sums.counts
-        if not bool((B == 1).all()):
+        if not kind.flat:
             confusion += B - 1
         return {"prevalence": prevalence / prevalence.sum(-1, keepdim=True), "confusion": _rows(confusion)}
 
@@ -205,11 +213,24 @@ def _concentrations(model: DawidSkene, K: int, dtype: torch.dtype, device: torch
     return torch.full((K,), 1 + model.items, **kind), rows
 
 
+class _Kind(NamedTuple):
+    """What a prior's concentrations allow: whether those of confusions are 1, and whether all have a mode."""
+
+    flat: bool
+    mode: bool
+
+
+@lru_cache(maxsize=64)
+def _kind(model: DawidSkene, K: int, dtype: torch.dtype, device: torch.device) -> _Kind:
+    a, B = _concentrations(model, K, dtype, device)
+    return _Kind(flat=bool((B == 1).all()), mode=bool((a >= 1).all()) and bool((B >= 1).all()))
+
+
 def _rows(counts: Tensor) -> Tensor:
     """Normalise over labels, in place; a row without any count, real or imaginary, says nothing and is uniform."""
     total = counts.sum(-1, keepdim=True)
     empty = total == 0
-    if bool(empty.any()):
+    if waits(counts) or bool(empty.any()):
         counts += empty
         total = counts.sum(-1, keepdim=True)
     return counts.div_(total)
@@ -217,11 +238,3 @@ def _rows(counts: Tensor) -> Tensor:
 
 def _log_normaliser(concentration: Tensor) -> Tensor:
     return torch.lgamma(concentration.sum(-1)) - torch.lgamma(concentration).sum(-1)
-
-
-def _require_mode(a: Tensor, B: Tensor) -> None:
-    if bool((a < 1).any()) or bool((B < 1).any()):
-        raise ModelError(
-            "DawidSkene: a prior with concentrations below 1 has no interior mode for EM; use method='gibbs', 'nuts' or "
-            "'svi', or imaginary counts of at least 0"
-        )

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 from catalog import CASES, fit, simulated, tiny
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import crowdppl
-from crowdppl import CrowdpplWarning
+from crowdppl import Annotations, CrowdpplWarning, kernels
+from crowdppl.inference import ENGINES, named_model
 from crowdppl.isolation import isolated
 from crowdppl.model import bind, check, conditioned, responsibilities
-from crowdppl.models import DawidSkene, MajorityVote
+from crowdppl.models import DawidSkene, MajorityVote, dawid_skene
 from crowdppl.space import is_simplex
 
 FLAT = DawidSkene.maximum_likelihood()
@@ -310,3 +312,38 @@ def test_networks_stop_where_the_way_has_not_risen():
     steps = []
     _quiet(data, case.model, max_iter=200, progress=lambda step, of, what: steps.append((step, of)), **options)
     assert steps == [(n, 200) for n in range(1, len(trace))]
+
+
+class Reads(TorchDispatchMode):
+    """Count how often a number is read off a tensor, which on a GPU waits for all work before it."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, kinds, args=(), kwargs=None):
+        self.count += function in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.nonzero.default)
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("model", ["dawid-skene", "one-coin", "class-conditional", "item-subtypes"])
+@pytest.mark.parametrize("method", ["em", "gibbs"])
+def test_nothing_is_read_inside_a_step_where_that_waits(model, method, monkeypatch):
+    """As on a GPU: EM brings its objective over by one read of both parts, which is not counted; a Gibbs sweep brings none."""
+    for place in (kernels, dawid_skene):
+        monkeypatch.setattr(place, "waits", lambda values: True)
+    rng = np.random.default_rng(0)
+    item, worker = np.divmod(np.arange(400), 20)
+    label = rng.integers(0, 3, 400)
+    counts = []
+    for steps in (2, 5, 25):  # the first fills what is kept from one fit to the next
+        data = Annotations.from_arrays(item, worker, label, labels=range(3))
+        options = (
+            {"max_iter": steps, "tol": 0.0} if method == "em" else {"warmup": 0, "num_samples": steps, "chains": 2}
+        )
+        chosen = named_model(model)
+        with Reads() as reads, isolated(0), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ENGINES[method](chosen, data, lambda *_: None, **options)
+        counts.append(reads.count)
+    assert counts[1] == counts[2]
