@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from crowdppl import delimited
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.files import atomic
 from crowdppl.posterior import Posterior
@@ -102,7 +104,7 @@ def write(table: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
                 for record in plain.to_dict("records"):
                     file.write(json.dumps(record, ensure_ascii=False, default=_plain, allow_nan=False) + "\n")
         else:
-            (table if raw else neutral(table)).to_csv(temporary, index=False, float_format="%.6g")
+            delimited.write(table if raw else neutral(table), temporary)
 
 
 def neutral(table: pd.DataFrame) -> pd.DataFrame:
@@ -110,8 +112,15 @@ def neutral(table: pd.DataFrame) -> pd.DataFrame:
     out = table.rename(columns=lambda name: _neutral(str(name)))
     for column in out.columns:
         if not (pd.api.types.is_numeric_dtype(out[column]) or pd.api.types.is_bool_dtype(out[column])):
-            out[column] = out[column].map(lambda value: _neutral(value) if isinstance(value, str) else value)
+            out[column] = _all_neutral(out[column])
     return out
+
+
+def _all_neutral(column: pd.Series[Any]) -> pd.Series[Any]:
+    if isinstance(column.dtype, pd.StringDtype):  # few are risky if any: the others are not looked at one by one
+        risky = column.str.startswith(RISKY, na=False)
+        return column.mask(risky, "'" + column) if risky.any() else column
+    return column.map(lambda value: _neutral(value) if isinstance(value, str) else value)
 
 
 def _neutral(text: str) -> str:

@@ -1,14 +1,18 @@
 """Tables for other programs: what is in them, types kept, formulas disarmed."""
 
+import csv
+import io
 import json
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 from crowds import crowd_with_characters, fitted
 
 import crowdppl
-from crowdppl import FileError, OptionError, exports
+from crowdppl import FileError, OptionError, delimited, exports
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +69,67 @@ def test_formulas_are_disarmed(tmp_path):
     header = pd.DataFrame({"=a": ["\tb", "\rc", "d"]})
     assert list(exports.neutral(header).columns) == ["'=a"]
     assert exports.neutral(header)["'=a"].tolist() == ["'\tb", "'\rc", "d"]
+
+
+ODD = pd.DataFrame(
+    {
+        "text": ["plain", 'a "quote"', "a,comma", "two\nlines", "é 漢 😀", "", None, "end", "NA", " space "],
+        "mixed": ["x", 1, 2.5, None, True, "a,b", np.nan, -3, np.int64(4), "'"],
+        "number": [0.0, -0.0, 1.0, np.nan, np.inf, -np.inf, 1e-300, 123456789.0, 1 / 3, 5e-324],
+        "whole": np.arange(-5, 5),
+        "maybe whole": pd.array([1, None, *range(8)], dtype="Int64"),
+        "yes": [True, False] * 5,
+        'a "name", odd': list("abcdefghij"),
+        7: [1e22, 1e23, 99999.96, 999999.6, 0.00001, 0.0001234567, 1e-17, 1e-18, 123456.7, 2.5e-5],
+    }
+)
+
+
+def test_csv_is_what_pandas_writes(tmp_path):
+    for table in (ODD, ODD[:0], ODD[["text"]][:4]):
+        exports.write(table, tmp_path / "x.csv", raw=True)
+        text = table.to_csv(None, index=False, float_format="%.6g")
+        found, wanted = (
+            list(csv.reader(io.StringIO(part, newline="")))
+            for part in ((tmp_path / "x.csv").read_bytes().decode(), text)
+        )
+        assert found[0] == wanted[0]
+        for a, b in zip(found[1:], wanted[1:], strict=True):
+            assert [_number(x) for x in a] == [_number(x) for x in b]
+
+
+def test_a_carriage_return_is_quoted(tmp_path):
+    """Which pandas leaves bare, so that it ends the line."""
+    exports.write(pd.DataFrame({"a": ["x\ry", "z"], "b": [1, 2]}), tmp_path / "x.csv", raw=True)
+    assert (tmp_path / "x.csv").read_bytes() == b'a,b\n"x\ry",1\nz,2\n'
+
+
+def _number(text):
+    """Text as it is, numbers as such: 1e-05 and 0.00001 are one."""
+    try:
+        return float(text) if text not in ("nan", "NA") else text
+    except ValueError:
+        return text
+
+
+def test_numbers_have_six_digits():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=20_000) * 10.0 ** rng.integers(-30, 30, 20_000)
+    found = delimited.six_digits(values)
+    wanted = np.array([float(f"{value:.6g}") for value in values])
+    # What lies half way between two may go either way.
+    assert (found == wanted).mean() > 0.9999
+    np.testing.assert_allclose(found, wanted, rtol=1.1e-5)
+    texts = pyarrow.array(found).cast(pyarrow.string()).to_pylist()
+    assert max(len(Decimal(text).normalize().as_tuple().digits) for text in texts) <= 6
+
+
+def test_many_rows_are_written_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "ROWS", 3)
+    exports.write(ODD, tmp_path / "parts.csv", raw=True)
+    monkeypatch.undo()
+    exports.write(ODD, tmp_path / "whole.csv", raw=True)
+    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
 def test_refusals(posterior, tmp_path):
