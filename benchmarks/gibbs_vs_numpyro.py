@@ -136,8 +136,8 @@ def main() -> None:
     table1 = compared(
         datasets.anaesthesia(), rater, ("vectorized", "sequential"), warmup, samples, 0 if options.quick else 150
     )
-    body = f"""{CHAINS} chains; ESS of the worst of all parameters. NumPyro samples the model with the truth summed out, in float64:
-{samples:,} draws a chain after {warmup:,}, compilation left out. Our Gibbs sampler: {samples:,} after 200.
+    body = f"""{CHAINS} chains; ESS of the worst of all parameters. NumPyro samples the model with the truth summed out, in
+float64: {samples:,} draws a chain after {warmup:,}, compilation left out. Our Gibbs sampler: {samples:,} after 200.
 
 ## Dawid & Skene's table
 
@@ -157,8 +157,8 @@ and tree, takes {table1["crowdppl gibbs"]["whole"]:.2f} s. Published posterior m
         body += f"""
 ## {name}
 
-{data.A:,} judgements of {data.N:,} items by {data.J:,} workers, {data.K} classes; our default prior. Here {fewer[1]:,} draws a chain, NumPyro's
-after {fewer[0]:,} and Pyro's NUTS 50 after 50.
+{data.A:,} judgements of {data.N:,} items by {data.J:,} workers, {data.K} classes; our default prior.
+Here {fewer[1]:,} draws a chain, NumPyro's after {fewer[0]:,} and Pyro's NUTS 50 after 50.
 
 {shown(results[name])}
 """

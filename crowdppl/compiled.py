@@ -8,8 +8,8 @@ added: where a product, a float64 always, grows small it is scaled, and where th
 :mod:`crowdppl.sweeps` is the one caller; the sparse products are the fallback without numba and the oracle in the tests.
 
 Every thread has a table of its own, ``(J*K, width)``: for each worker and label a row with the probabilities under the ``S``
-states and, from the middle on, their expected counts. Rows begin where cache lines do, so that one line, or two, is all that a
-judgement waits for.
+states and, from the middle on, their expected counts. Rows begin where cache lines do, so that a
+judgement waits for no more of them than it must: one, or two, up to eight states.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ LOOK = 8
 SMALL, LARGE = 1e-100, 1e100
 # Below this a product may have lost digits.
 LOST = 1e-280
-# Numbers in a cache line, where a row takes more than one.
-LINE = 8
+# Bytes of a cache line.
+LINE = 64
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -51,15 +51,16 @@ def _prefetch(context: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.intp), generate
 
 
-def width_of(S: int) -> int:
-    """Return the numbers in a row for ``S`` states: twice as many, up to a power of two, so that rows do not straddle lines."""
-    return 1 << (2 * S - 1).bit_length()
+def width_of(S: int, real: str) -> int:
+    """Return the numbers in a row for ``S`` states: twice as many, and so many more that rows do not straddle lines."""
+    line = LINE // np.dtype(real).itemsize
+    return 1 << (2 * S - 1).bit_length() if line >= 2 * S else 2 * -(-S // line) * line
 
 
-def _row(S: int, real: str) -> tuple[np.uint64, np.uint64, bool]:
-    """Return the numbers in a row, where its counts begin, and whether it takes a second cache line."""
-    width = width_of(S)
-    return np.uint64(width), np.uint64(width // 2), width * np.dtype(real).itemsize > 64
+def _row(S: int, real: str) -> tuple[np.uint64, np.uint64, np.uint64, int]:
+    """Return the numbers in a row, where its counts begin, the numbers in a cache line, and the lines of a row."""
+    width, line = width_of(S, real), LINE // np.dtype(real).itemsize
+    return np.uint64(width), np.uint64(width // 2), np.uint64(line), max(1, width // line)
 
 
 def _compiled(function: Any, signature: str, real: str, S: int) -> Any:
@@ -79,7 +80,7 @@ JUDGED = "i8[::1], u4[::1], i8[::1], real[:,::1]"  # start, column, bounds, tabl
 @cache
 def load(S: int, real: str) -> Any:
     """Return what writes probabilities ``(J*K, S)`` into the rows of every thread's table, and zeros to their counts."""
-    width, half = width_of(S), width_of(S) // 2
+    width, half = width_of(S, real), width_of(S, real) // 2
 
     def write(tables: Any, rows: Any) -> None:
         for c in numba.prange(rows.shape[0]):
@@ -94,7 +95,7 @@ def load(S: int, real: str) -> Any:
 @cache
 def collect(S: int, real: str) -> Any:
     """Return what adds the counts of all threads up into ``(J*K, S)``."""
-    width, half = width_of(S), width_of(S) // 2
+    width, half = width_of(S, real), width_of(S, real) // 2
 
     def add(tables: Any, out: Any) -> None:
         for c in numba.prange(out.shape[0]):
@@ -110,7 +111,8 @@ def collect(S: int, real: str) -> Any:
 @cache
 def scatter(S: int, real: str) -> Any:
     """Return the sum of given responsibilities ``(N, S)`` into the counts of the tables; arguments as of :func:`sweep`."""
-    width, half, wide = _row(S, real)
+    width, half, line, lines = _row(S, real)
+    part = max(1, lines // 2)
 
     def add(start: Any, column: Any, bounds: Any, tables: Any, given: Any) -> None:
         for t in numba.prange(bounds.shape[0] - 1):
@@ -120,9 +122,8 @@ def scatter(S: int, real: str) -> Any:
                 for a in range(start[i], start[i + 1]):
                     if a + AHEAD < last:
                         ahead = np.uint64(column[a + AHEAD]) * width + half
-                        _prefetch(table, np.intp(ahead))
-                        if wide:
-                            _prefetch(table, np.intp(ahead + np.uint64(LINE)))
+                        for n in range(part):
+                            _prefetch(table, np.intp(ahead + np.uint64(n) * line))
                     cell = np.uint64(column[a]) * width + half
                     for s in range(S):
                         table[cell + np.uint64(s)] += given[i, s]
@@ -141,7 +142,7 @@ def sweep(S: int, real: str, draw: bool) -> Any:
     ``out (N, S)``, the responsibilities, unless it is ``(0, S)``; where truths are drawn ``truth (N,)`` int16, by numbers from
     [0, 1), ``chance (N,)``.
     """
-    width, half, wide = _row(S, real)
+    width, half, line, lines = _row(S, real)
 
     def run(
         start: Any,
@@ -174,9 +175,8 @@ def sweep(S: int, real: str, draw: bool) -> Any:
                 for a in range(first, end):
                     if a + AHEAD < last:
                         ahead = np.uint64(column[a + AHEAD]) * width
-                        _prefetch(table, np.intp(ahead))
-                        if wide:
-                            _prefetch(table, np.intp(ahead + np.uint64(LINE)))
+                        for n in range(lines):
+                            _prefetch(table, np.intp(ahead + np.uint64(n) * line))
                     cell = np.uint64(column[a]) * width
                     for s in range(S):
                         p[s] *= table[cell + np.uint64(s)]
@@ -253,7 +253,8 @@ def adding(S: int, real: str) -> Any:
 
     Sums of logs, since what is next to nothing as a probability may be much once it is tempered.
     """
-    width, _, wide = _row(S, real)
+    width, _, line, lines = _row(S, real)
+    part = max(1, lines // 2)
 
     def add(start: Any, column: Any, bounds: Any, tables: Any, log_prior: Any, known: Any, out: Any) -> None:
         for t in numba.prange(bounds.shape[0] - 1):
@@ -265,9 +266,8 @@ def adding(S: int, real: str) -> Any:
                 for a in range(start[i], start[i + 1]):
                     if a + AHEAD < last:
                         ahead = np.uint64(column[a + AHEAD]) * width
-                        _prefetch(table, np.intp(ahead))
-                        if wide:
-                            _prefetch(table, np.intp(ahead + np.uint64(LINE)))
+                        for n in range(part):
+                            _prefetch(table, np.intp(ahead + np.uint64(n) * line))
                     cell = np.uint64(column[a]) * width
                     for s in range(S):
                         out[i, s] += table[cell + np.uint64(s)]

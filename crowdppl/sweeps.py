@@ -20,8 +20,12 @@ from crowdppl.annotations import Annotations
 from crowdppl.kernels import normalise
 from crowdppl.model import AnnotationModel, Parameters, Sums, provides
 
-# More states than this and the products of whole rows, which use wide registers, are as fast.
-STATES = 8
+# With more states than this the products of whole rows, which use wide registers, are faster, as long as what they go through
+# (a number for each item and state) stays in the caches; and with more than the second figure nothing is compiled.
+STATES, MOST = 8, 128
+BEYOND = 2_000_000
+# Bytes of the tables of all threads.
+TABLES = 4 * 2**30
 # Fewer judgements than this stay in the caches, and are done before anything is compiled.
 JUDGEMENTS = 200_000
 # What compiled passes call types.
@@ -59,11 +63,18 @@ def suits(data: Annotations, states: int) -> bool:
         data.device.type == "cpu"
         and data.dtype in REAL
         and not special
-        and states == data.K <= STATES
+        and states == data.K <= MOST
+        and (states <= STATES or data.N * states >= BEYOND)
         and data.A >= JUDGEMENTS
         and data.J * data.K < 2**32
         and compiled() is not None
+        and _table_bytes(data) <= TABLES
     )
+
+
+def _table_bytes(data: Annotations) -> int:
+    """Return the bytes of a thread's table."""
+    return data.J * data.K * int(compiled().width_of(data.K, REAL[data.dtype])) * data.dtype.itemsize
 
 
 def at(model: AnnotationModel, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
@@ -76,12 +87,13 @@ class Sweeps:
 
     Args:
         data: that :func:`suits`.
-        threads: torch's number of threads where not given.
+        threads: torch's number of threads where not given, or fewer where their tables would be too large.
     """
 
     def __init__(self, data: Annotations, threads: int | None = None):
         self.passes, self.data = compiled(), data
-        self.threads = torch.get_num_threads() if threads is None else threads
+        fit = max(1, TABLES // _table_bytes(data))
+        self.threads = min(fit, torch.get_num_threads() if threads is None else threads)
         N, J, K, A = data.N, data.J, data.K, data.A
         self.start = np.zeros(N + 1, dtype=np.int64)
         np.cumsum(data.judgements_per_item.numpy(), out=self.start[1:])
@@ -93,7 +105,9 @@ class Sweeps:
         self.bounds = np.searchsorted(self.start, np.linspace(0, A, self.threads + 1)).astype(np.int64)
         self.bounds[0], self.bounds[-1] = 0, N
         # torch's memory begins where cache lines do.
-        self.tables = torch.empty(self.threads, J * K * self.passes.width_of(K), dtype=data.dtype).numpy()
+        self.tables = torch.empty(
+            self.threads, J * K * self.passes.width_of(K, REAL[data.dtype]), dtype=data.dtype
+        ).numpy()
         self.rows = J * K
 
     @staticmethod

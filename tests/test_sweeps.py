@@ -60,7 +60,7 @@ def tables(K, data, seed=1, zeros=False):
 
 @pytest.mark.parametrize("threads", [1, 3])
 # Every number of classes is compiled by itself: the ends of the range in the fast suite, all of it in the slow one.
-@pytest.mark.parametrize("K", [2, 3, *(pytest.param(K, marks=pytest.mark.slow) for K in range(4, 8)), 8])
+@pytest.mark.parametrize("K", [2, 3, *(pytest.param(K, marks=pytest.mark.slow) for K in (*range(4, 8), 9, 12, 17)), 8])
 def test_sums_are_those_of_the_products(K, threads):
     data = crowd(K)
     table, prior = tables(K, data)
@@ -75,6 +75,17 @@ def test_sums_are_those_of_the_products(K, threads):
     torch.testing.assert_close(made.joint(table, prior), joint, rtol=1e-10, atol=1e-10)
     for a, b in zip(made.given(r)[1:], sums_of(r, data)[1:], strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_many_classes_beyond_the_caches_are_taken(monkeypatch):
+    data = crowd(9)
+    monkeypatch.setattr(sweeps, "BEYOND", data.N * 9)
+    assert sweeps.suits(data, 9)
+    size = sweeps._table_bytes(data)
+    monkeypatch.setattr(sweeps, "TABLES", 2 * size)
+    assert Sweeps(data, 3).threads == 2
+    monkeypatch.setattr(sweeps, "TABLES", size - 1)
+    assert not sweeps.suits(data, 9)
 
 
 def test_single_precision_is_the_same_to_its_rounding():
@@ -213,7 +224,7 @@ def test_without_numba_the_products_do_it(monkeypatch):
     [
         lambda data: data.with_weights(np.full(data.N, 0.5)),
         lambda data: data.cells(),
-        lambda data: crowd(9),
+        lambda data: crowd(9),  # in the caches
     ],
 )
 def test_what_they_cannot_take_is_left_to_the_products(change):
