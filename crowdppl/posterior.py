@@ -392,9 +392,12 @@ class Posterior:
             FileError: where the file cannot be written.
         """
         path = Path(path)
+        # Whole numbers shrink to a tenth or so; the digits of draws hardly, and take most of the time.
         encoding = {
             f"/{group}": {
-                name: {"zlib": True, "complevel": 1} for name, var in node.data_vars.items() if var.size > 1000
+                name: {"zlib": True, "complevel": 1}
+                for name, var in node.to_dataset(inherit=False).variables.items()
+                if var.size > 1000 and var.dtype.kind in "iub"
             }
             for group, node in self.tree.children.items()
         }
