@@ -44,7 +44,7 @@ def simulated() -> Annotations:
     item = np.repeat(np.arange(1000), 10)
     worker = np.concatenate([rng.choice(100, 10, replace=False) for _ in range(1000)])
     label = np.where(rng.random(len(item)) < right[worker], truth[item], rng.integers(0, 4, len(item)))
-    return Annotations.from_arrays(item, worker, label, labels=range(4), source="simulated")
+    return Annotations.from_arrays(item, worker, label, labels=range(4))
 
 
 def marginal(counts: Any, a: Any, B: Any) -> None:
