@@ -290,10 +290,10 @@ def floors(found: dict[str, dict[str, float]]) -> list[str]:
     alone, reading = 1e3 * near["iteration"], 1e3 * read["seconds"]
     told = (
         f"What bounds it, at 5M x 4: moving the arrays once takes {bytes_:.1f} ms. With 64 workers, whose tables never leave "
-        f"the first cache, the same pass takes {alone:.0f} ms, {alone / bytes_:.0f} times as long: that is the arithmetic "
-        f"alone, four products and four sums for each judgement and a normalisation for each item. Reading each judgement's "
-        f"row of the tables of 50,000 workers, and doing nothing with it, takes {reading:.0f} ms, {reading / bytes_:.0f} times "
-        f"as long. Each of the two alone is beyond the 4 times that were asked."
+        f"the first cache, the same pass takes {alone:.0f} ms, {alone / bytes_:.0f} times as long: that is its arithmetic alone, "
+        f"and beyond the 4 times that were asked. Fetching each judgement's row of the tables of 50,000 workers by torch's "
+        f"`index_select`, which asks for nothing ahead, takes {reading:.0f} ms, {reading / bytes_:.0f} times as long; the pass, "
+        f"which asks ahead, takes {1e3 * ours['iteration']:.0f} ms with everything it does."
     )
     parts = [told]
     for title, sizes, column in (("workers", WORKERS, 1), ("classes", CLASSES, 3)):

@@ -8,8 +8,8 @@ added: where a product, a float64 always, grows small it is scaled, and where th
 :mod:`crowdppl.sweeps` is the one caller; the sparse products are the fallback without numba and the oracle in the tests.
 
 Every thread has a table of its own, ``(J*K, width)``: for each worker and label a row with the probabilities under the ``S``
-states and, from the middle on, their expected counts. Rows begin where cache lines do, so that a
-judgement waits for no more of them than it must: one, or two, up to eight states.
+states and, from the middle on, their expected counts. Rows begin where cache lines do, so that a judgement
+waits for no more of them than it must: one, or two, up to eight states.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def sweep(S: int, real: str, draw: bool) -> Any:
 
 @cache
 def adding(S: int, real: str) -> Any:
-    """Return the item log joint, for tables of logs: ``log_prior (S,)``, ``out (N, S)`` is written; else as :func:`expectation`.
+    """Return the item log joint, for tables of logs: ``log_prior (S,)``, ``out (N, S)`` is written; else as :func:`sweep`.
 
     Sums of logs, since what is next to nothing as a probability may be much once it is tempered.
     """

@@ -27,7 +27,7 @@ from crowdppl.streaming import gradients, sums
 from crowdppl.streaming.stored import ROWS, Stored
 
 Array = npt.NDArray[Any]
-# What each method needs of a model, and why it is refused otherwise.
+# What each method needs of a model.
 NEEDS = {"em": "m_step_from", "vb": "expected_from", "svi": "log_confusion"}
 HOW = {
     "em": "EM, a point: for intervals, use vb, or fit what memory holds",
