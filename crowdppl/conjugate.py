@@ -58,6 +58,15 @@ def dirichlet_expected(posterior: Tensor, prior: Tensor) -> tuple[Tensor, Tensor
     return logs.exp(), posterior / total, divergence.sum()
 
 
+def coin_tables(right: Tensor, wrong: Tensor, K: int) -> Tensor:
+    """Return tables ``(..., K, K)`` with ``right`` on the diagonal and ``wrong`` evenly beside it.
+
+    Both are ``(..., K)``, a coin for each row, or ``(..., 1)``, one for all.
+    """
+    eye = torch.eye(K, dtype=right.dtype, device=right.device)
+    return right.unsqueeze(-1) * eye + wrong.unsqueeze(-1) / max(1, K - 1) * (1 - eye)
+
+
 def beta_mode(yes: Tensor, no: Tensor) -> Tensor:
     """Return the mode of Beta(1 + yes, 1 + no); a half where nothing is known."""
     total = yes + no

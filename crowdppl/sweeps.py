@@ -18,7 +18,7 @@ from torch import Tensor
 from crowdppl import ranks
 from crowdppl.annotations import Annotations
 from crowdppl.kernels import normalise
-from crowdppl.model import AnnotationModel, Parameters, Sums, provides
+from crowdppl.model import AnnotationModel, Parameters, Sums, provides, sums_of
 
 # With more states than this the products of whole rows, which use wide registers, are faster, as long as what they go through
 # (a number for each item and state) stays in the caches; and with more than the second figure nothing is compiled.
@@ -35,11 +35,14 @@ NO_CHANCE, NO_TRUTH = torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=
 
 def plain(table: Tensor, prior: Tensor, data: Annotations, memory: Tensor | None = None) -> Sums:
     """Return the sums by sparse products; arguments as of :meth:`Sweeps.expect`."""
-    joint = data.counts.evidence(table.log()).add_(prior.log())  # (N, S)
-    if data.clamp is not None:
-        joint += data.clamp
-    marginal, r = normalise(joint, overwrite=True)
-    return Sums(marginal.sum(dtype=torch.float64), r.sum(0), data.counts.expected(r, memory))
+    marginal, r = normalise(plain_joint(table, prior, data), overwrite=True)
+    return sums_of(r, data, memory)._replace(log_likelihood=marginal.sum(dtype=torch.float64))
+
+
+def plain_joint(table: Tensor, prior: Tensor, data: Annotations) -> Tensor:
+    """Return the item log joint ``(N, S)`` by a sparse product."""
+    joint = data.counts.evidence(table.log()).add_(prior.log())
+    return joint if data.clamp is None else joint.add_(data.clamp)
 
 
 @cache
@@ -229,8 +232,7 @@ class Summing:
         r = responsibility[self.items]
         if self.sweeps is not None:
             return self._all(self.sweeps.given(r))
-        nothing = torch.zeros((), dtype=torch.float64, device=r.device)
-        return self._all(Sums(nothing, r.sum(0), self.data.counts.expected(r)))
+        return self._all(sums_of(r, self.data))
 
     @staticmethod
     def _all(sums: Sums) -> Sums:

@@ -27,6 +27,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.conjugate import (
     beta_log_density,
     beta_mode,
+    coin_tables,
     dirichlet_expected,
     dirichlet_log_density,
     dirichlet_mode,
@@ -125,7 +126,7 @@ class ClassConditional(AnnotationModel):
         coins, classes = self._coins(data), self._classes(data)
         prior, prevalence, of_prevalence = dirichlet_expected(classes + sums.size, classes)
         logs, sensitivity, of_coins = dirichlet_expected(coins + torch.stack(_right_and_wrong(sums.counts), -1), coins)
-        table = _spread(logs[..., 0], logs[..., 1])
+        table = coin_tables(logs[..., 0], logs[..., 1], data.K)
         mean = {"prevalence": prevalence, "sensitivity": sensitivity[..., 0]}
         return Expected(table, prior, of_prevalence + of_coins, mean)
 
@@ -154,11 +155,4 @@ def _right_and_wrong(counts: Tensor) -> tuple[Tensor, Tensor]:
 
 def _table(sensitivity: Tensor) -> Tensor:
     """Return ``p(label | truth)`` of each worker, ``(..., J, K, K)``."""
-    return _spread(sensitivity, 1 - sensitivity)
-
-
-def _spread(right: Tensor, wrong: Tensor) -> Tensor:
-    """Put ``right`` ``(..., K)`` on the diagonals, and ``wrong`` evenly beside each: ``(..., K, K)``."""
-    K = right.shape[-1]
-    eye = torch.eye(K, dtype=right.dtype, device=right.device)
-    return right.unsqueeze(-1) * eye + wrong.unsqueeze(-1) / max(1, K - 1) * (1 - eye)
+    return coin_tables(sensitivity, 1 - sensitivity, sensitivity.shape[-1])

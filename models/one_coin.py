@@ -30,6 +30,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.conjugate import (
     beta_log_density,
     beta_mode,
+    coin_tables,
     dirichlet_expected,
     dirichlet_log_density,
     dirichlet_mode,
@@ -128,7 +129,7 @@ class OneCoin(AnnotationModel):
         coins, classes = self._coins(data), self._classes(data)
         prior, prevalence, of_prevalence = dirichlet_expected(classes + sums.size, classes)
         logs, accuracy, of_coins = dirichlet_expected(coins + torch.stack(_right_and_wrong(sums.counts), -1), coins)
-        table = _spread(logs[..., 0], logs[..., 1], data.K)
+        table = coin_tables(logs[..., :1], logs[..., 1:], data.K)
         mean = {"prevalence": prevalence, "accuracy": accuracy[..., 0]}
         return Expected(table, prior, of_prevalence + of_coins, mean)
 
@@ -157,10 +158,4 @@ def _right_and_wrong(counts: Tensor) -> tuple[Tensor, Tensor]:
 
 def _table(accuracy: Tensor, K: int) -> Tensor:
     """Return ``p(label | truth)`` of each worker, ``(..., J, K, K)``."""
-    return _spread(accuracy, 1 - accuracy, K)
-
-
-def _spread(right: Tensor, wrong: Tensor, K: int) -> Tensor:
-    """Put ``right`` ``(...)`` on the diagonals, and ``wrong`` evenly beside them: ``(..., K, K)``."""
-    eye = torch.eye(K, dtype=right.dtype, device=right.device)
-    return right[..., None, None] * eye + wrong[..., None, None] / max(1, K - 1) * (1 - eye)
+    return coin_tables(accuracy.unsqueeze(-1), 1 - accuracy.unsqueeze(-1), K)

@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import torch
-from torch import Tensor
 
 from crowdppl import workers
 from crowdppl.annotations import Annotations
@@ -178,17 +177,16 @@ def _workers(
     level: float,
 ) -> pd.DataFrame:
     table = pd.DataFrame({"worker": source.workers, "judgements": source.each})
-    table["accuracy"] = _accuracy(model, point, sizes).numpy()
-    drawn = [_accuracy(model, draw, sizes).float().numpy() for draw in draws]
+    table["accuracy"] = _accuracy(model, point, sizes)
+    drawn = [_accuracy(model, draw, sizes).astype(np.float32) for draw in draws]
     if drawn:
         _, table["accuracy_low"], table["accuracy_high"] = workers.interval(np.stack(drawn), level)
     return table
 
 
-def _accuracy(model: AnnotationModel, parameters: Parameters, sizes: Annotations) -> Tensor:
-    """Return the probability that each worker is right about an item, ``(J,)``."""
+def _accuracy(model: AnnotationModel, parameters: Parameters, sizes: Annotations) -> Array:
     confusion, prevalence = model.confusion_of(parameters, sizes), model.prevalence_of(parameters, sizes)
-    return torch.einsum("k,jkk->j", prevalence, confusion)
+    return workers.accuracy(confusion.unsqueeze(0).numpy(), prevalence.unsqueeze(0).numpy())[0]  # (J,)
 
 
 def _write(path: Path, model: AnnotationModel, point: sums.Point, source: Stored, told: Callable[[int], None]) -> None:

@@ -20,9 +20,9 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.kernels import normalise
-from crowdppl.model import AnnotationModel, Parameters, Sums
+from crowdppl.model import AnnotationModel, Parameters, Sums, sums_of
 from crowdppl.streaming.stored import Stored
-from crowdppl.sweeps import Sweeps, plain
+from crowdppl.sweeps import Sweeps, plain, plain_joint
 
 
 class Point(NamedTuple):
@@ -116,7 +116,7 @@ def responsibilities(point: Point, batch: Annotations) -> Tensor:
     """Return the probability of each state for each item, ``(N, S)``."""
     sweeps = Sweeps.suited(batch, len(point.prior))
     if sweeps is None:
-        return normalise(batch.counts.evidence(point.table.log()).add_(point.prior.log()), overwrite=True)[1]
+        return normalise(plain_joint(point.table, point.prior, batch), overwrite=True)[1]
     out = torch.empty(batch.N, len(point.prior), dtype=batch.dtype)
     sweeps.expect(point.table, point.prior, None, out)
     return out
@@ -127,9 +127,8 @@ def _sums(model: AnnotationModel, point: Point | None, batch: Annotations) -> Su
     sweeps = Sweeps.suited(batch, batch.K)
     if point is not None:
         return plain(point.table, point.prior, batch) if sweeps is None else sweeps.expect(point.table, point.prior)
-    share, nothing = model.starting(batch), torch.zeros((), dtype=torch.float64)
-    found = Sums(nothing, share.sum(0), batch.counts.expected(share)) if sweeps is None else sweeps.given(share)
-    return found._replace(log_likelihood=nothing)
+    share = model.starting(batch)
+    return sums_of(share, batch) if sweeps is None else sweeps.given(share)
 
 
 def _mixed(average: Sums, found: Sums, weight: float) -> Sums:
