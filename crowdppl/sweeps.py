@@ -8,6 +8,7 @@ or, with the products of :mod:`crowdppl.kernels`, :func:`plain`.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -28,6 +29,8 @@ BEYOND = 2_000_000
 TABLES = 4 * 2**30
 # Fewer judgements than this stay in the caches, and are done before anything is compiled.
 JUDGEMENTS = 200_000
+# Bytes of a large page.
+PAGE = 2**21
 # What compiled passes call types.
 REAL = {torch.float64: "f8", torch.float32: "f4"}
 NO_CHANCE, NO_TRUTH = torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.int16)
@@ -80,6 +83,17 @@ def _table_bytes(data: Annotations) -> int:
     return data.J * data.K * int(compiled().width_of(data.K, REAL[data.dtype])) * data.dtype.itemsize
 
 
+def _large(shape: tuple[int, int], real: str) -> np.ndarray:
+    """Return memory for rows that are visited at random, from where a large page begins on.
+
+    Numpy asks Linux for large pages, torch does not: with small ones finding where a row lies costs up to a sixth of a pass.
+    """
+    size = math.prod(shape) * np.dtype(real).itemsize
+    room = np.empty(size + PAGE, dtype=np.uint8)
+    skip = -room.ctypes.data % PAGE
+    return room[skip : skip + size].view(real).reshape(shape)
+
+
 def at(model: AnnotationModel, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
     """Return what a pass goes by: ``p(label | state, worker)`` ``(J, S, K)`` and the prior of the states ``(S,)``."""
     return model.table(parameters), model.log_truth(parameters, data).exp()
@@ -107,10 +121,7 @@ class Sweeps:
         # Each thread has as many judgements as any other, and whole items.
         self.bounds = np.searchsorted(self.start, np.linspace(0, A, self.threads + 1)).astype(np.int64)
         self.bounds[0], self.bounds[-1] = 0, N
-        # torch's memory begins where cache lines do.
-        self.tables = torch.empty(
-            self.threads, J * K * self.passes.width_of(K, REAL[data.dtype]), dtype=data.dtype
-        ).numpy()
+        self.tables = _large((self.threads, J * K * self.passes.width_of(K, REAL[data.dtype])), REAL[data.dtype])
         self.rows = J * K
 
     @staticmethod
