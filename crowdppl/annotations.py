@@ -31,7 +31,7 @@ from crowdppl.intake import (
     series,
     truth_columns,
 )
-from crowdppl.io.arrow import long_csv, long_parquet
+from crowdppl.io.arrow import let_go, long_csv, long_parquet
 from crowdppl.kernels import WorkerCounts, sum_by
 from crowdppl.matrices import count_table, matrix
 
@@ -557,12 +557,16 @@ class Annotations:
             FileError: where the file cannot be read as CSV.
             DataError: as :meth:`from_frame`, naming the file.
         """
-        return cls.from_frame(long_csv(path, columns=_needed(options)), source=Path(path).name, **options)
+        made = cls.from_frame(long_csv(path, columns=_needed(options)), source=Path(path).name, **options)
+        let_go()
+        return made
 
     @classmethod
     def from_parquet(cls, path: str | Path, **options: Any) -> Annotations:
         """Read a Parquet file; options as in :meth:`from_frame`, errors as in :meth:`from_csv`."""
-        return cls.from_frame(long_parquet(path, columns=_needed(options)), source=Path(path).name, **options)
+        made = cls.from_frame(long_parquet(path, columns=_needed(options)), source=Path(path).name, **options)
+        let_go()
+        return made
 
 
 def _needed(options: Mapping[str, Any]) -> list[Any] | None:

@@ -29,6 +29,7 @@ from crowdppl.identifiers import holds_integers
 from crowdppl.inference import catalogue, fit, named_model, progress_bar
 from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
 from crowdppl.io import formats
+from crowdppl.io.arrow import let_go
 from crowdppl.io.judgements import Choices
 from crowdppl.io.tables import integers, read_table
 from crowdppl.model import AnnotationModel, provides
@@ -170,6 +171,8 @@ def fit_command(
                 worker_features=_features(worker_features, frame, WORKER_COLUMNS, worker),
                 **{name: column for name, column in (("when", when), ("seconds", seconds)) if column is not None},
             )
+            del found, frame  # the table is as large as the data
+            let_go()
             read = time.perf_counter() - began
             err.print(
                 f"[bold]{escape(file.name)}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers"

@@ -32,6 +32,8 @@ from crowdppl.model import one_hot
 POPULATION = (-1.0, 3.0)
 # Imaginary judgements, right and wrong as the crowd's are, that every worker starts with.
 START = 4.0
+# Judgements counted at a time.
+PIECE = 2**18
 
 PUBLISHED = "Truths and workers are taken from the model as published: judgements of one item count as independent."
 WEIGHTED = (
@@ -115,10 +117,16 @@ def factors(rho: Tensor, data: Annotations) -> Tensor:
 def _counted(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
     """Count items of each class ``(C, K)`` and labels ``(C, J, K, K)`` by truths ``(C, N)``, without sparse matrices."""
     J, K = data.J, data.K
-    own = (data.worker * K * K).add_(data.label)  # (A,)
-    counts = [torch.bincount(own + row[data.item] * K, minlength=J * K * K).view(J, K, K) for row in truth.long()]
-    classes = [torch.bincount(row, minlength=K) for row in truth.long()]
-    return torch.stack(classes).to(data.dtype), torch.stack(counts).to(data.dtype)
+    counts = torch.zeros(len(truth), J * K * K, dtype=torch.int64)
+    # Piece by piece: codes of all judgements would be as large as the data.
+    step = max(PIECE, J * K * K)
+    for begin in range(0, data.A, step):
+        worker, item, label = (part[begin : begin + step] for part in (data.worker, data.item, data.label))
+        own = (worker * K * K).add_(label)
+        for row, total in zip(truth, counts, strict=True):
+            total += torch.bincount(own + row[item] * K, minlength=J * K * K)
+    classes = torch.stack([torch.bincount(row, minlength=K) for row in truth])
+    return classes.to(data.dtype), counts.view(-1, J, K, K).to(data.dtype)
 
 
 def quality(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:

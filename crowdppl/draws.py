@@ -156,7 +156,7 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
             # Tempered on the log scale: what underflows as a probability may matter once it is.
             factor = None if rho is None else factors(rho[part], data)
             logs = None if factor is None else model.log_by_class(joint) / factor.unsqueeze(-1)
-            marginal, probability, truth = _by_item(model, parameters, joint, told, data)
+            marginal, probability = _by_item(model, parameters, joint, told, data)
             out.log_likelihood[part] = marginal
             out.lp[part] = marginal.sum(-1) + log_prior
             confusion, prevalence = model.confusion_of(parameters, data), model.prevalence_of(parameters, data)
@@ -165,13 +165,13 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
                 own["confusion"][part] = confusion
             else:
                 own["accuracy"][part] = torch.einsum("...k,...jkk->...j", prevalence, confusion)
-            if factor is None or logs is None or out.published is None:
-                out.confusion[part], out.prevalence[part] = confusion, prevalence
-            else:
+            if logs is not None and out.published is not None:
                 out.published += probability.reshape(-1, data.N, data.K).sum(0) / total
-                probability, truth = logs.softmax(-1), sample_truth(logs)
-                out.confusion[part], out.prevalence[part] = _quality(truth, data)
+                probability = logs.softmax(-1)
+            truth = drawn(probability)
             out.truth[part] = truth.to(torch.int16)
+            weighted = logs is not None
+            out.confusion[part], out.prevalence[part] = _quality(truth, data) if weighted else (confusion, prevalence)
             out.probability += probability.reshape(-1, data.N, data.K).sum(0) / total
             for name, value in model.derived(parameters, data).items():
                 if "annotation" in model.dims.get(name, ()):
@@ -213,19 +213,17 @@ def _quality(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
 
 def _by_item(
     model: AnnotationModel, parameters: Parameters, joint: Tensor, told: Annotations, data: Annotations
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Read items off the log joint ``(..., N of the arrangement, S)``.
+) -> tuple[Tensor, Tensor]:
+    """Read items off the log joint ``(..., N of the arrangement, S)``, which is written over.
 
     Returns:
-        Log-likelihood ``(..., N)``, class probabilities ``(..., N, K)`` and drawn classes ``(..., N)`` of the items. Where
-        cells or single judgements have truths of their own, an item's probabilities are the mean over them (the consensus),
-        and for an item without any those of its features.
+        Log-likelihood ``(..., N)`` and class probabilities ``(..., N, K)`` of the items. Where cells or single judgements
+        have truths of their own, an item's probabilities are the mean over them (the consensus), and for an item without
+        any those of its features.
     """
-    M = model.states_per_class
     if told.owner is None:
-        truth = torch.div(sample_truth(joint), M, rounding_mode="floor") if M > 1 else sample_truth(joint)
         marginal, r = normalise(joint, overwrite=True)
-        return repeated(marginal, told), model.by_class(r), truth
+        return repeated(marginal, told), model.by_class(r)
     marginal, r = normalise(joint, overwrite=True)
     often = torch.ones_like(marginal) if told.multiplicity is None else told.multiplicity
     log_likelihood = sum_by(told.owner, repeated(marginal, told), data.N)
@@ -234,7 +232,7 @@ def _by_item(
     if bool((total == 0).any()):
         prior = model.by_class(model.log_truth(parameters, data).softmax(-1))
         mean = torch.where(total > 0, mean, prior)
-    return log_likelihood, mean, sample_truth(mean.log())
+    return log_likelihood, mean
 
 
 def item_log_likelihood(model: AnnotationModel, parameters: Parameters, data: Annotations) -> Tensor:
@@ -250,6 +248,12 @@ def sample_truth(log_joint: Tensor) -> Tensor:
     class of probability zero never arrives. ``E = -log(u)`` is positive, since ``u < 1``, and infinite at worst.
     """
     return (log_joint - _log_exponential(torch.empty_like(log_joint))).argmax(-1)
+
+
+def drawn(probability: Tensor) -> Tensor:
+    """Draw a class for each item from probabilities ``(..., N, K)``: ``(..., N)``; the race of :func:`sample_truth`."""
+    exponential = torch.empty_like(probability).uniform_().log_().neg_()
+    return torch.div(probability, exponential, out=exponential).argmax(-1)
 
 
 def _log_exponential(memory: Tensor) -> Tensor:

@@ -27,6 +27,8 @@ Array = npt.NDArray[Any]
 WRITTEN = (uuid.UUID, enum.Enum, datetime.date, datetime.time, datetime.timedelta, pd.Period, pd.Interval)
 
 
+# Codes looked at in one go.
+_PIECE = 2**15
 _NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
 
 
@@ -86,11 +88,10 @@ def _in_order(codes: npt.NDArray[np.int64], names: Array) -> Coded:
     """Number the names that occur in the order of their first appearance."""
     if len(codes) == 0 or len(names) == 0:
         return Coded(codes, names[:0])
-    # Most columns are numbered so: no code is then more than one above all before it. That is cheaper to see than to do.
-    highest = np.maximum.accumulate(codes)
-    if codes[0] <= 0 and bool((codes[1:] <= highest[:-1] + 1).all()):
-        return Coded(codes, names[: highest[-1] + 1])
-    del highest
+    # Most columns are numbered so: that is cheaper to see than to do.
+    highest = _highest_in_order(codes)
+    if highest is not None:
+        return Coded(codes, names[: highest + 1])
     present = codes >= 0
     order, used = pd.factorize(codes if present.all() else codes[present])
     if len(order) == len(codes):
@@ -98,6 +99,18 @@ def _in_order(codes: npt.NDArray[np.int64], names: Array) -> Coded:
     out = np.full(len(codes), -1, dtype=np.int64)
     out[present] = order
     return Coded(out, names[used])
+
+
+def _highest_in_order(codes: npt.NDArray[Any]) -> int | None:
+    """Return the highest code where none is more than one above all before it, else ``None``; piece by piece, in the caches."""
+    highest = -1
+    for begin in range(0, len(codes), _PIECE):
+        steps = np.maximum.accumulate(codes[begin : begin + _PIECE])
+        np.maximum(steps, highest, out=steps)
+        if steps[0] > highest + 1 or (len(steps) > 1 and np.diff(steps).max() > 1):
+            return None
+        highest = int(steps[-1])
+    return highest
 
 
 def from_arrow(series: pd.Series[Any]) -> Coded | None:
@@ -289,7 +302,10 @@ def spaced(names: Array) -> list[str]:
     """Return the string identifiers that begin or end with white space."""
     if names.dtype != object:
         return []
-    return [n for n in names.tolist() if n != n.strip()]
+    given = names.tolist()
+    stripped = list(map(str.strip, given))
+    # Most tables have none: then this is all, with no step of Python's for each name.
+    return [] if stripped == given else [n for n, s in zip(given, stripped, strict=True) if n != s]
 
 
 def case_variants(names: Array) -> list[str]:

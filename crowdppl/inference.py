@@ -256,14 +256,16 @@ def _tree(
     odd: list[str],
 ) -> xr.DataTree:
     """Lay everything out in the ArviZ schema."""
+    # Indexes, made once: xarray would go through a million names for every group, and a range takes no memory.
+    items, workers, labels = (pd.Index(part, dtype=part.dtype) for part in (data.items, data.workers, data.labels))
     names: dict[str, Any] = {
-        "item": data.items,
-        "worker": data.workers,
-        "klass": data.labels,
-        "answer": data.labels,
-        "annotation": np.arange(data.A),
-        "chain": np.arange(readings.lp.shape[0]),
-        "draw": np.arange(readings.lp.shape[1]),
+        "item": items,
+        "worker": workers,
+        "klass": labels,
+        "answer": labels,
+        "annotation": pd.RangeIndex(data.A),
+        "chain": pd.RangeIndex(readings.lp.shape[0]),
+        "draw": pd.RangeIndex(readings.lp.shape[1]),
     }
 
     def dataset(variables: Mapping[str, tuple[tuple[str, ...], Tensor]]) -> xr.Dataset:

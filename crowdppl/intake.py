@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -174,7 +173,9 @@ def fields(
             )
 
     order = by_item(item, len(items))
-    order = _resolve_repeats(order, item, worker, label, repeats, rows, source, told)
+    kept = _resolve_repeats(item, worker, label, repeats, rows, source, told)
+    if kept is not None:
+        order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
     return {
         "item": torch.from_numpy(item[order]),
         "worker": torch.from_numpy(worker[order]),
@@ -240,10 +241,12 @@ def _union(labels: Array, known: _Known, where: str) -> Array:
     return np.unique(names)
 
 
-def by_item(item: npt.NDArray[np.int64], items: int) -> Array:
-    """Return the order ``(A,)`` that sorts judgements by their item and keeps those of an item as they came."""
+def by_item(item: npt.NDArray[np.int64], items: int) -> Array | slice:
+    """Return the order ``(A,)`` that sorts judgements by their item and keeps those of an item as they came, or all of them."""
     if bool((item[1:] >= item[:-1]).all()):
-        return np.arange(len(item))
+        return slice(None)
+    import scipy.sparse  # here, since it takes a while to load
+
     # A row of positions for each item is what compressed rows are: they are made by counting, in linear time.
     position = np.arange(len(item))
     rows = scipy.sparse.coo_array((np.ones(len(item), dtype=np.int8), (item, position)), shape=(items, len(item)))
@@ -251,17 +254,18 @@ def by_item(item: npt.NDArray[np.int64], items: int) -> Array:
 
 
 def _resolve_repeats(
-    order: Array, item: Array, worker: Array, label: Array, repeats: Repeats, rows: Array, source: str, told: list[str]
-) -> Array:
-    """Leave those positions in the order ``(A,)`` that the policy for repeated judgements keeps."""
-    key = item * (int(worker.max()) + 1) + worker
+    item: Array, worker: Array, label: Array, repeats: Repeats, rows: Array, source: str, told: list[str]
+) -> Array | None:
+    """Tell which judgements ``(A,)`` the policy for repeated ones keeps; ``None`` for all."""
+    key = item * (int(worker.max()) + 1)
+    key += worker
     sort = np.sort(key)
     twice = sort[1:][sort[1:] == sort[:-1]]
     if len(twice) == 0:
-        return order
+        return None
     del sort
     # Repeats are few: they are looked at by themselves.
-    at = np.flatnonzero(pd.Series(key).isin(pd.unique(twice)).to_numpy())
+    at = np.flatnonzero(pd.Index(key, copy=False).isin(pd.unique(twice)))
     pair = pd.Series(key[at])
     again = pair.duplicated(keep="first").to_numpy()
     if repeats == "refuse":
@@ -274,7 +278,7 @@ def _resolve_repeats(
         told.append(f"{source}: kept the last of repeated judgements, {len(dropped):,} earlier ones dropped")
         keep = np.ones(len(key), dtype=bool)
         keep[dropped] = False
-        return order[keep[order]]
+        return keep
     # Each pair once more for each further label that it was given: a pair with more than one contradicts itself.
     labels = pd.DataFrame({"pair": pair, "label": label[at]}).drop_duplicates()
     differing = labels["pair"].duplicated().to_numpy()
@@ -282,7 +286,7 @@ def _resolve_repeats(
         f"{source}: {int(again.sum()):,} repeated judgements of an item by the same worker kept as evidence "
         f"({labels['pair'][differing].nunique():,} worker-item pairs contradict themselves)"
     )
-    return order
+    return None
 
 
 class _Known(NamedTuple):

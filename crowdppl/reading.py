@@ -8,6 +8,7 @@ from typing import Any
 
 from crowdppl.annotations import Annotations
 from crowdppl.io import formats
+from crowdppl.io.arrow import let_go
 from crowdppl.io.judgements import Choices, Judgements
 from crowdppl.io.tables import LIMIT
 
@@ -44,8 +45,9 @@ def read(
         OptionError: for an unknown format or option.
     """
     choices = Choices(question, skip, several, rejected)  # type: ignore[arg-type]  # checked there
-    found = formats.read(path, format, choices, limit=limit)
-    return annotated(found, Path(path).name, **options)
+    made = annotated(formats.read(path, format, choices, limit=limit), Path(path).name, **options)
+    let_go()
+    return made
 
 
 def annotated(found: Judgements, source: str, **options: Any) -> Annotations:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from crowdppl.annotations import Annotations
 
@@ -47,6 +45,9 @@ def review(data: Annotations) -> list[str]:
 
 def pieces(data: Annotations) -> list[int]:
     """Return the numbers of workers in each group that shares no item with the others, largest first."""
+    from scipy.sparse import coo_matrix  # here, since scipy takes a while to load
+    from scipy.sparse.csgraph import connected_components
+
     item, worker = data.item.cpu().numpy(), data.worker.cpu().numpy()
     size = data.N + data.J
     graph = coo_matrix((np.ones(len(item), dtype=np.int8), (item, data.N + worker)), shape=(size, size))

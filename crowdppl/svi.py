@@ -77,9 +77,7 @@ def svi(
         raise OptionError(f"guide={guide!r}; use 'auto' or 'point'")
     held_out = None if validation is None else Validation(validation, model, data)
     family, name = guide_of(model, data, space, first, guide)
-    optimiser = pyro.optim.ClippedAdam(
-        {"lr": learning_rate, "lrd": 0.1 ** (1 / max_iter), "betas": (0.9, 0.99), "clip_norm": 1e12}
-    )
+    optimiser = adam(learning_rate, max_iter)
     training = partial(model.program, training=True) if space.weights else model.program
     steps = SVI(training, family, optimiser, TraceEnum_ELBO(max_plate_nesting=1))
     full = batch_size is None or batch_size >= data.N
@@ -102,11 +100,7 @@ def svi(
         _go_on(found, optimiser, batches, family, data)
     for step in range(first_step, max_iter):
         loss.append(steps.step(data) if batches is None else steps.step(data, next(batches)))
-        if not math.isfinite(loss[-1]):
-            raise ModelError(
-                f"{type(model).__name__}: the loss of SVI is {loss[-1]} at step {step + 1}; lower learning_rate, or check that "
-                f"every label is possible under the model"
-            )
+        require_finite(loss[-1], model, step)
         if step % 20 == 0:
             report(step, max_iter, f"loss {loss[-1]:.2f}")
         if held_out is not None and (step + 1) % (batches.per_epoch if batches else 10) == 0:
@@ -157,6 +151,22 @@ def svi(
         facts=facts,
         warnings=told,
     )
+
+
+def adam(learning_rate: float, steps: int) -> Any:
+    """Return Pyro's optimiser, whose rate falls to a tenth over so many steps."""
+    return pyro.optim.ClippedAdam(
+        {"lr": learning_rate, "lrd": 0.1 ** (1 / steps), "betas": (0.9, 0.99), "clip_norm": 1e12}
+    )
+
+
+def require_finite(loss: float, model: AnnotationModel, step: int) -> None:
+    """Refuse to go on from the loss of a step, numbered from 0, that is no number."""
+    if not math.isfinite(loss):
+        raise ModelError(
+            f"{type(model).__name__}: the loss of SVI is {loss} at step {step + 1}; lower learning_rate, or check that "
+            f"every label is possible under the model"
+        )
 
 
 @dataclass(frozen=True)

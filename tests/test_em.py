@@ -347,3 +347,27 @@ def test_nothing_is_read_inside_a_step_where_that_waits(model, method, monkeypat
             ENGINES[method](chosen, data, lambda *_: None, **options)
         counts.append(reads.count)
     assert counts[1] == counts[2]
+
+
+@pytest.mark.parametrize("lead", [(), (3,)])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_way_that_asks_nothing_comes_to_the_same(lead, dtype, monkeypatch):
+    """Impossible labels and rows without a count, as on a GPU, where no number is read to find them."""
+    rng = np.random.default_rng(1)
+    item, worker = np.divmod(np.arange(300), 10)
+    data = Annotations.from_arrays(item, worker, rng.integers(0, 3, 300), labels=range(3)).to(dtype=dtype)
+    assert data.counts.dense
+    table = torch.from_numpy(rng.dirichlet([0.5] * 3, (*lead, data.J, 3))).to(dtype)
+    table[torch.from_numpy(rng.random(table.shape) < 0.06)] = 0.0
+    counts = torch.from_numpy(rng.integers(0, 2, (*lead, data.J, 3, 3))).to(dtype)
+    assert bool((counts.sum(-1) == 0).any())
+
+    def both() -> tuple[torch.Tensor, torch.Tensor]:
+        return data.counts.evidence(table.log()), dawid_skene._rows(counts.clone())
+
+    asked = both()
+    assert 0.0 < asked[0].isinf().float().mean() < 1.0
+    for place in (kernels, dawid_skene):
+        monkeypatch.setattr(place, "waits", lambda values: True)
+    for one, other in zip(asked, both(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=0.0)

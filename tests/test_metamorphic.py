@@ -46,7 +46,7 @@ def by_item(model, sites, data):
     parameters, log_prior = conditioned(model, sites, told)
     joint = model.item_log_joint(parameters, told)
     with torch.random.fork_rng():
-        marginal, probability, _ = _by_item(model, parameters, joint, told, data)
+        marginal, probability = _by_item(model, parameters, joint, told, data)
     return log_prior, marginal, probability
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,11 @@ def long_parquet(path: str | Path, *, columns: Sequence[Any] | None = None) -> p
     return pd.concat(series, axis=1).set_axis(pd.Index(chosen, dtype=object), axis=1) if series else pd.DataFrame()
 
 
+def let_go() -> None:
+    """Return memory to the system that tables no longer use: Arrow would keep it for more tables, as much as a table's size."""
+    pyarrow.default_memory_pool().release_unused()
+
+
 def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFrame | None:
     """Read CSV; ``None`` where anything about it is out of the ordinary."""
     header = _header(path, separator)
@@ -112,10 +118,9 @@ def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFra
                     quoted_strings_can_be_null=True,
                 ),
             )
-        series = []
-        for name in table.column_names:
-            series.append(pd.Series(pd.arrays.ArrowExtensionArray(_whole_numbers(table.column(name)))))
-            table = table.drop_columns([name])
+        with ThreadPoolExecutor(max(1, pyarrow.cpu_count())) as pool:
+            columns = list(pool.map(_whole_numbers, table.columns))
+        series = [pd.Series(pd.arrays.ArrowExtensionArray(column)) for column in columns]
     except (*BROKEN, pyarrow.ArrowException):
         return None
     return pd.concat(series, axis=1).set_axis(pd.Index([header[n] for n in keep], dtype=object), axis=1)

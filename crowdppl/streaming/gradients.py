@@ -6,13 +6,11 @@ log joint (Fisher's identity), of which each step climbs some.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-import pyro
 import torch
 from pyro.infer import SVI, TraceEnum_ELBO
 from torch import Tensor
@@ -23,7 +21,7 @@ from crowdppl.model import AnnotationModel, Parameters, check
 from crowdppl.mstep import MStep
 from crowdppl.space import Space
 from crowdppl.streaming.stored import Stored
-from crowdppl.svi import guide_draws, guide_of, medians
+from crowdppl.svi import adam, guide_draws, guide_of, medians, require_finite
 
 # Gradient steps that it takes at least, from the first point that a majority vote gives.
 ENOUGH = 500
@@ -70,10 +68,7 @@ def learn(
     # It learns its sites and takes its first values at its first call.
     family(batch)
     total = passes * -(-source.items // batch_size)
-    optimiser = pyro.optim.ClippedAdam(
-        {"lr": learning_rate, "lrd": 0.1 ** (1 / total), "betas": (0.9, 0.99), "clip_norm": 1e12}
-    )
-    steps = SVI(model.program, family, optimiser, TraceEnum_ELBO(max_plate_nesting=1))
+    steps = SVI(model.program, family, adam(learning_rate, total), TraceEnum_ELBO(max_plate_nesting=1))
     trace: list[float] = []
     taken = 0
     for _ in range(passes):
@@ -82,11 +77,7 @@ def learn(
             all_of_it = _All(source.items, batch.J, batch)
             for index in _parts(batch.N, batch_size):
                 losses.append(steps.step(all_of_it, index))
-                if not math.isfinite(losses[-1]):
-                    raise ModelError(
-                        f"{type(model).__name__}: the loss of SVI is {losses[-1]} at a step; lower learning_rate, or check "
-                        f"that every label is possible under the model"
-                    )
+                require_finite(losses[-1], model, taken + len(losses) - 1)
             told(batch.A)
         trace.append(sum(losses) / len(losses))
         taken += len(losses)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from arviz_base import rcParams
 
 from crowdppl.errors import OptionError, listed, suggestion
 
@@ -208,6 +207,8 @@ def interval(draws: Array, level: float | None = None) -> tuple[Array, Array, Ar
 
 def default_level(level: float | None) -> float:
     """Return a valid level: the given one, or ArviZ's default."""
+    from arviz_base import rcParams  # here, since it takes a while to load
+
     chosen = float(rcParams["stats.ci_prob"]) if level is None else level
     if not 0 < chosen < 1:
         raise OptionError(f"level={level!r}; an interval's probability lies between 0 and 1, such as 0.89")

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from crowdppl.errors import OptionError
 from crowdppl.workers.measures import kappa
@@ -78,6 +77,8 @@ def _probability(counts: Array, expected: float) -> Array:
 
 def _log_marginal(counts: Array, prior: Array) -> Array:
     """Log-probability of a sequence of labels with these counts ``(..., K)`` under Dirichlet rows: ``(...)``."""
+    from scipy.special import gammaln  # here, since scipy takes a while to load
+
     rows = gammaln(prior.sum(-1)) - gammaln(prior.sum(-1) + counts.sum(-1))
     return rows + (gammaln(prior + counts) - gammaln(prior)).sum(-1)
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaincinv
 
 from crowdppl.errors import OptionError
 from crowdppl.gold import codes
@@ -37,6 +36,8 @@ def trap_score(posterior: Posterior, truth: Any = None, *, level: float | None =
         raise OptionError("the fit knew no truths; pass truth=, classes of some items")
     item, worker, label = posterior.judged()
     kept = known[item] >= 0
+    from scipy.special import betaincinv  # here, since scipy takes a while to load
+
     J = len(posterior.worker_names())
     total = np.bincount(worker[kept], minlength=J)
     right = np.bincount(worker[kept & (known[item] == label)], minlength=J)
