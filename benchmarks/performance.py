@@ -237,7 +237,7 @@ def streamed(path: str) -> dict[str, float]:
 
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        found = crowdppl.stream(path, truth=Path(folder) / "truth.parquet")
+        found = crowdppl.stream(path, consensus=Path(folder) / "truth.parquet")
     return {"seconds": time.perf_counter() - began, "items": found.items, "peak": peak()}
 
 

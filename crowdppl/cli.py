@@ -208,6 +208,7 @@ def stream_command(
     task: Annotated[str | None, typer.Option(help="Column of the item. (default: task, else item)")] = None,
     worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
     label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
+    truth: Annotated[str | None, typer.Option(help="Column of known truths, blank where unknown.")] = None,
     passes: Annotated[int, typer.Option(help="Over the data to learn from; one more writes the consensus.")] = 4,
     rows: Annotated[int, typer.Option(help="Judgements held in memory at a time, about.")] = streaming.ROWS,
     seed: Seed = 0,
@@ -228,12 +229,13 @@ def stream_command(
                     method=method,  # type: ignore[arg-type]  # checked there
                     seed=seed,
                     level=level,
-                    truth=out / "truth.parquet",
+                    consensus=out / "truth.parquet",
                     passes=passes,
                     rows=rows,
                     task=task,
                     worker=worker,
                     label=label,
+                    truth=truth,
                     progress=told,
                 )
         except BaseException:

@@ -37,7 +37,7 @@ def test_ends_near_plain_em(tmp_path, monkeypatch, model, compiled):
     monkeypatch.setattr(sweeps, "JUDGEMENTS", 0 if compiled else 10**9)
     frame, truth = crowd()
     frame.to_parquet(tmp_path / "x.parquet")
-    found = stream(tmp_path / "x.parquet", model, truth=tmp_path / "truth.parquet", rows=1000, passes=5)
+    found = stream(tmp_path / "x.parquet", model, consensus=tmp_path / "truth.parquet", rows=1000, passes=5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         full = fit(Annotations.from_frame(frame), model, method="em", num_samples=2, independent=True)
@@ -111,7 +111,7 @@ def test_variational_bayes_climbs_the_bound(tmp_path, monkeypatch, model, pooled
     monkeypatch.setattr(sweeps, "JUDGEMENTS", 0 if compiled else 10**9)
     frame, _ = crowd(items=60, workers=8, each=4, K=2 if isinstance(model, ClassConditional) else 3)
     frame.to_parquet(tmp_path / "x.parquet")
-    found = stream(tmp_path / "x.parquet", model, method="vb", truth=tmp_path / "truth.parquet", passes=12)
+    found = stream(tmp_path / "x.parquet", model, method="vb", consensus=tmp_path / "truth.parquet", passes=12)
     accuracy, r, bounds = mean_field(frame, pooled, 1.0, 4.0, 1.0, 12)
     # A pass says what the bound was before its step; the first has nothing to go by.
     np.testing.assert_allclose(found.objective, bounds[:11], rtol=1e-9)
@@ -241,6 +241,22 @@ BAD = {
     "a label missing": (FRAME.assign(label=["a", None, "b"]), {}, "near row 1: label missing; drop such rows"),
     "no such column": (FRAME, {"worker": "who"}, "no column 'who'"),
     "no rows": (FRAME[:0].astype(str), {}, "no rows"),
+    "no such column of truths": (FRAME, {"truth": "gold"}, "no column 'gold'"),
+    "truths of another kind": (
+        FRAME.assign(gold=1),
+        {"truth": "gold"},
+        "labels are strings but known truths are numbers",
+    ),
+    "a truth between classes": (
+        FRAME.assign(label=[0, 1, 1], gold=[0.5, 1, 1]),
+        {"truth": "gold"},
+        "column 'gold': not a class in every row",
+    ),
+    "two truths": (
+        FRAME.assign(task=["x", "x", "y"], gold=["a", "b", None]),
+        {"truth": "gold"},
+        "item 'x' has two known truths, 'a', 'b'; leave one, or none",
+    ),
     "a model of more than sums": (
         FRAME,
         {"model": "item-subtypes"},
@@ -264,9 +280,56 @@ def test_bad_data_sets_are_told(case, tmp_path):
     frame, options, message = BAD[case]
     frame.to_parquet(tmp_path / "x.parquet", index=False)
     with pytest.raises(CrowdpplError, match=message) as told:
-        stream(tmp_path / "x.parquet", truth=tmp_path / "truth.parquet", **options)
+        stream(tmp_path / "x.parquet", consensus=tmp_path / "truth.parquet", **options)
     assert "\n" not in str(told.value)
     assert not (tmp_path / "truth.parquet").exists()
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_known_truths_clamp_their_items(tmp_path, monkeypatch, compiled, numbers):
+    """As in memory: most workers are wrong, and what is known of most items turns them round."""
+    monkeypatch.setattr(sweeps, "JUDGEMENTS", 0 if compiled else 10**9)
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, 2000)
+    item, worker = np.repeat(np.arange(2000), 6), rng.integers(0, 40, 12_000)
+    label = np.where(rng.random(len(item)) < 0.25, truth[item], 1 - truth[item])
+    known = np.where(np.arange(2000) % 5 < 3, truth, -1)[item]
+    known[rng.random(len(known)) < 0.5] = -1  # told in some of an item's rows
+    frame = pd.DataFrame({"task": item, "worker": worker, "label": label, "gold": known})
+    frame["gold"] = frame["gold"].where(frame["gold"] >= 0)  # floats, since some are missing
+    if not numbers:
+        frame["label"] = "c" + frame["label"].astype(str)
+        frame["gold"] = frame["gold"].map(lambda g: None if np.isnan(g) else f"c{g:.0f}")
+    frame.to_parquet(tmp_path / "x.parquet")
+    model = DawidSkene(right=0.5, wrong=0.5)
+    for method in ("em", "vb"):
+        stream(
+            tmp_path / "x.parquet",
+            model,
+            method=method,
+            truth="gold",
+            consensus=tmp_path / "truth.parquet",
+            rows=1000,
+            passes=6,
+        )
+        told = pd.read_parquet(tmp_path / "truth.parquet").set_index("task")
+        right = told["label"] == (truth[told.index] if numbers else np.char.add("c", truth[told.index].astype(str)))
+        clamped = frame.dropna(subset="gold")["task"].unique()
+        assert right[clamped].all()
+        assert (told.loc[clamped, "probability"] > 1 - 1e-12).all()
+        assert right.mean() > 0.95
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        full = fit(Annotations.from_frame(frame, truth="gold"), model, method="em", num_samples=2, independent=True)
+    best = pd.Series(full.labels[full.published().argmax(1)], index=full.items())
+    assert (right.index == best.index).all()
+    assert (told["label"] == best).mean() > 0.995
+
+
+def test_a_class_that_only_known_truths_show_is_one(tmp_path):
+    FRAME.assign(gold=["a", None, "z"]).to_parquet(tmp_path / "x.parquet")
+    assert stream(tmp_path / "x.parquet", truth="gold").labels.tolist() == ["a", "b", "z"]
 
 
 def test_no_parquet_is_told(tmp_path):

@@ -15,7 +15,7 @@ import pyarrow.dataset
 import torch
 
 from crowdppl.annotations import Annotations
-from crowdppl.errors import DataError, FileError
+from crowdppl.errors import DataError, FileError, listed
 from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
 from crowdppl.io.tables import BROKEN, unreadable_parquet
 
@@ -35,6 +35,7 @@ class Stored:
     Args:
         path: of the file or folder.
         columns: of the item, the worker and the label; the usual names where ``None``.
+        truth: column of known truths, where there is one: blank where unknown, told once or again in the rows of an item.
         rows: judgements of a batch, about.
 
     Attributes:
@@ -46,10 +47,17 @@ class Stored:
 
     Raises:
         FileError: where nothing can be read.
-        DataError: where a column or a name is missing, there is one class only, or the rows of an item are apart.
+        DataError: where a column or a name is missing, there is one class only, the rows of an item are apart, or an item has
+            two truths.
     """
 
-    def __init__(self, path: str | Path, columns: Sequence[str | None] = (None, None, None), rows: int = ROWS):
+    def __init__(
+        self,
+        path: str | Path,
+        columns: Sequence[str | None] = (None, None, None),
+        rows: int = ROWS,
+        truth: str | None = None,
+    ):
         self.path, self.rows = Path(path), rows
         if not self.path.exists():
             raise FileError(f"no file {path}; check the name and the folder")
@@ -63,16 +71,30 @@ class Stored:
             column_of(header, name, names, self.path.name, f"say which one holds it with {role}=...")
             for name, names, role in zip(columns, usual, ROLES, strict=True)
         ]
+        if truth is not None:
+            self.columns.append(column_of(header, truth, (), self.path.name, "say which one holds it with truth=..."))
+            kinds = [_kind(self.data.schema.field(name).type) for name in self.columns[2:]]
+            if kinds[0] != kinds[1]:
+                raise DataError(
+                    f"{self.path.name}: labels are {kinds[0]} but known truths are {kinds[1]}; write both as strings or both as "
+                    f"integers"
+                )
         self._learn()
 
     def _pieces(self) -> Iterator[list[Any]]:
-        """Go through the three columns, some rows at a time."""
+        """Go through the columns, some rows at a time."""
         try:
             for piece in self.data.to_batches(
                 columns=self.columns, batch_size=min(self.rows, PIECE), batch_readahead=2
             ):
                 if len(piece):
-                    yield [_flat(piece.column(n)) for n in range(3)]
+                    columns = [_flat(piece.column(n)) for n in range(len(self.columns))]
+                    # Numbers of which some are missing are often written as floats.
+                    yield [*columns[:3], *(column.cast(columns[2].type) for column in columns[3:])]
+        except pyarrow.ArrowInvalid as error:
+            raise DataError(
+                f"{self.path.name}, column {self.columns[-1]!r}: not a class in every row: {error}"
+            ) from None
         except BROKEN as error:
             raise unreadable_parquet(self.path, error) from None
 
@@ -83,13 +105,15 @@ class Stored:
         seen: list[Array] = []
         self.each = np.zeros(0, dtype=np.int64)
         self.judgements, last = 0, None
-        for task, worker, label in self._pieces():
+        for task, worker, label, *truth in self._pieces():
             for column, role in zip((task, worker, label), ROLES, strict=True):
                 if column.null_count:
                     raise DataError(
                         f"{self.path.name}, near row {self.judgements + 1:,}: {role} missing; drop such rows before streaming"
                     )
             workers, labels = _more(workers, worker), _more(labels, label)
+            for column in truth:  # a class that only known truths show is a class
+                labels = _more(labels, column.drop_null())
             self.each = np.pad(self.each, (0, len(workers) - len(self.each)))
             self.each += np.bincount(_codes(worker, workers), minlength=len(workers))
             first = _first_of_runs(task)
@@ -123,7 +147,7 @@ class Stored:
             held.append(piece)
             size += len(piece[0])
             if size >= self.rows:
-                columns = [pyarrow.concat_arrays([p[n] for p in held]) for n in range(3)]
+                columns = _together(held)
                 # The last item may go on in the next piece.
                 cut = int(_first_of_runs(columns[0])[-1])
                 if cut == 0:
@@ -133,28 +157,44 @@ class Stored:
                 held = [[column.slice(cut) for column in columns]]
                 size = len(held[0][0])
         if size:
-            yield self._annotations([pyarrow.concat_arrays([p[n] for p in held]) for n in range(3)])
+            yield self._annotations(_together(held))
 
     def empty(self) -> Annotations:
         """Return data with these workers and classes and nothing else: sizes for an M step."""
         none = np.zeros(0, dtype=np.int64)
-        return self._made(none, none, none, 0)
+        return self._made(none, none, none, none)
 
     def _annotations(self, columns: Sequence[Any]) -> tuple[Annotations, Any]:
-        task, worker, label = columns
+        task, worker, label, *truth = columns
         first = _first_of_runs(task)
         begins = np.zeros(len(task), dtype=np.int64)
         begins[first[1:]] = 1
         codes = np.cumsum(begins), _codes(worker, self._workers), _codes(label, self._labels)
-        return self._made(*codes, len(first)), task.take(pyarrow.array(first))
+        known = np.full(len(first), -1)
+        for column in truth:
+            known = self._known(_codes(column, self._labels), first, task)
+        return self._made(*codes, known), task.take(pyarrow.array(first))
 
-    def _made(self, item: Array, worker: Array, label: Array, items: int) -> Annotations:
+    def _known(self, codes: Array, first: Array, task: Any) -> Array:
+        """Return the known truth of each item, -1 where there is none, from the codes of its rows."""
+        highest = np.maximum.reduceat(codes, first)
+        lowest = np.minimum.reduceat(np.where(codes < 0, len(self.labels), codes), first)
+        clash = np.flatnonzero((highest >= 0) & (highest != lowest))
+        if len(clash):
+            name, told = task[int(first[clash[0]])].as_py(), (lowest[clash[0]], highest[clash[0]])
+            raise DataError(
+                f"{self.path.name}: item {name!r} has two known truths, {listed(self.labels[list(told)].tolist())}; leave one, "
+                f"or none"
+            )
+        return highest
+
+    def _made(self, item: Array, worker: Array, label: Array, truth: Array) -> Annotations:
         return Annotations(
             item=torch.from_numpy(item),
             worker=torch.from_numpy(worker),
             label=torch.from_numpy(label),
-            truth=torch.full((items,), -1),
-            items=np.arange(items),
+            truth=torch.from_numpy(truth),
+            items=np.arange(len(truth)),
             workers=self.workers,
             labels=self.labels,
         )
@@ -165,6 +205,20 @@ def _flat(column: Any) -> Any:
     return column.dictionary_decode() if pyarrow.types.is_dictionary(column.type) else column
 
 
+def _kind(kind: Any) -> str:
+    """Say what a column's values are, however they are stored."""
+    types = pyarrow.types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_string(kind) or types.is_large_string(kind):
+        return "strings"
+    return "numbers" if types.is_integer(kind) or types.is_floating(kind) else str(kind)
+
+
+def _together(pieces: Sequence[Sequence[Any]]) -> list[Any]:
+    """Put pieces of several columns together, column by column."""
+    return [pyarrow.concat_arrays(column) for column in zip(*pieces, strict=True)]
+
+
 def _more(names: Any, column: Any) -> Any:
     """Return the names that are known with those that are new after them."""
     found = column.unique()
@@ -172,7 +226,9 @@ def _more(names: Any, column: Any) -> Any:
 
 
 def _codes(column: Any, names: Any) -> Array:
-    return np.asarray(pyarrow.compute.index_in(column, value_set=names)).astype(np.int64)
+    """Return the place of each name, -1 where there is none."""
+    places = pyarrow.compute.index_in(column, value_set=names)
+    return np.asarray(places.fill_null(-1)).astype(np.int64)
 
 
 def _first_of_runs(task: Any) -> Array:

@@ -68,7 +68,7 @@ def stream(
     model: str | AnnotationModel = "dawid-skene",
     *,
     method: Literal["em", "vb", "svi"] = "em",
-    truth: str | Path | None = None,
+    consensus: str | Path | None = None,
     passes: int = 4,
     rows: int = ROWS,
     forget: float = 0.7,
@@ -81,6 +81,7 @@ def stream(
     task: str | None = None,
     worker: str | None = None,
     label: str | None = None,
+    truth: str | None = None,
     progress: Report | None = None,
 ) -> Streamed:
     """Fit a model to a Parquet file, or a folder of them, that need not fit in memory.
@@ -91,8 +92,8 @@ def stream(
             items for EM (``m_step_from``), with ``expected_from`` for VB, with ``log_confusion`` for SVI.
         method: ``"em"``: stepwise, then plain EM, to a point; ``"vb"``: stochastic, then plain variational Bayes, with intervals
             at the same cost; ``"svi"``: Pyro's SVI over mini-batches, for models without sums.
-        truth: Parquet file for the consensus, written as it is found: ``task``, ``label``, ``probability``.
-        passes: over all judgements to learn from. One more writes ``truth``.
+        consensus: Parquet file to write, with a row for each item: ``task``, ``label``, ``probability``.
+        passes: over all judgements to learn from. One more writes the consensus.
         rows: judgements of a batch, about.
         forget: of EM and VB: how fast early batches are forgotten, above 0.5 and at most 1.
         guide: of SVI: the model's own or independent normals, or ``"point"``, which is generalised EM by gradients.
@@ -104,11 +105,13 @@ def stream(
         task: column of the item, as in :meth:`Annotations.from_frame`.
         worker: likewise.
         label: likewise.
+        truth: column of known truths, which clamp their items: blank where unknown, told in one row of an item or in several.
         progress: called with (step, steps, what).
 
     Raises:
         FileError: where nothing can be read or written.
-        DataError: where a column or a name is missing, there is one class only, or the rows of an item are apart.
+        DataError: where a column or a name is missing, there is one class only, the rows of an item are apart, or an item has
+            two truths.
         ModelError: where the model needs more than the method gives it.
         OptionError: for a value outside its range.
     """
@@ -132,8 +135,8 @@ def stream(
             f"{type(chosen).__name__} cannot be streamed by method={method!r}, which takes {listed(others)}, and models with a "
             f"{NEEDS[method]!r} of their own"
         )
-    source = Stored(path, (task, worker, label), rows)
-    steps, done = (passes + (truth is not None)) * source.judgements, 0
+    source = Stored(path, (task, worker, label), rows, truth)
+    steps, done = (passes + (consensus is not None)) * source.judgements, 0
 
     def told(judgements: int) -> None:
         nonlocal done
@@ -158,8 +161,8 @@ def stream(
             draws = (chosen.gibbs_from(last, sizes) for _ in range(count if method == "vb" else 0))
         with torch.no_grad():
             table = _workers(chosen, point.parameters, draws, source, sizes, level)
-            if truth is not None:
-                _write(Path(truth), chosen, point, source, told)
+            if consensus is not None:
+                _write(Path(consensus), chosen, point, source, told)
     how = HOW["point" if method == "svi" and guide == "point" else method]
     return Streamed(point.parameters, table, source.labels, objective, source.items, source.judgements, how)
 
