@@ -79,12 +79,20 @@ def long_parquet(path: str | Path, *, columns: Sequence[Any] | None = None) -> p
         chosen = _chosen(names, columns) or names
         if len(set(names)) < len(names):
             return read_parquet(path)
-        # One column after the other: text is let go when it is coded. (Dictionaries as they stand in the file would have to be
-        # united piece by piece, which takes longer than to code the text.)
-        series = [_series(file.read(columns=[name]).column(0)) for name in chosen]
+        # Each thread takes a column, whose text is let go when it is coded, with a reader of its own. (Dictionaries as they stand
+        # in the file would have to be united piece by piece, which takes longer than to code the text.)
+        with _threads() as pool:
+            series = list(
+                pool.map(lambda name: _series(pyarrow.parquet.read_table(path, columns=[name]).column(0)), chosen)
+            )
     except BROKEN as error:
         raise unreadable_parquet(path, error) from None
     return pd.concat(series, axis=1).set_axis(pd.Index(chosen, dtype=object), axis=1) if series else pd.DataFrame()
+
+
+def _threads() -> ThreadPoolExecutor:
+    """Return threads to handle columns by: Arrow works on one column with one."""
+    return ThreadPoolExecutor(max(1, pyarrow.cpu_count()))
 
 
 def let_go() -> None:
@@ -118,7 +126,7 @@ def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFra
                     quoted_strings_can_be_null=True,
                 ),
             )
-        with ThreadPoolExecutor(max(1, pyarrow.cpu_count())) as pool:
+        with _threads() as pool:
             columns = list(pool.map(_whole_numbers, table.columns))
         series = [pd.Series(pd.arrays.ArrowExtensionArray(column)) for column in columns]
     except (*BROKEN, pyarrow.ArrowException):
