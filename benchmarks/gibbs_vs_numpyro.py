@@ -148,11 +148,12 @@ and tree, takes {table1["crowdppl gibbs"]["whole"]:.2f} s. Published posterior m
 {" ".join(map(str, RATER))}.
 """
     results = {"anaesthesia": table1}
-    fewer = (100, 100) if options.quick else (300, 500)
+    fewer = (100, 100) if options.quick else (200, 300)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         others = {"rte": datasets.public("rte")[0], "simulated 1,000 x 100": simulated()}
     for name, data in others.items():
+        print(f"{name} ...", flush=True)
         results[name] = compared(data, DawidSkene(), ("vectorized",), *fewer, 0 if options.quick else 50)
         body += f"""
 ## {name}

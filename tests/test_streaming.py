@@ -168,7 +168,7 @@ def test_gradients_from_disk_end_where_those_in_memory_do(tmp_path, model):
     """Within .03: both stop short of the optimum, by the noise of their last steps."""
     frame, truth = crowd(items=600, workers=10)
     frame.to_parquet(tmp_path / "x.parquet")
-    options = {"truth": tmp_path / "truth.parquet", "batch_size": 300, "rows": 1600, "passes": 200}
+    options = {"consensus": tmp_path / "truth.parquet", "batch_size": 300, "rows": 1600, "passes": 200}
     found = stream(tmp_path / "x.parquet", model, method="svi", **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)

@@ -84,9 +84,7 @@ class Stored:
     def _pieces(self) -> Iterator[list[Any]]:
         """Go through the columns, some rows at a time."""
         try:
-            for piece in self.data.to_batches(
-                columns=self.columns, batch_size=min(self.rows, PIECE), batch_readahead=2
-            ):
+            for piece in self._groups():
                 if len(piece):
                     columns = [_flat(piece.column(n)) for n in range(len(self.columns))]
                     # Numbers of which some are missing are often written as floats.
@@ -97,6 +95,18 @@ class Stored:
             ) from None
         except BROKEN as error:
             raise unreadable_parquet(self.path, error) from None
+
+    def _groups(self) -> Iterator[Any]:
+        """Read row group by row group: Arrow's scanner would fetch ahead of slower work, in the end the whole file."""
+        options = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
+        for file in self.data.get_fragments():
+            for group in file.split_by_row_group():
+                yield from group.to_batches(
+                    columns=self.columns,
+                    schema=self.data.schema,
+                    batch_size=min(self.rows, PIECE),
+                    fragment_scan_options=options,
+                )
 
     def _learn(self) -> None:
         """Learn names and numbers, and that the rows of each item are together."""
@@ -111,11 +121,11 @@ class Stored:
                     raise DataError(
                         f"{self.path.name}, near row {self.judgements + 1:,}: {role} missing; drop such rows before streaming"
                     )
-            workers, labels = _more(workers, worker), _more(labels, label)
-            for column in truth:  # a class that only known truths show is a class
-                labels = _more(labels, column.drop_null())
+            for column in (label, *truth):  # a class that only known truths show is a class
+                labels, _ = _more(labels, column.drop_null())
+            workers, rows = _more(workers, worker)
             self.each = np.pad(self.each, (0, len(workers) - len(self.each)))
-            self.each += np.bincount(_codes(worker, workers), minlength=len(workers))
+            self.each += np.bincount(rows, minlength=len(workers))
             first = _first_of_runs(task)
             if last is not None and task[0].as_py() == last:
                 first = first[1:]
@@ -219,10 +229,18 @@ def _together(pieces: Sequence[Sequence[Any]]) -> list[Any]:
     return [pyarrow.concat_arrays(column) for column in zip(*pieces, strict=True)]
 
 
-def _more(names: Any, column: Any) -> Any:
-    """Return the names that are known with those that are new after them."""
-    found = column.unique()
-    return found if names is None else pyarrow.compute.unique(pyarrow.concat_arrays([names, found]))
+def _more(names: Any, column: Any) -> tuple[Any, Array]:
+    """Return the names that are known with those that are new after them, and the place of each value of a column there."""
+    coded = column.dictionary_encode()
+    found, rows = coded.dictionary, np.asarray(coded.indices)
+    if names is None:
+        return found, rows
+    place = _codes(found, names)
+    new = np.flatnonzero(place < 0)
+    if len(new):
+        place[new] = len(names) + np.arange(len(new))
+        names = pyarrow.concat_arrays([names, found.take(pyarrow.array(new))])
+    return names, place[rows]
 
 
 def _codes(column: Any, names: Any) -> Array:
