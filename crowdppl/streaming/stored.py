@@ -130,13 +130,15 @@ class Stored:
             if last is not None and task[0].as_py() == last:
                 first = first[1:]
             # A number for each run: two runs of one item have the same.
-            seen.append(pd.util.hash_array(task.take(pyarrow.array(first)).to_numpy(zero_copy_only=False)))
+            names = task.take(pyarrow.array(first)).to_numpy(zero_copy_only=False)
+            seen.append(pd.util.hash_array(names, categorize=False))
             self.judgements, last = self.judgements + len(task), task[-1].as_py()
         if not self.judgements:
             raise DataError(f"{self.path.name}: no rows; at least one judgement is needed")
         runs = np.concatenate(seen)
         self.items = len(runs)
-        if len(np.unique(runs)) < len(runs):
+        runs.sort()
+        if (runs[1:] == runs[:-1]).any():
             raise DataError(
                 f"{self.path.name}: the rows of an item are apart; sort the data by {self.columns[0]!r} before streaming"
             )
