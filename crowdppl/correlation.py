@@ -116,7 +116,7 @@ def factors(rho: Tensor, data: Annotations) -> Tensor:
 
 def _counted(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
     """Count items of each class ``(C, K)`` and labels ``(C, J, K, K)`` by truths ``(C, N)``, without sparse matrices."""
-    J, K = data.J, data.K
+    J, K, truth = data.J, data.K, truth.long()
     counts = torch.zeros(len(truth), J * K * K, dtype=torch.int64)
     # Piece by piece: codes of all judgements would be as large as the data.
     step = max(PIECE, J * K * K)

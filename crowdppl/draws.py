@@ -245,19 +245,24 @@ def sample_truth(log_joint: Tensor) -> Tensor:
     """Draw a class for each item from ``(..., N, K)`` log-probabilities, up to a constant for each item: ``(..., N)``.
 
     An exponential race: class ``k`` arrives at time ``E_k / p_k``, the first one wins, with probability ``p_k``. Taken in logs; a
-    class of probability zero never arrives. ``E = -log(u)`` is positive, since ``u < 1``, and infinite at worst.
+    class of probability zero never arrives. ``E = -log(u)`` is positive, since ``u < 1``, and finite.
     """
     return (log_joint - _log_exponential(torch.empty_like(log_joint))).argmax(-1)
 
 
 def drawn(probability: Tensor) -> Tensor:
     """Draw a class for each item from probabilities ``(..., N, K)``: ``(..., N)``; the race of :func:`sample_truth`."""
-    exponential = torch.empty_like(probability).uniform_().log_().neg_()
+    exponential = _exponential(torch.empty_like(probability))
     return torch.div(probability, exponential, out=exponential).argmax(-1)
 
 
+def _exponential(memory: Tensor) -> Tensor:
+    # A number of zero must not keep the one class that is possible out; no other has a logarithm as low as that.
+    return memory.uniform_().log_().neg_().clamp_(max=100.0)
+
+
 def _log_exponential(memory: Tensor) -> Tensor:
-    return memory.uniform_().log_().neg_().log_()
+    return _exponential(memory).log_()
 
 
 class Races:

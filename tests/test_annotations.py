@@ -746,3 +746,13 @@ def test_bad_moments_and_durations_are_told(options, columns, message):
         warnings.simplefilter("ignore", CrowdpplWarning)
         with pytest.raises(DataError, match=re.escape(message)):
             Annotations.from_frame(timed(**columns).astype({"label": "Int64"}), **options)
+
+
+def test_a_parquet_file_is_read_for_what_it_holds_not_for_where_it_lies(tmp_path):
+    """Folders such as ``task=9`` are values of a column to some readers of Parquet."""
+    folder = tmp_path / "task=9" / "worker=x"
+    folder.mkdir(parents=True)
+    frame = pd.DataFrame({"task": ["a", "b"], "worker": ["u", "v"], "label": [0, 1]})
+    frame.to_parquet(folder / "x.parquet", index=False)
+    data = Annotations.from_parquet(folder / "x.parquet", task="task", worker="worker", label="label")
+    assert (data.items.tolist(), data.workers.tolist()) == (["a", "b"], ["u", "v"])

@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,7 @@ def long_parquet(path: str | Path, *, columns: Sequence[Any] | None = None) -> p
         # Each thread takes a column, whose text is let go when it is coded, with a reader of its own. (Dictionaries as they stand
         # in the file would have to be united piece by piece, which takes longer than to code the text.)
         with _threads() as pool:
-            series = list(
-                pool.map(lambda name: _series(pyarrow.parquet.read_table(path, columns=[name]).column(0)), chosen)
-            )
+            series = list(pool.map(partial(_parquet_column, path), chosen))
     except BROKEN as error:
         raise unreadable_parquet(path, error) from None
     return pd.concat(series, axis=1).set_axis(pd.Index(chosen, dtype=object), axis=1) if series else pd.DataFrame()
@@ -98,6 +97,10 @@ def _threads() -> ThreadPoolExecutor:
 def let_go() -> None:
     """Return memory to the system that tables no longer use: Arrow would keep it for more tables, as much as a table's size."""
     pyarrow.default_memory_pool().release_unused()
+
+
+def _parquet_column(path: Path, name: str) -> pd.Series[Any]:
+    return _series(pyarrow.parquet.ParquetFile(path).read(columns=[name]).column(0))
 
 
 def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFrame | None:

@@ -87,14 +87,18 @@ class Stored:
             for piece in self._groups():
                 if len(piece):
                     columns = [_flat(piece.column(n)) for n in range(len(self.columns))]
-                    # Numbers of which some are missing are often written as floats.
-                    yield [*columns[:3], *(column.cast(columns[2].type) for column in columns[3:])]
-        except pyarrow.ArrowInvalid as error:
-            raise DataError(
-                f"{self.path.name}, column {self.columns[-1]!r}: not a class in every row: {error}"
-            ) from None
+                    yield [*columns[:3], *(self._as_labels(column, columns[2].type) for column in columns[3:])]
         except BROKEN as error:
             raise unreadable_parquet(self.path, error) from None
+
+    def _as_labels(self, column: Any, kind: Any) -> Any:
+        """Bring known truths to the type of the labels: numbers of which some are missing are often written as floats."""
+        try:
+            return column.cast(kind)
+        except pyarrow.ArrowInvalid as error:
+            raise DataError(
+                f"{self.path.name}, column {self.columns[3]!r}: not a class in every row: {error}"
+            ) from None
 
     def _groups(self) -> Iterator[Any]:
         """Read row group by row group: Arrow's scanner would fetch ahead of slower work, in the end the whole file."""
