@@ -1,8 +1,12 @@
 """Streamed from disk: what plain EM finds in memory, batch by batch, and bad data sets told."""
 
+import gc
 import json
+import shutil
+import tempfile
 import warnings
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -217,10 +221,28 @@ def test_batches_do_not_cut_items(tmp_path):
     frame.to_parquet(tmp_path / "x.parquet", row_group_size=13)
     for rows in (1, 5, 20, 10_000):
         source = Stored(tmp_path / "x.parquet", rows=rows)
-        batches = [(batch, tasks.to_pylist()) for batch, tasks in source.batches()]
+        batches = [(batch, tasks.to_pylist()) for batch, tasks in source.named()]
         assert sum(batch.A for batch, _ in batches) == len(frame)
         assert [name for _, names in batches for name in names] == frame["task"].drop_duplicates().tolist()
         assert all((batch.judgements_per_item == 7).all() for batch, _ in batches)
+
+
+def test_codes_are_gone_with_their_owner_and_no_room_for_them_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    FRAME.to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(CrowdpplError, match="no temporary folder: No such file or directory; set TMPDIR"):
+        Stored(tmp_path / "x.parquet")
+    (tmp_path / "scratch").mkdir()
+    source = Stored(tmp_path / "x.parquet")
+    assert len(list((tmp_path / "scratch").iterdir())) == 1
+    del source
+    gc.collect()
+    assert not list((tmp_path / "scratch").iterdir())
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=26))  # 9 bytes a judgement
+    with pytest.raises(CrowdpplError, match=r"has no room for 0\.0 GB of codes; set TMPDIR to a folder that has"):
+        Stored(tmp_path / "x.parquet")
+    gc.collect()
+    assert not list((tmp_path / "scratch").iterdir())
 
 
 def test_a_folder_of_files(tmp_path):
@@ -255,7 +277,7 @@ BAD = {
     "two truths": (
         FRAME.assign(task=["x", "x", "y"], gold=["a", "b", None]),
         {"truth": "gold"},
-        "item 'x' has two known truths, 'a', 'b'; leave one, or none",
+        "the item of row 1 has two known truths, 'a', 'b'; leave one, or none",
     ),
     "a model of more than sums": (
         FRAME,

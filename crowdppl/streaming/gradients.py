@@ -56,7 +56,7 @@ def learn(
     Raises:
         ModelError: where the model asks for more than workers' confusions and a prior of the truth that all items share.
     """
-    batch, _ = next(source.batches())
+    batch = next(source.batches())
     space = Space(check(model, batch))
     with torch.no_grad():
         first = MStep(model, batch, space).start(model.starting(batch))
@@ -73,7 +73,7 @@ def learn(
     taken = 0
     for _ in range(passes):
         losses: list[float] = []
-        for batch, _ in source.batches():
+        for batch in source.batches():
             all_of_it = _All(source.items, batch.J, batch)
             for index in _parts(batch.N, batch_size):
                 losses.append(steps.step(all_of_it, index))

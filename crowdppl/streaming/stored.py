@@ -1,4 +1,4 @@
-"""A Parquet data set that need not fit in memory: gone through once for its names, then in batches of whole items."""
+"""A Parquet data set that need not fit in memory: read once for names and codes, then gone through in batches of whole items."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, FileError, listed
 from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
 from crowdppl.io.tables import BROKEN, unreadable_parquet
+from crowdppl.streaming.codes import Codes
 
 Array = npt.NDArray[Any]
 ROLES = ("task", "worker", "label")
@@ -30,7 +31,8 @@ PIECE = 2**20
 class Stored:
     """Judgements in a Parquet file, or a folder of them, the rows of each item together.
 
-    In memory are the names of workers and classes, a number for each item while they are learned, and one batch.
+    In memory are the names of workers and classes, a number for each item while they are learned, and one batch; the codes of
+    all judgements lie in a temporary folder.
 
     Args:
         path: of the file or folder.
@@ -46,7 +48,7 @@ class Stored:
         judgements: likewise.
 
     Raises:
-        FileError: where nothing can be read.
+        FileError: where nothing can be read, or there is no room for the codes.
         DataError: where a column or a name is missing, there is one class only, the rows of an item are apart, or an item has
             two truths.
     """
@@ -81,12 +83,12 @@ class Stored:
                 )
         self._learn()
 
-    def _pieces(self) -> Iterator[list[Any]]:
-        """Go through the columns, some rows at a time."""
+    def _pieces(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Go through some of the columns, some rows at a time."""
         try:
-            for piece in self._groups():
+            for piece in self._groups(names):
                 if len(piece):
-                    columns = [_flat(piece.column(n)) for n in range(len(self.columns))]
+                    columns = [_flat(piece.column(n)) for n in range(len(names))]
                     yield [*columns[:3], *(self._as_labels(column, columns[2].type) for column in columns[3:])]
         except BROKEN as error:
             raise unreadable_parquet(self.path, error) from None
@@ -100,43 +102,47 @@ class Stored:
                 f"{self.path.name}, column {self.columns[3]!r}: not a class in every row: {error}"
             ) from None
 
-    def _groups(self) -> Iterator[Any]:
+    def _groups(self, names: Sequence[str]) -> Iterator[Any]:
         """Read row group by row group: Arrow's scanner would fetch ahead of slower work, in the end the whole file."""
         options = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
         for file in self.data.get_fragments():
             for group in file.split_by_row_group():
                 yield from group.to_batches(
-                    columns=self.columns,
+                    columns=names,
                     schema=self.data.schema,
                     batch_size=min(self.rows, PIECE),
                     fragment_scan_options=options,
                 )
 
     def _learn(self) -> None:
-        """Learn names and numbers, and that the rows of each item are together."""
+        """Learn names and numbers, and that the rows of each item are together; write codes down."""
         workers: Any = None
         labels: Any = None
         seen: list[Array] = []
         self.each = np.zeros(0, dtype=np.int64)
-        self.judgements, last = 0, None
-        for task, worker, label, *truth in self._pieces():
+        fields = ["worker", "label", "first", "known"][: len(self.columns)]
+        self.codes, last = Codes(self.data.count_rows(), fields), None
+        for task, worker, label, *truth in self._pieces(self.columns):
             for column, role in zip((task, worker, label), ROLES, strict=True):
                 if column.null_count:
                     raise DataError(
-                        f"{self.path.name}, near row {self.judgements + 1:,}: {role} missing; drop such rows before streaming"
+                        f"{self.path.name}, near row {self.codes.judgements + 1:,}: {role} missing; drop such rows before "
+                        f"streaming"
                     )
-            for column in (label, *truth):  # a class that only known truths show is a class
+            workers, of_worker = _more(workers, worker)
+            labels, of_label = _more(labels, label)
+            parts = {"worker": of_worker, "label": of_label, "first": _begins(task, last)}
+            for column in truth:  # a class that only known truths show is a class
                 labels, _ = _more(labels, column.drop_null())
-            workers, rows = _more(workers, worker)
+                parts["known"] = _codes(column, labels)
             self.each = np.pad(self.each, (0, len(workers) - len(self.each)))
-            self.each += np.bincount(rows, minlength=len(workers))
-            first = _first_of_runs(task)
-            if last is not None and task[0].as_py() == last:
-                first = first[1:]
+            self.each += np.bincount(of_worker, minlength=len(workers))
             # A number for each run: two runs of one item have the same.
-            names = task.take(pyarrow.array(first)).to_numpy(zero_copy_only=False)
+            names = task.filter(pyarrow.array(parts["first"])).to_numpy(zero_copy_only=False)
             seen.append(pd.util.hash_array(names, categorize=False))
-            self.judgements, last = self.judgements + len(task), task[-1].as_py()
+            self.codes.add(**parts)
+            last = task[-1]
+        self.judgements = self.codes.judgements
         if not self.judgements:
             raise DataError(f"{self.path.name}: no rows; at least one judgement is needed")
         runs = np.concatenate(seen)
@@ -146,61 +152,57 @@ class Stored:
             raise DataError(
                 f"{self.path.name}: the rows of an item are apart; sort the data by {self.columns[0]!r} before streaming"
             )
-        self._workers = workers
-        self._labels = labels.take(pyarrow.compute.sort_indices(labels))
-        self.workers = self._workers.to_numpy(zero_copy_only=False)
-        self.labels = self._labels.to_numpy(zero_copy_only=False)
+        order = pyarrow.compute.sort_indices(labels)
+        # Labels were numbered as they came; the last place is for -1, no known truth.
+        self._place = np.append(np.argsort(order.to_numpy()), -1)
+        self.workers, self.labels = (part.to_numpy(zero_copy_only=False) for part in (workers, labels.take(order)))
         if len(self.labels) < 2:
             raise DataError(
                 f"{self.path.name}: every label is {self.labels[0]!r}; two classes are needed to learn from"
             )
 
-    def batches(self) -> Iterator[tuple[Annotations, Any]]:
-        """Go through the judgements, whole items at a time: judgements, and the names of their items ``(N,)``."""
-        held: list[list[Any]] = []
-        size = 0
-        for piece in self._pieces():
-            held.append(piece)
-            size += len(piece[0])
-            if size >= self.rows:
-                columns = _together(held)
-                # The last item may go on in the next piece.
-                cut = int(_first_of_runs(columns[0])[-1])
-                if cut == 0:
-                    held, size = [columns], len(columns[0])
-                    continue
-                yield self._annotations([column.slice(0, cut) for column in columns])
-                held = [[column.slice(cut) for column in columns]]
-                size = len(held[0][0])
-        if size:
-            yield self._annotations(_together(held))
+    def batches(self) -> Iterator[Annotations]:
+        """Go through the judgements, whole items at a time."""
+        for begin, codes in self.codes.batches(self.rows):
+            first = np.flatnonzero(codes["first"])
+            known = np.full(len(first), -1)
+            if "known" in codes:
+                known = self._known(self._place[codes["known"]], first, begin)
+            item = np.cumsum(codes["first"]) - 1
+            yield self._made(item, codes["worker"].astype(np.int64), self._place[codes["label"]], known)
+
+    def named(self) -> Iterator[tuple[Annotations, Any]]:
+        """Go through the judgements, with the names of the items of each batch ``(N,)``."""
+        pieces = self._tasks()
+        held = next(pieces)
+        for batch in self.batches():
+            while len(held) < batch.N:
+                held = pyarrow.concat_arrays([held, next(pieces)])
+            yield batch, held.slice(0, batch.N)
+            held = held.slice(batch.N)
+
+    def _tasks(self) -> Iterator[Any]:
+        """Go through the names of the items, some at a time."""
+        last = None
+        for (task,) in self._pieces(self.columns[:1]):
+            yield task.filter(pyarrow.array(_begins(task, last)))
+            last = task[-1]
 
     def empty(self) -> Annotations:
         """Return data with these workers and classes and nothing else: sizes for an M step."""
         none = np.zeros(0, dtype=np.int64)
         return self._made(none, none, none, none)
 
-    def _annotations(self, columns: Sequence[Any]) -> tuple[Annotations, Any]:
-        task, worker, label, *truth = columns
-        first = _first_of_runs(task)
-        begins = np.zeros(len(task), dtype=np.int64)
-        begins[first[1:]] = 1
-        codes = np.cumsum(begins), _codes(worker, self._workers), _codes(label, self._labels)
-        known = np.full(len(first), -1)
-        for column in truth:
-            known = self._known(_codes(column, self._labels), first, task)
-        return self._made(*codes, known), task.take(pyarrow.array(first))
-
-    def _known(self, codes: Array, first: Array, task: Any) -> Array:
-        """Return the known truth of each item, -1 where there is none, from the codes of its rows."""
+    def _known(self, codes: Array, first: Array, begin: int) -> Array:
+        """Return the known truth of each item, -1 where there is none, from those of its rows; ``begin`` is the first of them."""
         highest = np.maximum.reduceat(codes, first)
         lowest = np.minimum.reduceat(np.where(codes < 0, len(self.labels), codes), first)
         clash = np.flatnonzero((highest >= 0) & (highest != lowest))
         if len(clash):
-            name, told = task[int(first[clash[0]])].as_py(), (lowest[clash[0]], highest[clash[0]])
+            told = self.labels[[lowest[clash[0]], highest[clash[0]]]]
             raise DataError(
-                f"{self.path.name}: item {name!r} has two known truths, {listed(self.labels[list(told)].tolist())}; leave one, "
-                f"or none"
+                f"{self.path.name}: the item of row {begin + first[clash[0]] + 1:,} has two known truths, "
+                f"{listed(told.tolist())}; leave one, or none"
             )
         return highest
 
@@ -230,11 +232,6 @@ def _kind(kind: Any) -> str:
     return "numbers" if types.is_integer(kind) or types.is_floating(kind) else str(kind)
 
 
-def _together(pieces: Sequence[Sequence[Any]]) -> list[Any]:
-    """Put pieces of several columns together, column by column."""
-    return [pyarrow.concat_arrays(column) for column in zip(*pieces, strict=True)]
-
-
 def _more(names: Any, column: Any) -> tuple[Any, Array]:
     """Return the names that are known with those that are new after them, and the place of each value of a column there."""
     coded = column.dictionary_encode()
@@ -255,9 +252,9 @@ def _codes(column: Any, names: Any) -> Array:
     return np.asarray(places.fill_null(-1)).astype(np.int64)
 
 
-def _first_of_runs(task: Any) -> Array:
-    """Return where runs of equal values begin, ``(runs,)``."""
-    if len(task) == 0:
-        return np.zeros(0, dtype=np.int64)
-    differs = pyarrow.compute.not_equal(task.slice(1), task.slice(0, len(task) - 1))
-    return np.concatenate([[0], 1 + np.flatnonzero(np.asarray(differs))])
+def _begins(task: Any, last: Any) -> Array:
+    """Tell which rows begin a run of equal values, ``(n,)``, after a last value before them."""
+    begins = np.empty(len(task), dtype=bool)
+    begins[0] = last is None or task[0] != last
+    begins[1:] = np.asarray(pyarrow.compute.not_equal(task.slice(1), task.slice(0, len(task) - 1)))
+    return begins

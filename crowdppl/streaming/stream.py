@@ -195,7 +195,7 @@ def _accuracy(model: AnnotationModel, parameters: Parameters, sizes: Annotations
 def _write(path: Path, model: AnnotationModel, point: sums.Point, source: Stored, told: Callable[[int], None]) -> None:
     with atomic(path) as temporary:
         writer = None
-        for batch, tasks in source.batches():
+        for batch, tasks in source.named():
             top = model.by_class(sums.responsibilities(point, batch)).max(-1)
             labels = pyarrow.array(source.labels[top.indices.numpy()])
             table = pyarrow.table({"task": tasks, "label": labels, "probability": top.values.numpy()})

@@ -91,7 +91,7 @@ def learn(
     for number in range(passes):
         total = 0.0
         whole: Sums | None = None
-        for batch, _ in source.batches():
+        for batch in source.batches():
             sums = _sums(model, point, batch)
             total += float(sums.log_likelihood)
             if number > 0:
