@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -245,8 +246,6 @@ def by_item(item: npt.NDArray[np.int64], items: int) -> Array | slice:
     """Return the order ``(A,)`` that sorts judgements by their item and keeps those of an item as they came, or all of them."""
     if bool((item[1:] >= item[:-1]).all()):
         return slice(None)
-    import scipy.sparse  # here, since it takes a while to load
-
     # A row of positions for each item is what compressed rows are: they are made by counting, in linear time.
     position = np.arange(len(item))
     rows = scipy.sparse.coo_array((np.ones(len(item), dtype=np.int8), (item, position)), shape=(items, len(item)))

@@ -16,6 +16,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -194,8 +195,6 @@ def _compressed_pair(
 
     By counting, in linear time: sorting pairs takes ten times as long.
     """
-    import scipy.sparse  # here, since it takes a while to load, and many judgements do without
-
     values = np.ones(len(row)) if weight is None else weight[row].double().numpy()
     taken = values > 0
     if not taken.all():

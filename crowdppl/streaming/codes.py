@@ -1,4 +1,4 @@
-"""Codes of judgements in a temporary folder: some bytes a judgement, read many times faster than the text they stand for."""
+"""Codes of judgements in temporary files: some bytes a judgement, read many times faster than the text they stand for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ TYPES = {
 
 
 class Codes:
-    """Judgements in the order they were added, the folder gone when nobody holds this any more.
+    """Judgements in the order they were added, in files without a name: they are gone with the process, however it ends.
 
     Args:
         judgements: how many there will be.
@@ -38,27 +38,29 @@ class Codes:
     def __init__(self, judgements: int, fields: Sequence[str]):
         self.fields, self.judgements = fields, 0
         needed = judgements * sum(TYPES[name].itemsize for name in fields)
+        held = ExitStack()
+        weakref.finalize(self, held.close)
         try:
-            self.folder = Path(tempfile.mkdtemp(prefix="crowdppl-"))
+            self._files = {name: held.enter_context(tempfile.TemporaryFile()) for name in fields}  # noqa: SIM115
+            free = shutil.disk_usage(tempfile.gettempdir()).free
         except OSError as error:
             raise FileError(
                 f"no temporary folder: {error.strerror}; set TMPDIR to one that can be written to"
             ) from None
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._needs = (
-            f"{self.folder.parent} has no room for {needed / 1e9:,.1f} GB of codes; set TMPDIR to a folder that has"
+            f"{tempfile.gettempdir()} has no room for {needed / 1e9:,.1f} GB of codes; set TMPDIR to a folder that has"
         )
-        if shutil.disk_usage(self.folder).free < needed:
+        if free < needed:
             raise FileError(self._needs)
 
     def add(self, **parts: Array) -> None:
         """Add judgements, each field ``(n,)``."""
         try:
             for name in self.fields:
-                with (self.folder / name).open("ab") as file:
-                    file.write(np.ascontiguousarray(parts[name], dtype=TYPES[name]).data)
-        except OSError:
-            raise FileError(self._needs) from None
+                self._files[name].write(np.ascontiguousarray(parts[name], dtype=TYPES[name]).data)
+                self._files[name].flush()
+        except OSError as error:
+            raise FileError(f"{self._needs} ({error.strerror})") from None
         self.judgements += len(parts[self.fields[0]])
 
     def batches(self, rows: int) -> Iterator[tuple[int, dict[str, Array]]]:
@@ -80,4 +82,5 @@ class Codes:
 
     def _read(self, name: str, begin: int, count: int) -> Array:
         kind = TYPES[name]
-        return np.fromfile(self.folder / name, dtype=kind, count=count, offset=begin * kind.itemsize)
+        self._files[name].seek(begin * kind.itemsize)
+        return np.frombuffer(self._files[name].read(count * kind.itemsize), dtype=kind)

@@ -22,6 +22,7 @@ from crowdppl.streaming.codes import Codes
 
 Array = npt.NDArray[Any]
 ROLES = ("task", "worker", "label")
+NOTHING = "nothing"
 # Rows of a batch: the tables of all workers are gone through once a batch, which is to be little beside its judgements.
 ROWS = 2_000_000
 # Rows read at once; a batch is put together of several.
@@ -64,71 +65,122 @@ class Stored:
         if not self.path.exists():
             raise FileError(f"no file {path}; check the name and the folder")
         try:
-            self.data = pyarrow.dataset.dataset(self.path, format="parquet")
-            header = pd.DataFrame(columns=self.data.schema.names)
+            self.files = list(pyarrow.dataset.dataset(self.path, format="parquet").get_fragments())
+            schemas = [file.physical_schema for file in self.files]
+            rows = sum(file.count_rows() for file in self.files)
         except BROKEN as error:
             raise unreadable_parquet(self.path, error) from None
+        if not self.files:
+            raise DataError(f"{self.path.name}: no Parquet file in this folder; check its name")
+        header = pd.DataFrame(columns=list(dict.fromkeys(name for schema in schemas for name in schema.names)))
         usual = (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS)
         self.columns = [
             column_of(header, name, names, self.path.name, f"say which one holds it with {role}=...")
             for name, names, role in zip(columns, usual, ROLES, strict=True)
         ]
+        types = [self._type(schemas, name) for name in self.columns]
         if truth is not None:
             self.columns.append(column_of(header, truth, (), self.path.name, "say which one holds it with truth=..."))
-            kinds = [_kind(self.data.schema.field(name).type) for name in self.columns[2:]]
-            if kinds[0] != kinds[1]:
+            types.append(self._truth_type(types[2], self._type(schemas, self.columns[3], needed=False)))
+        self.types = dict(zip(self.columns, types, strict=True))
+        self._learn(rows)
+
+    def _type(self, schemas: Sequence[Any], name: str, *, needed: bool = True) -> Any:
+        """Return the type that a column is brought to: the same for all files."""
+        found: dict[str, list[Any]] = {}
+        for file, schema in zip(self.files, schemas, strict=True):
+            if name in schema.names:
+                kind = schema.field(name).type
+                kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+                found.setdefault(_kind(kind), []).append(kind)
+            elif needed:
                 raise DataError(
-                    f"{self.path.name}: labels are {kinds[0]} but known truths are {kinds[1]}; write both as strings or both as "
-                    f"integers"
+                    f"{Path(file.path).name}: no column {name!r}, which other files of {self.path.name} have"
                 )
-        self._learn()
+        found.pop(NOTHING, None)
+        if len(found) > 1:
+            raise DataError(
+                f"{self.path.name}, column {name!r}: {' in one file, '.join(found)} in another; write all as strings or all as "
+                f"integers"
+            )
+        if not found:
+            return pyarrow.null()
+        ((kind, types),) = found.items()
+        if kind == "strings":
+            return pyarrow.large_string()
+        if kind == "numbers":
+            whole = all(pyarrow.types.is_unsigned_integer(one) for one in types)
+            return pyarrow.uint64() if whole and pyarrow.uint64() in types else pyarrow.int64()
+        if len(set(types)) > 1 or pyarrow.types.is_nested(types[0]):
+            raise DataError(
+                f"{self.path.name}, column {name!r} is of type {listed(sorted(set(map(str, types))))}; use strings or integers"
+            )
+        return types[0]
+
+    def _truth_type(self, of_label: Any, of_truth: Any) -> Any:
+        """Return the type that known truths are brought to: that of the labels."""
+        kinds = [_kind(of_label), _kind(of_truth)]
+        if of_label != of_truth and kinds[1] != NOTHING and kinds[0] != kinds[1]:
+            raise DataError(
+                f"{self.path.name}: labels are {kinds[0]} but known truths are {kinds[1]}; write both as strings or both as "
+                f"integers"
+            )
+        return of_label
 
     def _pieces(self, names: Sequence[str]) -> Iterator[list[Any]]:
-        """Go through some of the columns, some rows at a time."""
+        """Go through some of the columns, some rows at a time, small row groups together."""
+        held: list[list[Any]] = []
+        size = rows = 0
+        for piece in self._groups(names):
+            held.append([self._plain(column, name, rows) for column, name in zip(piece, names, strict=True)])
+            size, rows = size + len(held[-1][0]), rows + len(held[-1][0])
+            if size >= PIECE:
+                yield [pyarrow.concat_arrays(column) for column in zip(*held, strict=True)]
+                held, size = [], 0
+        if size:
+            yield [pyarrow.concat_arrays(column) for column in zip(*held, strict=True)]
+
+    def _plain(self, column: Any, name: str, rows: int) -> Any:
+        """Bring part of a column, which ``rows`` rows precede, to its type; refuse missing values where there may be none."""
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pyarrow.types.is_floating(column.type):  # as integers are written that have a gap among them
+            column = pyarrow.compute.if_else(pyarrow.compute.is_nan(column), None, column)
         try:
-            for piece in self._groups(names):
-                if len(piece):
-                    columns = [_flat(piece.column(n)) for n in range(len(names))]
-                    yield [*columns[:3], *(self._as_labels(column, columns[2].type) for column in columns[3:])]
+            column = column.cast(self.types[name])
+        except pyarrow.ArrowInvalid as error:
+            raise DataError(
+                f"{self.path.name}, column {name!r}, after row {rows:,}: not a whole number of at most 63 bits in every row "
+                f"({error}); use strings or integers"
+            ) from None
+        if column.null_count and name in self.columns[:3]:
+            row = rows + int(np.flatnonzero(np.asarray(column.is_null()))[0]) + 1
+            role = ROLES[self.columns.index(name)]
+            raise DataError(f"{self.path.name}, row {row:,}: {role} missing; drop such rows before streaming")
+        return column
+
+    def _groups(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Read row group by row group: Arrow's scanner would fetch ahead of slower work, in the end the whole file."""
+        options = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
+        try:
+            for file in self.files:
+                there = [name for name in names if name in file.physical_schema.names]
+                for group in file.split_by_row_group():
+                    for batch in group.to_batches(columns=there, batch_size=PIECE, fragment_scan_options=options):
+                        if len(batch):
+                            yield [batch.column(n) if n in there else pyarrow.nulls(len(batch)) for n in names]
         except BROKEN as error:
             raise unreadable_parquet(self.path, error) from None
 
-    def _as_labels(self, column: Any, kind: Any) -> Any:
-        """Bring known truths to the type of the labels: numbers of which some are missing are often written as floats."""
-        try:
-            return column.cast(kind)
-        except pyarrow.ArrowInvalid as error:
-            raise DataError(
-                f"{self.path.name}, column {self.columns[3]!r}: not a class in every row: {error}"
-            ) from None
-
-    def _groups(self, names: Sequence[str]) -> Iterator[Any]:
-        """Read row group by row group: Arrow's scanner would fetch ahead of slower work, in the end the whole file."""
-        options = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
-        for file in self.data.get_fragments():
-            for group in file.split_by_row_group():
-                yield from group.to_batches(
-                    columns=names,
-                    schema=self.data.schema,
-                    batch_size=min(self.rows, PIECE),
-                    fragment_scan_options=options,
-                )
-
-    def _learn(self) -> None:
+    def _learn(self, rows: int) -> None:
         """Learn names and numbers, and that the rows of each item are together; write codes down."""
         workers: Any = None
         labels: Any = None
         seen: list[Array] = []
         self.each = np.zeros(0, dtype=np.int64)
         fields = ["worker", "label", "first", "known"][: len(self.columns)]
-        self.codes, last = Codes(self.data.count_rows(), fields), None
+        self.codes, last = Codes(rows, fields), None
         for task, worker, label, *truth in self._pieces(self.columns):
-            for column, role in zip((task, worker, label), ROLES, strict=True):
-                if column.null_count:
-                    raise DataError(
-                        f"{self.path.name}, near row {self.codes.judgements + 1:,}: {role} missing; drop such rows before "
-                        f"streaming"
-                    )
             workers, of_worker = _more(workers, worker)
             labels, of_label = _more(labels, label)
             parts = {"worker": of_worker, "label": of_label, "first": _begins(task, last)}
@@ -218,18 +270,14 @@ class Stored:
         )
 
 
-def _flat(column: Any) -> Any:
-    """Return a column without a dictionary, in one piece."""
-    return column.dictionary_decode() if pyarrow.types.is_dictionary(column.type) else column
-
-
 def _kind(kind: Any) -> str:
-    """Say what a column's values are, however they are stored."""
+    """Say what values of a type are."""
     types = pyarrow.types
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    if types.is_string(kind) or types.is_large_string(kind):
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return "strings"
-    return "numbers" if types.is_integer(kind) or types.is_floating(kind) else str(kind)
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "numbers"
+    return NOTHING if types.is_null(kind) else "others"
 
 
 def _more(names: Any, column: Any) -> tuple[Any, Array]:
