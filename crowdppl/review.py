@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import coo_matrix
 
 from crowdppl.annotations import Annotations
 
@@ -45,8 +46,7 @@ def review(data: Annotations) -> list[str]:
 
 def pieces(data: Annotations) -> list[int]:
     """Return the numbers of workers in each group that shares no item with the others, largest first."""
-    from scipy.sparse import coo_matrix  # here, since scipy takes a while to load
-    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse.csgraph import connected_components  # here, since it takes a tenth of a second to load
 
     item, worker = data.item.cpu().numpy(), data.worker.cpu().numpy()
     size = data.N + data.J

@@ -77,7 +77,7 @@ def _probability(counts: Array, expected: float) -> Array:
 
 def _log_marginal(counts: Array, prior: Array) -> Array:
     """Log-probability of a sequence of labels with these counts ``(..., K)`` under Dirichlet rows: ``(...)``."""
-    from scipy.special import gammaln  # here, since scipy takes a while to load
+    from scipy.special import gammaln  # here, since it takes a while to load
 
     rows = gammaln(prior.sum(-1)) - gammaln(prior.sum(-1) + counts.sum(-1))
     return rows + (gammaln(prior + counts) - gammaln(prior)).sum(-1)

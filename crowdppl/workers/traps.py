@@ -36,7 +36,7 @@ def trap_score(posterior: Posterior, truth: Any = None, *, level: float | None =
         raise OptionError("the fit knew no truths; pass truth=, classes of some items")
     item, worker, label = posterior.judged()
     kept = known[item] >= 0
-    from scipy.special import betaincinv  # here, since scipy takes a while to load
+    from scipy.special import betaincinv  # here, since it takes a while to load
 
     J = len(posterior.worker_names())
     total = np.bincount(worker[kept], minlength=J)
