@@ -246,6 +246,8 @@ def stream_command(
         story = {
             "model": model,
             "method": method,
+            "options": {"passes": passes, "rows": rows, "seed": seed, "truth": truth},
+            "input": path.name,
             "how": found.how,
             "items": found.items,
             "judgements": found.judgements,

@@ -456,7 +456,9 @@ def test_the_command(tmp_path):
     assert result.exit_code == 0, result.output
     assert len(pd.read_parquet(tmp_path / "out" / "truth.parquet")) == 500
     assert len(pd.read_csv(tmp_path / "out" / "workers.csv")) == 30
-    assert json.loads((tmp_path / "out" / "run.json").read_text())["judgements"] == 2500
+    story = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert story["judgements"] == 2500
+    assert (story["input"], story["options"]["seed"], story["options"]["truth"]) == ("x.parquet", 0, None)
     again = CliRunner().invoke(app, ["stream", str(tmp_path / "x.parquet"), "--out", str(tmp_path / "out")])
     assert again.exit_code == 2
     assert "already holds" in again.output
