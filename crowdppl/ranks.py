@@ -7,9 +7,12 @@ found. Whoever calls :func:`crowdppl.fit` in all processes gets the same result 
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as processes
@@ -37,9 +40,34 @@ def joined() -> Iterator[None]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     processes.init_process_group("nccl" if cuda else "gloo", timeout=PATIENCE)
     try:
-        yield
+        with _told():
+            yield
     finally:
         processes.destroy_process_group()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say why this process ends where ``torchrun`` ends it, as it does when another was lost, before a sum has noticed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise _lost("this one was told to stop")
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _lost(how: str) -> LostProcessError:
+    return LostProcessError(
+        f"another process of this run was lost ({how}); start all of them again with the same command: with --checkpoint the "
+        f"fit goes on from the last one written"
+    )
 
 
 def several() -> bool:
@@ -71,9 +99,6 @@ def summed(*values: Tensor) -> list[Tensor]:
     try:
         processes.all_reduce(flat)
     except RuntimeError as error:
-        raise LostProcessError(
-            f"another process of this run was lost ({' '.join(str(error).split())[:80]}); start all of them again with the same "
-            f"command: with --checkpoint the fit goes on from the last one written"
-        ) from None
+        raise _lost(" ".join(str(error).split())[:80]) from None
     parts = flat.split([value.numel() for value in values])
     return [part.view(value.shape).to(value.dtype) for part, value in zip(parts, values, strict=True)]

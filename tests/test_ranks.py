@@ -1,15 +1,18 @@
 """Several processes on one fit: the result of one, and a clear end where one is lost."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import crowdppl
+from crowdppl import ranks
 
 pytestmark = pytest.mark.slow
 
@@ -97,3 +100,12 @@ def test_the_command_in_two_processes_writes_once(tmp_path, table):
     assert one.stdout.count("Wrote truth.csv") == 1
     found = [crowdppl.load(tmp_path / name / "posterior.nc").published() for name in ("one", "two")]
     np.testing.assert_allclose(*found, atol=1e-9)
+
+
+def test_a_process_that_is_told_to_stop_says_why():
+    """``torchrun`` ends the others when one is lost, which may be before a sum has noticed."""
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(ranks.LostProcessError, match="another process of this run was lost"), ranks._told():
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+    assert signal.getsignal(signal.SIGTERM) is before
