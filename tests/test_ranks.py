@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 import numpy as np
 import pandas as pd
@@ -106,6 +105,5 @@ def test_a_process_that_is_told_to_stop_says_why():
     """``torchrun`` ends the others when one is lost, which may be before a sum has noticed."""
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(ranks.LostProcessError, match="another process of this run was lost"), ranks._told():
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(5)
+        signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
