@@ -6,7 +6,7 @@ in ``items``, ``workers`` and ``labels`` until a :class:`crowdppl.Posterior` han
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -557,14 +557,16 @@ class Annotations:
             FileError: where the file cannot be read as CSV.
             DataError: as :meth:`from_frame`, naming the file.
         """
-        made = cls.from_frame(long_csv(path, columns=_needed(options)), source=Path(path).name, **options)
-        let_go()
-        return made
+        return cls._from_long(long_csv, path, options)
 
     @classmethod
     def from_parquet(cls, path: str | Path, **options: Any) -> Annotations:
         """Read a Parquet file; options as in :meth:`from_frame`, errors as in :meth:`from_csv`."""
-        made = cls.from_frame(long_parquet(path, columns=_needed(options)), source=Path(path).name, **options)
+        return cls._from_long(long_parquet, path, options)
+
+    @classmethod
+    def _from_long(cls, read: Callable[..., pd.DataFrame], path: str | Path, options: Mapping[str, Any]) -> Annotations:
+        made = cls.from_frame(read(path, columns=_needed(options)), source=Path(path).name, **options)
         let_go()
         return made
 

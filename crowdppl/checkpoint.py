@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from torch import Tensor
 from crowdppl.annotations import Annotations
 from crowdppl.errors import FileError, OptionError
 from crowdppl.files import atomic
+from crowdppl.isolation import on_signal
 
 State = tuple[dict[str, Tensor], dict[str, Any]]
 NAME = "checkpoint.safetensors"
@@ -122,7 +122,7 @@ class Checkpoint:
     @contextmanager
     def stoppable(self) -> Iterator[None]:
         """Let Ctrl-C stop the fit at its next step, with its state written; a second Ctrl-C stops at once."""
-        if self.path is None or threading.current_thread() is not threading.main_thread():
+        if self.path is None:
             yield
             return
         before = signal.getsignal(signal.SIGINT)
@@ -131,11 +131,8 @@ class Checkpoint:
             self.stopping = True
             signal.signal(signal.SIGINT, before)
 
-        signal.signal(signal.SIGINT, stop)
-        try:
+        with on_signal(signal.SIGINT, stop):
             yield
-        finally:
-            signal.signal(signal.SIGINT, before)
 
 
 # Keeps nothing.

@@ -169,9 +169,10 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
                 out.published += probability.reshape(-1, data.N, data.K).sum(0) / total
                 probability = logs.softmax(-1)
             truth = drawn(probability)
+            if logs is not None:
+                confusion, prevalence = _quality(truth, data)
             out.truth[part] = truth.to(torch.int16)
-            weighted = logs is not None
-            out.confusion[part], out.prevalence[part] = _quality(truth, data) if weighted else (confusion, prevalence)
+            out.confusion[part], out.prevalence[part] = confusion, prevalence
             out.probability += probability.reshape(-1, data.N, data.K).sum(0) / total
             for name, value in model.derived(parameters, data).items():
                 if "annotation" in model.dims.get(name, ()):
@@ -221,10 +222,9 @@ def _by_item(
         have truths of their own, an item's probabilities are the mean over them (the consensus), and for an item without
         any those of its features.
     """
-    if told.owner is None:
-        marginal, r = normalise(joint, overwrite=True)
-        return repeated(marginal, told), model.by_class(r)
     marginal, r = normalise(joint, overwrite=True)
+    if told.owner is None:
+        return repeated(marginal, told), model.by_class(r)
     often = torch.ones_like(marginal) if told.multiplicity is None else told.multiplicity
     log_likelihood = sum_by(told.owner, repeated(marginal, told), data.N)
     total = sum_by(told.owner, often, data.N).unsqueeze(-1)

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import pyro
 import torch
+
+
+@contextmanager
+def on_signal(number: int, handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """Handle a signal in a block; in the main thread, where alone Python lets it be done, else not."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError
+from crowdppl.isolation import on_signal
 
 # A process that has died is noticed at once by its closed connections; this is for one that hangs.
 PATIENCE = timedelta(minutes=30)
@@ -40,27 +40,15 @@ def joined() -> Iterator[None]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     processes.init_process_group("nccl" if cuda else "gloo", timeout=PATIENCE)
     try:
-        with _told():
+        with on_signal(signal.SIGTERM, _stopped):
             yield
     finally:
         processes.destroy_process_group()
 
 
-@contextmanager
-def _told() -> Iterator[None]:
+def _stopped(number: int, frame: Any) -> None:
     """Say why this process ends where ``torchrun`` ends it, as it does when another was lost, before a sum has noticed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        raise _lost("this one was told to stop")
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    raise _lost("this one was told to stop")
 
 
 def _lost(how: str) -> LostProcessError:

@@ -12,6 +12,7 @@ import pytest
 
 import crowdppl
 from crowdppl import ranks
+from crowdppl.isolation import on_signal
 
 pytestmark = pytest.mark.slow
 
@@ -104,6 +105,9 @@ def test_the_command_in_two_processes_writes_once(tmp_path, table):
 def test_a_process_that_is_told_to_stop_says_why():
     """``torchrun`` ends the others when one is lost, which may be before a sum has noticed."""
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(ranks.LostProcessError, match="another process of this run was lost"), ranks._told():
+    with (
+        pytest.raises(ranks.LostProcessError, match="another process of this run was lost"),
+        on_signal(signal.SIGTERM, ranks._stopped),
+    ):
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before

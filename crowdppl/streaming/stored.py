@@ -33,7 +33,7 @@ class Stored:
     """Judgements in a Parquet file, or a folder of them, the rows of each item together.
 
     In memory are the names of workers and classes, a number for each item while they are learned, and one batch; the codes of
-    all judgements lie in a temporary folder.
+    all judgements lie in temporary files.
 
     Args:
         path: of the file or folder.
@@ -109,18 +109,16 @@ class Stored:
         if kind == "strings":
             return pyarrow.large_string()
         if kind == "numbers":
-            whole = all(pyarrow.types.is_unsigned_integer(one) for one in types)
-            return pyarrow.uint64() if whole and pyarrow.uint64() in types else pyarrow.int64()
-        if len(set(types)) > 1 or pyarrow.types.is_nested(types[0]):
-            raise DataError(
-                f"{self.path.name}, column {name!r} is of type {listed(sorted(set(map(str, types))))}; use strings or integers"
-            )
+            unsigned = all(map(pyarrow.types.is_unsigned_integer, types))
+            return pyarrow.uint64() if unsigned and pyarrow.uint64() in types else pyarrow.int64()
+        if pyarrow.types.is_nested(types[0]):
+            raise DataError(f"{self.path.name}, column {name!r} is of type {str(types[0])!r}; use strings or integers")
         return types[0]
 
     def _truth_type(self, of_label: Any, of_truth: Any) -> Any:
         """Return the type that known truths are brought to: that of the labels."""
         kinds = [_kind(of_label), _kind(of_truth)]
-        if of_label != of_truth and kinds[1] != NOTHING and kinds[0] != kinds[1]:
+        if kinds[1] not in (NOTHING, kinds[0]):
             raise DataError(
                 f"{self.path.name}: labels are {kinds[0]} but known truths are {kinds[1]}; write both as strings or both as "
                 f"integers"
@@ -135,10 +133,10 @@ class Stored:
             held.append([self._plain(column, name, rows) for column, name in zip(piece, names, strict=True)])
             size, rows = size + len(held[-1][0]), rows + len(held[-1][0])
             if size >= PIECE:
-                yield [pyarrow.concat_arrays(column) for column in zip(*held, strict=True)]
+                yield _together(held)
                 held, size = [], 0
         if size:
-            yield [pyarrow.concat_arrays(column) for column in zip(*held, strict=True)]
+            yield _together(held)
 
     def _plain(self, column: Any, name: str, rows: int) -> Any:
         """Bring part of a column, which ``rows`` rows precede, to its type; refuse missing values where there may be none."""
@@ -277,7 +275,12 @@ def _kind(kind: Any) -> str:
         return "strings"
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return "numbers"
-    return NOTHING if types.is_null(kind) else "others"
+    return NOTHING if types.is_null(kind) else f"of type {kind}"
+
+
+def _together(pieces: list[list[Any]]) -> list[Any]:
+    """Put pieces of several columns together; one piece, a large row group, is not copied."""
+    return pieces[0] if len(pieces) == 1 else [pyarrow.concat_arrays(column) for column in zip(*pieces, strict=True)]
 
 
 def _more(names: Any, column: Any) -> tuple[Any, Array]:

@@ -30,14 +30,14 @@ def trap_score(posterior: Posterior, truth: Any = None, *, level: float | None =
     Raises:
         OptionError: where no truth is given and the fit knew none.
     """
+    from scipy.special import betaincinv  # here, since it takes a while to load
+
     level = default_level(level)
     known = posterior.known_truth() if truth is None else codes(posterior, truth, new=False)
     if (known < 0).all():
         raise OptionError("the fit knew no truths; pass truth=, classes of some items")
     item, worker, label = posterior.judged()
     kept = known[item] >= 0
-    from scipy.special import betaincinv  # here, since it takes a while to load
-
     J = len(posterior.worker_names())
     total = np.bincount(worker[kept], minlength=J)
     right = np.bincount(worker[kept & (known[item] == label)], minlength=J)
