@@ -21,14 +21,12 @@ from torch import Tensor
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.identifiers import clean, coded, encode
 from crowdppl.intake import (
-    ITEM_COLUMNS,
-    LABEL_COLUMNS,
-    WORKER_COLUMNS,
     Repeats,
     Truth,
     column_of,
     fields,
     series,
+    three_columns,
     truth_columns,
 )
 from crowdppl.io.arrow import let_go, long_csv, long_parquet
@@ -437,13 +435,7 @@ class Annotations:
             raise OptionError(
                 f"repeats={repeats!r}; use 'keep', 'last' or 'refuse'{suggestion(repeats, get_args(Repeats))}"
             )
-        task = column_of(frame, task, ITEM_COLUMNS, source, "say which one holds the task with task=...")
-        worker = column_of(frame, worker, WORKER_COLUMNS, source, "say which one holds the worker with worker=...")
-        label = column_of(frame, label, LABEL_COLUMNS, source, "say which one holds the label with label=...")
-        if len({task, worker, label}) < 3:
-            raise DataError(
-                f"{source}: task, worker and label must be three columns, not {task!r}, {worker!r}, {label!r}"
-            )
+        task, worker, label = three_columns(frame, (task, worker, label), source)
         if labels is None and isinstance(frame[label].dtype, pd.CategoricalDtype):
             labels = frame[label].cat.categories
         made = fields(

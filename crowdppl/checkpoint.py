@@ -39,20 +39,17 @@ class Checkpoint:
         folder: where to; made if need be. ``None`` keeps nothing.
         identity: digest of what is fitted, see :func:`digest`.
         every: seconds between two writes.
-        write: or read only: of several processes on one fit the first one writes.
 
     Raises:
         OptionError: for seconds below 0.
         FileError: where the folder cannot be written, or holds the checkpoint of another fit or a damaged one.
     """
 
-    def __init__(
-        self, folder: str | Path | None = None, identity: str = "", every: float = EVERY, *, write: bool = True
-    ):
+    def __init__(self, folder: str | Path | None = None, identity: str = "", every: float = EVERY):
         if not every >= 0:
             raise OptionError(f"every={every!r}; seconds between checkpoints must be at least 0")
         self.path = None if folder is None else Path(folder) / NAME
-        self.identity, self.every, self.write = identity, every, write
+        self.identity, self.every = identity, every
         self.stopping = False
         self._last = time.monotonic()
         self._found: State | None = None
@@ -102,26 +99,28 @@ class Checkpoint:
             return
         if not self.stopping and time.monotonic() - self._last < self.every:
             return
-        if self.write:
-            tensors, facts = state()
-            told = {"identity": self.identity, "facts": facts | {"what": what}}
-            kept = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-            with atomic(self.path) as temporary:
-                safetensors.torch.save_file(
-                    kept | {_RANDOM: torch.get_rng_state()}, temporary, {"crowdppl": json.dumps(told)}
-                )
+        tensors, facts = state()
+        told = {"identity": self.identity, "facts": facts | {"what": what}}
+        kept = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+        kept[_RANDOM] = torch.get_rng_state()
+        with atomic(self.path) as temporary:
+            safetensors.torch.save_file(kept, temporary, {"crowdppl": json.dumps(told)})
         self._last = time.monotonic()
         if self.stopping:
             raise KeyboardInterrupt
 
     def clear(self) -> None:
         """Remove the state: the fit has ended."""
-        if self.path is not None and self.write:
+        if self.path is not None:
             self.path.unlink(missing_ok=True)
 
     @contextmanager
     def stoppable(self) -> Iterator[None]:
-        """Let Ctrl-C stop the fit at its next step, with its state written; a second Ctrl-C stops at once."""
+        """Let Ctrl-C stop the engine at its next step, with its state written, or at its end; a second one stops at once.
+
+        Raises:
+            KeyboardInterrupt: where it was pressed after the last step.
+        """
         if self.path is None:
             yield
             return
@@ -133,6 +132,8 @@ class Checkpoint:
 
         with on_signal(signal.SIGINT, stop):
             yield
+        if self.stopping:
+            raise KeyboardInterrupt
 
 
 # Keeps nothing.

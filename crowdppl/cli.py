@@ -138,15 +138,11 @@ def fit_command(
         "warmup": warmup,
         "num_samples": num_samples,
     }
-    with _plain_errors(), ranks.joined():
-        if not ranks.first():
-            # Of several processes the first one speaks and writes.
-            console.quiet = err.quiet = True
+    with _plain_errors():
         if truth is not None and truth_file is not None:
             raise OptionError("--truth and --truth-file both given; known truths come from one of them")
         default_level(level)
-        if ranks.first():
-            results.free(out, overwrite=overwrite)
+        results.free(out, overwrite=overwrite)
         chosen = _with_prior(model, prior or [])
         began = time.perf_counter()
         with _silent():
@@ -177,13 +173,10 @@ def fit_command(
             err.print(
                 f"[bold]{escape(file.name)}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers"
             )
-            if ranks.first():
-                results.free(out, overwrite=overwrite, size=result_bytes(data, (num_samples or 1000) * (chains or 4)))
+            results.free(out, overwrite=overwrite, size=result_bytes(data, (num_samples or 1000) * (chains or 4)))
             options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
             options |= {"independent": independent, "rho": rho, "checkpoint": checkpoint, "every": every}
             posterior = fit(data, chosen, method=method, seed=seed, device=device, progress=err.is_terminal, **options)
-        if not ranks.first():
-            return
         source = {"file": file.name, "sha256": results.sha256(file), "rows": data.A}
         _finish(posterior, out, level, {"input": source, "timings": {"read": read}}, raw=raw)
         if with_report:
@@ -536,8 +529,14 @@ def models() -> None:
 
 
 def main() -> None:
-    """Run the command."""
-    app()
+    """Run the command; of several processes the one that leads does, and the others help it."""
+    try:
+        with ranks.joined() as leads:
+            if leads:
+                app()
+    except CrowdpplError as error:  # of a helper: the leader's commands say their own
+        _say(error)
+        sys.exit(2)
 
 
 # ---------------------------------------------------------------------- what a person sees
@@ -695,14 +694,16 @@ def _classes(text: str | None) -> list[Any] | None:
     return None if text is None else integers(text.split(","))
 
 
+def _say(error: CrowdpplError) -> None:
+    err.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
+
+
 @contextmanager
 def _plain_errors() -> Iterator[None]:
     try:
         yield
     except CrowdpplError as error:
-        if isinstance(error, ranks.LostProcessError):
-            err.quiet = False  # whoever is left has to say so
-        err.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
+        _say(error)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         err.print("stopped; no results were written. With --checkpoint, the same command goes on from here")

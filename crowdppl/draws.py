@@ -45,6 +45,7 @@ class Draws:
         trace: objective or loss per iteration, by name, ``(iteration,)``.
         facts: single facts of the run (converged, iterations, divergences), JSON-able.
         warnings: what the user should know, in plain sentences.
+        sites: of the model's prior, as :func:`crowdppl.model.check` returns them.
     """
 
     samples: Parameters
@@ -55,6 +56,7 @@ class Draws:
     trace: dict[str, Tensor] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    sites: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass

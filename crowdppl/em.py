@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from crowdppl import ranks
 from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
 from crowdppl.draws import Draws, Report, chunk, positive, sample_truth, thinning, whole
@@ -19,7 +20,7 @@ from crowdppl.kernels import normalise, read
 from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, repeated, without_gibbs
 from crowdppl.mstep import MStep, Schedule
 from crowdppl.space import Space, is_simplex
-from crowdppl.sweeps import Summing, Sweeps, at
+from crowdppl.sweeps import Sweeps, at
 from crowdppl.validation import Validation
 
 # With networks: stop where the best log posterior of the way has not risen for this many steps.
@@ -123,7 +124,7 @@ def em(
         if model._bound is not None:
             model._bound.take(best.buffers)
         out = _intervals(model, data, space, best.point, num_samples)
-    out.point = best.point
+    out.point, out.sites = best.point, space.sites
     out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}
     finals = [float(end.top) for end in ends]
     out.facts = {
@@ -218,7 +219,7 @@ class Climb:
         self.spare: list[Parameters] = []
         self.scratch: dict[str, Tensor] = {}
         self.accelerate = accelerate
-        self.summing = Summing.of(model, data)
+        self.share = ranks.share(model, data)
         self.keep, self.ends = NOTHING, list[End]()
 
     def __call__(self, responsibility: Tensor) -> End:
@@ -228,7 +229,7 @@ class Climb:
 
     def begin(self, responsibility: Tensor) -> Parameters:
         """Take the first M step, from responsibilities of all items."""
-        theta = self.m_step.start(responsibility if self.summing is None else self.summing.given(responsibility))
+        theta = self.m_step.start(responsibility if self.share is None else self.share.given(responsibility))
         self.accelerate = self.accelerate and self.m_step.closed
         return theta
 
@@ -369,8 +370,8 @@ class Climb:
 
     def e_step(self, theta: Parameters) -> tuple[float, float, Any]:
         """Return log posterior, log-likelihood and responsibilities, or the sums over them, at ``theta``."""
-        if self.summing is not None:
-            sums = self.summing.at(theta)
+        if self.share is not None:
+            sums = self.share.expect(*at(self.model, theta, self.data))
             ll, prior = read(sums.log_likelihood, self.model.log_prior(theta, self.data))
             return ll + prior, ll, sums
         if self.m_step.closed:

@@ -33,7 +33,7 @@ from crowdppl.errors import CrowdpplWarning, DataError, ModelError, OptionError,
 from crowdppl.gibbs import gibbs
 from crowdppl.isolation import isolated
 from crowdppl.kernels import DENSE_CELLS
-from crowdppl.model import AnnotationModel, bind, check, provides
+from crowdppl.model import AnnotationModel, bind, provides
 from crowdppl.networks import is_weight
 from crowdppl.nuts import nuts
 from crowdppl.posterior import FORMAT, Posterior
@@ -89,6 +89,10 @@ def fit(
         ModelError: where the model does not fit the data or the method.
         DataError: where ``data`` is not what it should be.
     """
+    if ranks.helps():
+        raise OptionError(
+            "of several processes only the one that leads may fit: with crowdppl.ranks.joined() as leads: if leads: ..."
+        )
     if isinstance(data, pd.DataFrame):
         data = Annotations.from_frame(data)
     if not isinstance(data, Annotations):
@@ -113,13 +117,13 @@ def fit(
     isolation = isolated(int(seed), device=data.device, dtype=data.dtype, threads=threads)
     known = _hyperparameters(chosen)
     identity = "" if checkpoint is None else digest(data, type(chosen).__name__, known, method, options, int(seed))
-    keep = Checkpoint(checkpoint, identity, every, write=ranks.first())
-    with isolation, keep.stoppable(), progress_bar(progress, method) as report:
+    keep = Checkpoint(checkpoint, identity, every)
+    with isolation, progress_bar(progress, method) as report:
         bound = bind(chosen, data)
         told = bound.arrange(data)
-        sites = check(bound, told)
-        torch.manual_seed(int(seed))  # the check has drawn from the stream
-        draws = ENGINES[method](bound, told, report, keep, **options)
+        torch.manual_seed(int(seed))  # networks have drawn from the stream
+        with keep.stoppable():
+            draws = ENGINES[method](bound, told, report, keep, **options)
         readings = read(bound, data, draws, effect)
         weights = {} if bound._bound is None else bound._bound.state(draws.fixed)
     keep.clear()
@@ -143,7 +147,7 @@ def fit(
         "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
     }
     odd = review(data) if data.A <= REVIEWED else []
-    posterior = Posterior(_tree(data, bound, sites, draws, readings, weights, effect, run, odd))
+    posterior = Posterior(_tree(data, bound, draws, readings, weights, effect, run, odd))
     for sentence in draws.warnings:
         warnings.warn(sentence, CrowdpplWarning, stacklevel=2)
     return posterior
@@ -247,7 +251,6 @@ def progress_bar(progress: bool | Report, method: str) -> Iterator[Report]:
 def _tree(
     data: Annotations,
     model: AnnotationModel,
-    sites: Mapping[str, Any],
     draws: Draws,
     readings: Readings,
     weights: Mapping[str, Tensor],
@@ -276,6 +279,7 @@ def _tree(
         )
 
     draw = ("chain", "draw")
+    sites = draws.sites
     dims = {name: model.dims.get(name) or _dims(name, node) for name, node in sites.items()}
     posterior = {name: (draw + dims[name], value) for name, value in draws.samples.items()}
     own: dict[str, tuple[tuple[str, ...], Tensor]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,6 +38,7 @@ Truth: TypeAlias = "str | Mapping[Any, Any] | pd.Series[Any] | pd.DataFrame | No
 ITEM_COLUMNS = ("task", "item")
 WORKER_COLUMNS = ("worker",)
 LABEL_COLUMNS = ("label",)
+ROLES = ("task", "worker", "label")
 
 
 def series(values: Any, name: str) -> pd.Series[Any]:
@@ -66,6 +67,18 @@ def column_of(frame: pd.DataFrame, name: Any, usual: tuple[str, ...], source: st
     if columns.count(found) > 1:
         raise DataError(f"{source}: {columns.count(found)} columns are named {found!r}; rename or drop all but one")
     return frame.columns[columns.index(found)]
+
+
+def three_columns(frame: pd.DataFrame, given: Sequence[Any], source: str) -> list[Any]:
+    """Find the columns of task, worker and label: those given, or where ``None`` by their usual names."""
+    usual = (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS)
+    found = [
+        column_of(frame, name, names, source, f"say which one holds the {role} with {role}=...")
+        for name, names, role in zip(given, usual, ROLES, strict=True)
+    ]
+    if len(set(found)) < len(found):
+        raise DataError(f"{source}: task, worker and label must be three columns, not {listed(found)}")
+    return found
 
 
 class _Column(NamedTuple):

@@ -113,7 +113,7 @@ def nuts(
             f"raise target_accept"
         )
     logging.getLogger(__name__).debug("nuts: %s", facts)
-    return Draws(samples, "posterior", HOW, facts=facts, warnings=told_user)
+    return Draws(samples, "posterior", HOW, facts=facts, warnings=told_user, sites=space.sites)
 
 
 def _state(kept: list[Parameters], divergences: list[int], acceptance: list[float]) -> State:

@@ -150,6 +150,7 @@ def svi(
         trace={"loss": torch.tensor(loss, dtype=torch.float64)},
         facts=facts,
         warnings=told,
+        sites=space.sites,
     )
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crowdppl import ranks
 from crowdppl.annotations import Annotations
 from crowdppl.kernels import normalise
 from crowdppl.model import AnnotationModel, Parameters, Sums, provides, sums_of
@@ -209,46 +208,21 @@ class Sweeps:
         return memory
 
 
-class Summing:
-    """The sums of a model at its parameters, by the quickest way there is, over the items of all processes.
+class Share:
+    """The sums over some judgements, or all, by the quickest way there is in one process.
 
     Args:
-        model: with ``m_step_from``.
-        data: all judgements; where there are several processes, each goes through its share.
+        data: the judgements.
     """
 
-    def __init__(self, model: AnnotationModel, data: Annotations):
-        self.model = model
-        self.items = ranks.share(data) if ranks.several() else slice(0, data.N)
-        mine = data.batch(torch.arange(data.N, device=data.device)[self.items]) if ranks.several() else data
-        self.data = mine
-        self.sweeps = Sweeps.of(model, mine)
+    def __init__(self, data: Annotations):
+        self.data = data
+        self.sweeps = Sweeps.suited(data, data.K)
 
-    @staticmethod
-    def of(model: AnnotationModel, data: Annotations) -> Summing | None:
-        """Return one where the model allows it and it is worth it."""
-        if not provides(model, "m_step_from"):
-            return None
-        many = suits(data, data.K * model.states_per_class)
-        alone = data.weight is None and data.multiplicity is None and data.owner is None
-        return Summing(model, data) if many or (ranks.several() and alone) else None
-
-    def at(self, parameters: Parameters) -> Sums:
-        """Return the sums of an E step at the parameters."""
-        here = at(self.model, parameters, self.data)
-        return self._all(plain(*here, self.data) if self.sweeps is None else self.sweeps.expect(*here))
+    def expect(self, table: Tensor, prior: Tensor) -> Sums:
+        """Take an E step; arguments as of :meth:`Sweeps.expect`."""
+        return plain(table, prior, self.data) if self.sweeps is None else self.sweeps.expect(table, prior)
 
     def given(self, responsibility: Tensor) -> Sums:
-        """Return the sums of responsibilities ``(N, S)`` of all items."""
-        r = responsibility[self.items]
-        if self.sweeps is not None:
-            return self._all(self.sweeps.given(r))
-        return self._all(sums_of(r, self.data))
-
-    @staticmethod
-    def _all(sums: Sums) -> Sums:
-        if not ranks.several():
-            return sums
-        # Memory is (worker, label, state), and so is what follows from it.
-        likelihood, size, counts = ranks.summed(sums.log_likelihood, sums.size, sums.counts.transpose(1, 2))
-        return Sums(likelihood, size, counts.transpose(1, 2))
+        """Sum given responsibilities ``(N, S)`` up; the log-likelihood is not a number."""
+        return sums_of(responsibility, self.data) if self.sweeps is None else self.sweeps.given(responsibility)

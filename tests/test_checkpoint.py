@@ -253,3 +253,9 @@ def test_control_c_keeps_what_is_there(tmp_path):
         assert any(name.startswith("now/") for name in file.keys())  # noqa: SIM118 - no mapping
     assert killed(tmp_path, "gibbs", signal.SIGINT, 60.0)
     assert not state.exists()
+
+
+def test_control_c_after_the_last_step_is_not_lost(tmp_path):
+    keep = Checkpoint(tmp_path)
+    with pytest.raises(KeyboardInterrupt), keep.stoppable():
+        signal.raise_signal(signal.SIGINT)

@@ -24,20 +24,55 @@ SCRIPT = """
     table, out, model, compiled, die, steps = sys.argv[1:7]
     sweeps.JUDGEMENTS = 0 if compiled == "yes" else 10**9
     torch.set_num_threads(1)
-    with ranks.joined():
-        rank = int(os.environ.get("RANK", 0))
+    rank = int(os.environ.get("RANK", 0))
 
-        def progress(step, steps, what):
-            if die == "yes" and rank == 1 and step >= 20:
+    if die == "yes" and rank == 1:  # in the midst of its twentieth pass
+        passes, expect = iter(range(20)), sweeps.Share.expect
+
+        def fatal(self, *arguments):
+            if next(passes, None) is None:
                 os.kill(os.getpid(), signal.SIGKILL)
+            return expect(self, *arguments)
 
-        data = Annotations.from_csv(table)
-        keep = {"checkpoint": out + ".keep", "every": 0.0} if len(sys.argv) > 7 else {}
-        found = fit(data, model, method="em", num_samples=2, tol=0.0, max_iter=int(steps), restarts=1, accelerate=False,
-                    progress=progress, **keep)
-        if ranks.first():
+        sweeps.Share.expect = fatal
+
+    with ranks.joined() as leads:
+        if leads:
+            data = Annotations.from_csv(table)
+            keep = {"checkpoint": out + ".keep", "every": 0.0} if len(sys.argv) > 7 else {}
+            found = fit(data, model, method="em", num_samples=2, tol=0.0, max_iter=int(steps), restarts=1, accelerate=False,
+                        **keep)
             np.save(out, found.published())
             print(found.info["facts"]["restarts"])
+"""
+
+
+FOLLOWERS = """
+    import os, sys
+    import torch
+    from crowdppl import Annotations, errors, fit, ranks, sweeps
+    sweeps.JUDGEMENTS = 0
+    hold = sweeps.Share.__init__
+
+    def told(self, data):
+        print("process", os.environ["RANK"], "holds", data.A)
+        hold(self, data)
+
+    sweeps.Share.__init__ = told
+    with ranks.joined() as leads:
+        if leads:
+            data = Annotations.from_csv(sys.argv[1])
+            small = data.batch(torch.arange(1000))
+            for judgements in (data, small):
+                fit(judgements, method="em", num_samples=2, max_iter=5, restarts=0)
+            fit(small, method="gibbs", num_samples=5, warmup=5, chains=1)
+            Annotations.from_csv(sys.argv[1], task="nowhere")
+        else:
+            try:
+                fit(None)
+            except errors.OptionError as error:
+                print("refused:", error)
+    print("process", os.environ["RANK"], "ended well")
 """
 
 
@@ -52,14 +87,14 @@ def table(tmp_path_factory):
     return path
 
 
-def run(tmp_path, processes, *arguments):
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT))
+def run(tmp_path, processes, *arguments, script=SCRIPT):
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(script))
     start = [sys.executable]
     if processes > 1:
         start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run([*start, script, *arguments], capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run([*start, path, *arguments], capture_output=True, text=True, check=False, env=environment)
 
 
 @pytest.mark.parametrize("compiled", ["yes", "no"])
@@ -84,6 +119,24 @@ def test_a_lost_process_is_told_and_the_checkpoint_goes_on(tmp_path, table):
     (tmp_path / "out.npy").unlink()
     assert run(tmp_path, 2, *arguments, "no", "40").returncode == 0
     np.testing.assert_array_equal(gone_on, np.load(tmp_path / "out.npy"))
+
+
+def test_each_holds_its_share_and_ends_with_the_leader(tmp_path, table):
+    """Two fits one after the other, one that is not shared, and an error of the leader's, of which helpers know nothing."""
+    ended = run(tmp_path, 3, str(table), script=FOLLOWERS)
+    assert ended.returncode != 0
+    assert ended.stderr.count("nowhere") >= 1
+    held = {rank: [] for rank in range(3)}
+    for line in ended.stdout.splitlines():
+        if " holds " in line:
+            held[int(line.split()[1])].append(int(line.split()[3]))
+    for fit_ in range(2):
+        shares = [held[rank][fit_] for rank in range(3)]
+        assert max(shares) - min(shares) <= 40  # whole items
+    assert sum(held[rank][0] for rank in range(3)) == 15_000
+    assert [f"process {rank} ended well" in ended.stdout for rank in range(3)] == [False, True, True]
+    assert ended.stdout.count("refused: of several processes only the one that leads may fit") == 2
+    assert "lost" not in ended.stderr
 
 
 def test_the_command_in_two_processes_writes_once(tmp_path, table):

@@ -259,6 +259,12 @@ BAD = {
     "one class": (FRAME.assign(label="a"), {}, "every label is 'a'; two classes are needed"),
     "a label missing": (FRAME.assign(label=["a", None, "b"]), {}, "row 2: label missing; drop such rows"),
     "no such column": (FRAME, {"worker": "who"}, "no column 'who'"),
+    "one column twice": (
+        FRAME,
+        {"worker": "task"},
+        "task, worker and label must be three columns, not 'task', 'task', 'label'",
+    ),
+    "labels that are truths": (FRAME, {"truth": "label"}, "the item of row 1 has two known truths, 'a', 'b'"),
     "no rows": (FRAME[:0].astype(str), {}, "no rows"),
     "no such column of truths": (FRAME, {"truth": "gold"}, "no column 'gold'"),
     "truths of another kind": (

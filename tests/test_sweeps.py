@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from crowdppl import Annotations, fit, sweeps
+from crowdppl import Annotations, fit, ranks, sweeps
 from crowdppl.errors import CrowdpplWarning
 from crowdppl.model import sums_of
 from crowdppl.models import ClassConditional, DawidSkene, OneCoin
-from crowdppl.sweeps import Summing, Sweeps, plain
+from crowdppl.sweeps import Sweeps, plain
 
 pytestmark = pytest.mark.filterwarnings("ignore:the chains have not mixed", "ignore:the draws of")
 
@@ -180,7 +180,7 @@ def test_em_ends_where_the_products_end(model, monkeypatch):
     data = crowd(3)
     options = {"method": "em", "num_samples": 3, "tol": 1e-12, "restarts": 1}
     quick = fit(data, model, **options)
-    assert Summing.of(model, data) is not None
+    assert ranks.share(model, data) is not None
     monkeypatch.setattr(sweeps, "JUDGEMENTS", 10**9)
     slow = fit(data, model, **options)
     assert quick.info["facts"]["log_posterior"] == pytest.approx(slow.info["facts"]["log_posterior"], rel=1e-9)

@@ -11,7 +11,7 @@ import pandas as pd
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, listed
 from crowdppl.identifiers import clean, rows_text
-from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
+from crowdppl.intake import three_columns
 from crowdppl.matrices import matrix
 
 SEPARATOR = ";"
@@ -46,9 +46,7 @@ def pairs(
     Raises:
         DataError: where a set has a label that is not among ``relations``, or an item or worker is missing.
     """
-    task = column_of(frame, task, ITEM_COLUMNS, source, "say which one holds the task with task=...")
-    worker = column_of(frame, worker, WORKER_COLUMNS, source, "say which one holds the worker with worker=...")
-    label = column_of(frame, label, LABEL_COLUMNS, source, "say which one holds the labels with label=...")
+    task, worker, label = three_columns(frame, (task, worker, label), source)
     items, no_item = clean(frame[task], "task", f"{source}, column {task!r}")
     workers, no_worker = clean(frame[worker], "worker", f"{source}, column {worker!r}")
     for missing, what in ((no_item, "task"), (no_worker, "worker")):

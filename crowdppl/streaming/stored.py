@@ -16,12 +16,11 @@ import torch
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, FileError, listed
-from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
+from crowdppl.intake import ROLES, column_of, three_columns
 from crowdppl.io.tables import BROKEN, unreadable_parquet
 from crowdppl.streaming.codes import Codes
 
 Array = npt.NDArray[Any]
-ROLES = ("task", "worker", "label")
 NOTHING = "nothing"
 # Rows of a batch: the tables of all workers are gone through once a batch, which is to be little beside its judgements.
 ROWS = 2_000_000
@@ -73,11 +72,7 @@ class Stored:
         if not self.files:
             raise DataError(f"{self.path.name}: no Parquet file in this folder; check its name")
         header = pd.DataFrame(columns=list(dict.fromkeys(name for schema in schemas for name in schema.names)))
-        usual = (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS)
-        self.columns = [
-            column_of(header, name, names, self.path.name, f"say which one holds it with {role}=...")
-            for name, names, role in zip(columns, usual, ROLES, strict=True)
-        ]
+        self.columns = three_columns(header, columns, self.path.name)
         types = [self._type(schemas, name) for name in self.columns]
         if truth is not None:
             self.columns.append(column_of(header, truth, (), self.path.name, "say which one holds it with truth=..."))
@@ -162,7 +157,8 @@ class Stored:
         options = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
         try:
             for file in self.files:
-                there = [name for name in names if name in file.physical_schema.names]
+                # Known truths may be a column that is read already.
+                there = [name for name in dict.fromkeys(names) if name in file.physical_schema.names]
                 for group in file.split_by_row_group():
                     for batch in group.to_batches(columns=there, batch_size=PIECE, fragment_scan_options=options):
                         if len(batch):
