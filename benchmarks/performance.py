@@ -95,7 +95,7 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
         space = Space(check(model, data))
         climb = Climb(model, data, space, iterations, -1.0, False, lambda *_: None)
         start = model.starting(data)
-        theta = climb.m_step.start(start if climb.summing is None else climb.summing.given(start))
+        theta = climb.m_step.start(start if climb.share is None else climb.share.given(start))
         del start
         climb.e_step(theta)
         ready = time.perf_counter() - began
@@ -119,7 +119,7 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
         "lines floor": (arrays + rows) / rate,
         "bandwidth": rate / 1e9,
         "peak": peak(),
-        "compiled": float(climb.summing is not None),
+        "compiled": float(climb.share is not None),
     }
     return found
 

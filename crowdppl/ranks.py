@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -23,11 +25,10 @@ from torch import Tensor
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, OptionError
 from crowdppl.isolation import on_signal
-from crowdppl.kernels import waits
 from crowdppl.model import AnnotationModel, Sums, provides
 from crowdppl.sweeps import Share, suits
 
-# A process that has died is noticed at once by its closed connections; this is for one that hangs amid a pass.
+# A process that has died is noticed at once by its closed connections; this is for one that hangs.
 PATIENCE = timedelta(minutes=30)
 # A helper waits as long as the leader has other things to do: reading, or an engine that does not share its work.
 IDLE = timedelta(days=365)
@@ -35,6 +36,90 @@ IDLE = timedelta(days=365)
 
 class LostProcessError(CrowdpplError):
     """Another process of the run has gone."""
+
+
+class Team:
+    """The processes of a run, as one of them sees it.
+
+    Args:
+        cuda: whether each has a GPU.
+
+    Attributes:
+        rank: of this process; 0 leads.
+        size: how many there are.
+        broken: whether one has gone, or stopped amid a step, so that nothing can be said to the others any more.
+        held: whose shares the helpers hold; known to the leader.
+    """
+
+    def __init__(self, cuda: bool):
+        self.cuda, self.broken = cuda, False
+        self.held: Shares | None = None
+        processes.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=PATIENCE)
+        self.orders = processes.new_group(backend="gloo", timeout=IDLE)
+        self.rank, self.size = processes.get_rank(), processes.get_world_size()
+
+    def order(self, what: str = "", **facts: Any) -> tuple[str, dict[str, Any]]:
+        """Give an order to all helpers, or in a helper wait for one."""
+        order = [(what, facts)]
+        with self.together():
+            processes.broadcast_object_list(order, 0, group=self.orders)
+        return order[0]
+
+    def told(self, value: Tensor) -> Tensor:
+        """Bring the leader's value to all."""
+        with self.together():
+            processes.broadcast(value, 0)
+        return value
+
+    def sent(self, value: Tensor, rank: int) -> None:
+        """Send a value to one process."""
+        with self.together():
+            processes.send(value, rank)
+
+    def received(self, value: Tensor) -> Tensor:
+        """Fill a tensor with what the leader sends."""
+        with self.together():
+            processes.recv(value, 0)
+        return value
+
+    def summed(self, sums: Sums) -> Sums:
+        """Return the sums over all processes; of use to the leader only."""
+        parts = (sums.log_likelihood, sums.size, sums.counts.transpose(1, 2))  # memory is (worker, label, state)
+        flat = torch.cat([part.reshape(-1).double() for part in parts])
+        with self.together():
+            processes.reduce(flat, 0)
+        likelihood, size, counts = (
+            part.view(like.shape).to(like.dtype)
+            for part, like in zip(flat.split([part.numel() for part in parts]), parts, strict=True)
+        )
+        return Sums(likelihood, size, counts.transpose(1, 2))
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Say in one line that another process has gone."""
+        try:
+            yield
+        except RuntimeError as error:
+            self.broken = True
+            raise _lost(" ".join(str(error).split())[:80]) from None
+
+    @contextmanager
+    def in_step(self) -> Iterator[None]:
+        """Let Ctrl-C wait until all have done what they were told to; whoever else stops before leaves a broken team."""
+        pressed: list[Any] = []
+        before = signal.getsignal(signal.SIGINT)
+        try:
+            with on_signal(signal.SIGINT, lambda number, frame: pressed.append(frame)):
+                yield
+        except BaseException:
+            self.broken = True
+            raise
+        if pressed and callable(before):
+            before(signal.SIGINT, pressed[0])
+
+
+# The team that this process belongs to, inside of joined() and in the thread that has entered it.
+_TEAM: ContextVar[Team | None] = ContextVar("team", default=None)
 
 
 @contextmanager
@@ -52,33 +137,44 @@ def joined() -> Iterator[bool]:
 
     Raises:
         OptionError: where the program has set up ``torch.distributed`` itself.
-        LostProcessError: in all others, where one of the processes has gone.
+        LostProcessError: where another process has gone.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+    if not processes.is_torchelastic_launched() or int(os.environ["WORLD_SIZE"]) < 2:
         yield True
         return
     if processes.is_initialized():
         raise OptionError("torch.distributed is set up already; leave that to crowdppl.ranks.joined(), entered once")
-    cuda = torch.cuda.is_available() and torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    cuda = torch.cuda.is_available() and torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
     if cuda:
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    processes.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=IDLE)
-    leads = processes.get_rank() == 0
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    team = Team(cuda)
+    token = _TEAM.set(team)
     try:
         with on_signal(signal.SIGTERM, _stopped):
-            yield leads
-            if not leads:
-                _Helper().serve()
+            yield team.rank == 0
+            if team.rank > 0:
+                _Helper(team).serve()
+    except LostProcessError:
+        team.broken = True
+        # torchrun now ends this one, too, and at once: that is known already, and it has to say why.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, _known)
+        raise
     finally:
-        if leads:
+        _TEAM.reset(token)
+        if team.rank == 0 and not team.broken:
             with suppress(LostProcessError):
-                _order("part")
+                team.order("part")
         processes.destroy_process_group()
 
 
 def _stopped(number: int, frame: Any) -> None:
     """Say why this process ends where ``torchrun`` ends it, as it does when another was lost, before a sum has noticed."""
     raise _lost("this one was told to stop")
+
+
+def _known(number: int, frame: Any) -> None:
+    signal.signal(number, signal.SIG_DFL)
 
 
 def _lost(how: str) -> LostProcessError:
@@ -88,23 +184,30 @@ def _lost(how: str) -> LostProcessError:
     )
 
 
-def several() -> bool:
-    """Tell whether this process is one of several."""
-    return processes.is_available() and processes.is_initialized() and processes.get_world_size() > 1
-
-
 def helps() -> bool:
     """Tell whether this process is a helper, which has to leave the work to the one that leads."""
-    return several() and processes.get_rank() > 0
+    team = _TEAM.get()
+    return team is not None and team.rank > 0
 
 
 def share(model: AnnotationModel, data: Annotations) -> Share | Shares | None:
-    """Return what sums up over all items by the quickest way there is, where the model allows it and it is worth it."""
-    if not provides(model, "m_step_from"):
+    """Return what sums up over all items by the quickest way there is, where the model allows it and it is worth it.
+
+    Raises:
+        OptionError: on a GPU, where processes do not have one each.
+    """
+    if not provides(model, "m_step_from") or model.states_per_class > 1:
         return None
-    if several() and data.weight is None and data.multiplicity is None and data.owner is None:
-        return Shares(data, data.K * model.states_per_class)
-    return Share(data) if suits(data, data.K * model.states_per_class) else None
+    team = _TEAM.get()
+    if team is not None and data.weight is None and data.multiplicity is None and data.owner is None:
+        here = data.device
+        if here.type == "cuda" and not (team.cuda and here.index in (None, torch.cuda.current_device())):
+            raise OptionError(
+                f"device={str(here)!r} in several processes: each needs a GPU of its own; start as many as there are GPUs, "
+                f"with device='cuda'"
+            )
+        return Shares(data, team)
+    return Share(data) if suits(data, data.K) else None
 
 
 class Shares:
@@ -114,120 +217,92 @@ class Shares:
 
     Args:
         data: all judgements.
-        states: of an item, ``S``.
+        team: the processes.
     """
 
-    def __init__(self, data: Annotations, states: int):
-        size = processes.get_world_size()
+    def __init__(self, data: Annotations, team: Team):
+        self.data, self.team = data, team
         ends = data.judgements_per_item.cumsum(0)
-        marks = torch.arange(1, size, device=data.device) * data.A // size
+        marks = torch.arange(1, team.size, device=data.device) * data.A // team.size
         cuts = [0, *torch.searchsorted(ends, marks).tolist(), data.N]
         self.items = [slice(*pair) for pair in pairwise(cuts)]
-        here = {"width": (data.J, data.K, states), "dtype": data.dtype, "place": data.device.type}
-        for rank, items in enumerate(self.items):
-            mine = data.batch(torch.arange(items.start, items.stop, device=data.device))
-            if rank == 0:
-                self.share = Share(mine)
-                continue
-            _order("take", to=rank, size=(mine.N, mine.A), **here)
-            for part in (mine.item, mine.worker, mine.label, mine.truth):
-                _sent(part.cpu(), rank)
+        self.share = Share(self._part(0))
+        self._hand_out()
+
+    def _part(self, rank: int) -> Annotations:
+        items = self.items[rank]
+        return self.data.batch(torch.arange(items.start, items.stop, device=self.data.device))
+
+    def _hand_out(self) -> None:
+        """Give helpers their shares, if they do not hold them: another fit may have been begun in the midst of this one."""
+        if self.team.held is self:
+            return
+        data = self.data
+        for rank in range(1, self.team.size):
+            part = self._part(rank)
+            values = [value.cpu() for value in (part.item, part.worker, part.label, part.truth)]
+            with self.team.in_step():
+                self.team.order(
+                    "take", to=rank, size=(part.N, part.A, data.J, data.K), dtype=data.dtype, place=data.device.type
+                )
+                for value in values:
+                    self.team.sent(value, rank)
+        self.team.held = self
 
     def expect(self, table: Tensor, prior: Tensor) -> Sums:
         """Take an E step over all items; as :meth:`Share.expect`."""
-        _order("expect")
-        _told(table.transpose(1, 2).contiguous())  # as it lies in memory: nothing is copied
-        _told(prior.contiguous())
-        return _summed(self.share.expect(table, prior))
+        self._hand_out()
+        with self.team.in_step():
+            self.team.order("expect")
+            self.team.told(table.transpose(1, 2).contiguous())  # as it lies in memory: nothing is copied
+            self.team.told(prior.contiguous())
+            return self.team.summed(self.share.expect(table, prior))
 
     def given(self, responsibility: Tensor) -> Sums:
         """Sum up responsibilities of all items; as :meth:`Share.given`."""
-        _order("given")
-        for rank, items in enumerate(self.items):
-            if rank > 0:
-                _sent(responsibility[items].contiguous(), rank)
-        return _summed(self.share.given(responsibility[self.items[0]]))
+        self._hand_out()
+        with self.team.in_step():
+            self.team.order("given")
+            for rank, items in enumerate(self.items):
+                if rank > 0:
+                    self.team.sent(responsibility[items].contiguous(), rank)
+            return self.team.summed(self.share.given(responsibility[self.items[0]]))
 
 
 class _Helper:
     """Does what the leader asks for."""
 
     share: Share
-    states: int
+
+    def __init__(self, team: Team):
+        self.team = team
 
     def serve(self) -> None:
         """Go on until the leader parts. Ctrl-C reaches all processes and is the leader's affair."""
         with torch.no_grad(), on_signal(signal.SIGINT, lambda number, frame: None):
-            while (order := _order())[0] != "part":
+            while (order := self.team.order())[0] != "part":
                 getattr(self, order[0])(**order[1])
 
-    def take(self, to: int, size: tuple[int, int], width: tuple[int, int, int], dtype: torch.dtype, place: str) -> None:
+    def take(self, to: int, size: tuple[int, int, int, int], dtype: torch.dtype, place: str) -> None:
         """Take a share of the judgements, in place of any earlier one; names stay with the leader."""
-        if to != processes.get_rank():
+        if to != self.team.rank:
             return
-        (N, A), (J, K, self.states) = size, width
-        item, worker, label, truth = (_received(torch.empty(n, dtype=torch.int64)).to(place) for n in (A, A, A, N))
+        N, A, J, K = size
+        item, worker, label, truth = (
+            self.team.received(torch.empty(n, dtype=torch.int64)).to(place) for n in (A, A, A, N)
+        )
         items, workers, labels = (np.arange(n) for n in (N, J, K))
         self.share = Share(Annotations(item, worker, label, truth, items, workers, labels, dtype))
 
     def expect(self) -> None:
         """Take the E step of the share."""
-        data = self.share.data
-        table = _told(torch.empty(data.J, data.K, self.states, dtype=data.dtype, device=data.device))
-        prior = _told(torch.empty(self.states, dtype=data.dtype, device=data.device))
-        _summed(self.share.expect(table.transpose(1, 2), prior))
+        J, K = self.share.data.J, self.share.data.K
+        table, prior = self.team.told(self._room(J, K, K)), self.team.told(self._room(K))
+        self.team.summed(self.share.expect(table.transpose(1, 2), prior))
 
     def given(self) -> None:
         """Sum up the responsibilities of the share."""
-        data = self.share.data
-        _summed(self.share.given(_received(torch.empty(data.N, self.states, dtype=data.dtype, device=data.device))))
+        self.team.summed(self.share.given(self.team.received(self._room(self.share.data.N, self.share.data.K))))
 
-
-def _order(what: str = "", **facts: Any) -> tuple[str, dict[str, Any]]:
-    """Give an order to all helpers, or in a helper wait for one."""
-    order = [(what, facts)]
-    with _together():
-        processes.broadcast_object_list(order, 0)
-    return order[0]
-
-
-def _told(value: Tensor) -> Tensor:
-    """Bring the leader's value to all."""
-    with _together():
-        processes.broadcast(value, 0)
-    return value
-
-
-def _sent(value: Tensor, rank: int) -> None:
-    with _together():
-        processes.send(value, rank)
-
-
-def _received(value: Tensor) -> Tensor:
-    with _together():
-        processes.recv(value, 0)
-    return value
-
-
-def _summed(sums: Sums) -> Sums:
-    """Return the sums over all processes; of use to the leader only."""
-    parts = (sums.log_likelihood, sums.size, sums.counts.transpose(1, 2))  # memory is (worker, label, state)
-    flat = torch.cat([part.reshape(-1).double() for part in parts])
-    with _together():
-        work = processes.reduce(flat, 0, async_op=True)
-        # With NCCL waiting for a time would keep the host from going on.
-        work.wait() if waits(flat) else work.wait(PATIENCE)
-    likelihood, size, counts = (
-        part.view(like.shape).to(like.dtype)
-        for part, like in zip(flat.split([part.numel() for part in parts]), parts, strict=True)
-    )
-    return Sums(likelihood, size, counts.transpose(1, 2))
-
-
-@contextmanager
-def _together() -> Iterator[None]:
-    """Say in one line that another process has gone."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise _lost(" ".join(str(error).split())[:80]) from None
+    def _room(self, *shape: int) -> Tensor:
+        return torch.empty(shape, dtype=self.share.data.dtype, device=self.share.data.device)

@@ -26,11 +26,13 @@ SCRIPT = """
     torch.set_num_threads(1)
     rank = int(os.environ.get("RANK", 0))
 
-    if die == "yes" and rank == 1:  # in the midst of its twentieth pass
+    if (die, rank) in (("yes", 1), ("error", 0)):  # in the midst of its twentieth pass
         passes, expect = iter(range(20)), sweeps.Share.expect
 
         def fatal(self, *arguments):
             if next(passes, None) is None:
+                if die == "error":
+                    raise MemoryError("no room")
                 os.kill(os.getpid(), signal.SIGKILL)
             return expect(self, *arguments)
 
@@ -63,8 +65,12 @@ FOLLOWERS = """
         if leads:
             data = Annotations.from_csv(sys.argv[1])
             small = data.batch(torch.arange(1000))
-            for judgements in (data, small):
-                fit(judgements, method="em", num_samples=2, max_iter=5, restarts=0)
+            def another(step, steps, what):  # in the midst of one fit another one takes the helpers
+                fit(small, **options)
+
+            options = {"method": "em", "num_samples": 2, "max_iter": 15, "tol": 0.0, "accelerate": False}
+            found = [fit(data, **options, progress=told).info["facts"]["log_posterior"] for told in (False, another)]
+            print("same" if abs(found[0] - found[1]) < 1e-9 * abs(found[0]) else found)
             fit(small, method="gibbs", num_samples=5, warmup=5, chains=1)
             Annotations.from_csv(sys.argv[1], task="nowhere")
         else:
@@ -73,6 +79,21 @@ FOLLOWERS = """
             except errors.OptionError as error:
                 print("refused:", error)
     print("process", os.environ["RANK"], "ended well")
+"""
+
+
+FOREIGN = """
+    import sys
+    import torch.distributed
+    from crowdppl import Annotations, errors, fit, ranks
+    torch.distributed.init_process_group("gloo")
+    print("fitted", fit(Annotations.from_csv(sys.argv[1]), method="em", num_samples=2).info["facts"]["log_posterior"])
+    try:
+        with ranks.joined():
+            raise AssertionError
+    except errors.OptionError as error:
+        print(error)
+    torch.distributed.destroy_process_group()
 """
 
 
@@ -94,7 +115,9 @@ def run(tmp_path, processes, *arguments, script=SCRIPT):
     if processes > 1:
         start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run([*start, path, *arguments], capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run(
+        [*start, path, *arguments], capture_output=True, text=True, check=False, env=environment, timeout=300
+    )
 
 
 @pytest.mark.parametrize("compiled", ["yes", "no"])
@@ -130,13 +153,32 @@ def test_each_holds_its_share_and_ends_with_the_leader(tmp_path, table):
     for line in ended.stdout.splitlines():
         if " holds " in line:
             held[int(line.split()[1])].append(int(line.split()[3]))
-    for fit_ in range(2):
-        shares = [held[rank][fit_] for rank in range(3)]
-        assert max(shares) - min(shares) <= 40  # whole items
+    assert [len(held[rank]) for rank in range(3)] == [3, 4, 4]  # helpers were handed one share again
     assert sum(held[rank][0] for rank in range(3)) == 15_000
+    for n in (0, 1):
+        shares = [held[rank][n] for rank in range(3)]
+        assert max(shares) - min(shares) <= 40  # whole items
+    assert held[1][3] == held[1][1]
+    assert "same" in ended.stdout.split()
     assert [f"process {rank} ended well" in ended.stdout for rank in range(3)] == [False, True, True]
     assert ended.stdout.count("refused: of several processes only the one that leads may fit") == 2
     assert "lost" not in ended.stderr
+
+
+def test_an_error_amid_a_step_ends_all(tmp_path, table):
+    ended = run(tmp_path, 2, str(table), str(tmp_path / "out"), "dawid-skene", "yes", "error", "40")
+    assert ended.returncode != 0
+    assert "MemoryError: no room" in ended.stderr
+
+
+def test_a_program_with_processes_of_its_own_is_left_alone(tmp_path, table):
+    """Each of them fits by itself; and joined() says that it sets up what is set up already."""
+    ended = run(tmp_path, 2, str(table), script=FOREIGN)
+    assert ended.returncode == 0, ended.stderr
+    told = [line for line in ended.stdout.splitlines() if line.startswith("fitted")]
+    assert len(told) == 2
+    assert len(set(told)) == 1
+    assert ended.stdout.count("torch.distributed is set up already") == 2
 
 
 def test_the_command_in_two_processes_writes_once(tmp_path, table):
