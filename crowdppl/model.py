@@ -154,8 +154,8 @@ class AnnotationModel(ABC):
     def m_step_from(self, sums: Sums, data: Annotations) -> Parameters:
         """Return what :meth:`m_step` does from the sums over items, where they are all that it takes; their memory may be kept.
 
-        Of the data only sizes may be used. With :meth:`log_confusion` and a prior of the truth that all items share, EM then goes
-        over the judgements once a step, by compiled passes, and in several processes.
+        Of the data only sizes may be used. With :meth:`log_confusion`, one state a class and a prior of the truth that all items
+        share, EM then goes over the judgements once a step, by compiled passes, and in several processes.
         """
         raise NotImplementedError
 
