@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import timedelta
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
@@ -48,18 +49,28 @@ class Team:
         rank: of this process; 0 leads.
         size: how many there are.
         broken: whether one has gone, or stopped amid a step, so that nothing can be said to the others any more.
-        held: whose shares the helpers hold; known to the leader.
+        held: whose shares the helpers hold, as long as there is someone; known to the leader.
     """
 
     def __init__(self, cuda: bool):
+        # Here, since not every build of torch has them.
+        from torch.distributed.distributed_c10d import PrefixStore
+        from torch.distributed.rendezvous import rendezvous
+
         self.cuda, self.broken = cuda, False
-        self.held: Shares | None = None
-        processes.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=PATIENCE)
+        self.held: weakref.ref[Shares] | None = None
+        # Keys of their own: addresses of an earlier team must not be taken for those of this one.
+        store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+        store = PrefixStore(f"crowdppl/{next(_TEAMS)}", store)
+        backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
+        processes.init_process_group(backend, timeout=PATIENCE, store=store, rank=rank, world_size=size)
         self.orders = processes.new_group(backend="gloo", timeout=IDLE)
-        self.rank, self.size = processes.get_rank(), processes.get_world_size()
+        self.rank, self.size = rank, size
 
     def order(self, what: str = "", **facts: Any) -> tuple[str, dict[str, Any]]:
         """Give an order to all helpers, or in a helper wait for one."""
+        if self.broken:
+            raise _lost("amid an earlier step")
         order = [(what, facts)]
         with self.together():
             processes.broadcast_object_list(order, 0, group=self.orders)
@@ -106,18 +117,18 @@ class Team:
     @contextmanager
     def in_step(self) -> Iterator[None]:
         """Let Ctrl-C wait until all have done what they were told to; whoever else stops before leaves a broken team."""
-        pressed: list[Any] = []
-        before = signal.getsignal(signal.SIGINT)
+        pressed: list[int] = []
         try:
-            with on_signal(signal.SIGINT, lambda number, frame: pressed.append(frame)):
+            with on_signal(signal.SIGINT, lambda number, frame: pressed.append(number)):
                 yield
         except BaseException:
             self.broken = True
             raise
-        if pressed and callable(before):
-            before(signal.SIGINT, pressed[0])
+        for number in pressed:
+            signal.raise_signal(number)
 
 
+_TEAMS = count()
 # The team that this process belongs to, inside of joined() and in the thread that has entered it.
 _TEAM: ContextVar[Team | None] = ContextVar("team", default=None)
 
@@ -139,12 +150,12 @@ def joined() -> Iterator[bool]:
         OptionError: where the program has set up ``torch.distributed`` itself.
         LostProcessError: where another process has gone.
     """
-    if not processes.is_torchelastic_launched() or int(os.environ["WORLD_SIZE"]) < 2:
+    if not processes.is_available() or not processes.is_torchelastic_launched() or int(os.environ["WORLD_SIZE"]) < 2:
         yield True
         return
     if processes.is_initialized():
         raise OptionError("torch.distributed is set up already; leave that to crowdppl.ranks.joined(), entered once")
-    cuda = torch.cuda.is_available() and torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
+    cuda = processes.is_nccl_available() and torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
     if cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     team = Team(cuda)
@@ -157,7 +168,7 @@ def joined() -> Iterator[bool]:
     except LostProcessError:
         team.broken = True
         # torchrun now ends this one, too, and at once: that is known already, and it has to say why.
-        if threading.current_thread() is threading.main_thread():
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, _known)
         raise
     finally:
@@ -235,9 +246,9 @@ class Shares:
 
     def _hand_out(self) -> None:
         """Give helpers their shares, if they do not hold them: another fit may have been begun in the midst of this one."""
-        if self.team.held is self:
+        if self.team.held is not None and self.team.held() is self:
             return
-        data = self.data
+        self.team.held, data = None, self.data
         for rank in range(1, self.team.size):
             part = self._part(rank)
             values = [value.cpu() for value in (part.item, part.worker, part.label, part.truth)]
@@ -247,7 +258,7 @@ class Shares:
                 )
                 for value in values:
                     self.team.sent(value, rank)
-        self.team.held = self
+        self.team.held = weakref.ref(self)
 
     def expect(self, table: Tensor, prior: Tensor) -> Sums:
         """Take an E step over all items; as :meth:`Share.expect`."""
@@ -287,6 +298,7 @@ class _Helper:
         """Take a share of the judgements, in place of any earlier one; names stay with the leader."""
         if to != self.team.rank:
             return
+        vars(self).pop("share", None)  # frees its memory first
         N, A, J, K = size
         item, worker, label, truth = (
             self.team.received(torch.empty(n, dtype=torch.int64)).to(place) for n in (A, A, A, N)

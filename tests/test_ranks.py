@@ -97,6 +97,32 @@ FOREIGN = """
 """
 
 
+AGAIN = """
+    import sys
+    from crowdppl import Annotations, fit, ranks, sweeps
+
+    def fitted():
+        found = fit(Annotations.from_csv(sys.argv[1]), method="em", num_samples=2)
+        return found.info["facts"]["log_posterior"]
+
+    def fails(self, *arguments):
+        raise MemoryError
+
+    for _ in range(3):
+        with ranks.joined() as leads:
+            if leads:
+                print("fitted", fitted(), flush=True)
+    with ranks.joined() as leads:
+        if leads:
+            sweeps.Share.expect = fails
+            for _ in range(2):
+                try:
+                    fitted()
+                except (MemoryError, ranks.LostProcessError) as error:
+                    print("then", type(error).__name__, flush=True)
+"""
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     rng = np.random.default_rng(0)
@@ -169,6 +195,16 @@ def test_an_error_amid_a_step_ends_all(tmp_path, table):
     ended = run(tmp_path, 2, str(table), str(tmp_path / "out"), "dawid-skene", "yes", "error", "40")
     assert ended.returncode != 0
     assert "MemoryError: no room" in ended.stderr
+
+
+def test_teams_one_after_the_other_and_a_broken_one(tmp_path, table):
+    """What is amid a step when an error comes is out of step: the next fit does not wait for it."""
+    ended = run(tmp_path, 2, str(table), script=AGAIN)
+    lines = ended.stdout.splitlines()
+    fitted = [line for line in lines if line.startswith("fitted")]
+    assert len(fitted) == 3
+    assert len(set(fitted)) == 1
+    assert [line for line in lines if line.startswith("then")] == ["then MemoryError", "then LostProcessError"]
 
 
 def test_a_program_with_processes_of_its_own_is_left_alone(tmp_path, table):
