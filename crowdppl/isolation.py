@@ -12,10 +12,15 @@ import pyro
 import torch
 
 
+def in_main_thread() -> bool:
+    """Tell whether this is the main thread, where alone Python lets signals be handled."""
+    return threading.current_thread() is threading.main_thread()
+
+
 @contextmanager
 def on_signal(number: int, handler: Callable[[int, Any], None]) -> Iterator[None]:
-    """Handle a signal in a block; in the main thread, where alone Python lets it be done, else not."""
-    if threading.current_thread() is not threading.main_thread():
+    """Handle a signal in a block; in the main thread, else not."""
+    if not in_main_thread():
         yield
         return
     before = signal.signal(number, handler)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,9 +24,9 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, OptionError
-from crowdppl.isolation import on_signal
+from crowdppl.isolation import in_main_thread, on_signal
 from crowdppl.model import AnnotationModel, Sums, provides
-from crowdppl.sweeps import Share, suits
+from crowdppl.sweeps import Share, once, suits
 
 # A process that has died is noticed at once by its closed connections; this is for one that hangs.
 PATIENCE = timedelta(minutes=30)
@@ -168,7 +167,7 @@ def joined() -> Iterator[bool]:
     except LostProcessError:
         team.broken = True
         # torchrun now ends this one, too, and at once: that is known already, and it has to say why.
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and in_main_thread():
             signal.signal(signal.SIGTERM, _known)
         raise
     finally:
@@ -210,7 +209,7 @@ def share(model: AnnotationModel, data: Annotations) -> Share | Shares | None:
     if not provides(model, "m_step_from") or model.states_per_class > 1:
         return None
     team = _TEAM.get()
-    if team is not None and data.weight is None and data.multiplicity is None and data.owner is None:
+    if team is not None and once(data):
         here = data.device
         if here.type == "cuda" and not (team.cuda and here.index in (None, torch.cuda.current_device())):
             raise OptionError(
@@ -274,9 +273,8 @@ class Shares:
         self._hand_out()
         with self.team.in_step():
             self.team.order("given")
-            for rank, items in enumerate(self.items):
-                if rank > 0:
-                    self.team.sent(responsibility[items].contiguous(), rank)
+            for rank, items in enumerate(self.items[1:], start=1):
+                self.team.sent(responsibility[items].contiguous(), rank)
             return self.team.summed(self.share.given(responsibility[self.items[0]]))
 
 

@@ -61,13 +61,17 @@ def compiled() -> Any:
     return found
 
 
+def once(data: Annotations) -> bool:
+    """Tell whether rows are items, each of which counts once and in full."""
+    return data.weight is None and data.multiplicity is None and data.owner is None
+
+
 def suits(data: Annotations, states: int) -> bool:
     """Tell whether compiled passes can take the data, and are worth it."""
-    special = data.weight is not None or data.multiplicity is not None or data.owner is not None
     return (
         data.device.type == "cpu"
         and data.dtype in REAL
-        and not special
+        and once(data)
         and states == data.K <= MOST
         and (states <= STATES or data.N * states >= BEYOND)
         and data.A >= JUDGEMENTS
