@@ -7,6 +7,7 @@ import arviz_base
 import numpy as np
 import pyro
 import pytest
+import scipy.special  # noqa: F401 - it sets a filter of warnings as it is loaded, whichever test is the first to need it
 import sympy  # noqa: F401 - torch imports it at some point, and it sets a filter of warnings
 import torch
 import xarray as xr
