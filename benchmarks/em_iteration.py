@@ -15,7 +15,7 @@ from common import arguments, median_seconds, table, write
 from crowdkit.aggregation import DawidSkene as CrowdKit
 
 from crowdppl import Annotations, CrowdpplWarning, datasets
-from crowdppl.em import Climb
+from crowdppl.ascents import Climb
 from crowdppl.isolation import isolated
 from crowdppl.model import check
 from crowdppl.models import DawidSkene

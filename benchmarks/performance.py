@@ -35,6 +35,8 @@ SIZES = {  # items, workers, judgements, classes
 GROWTH = ("5M x 2", "20M x 2", "50M x 2", "100M x 2")
 WORKERS = {f"{J:,} workers": (1_000_000, J, 5_000_000, 4) for J in (64, 1_000, 10_000, 100_000, 500_000)}
 CLASSES = {f"{K} classes": (1_000_000, 10_000, 5_000_000, K) for K in (2, 3, 4, 6, 8, 12, 24, 48)}
+# Of data on which EM is tried with twenty restarts.
+SMALL = {"1k x 3": (200, 20, 1_000, 3), "8k x 3": (800, 40, 8_000, 3), "30k x 3": (3_000, 100, 30_000, 3)}
 LINE = 64  # bytes that memory moves at once
 
 
@@ -83,7 +85,7 @@ def peak() -> float:
 
 def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = False) -> dict[str, float]:
     """Time plain EM iterations of Dawid-Skene as the engine takes them: E step, objective, M step."""
-    from crowdppl.em import Climb
+    from crowdppl.ascents import Climb
     from crowdppl.model import check
     from crowdppl.models import DawidSkene
     from crowdppl.space import Space
@@ -224,6 +226,32 @@ def sampled(name: str) -> dict[str, float]:
     }
 
 
+def restarts(size: tuple[int, int, int, int]) -> dict[str, float]:
+    """Time EM with twenty restarts that go side by side, and one after the other."""
+    from crowdppl import draws, fit
+
+    def seconds() -> float:
+        options = {"restarts": 20, "num_samples": 1, "independent": True}
+        return median_seconds(lambda: fit(data, method="em", **options), 5)
+
+    data = annotations(size)
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        together, draws.WORK_BYTES = seconds(), 1
+        return {"together": together, "in turn": seconds()}
+
+
+def processes(size: str) -> dict[str, float]:
+    """Time EM iterations in two processes of a thread each, see processes.py."""
+    script = Path(__file__).with_name("processes.py")
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", script, size]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    told = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+    leader, helper = (next(one for one in told if one["leads"] is leads) for leads in (True, False))
+    return {"iteration": leader["iteration"], "peak": leader["peak"], "peak of the helper": helper["peak"]}
+
+
 def labels(path: str, whose: str) -> dict[str, float]:
     """Go from a file of judgements with named items and workers to a label for each item, see labels.py."""
     script = Path(__file__).with_name("labels.py")
@@ -270,6 +298,8 @@ JOBS: dict[str, tuple[Callable[..., dict[str, float]], tuple[Any, ...]]] = (
     | {f"products {name}": (products, (SIZES[name],)) for name in ("500k x 10", "5M x 4", "50M x 2")}
     | {f"crowd-kit {name}": (crowd_kit, (SIZES[name],)) for name in ("500k x 10", "5M x 4")}
     | {"peerannot 500k x 10": (peerannot, (SIZES["500k x 10"],))}
+    | {"processes 50M x 2": (processes, ("50M x 2",))}
+    | {f"restarts {name}": (restarts, (size,)) for name, size in SMALL.items()}
     | {"gibbs 5M x 4": (gibbs, (SIZES["5M x 4"],))}
     | {f"sampled {name}": (sampled, (name,)) for name in ("imagenet-real", "fact-eval")}
     | {
@@ -379,6 +409,24 @@ def page(found: dict[str, dict[str, float]]) -> str:
         parts.append(
             f"100 million judgements: ready after {large['ready']:.0f} s, 30 iterations in {large['total']:.0f} s, peak "
             f"{large['peak']:.1f} GB (asked: 10 minutes, 16 GB)."
+        )
+    alone, shared = found.get("em 50M x 2"), found.get("processes 50M x 2")
+    if alone and shared:
+        parts.append(
+            f"Two processes of a thread each, which torchrun has started, at 50M x 2: {1e3 * shared['iteration']:.0f} ms an "
+            f"iteration on the two cores that take one process of two threads {1e3 * alone['iteration']:.0f} ms; peak "
+            f"{shared['peak']:.1f} GB in the one that leads and {shared['peak of the helper']:.1f} GB in the one that helps."
+        )
+    rows = [
+        [name, 1e3 * f["together"], 1e3 * f["in turn"], f["in turn"] / f["together"]]
+        for name in SMALL
+        if (f := found.get(f"restarts {name}"))
+    ]
+    if rows:
+        parts.append(
+            "EM with twenty restarts, a whole fit, which take their steps side by side as long as that stays in the caches, "
+            "and one after the other:\n\n"
+            + table(["judgements x classes", "ms side by side", "ms in turn", "times"], rows)
         )
     sweep = found.get("gibbs 5M x 4")
     if sweep:

@@ -14,7 +14,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.correlation import DesignEffect, factors, quality
 from crowdppl.errors import ModelError, OptionError
 from crowdppl.kernels import above_zero, normalise, sum_by
-from crowdppl.model import AnnotationModel, Parameters, conditioned, provides, repeated
+from crowdppl.model import AnnotationModel, Parameters, conditioned, densities, provides, repeated
 from crowdppl.sweeps import Sweeps, at
 
 # step, of how many, what is going on: engines call it, the facade shows it.
@@ -26,6 +26,8 @@ KEEP_BYTES = 2**30
 # Temporary arrays of batched draws stay below this: within the caches, and small enough for the allocator to hold on to
 # (larger ones come from the system page by page: measured five times slower at 2**27).
 WORK_BYTES = 2**22
+# On a GPU, which has no such caches, and stands idle where a batch is small.
+GPU_WORK_BYTES = 2**29
 
 # With more cells than this in all confusions, workers' accuracies stand for them where convergence is judged: each quantity
 # costs about a millisecond.
@@ -276,7 +278,7 @@ class Races:
     """
 
     def __init__(self, shape: tuple[int, ...], data: Annotations):
-        turns = max(1, WORK_BYTES // (8 * math.prod(shape)))
+        turns = max(1, room(data) // (8 * math.prod(shape)))
         self._memory = torch.empty(turns, *shape, dtype=data.dtype, device=data.device)
         self._ready: list[Tensor] = []
 
@@ -315,13 +317,18 @@ def _evaluations(
     for start in range(0, total, step):
         part = slice(start, min(start + step, total))
         parameters = {name: value[part] for name, value in flat.items()}
-        yield part, parameters, *model.log_density(parameters, data)
+        yield part, parameters, *densities(model, parameters, data)
 
 
 def chunk(data: Annotations, total: int) -> int:
     """Return how many draws to handle at once, so that their working arrays stay small."""
     each = 8 * 4 * max(data.N * data.K, data.J * data.K**2)
-    return max(1, min(total, WORK_BYTES // each))
+    return max(1, min(total, room(data) // each))
+
+
+def room(data: Annotations) -> int:
+    """Return how many bytes the temporary arrays of a batch may take, where the data are."""
+    return WORK_BYTES if data.device.type == "cpu" else GPU_WORK_BYTES
 
 
 def whole(name: str, value: Any, least: int) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
-from crowdppl.draws import WORK_BYTES, Draws, Races, Report, thinned_note, thinning, whole
+from crowdppl.draws import Draws, Races, Report, room, thinned_note, thinning, whole
 from crowdppl.errors import ModelError
 from crowdppl.model import AnnotationModel, Parameters, check, dispersed, one_hot, prior_draws, without_gibbs
 from crowdppl.space import Space
@@ -51,7 +51,7 @@ def gibbs(
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     # Small data: all chains in one batch, the cost of calling torch is shared. Large data: memory is the bound, and
     # chains in turn stay in the caches.
-    width = max(1, min(chains, WORK_BYTES // (8 * data.N * states * 4)))
+    width = max(1, min(chains, room(data) // (8 * data.N * states * 4)))
     groups = [min(width, chains - start) for start in range(0, chains, width)]
     sweeps = Sweeps.of(model, data, "gibbs_from")
     if sweeps is not None:

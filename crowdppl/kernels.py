@@ -64,6 +64,12 @@ def read(*scalars: Tensor) -> list[float]:
     return [float(scalar) for scalar in scalars]
 
 
+def read_rows(*vectors: Tensor) -> list[list[float]]:
+    """Bring vectors of one length to the host, all at once."""
+    rows: list[list[float]] = torch.stack([vector.double() for vector in vectors]).tolist()
+    return rows
+
+
 def sample_dirichlet(concentration: Tensor) -> Tensor:
     """Draw from Dirichlets along the last axis: gammas, normalised; without the cost of making a distribution object."""
     gamma = torch._standard_gamma(concentration)

@@ -78,11 +78,14 @@ class AnnotationModel(ABC):
     Attributes:
         dims: names of the axes of each site's value, for the result; those of plates are found without it.
         whole_counts: whether ``gibbs_step`` takes counts for whole numbers, so that items with weights cannot be sampled by it.
+        batched_m_step: whether ``m_step`` takes responsibilities ``(C, N, S)`` of ``C`` ascents, and with them current parameters
+            of which every value leads with ``C``. Restarts of EM then go through one batch where that is quicker.
         defaults: options of an engine that this model wants otherwise than the engine does (its paper's schedule).
     """
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     whole_counts: ClassVar[bool] = False
+    batched_m_step: ClassVar[bool] = False
     defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     _bound: Bound | None = None
 
@@ -521,6 +524,18 @@ def conditioned(
     plates = Plates.over(data.N, data.J) if plates is None else plates
     trace = poutine.trace(poutine.condition(model.prior, data=dict(values))).get_trace(data, plates)
     return trace.nodes["_RETURN"]["value"], torch.as_tensor(trace.log_prob_sum())
+
+
+def densities(model: AnnotationModel, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
+    """Return item log joint ``(C, N, S)`` and log prior ``(C,)`` at ``C`` sets of parameters, with which every value leads.
+
+    For models that take such parameters. A log prior from the trace of the story is taken set by set: it sums up all there is.
+    """
+    if provides(model, "log_prior") or provides(model, "log_density"):
+        return model.log_density(parameters, data)
+    names = list(parameters)
+    sets = [dict(zip(names, values, strict=True)) for values in zip(*parameters.values(), strict=True)]
+    return model.item_log_joint(parameters, data), torch.stack([conditioned(model, one, data)[1] for one in sets])
 
 
 def prior_draws(model: AnnotationModel, data: Annotations, count: int) -> Parameters:

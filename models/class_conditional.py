@@ -55,6 +55,7 @@ class ClassConditional(AnnotationModel):
     items: float = 0.0
 
     dims: ClassVar = {"prevalence": ("klass",), "sensitivity": ("worker", "klass")}
+    batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
         require_answers(self, "right", "wrong", "items")
@@ -98,7 +99,7 @@ class ClassConditional(AnnotationModel):
         return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + coins
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
-        """Return the modes given ``(N, K)`` responsibilities."""
+        """Return the modes given ``(..., N, K)`` responsibilities."""
         return self.m_step_from(sums_of(responsibility, data), data)
 
     def m_step_from(self, sums: Sums, data: Annotations) -> Parameters:

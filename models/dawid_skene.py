@@ -63,6 +63,7 @@ class DawidSkene(AnnotationModel):
     concentration: tuple[tuple[float, ...], ...] | None = None
 
     dims: ClassVar = {"prevalence": ("klass",), "confusion": ("worker", "klass", "answer")}
+    batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
         require_answers(self, *(["wrong", "items"] if self.right is None else ["right", "wrong", "items"]))

@@ -64,6 +64,7 @@ class ItemSubtypes(AnnotationModel):
         "weights": ("klass", "subtype"),
         "rows": ("worker", "klass", "subtype", "answer"),
     }
+    batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
         require_whole(self, "subtypes")
@@ -134,7 +135,7 @@ class ItemSubtypes(AnnotationModel):
         )
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
-        """Return the modes of the Dirichlet posteriors given ``(N, S)`` responsibilities; boundaries where ``weight < 1``."""
+        """Return modes of the Dirichlet posteriors given ``(..., N, S)`` responsibilities; boundaries where ``weight < 1``."""
         a, w, B = self.concentrations(data)
         states = responsibility.sum(-2).unflatten(-1, (data.K, self.subtypes))  # (K, M)
         counts = data.counts.expected(responsibility).unflatten(-2, (data.K, self.subtypes))  # (J, K, M, K)

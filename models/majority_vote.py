@@ -47,6 +47,7 @@ class MajorityVote(AnnotationModel):
     guesses: float = 1.0
 
     dims: ClassVar = {"knowledge": ()}
+    batched_m_step: ClassVar = True
     whole_counts: ClassVar = True
 
     def __post_init__(self) -> None:

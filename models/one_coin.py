@@ -58,6 +58,7 @@ class OneCoin(AnnotationModel):
     items: float = 0.0
 
     dims: ClassVar = {"prevalence": ("klass",), "accuracy": ("worker",)}
+    batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
         require_answers(self, "right", "wrong", "items")
@@ -101,7 +102,7 @@ class OneCoin(AnnotationModel):
         return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + accuracy
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
-        """Return the modes given ``(N, K)`` responsibilities."""
+        """Return the modes given ``(..., N, K)`` responsibilities."""
         return self.m_step_from(sums_of(responsibility, data), data)
 
     def m_step_from(self, sums: Sums, data: Annotations) -> Parameters:

@@ -48,6 +48,7 @@ class Pooled(AnnotationModel):
     items: float = 0.0
 
     dims: ClassVar = {"prevalence": ("klass",), "common": ("klass", "answer")}
+    batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
         require_answers(self, "right", "wrong", "items")
@@ -94,7 +95,7 @@ class Pooled(AnnotationModel):
         return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + table
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
-        """Return the modes given ``(N, K)`` responsibilities."""
+        """Return the modes given ``(..., N, K)`` responsibilities."""
         return {
             "prevalence": dirichlet_mode(self._classes(data) + responsibility.sum(-2)),
             "common": dirichlet_mode(rows(data, self.right, self.wrong) + responsibility.mT @ data.weighted_votes),

@@ -47,6 +47,26 @@ class SkillAndDifficulty(AnnotationModel):
         return Categorical(logits=logit[:, None, None] * torch.eye(data.K))
 
 
+class OwnCoin(AnnotationModel):
+    """Another: a label depends on truth and worker only, which it says in logs, and no more than that."""
+
+    def prior(self, data, plates):
+        prevalence = pyro.sample("prevalence", Dirichlet(2 * torch.ones(data.K)))
+        with plates.worker:
+            skill = pyro.sample("skill", Normal(1.0, 1.0))
+        return {"prevalence": prevalence, "skill": skill}
+
+    def truth(self, parameters, data):
+        return Categorical(parameters["prevalence"])
+
+    def emission(self, parameters, data):
+        return Categorical(logits=self.log_confusion(parameters)[data.worker])
+
+    def log_confusion(self, parameters):
+        eye = torch.eye(parameters["prevalence"].shape[-1])
+        return (parameters["skill"][..., None, None] * eye).log_softmax(-1)
+
+
 @dataclass(frozen=True)
 class Case:
     """A model with its hyperparameters, the engines that suit it, and the number of classes of the data it is tried on."""
@@ -89,6 +109,7 @@ CASES = [
     Case("lia-embedded", LIA(latent=2, hidden=(3,), embedding=2), ("em", "svi", "nuts"), features=False, rises=False),
     Case("worker-groups", WorkerGroups(groups=2), ("gibbs",)),
     Case("skill-and-difficulty", SkillAndDifficulty(), ("em", "svi", "nuts")),
+    Case("own-coin", OwnCoin(), ("em", "svi", "nuts")),
 ]
 PAIRS = [(case, method) for case in CASES for method in case.methods]
 

@@ -11,7 +11,7 @@ from catalog import CASES, PAIRS, SHORT, fit, quiet_fit, simulated, tiny
 import crowdppl
 from crowdppl import OptionError
 from crowdppl.isolation import isolated
-from crowdppl.model import bind, check
+from crowdppl.model import bind, check, conditioned
 
 
 def random_start(case):
@@ -25,6 +25,7 @@ def has_networks(case):
 
 
 ids = [f"{c.name}-{m}" for c, m in PAIRS]
+PLAIN = [(case, method) for case, method in PAIRS if method != "nuts" and not has_networks(case)]
 
 
 @pytest.mark.parametrize(("case", "method"), PAIRS, ids=ids)
@@ -218,3 +219,20 @@ def test_permuting_the_rows_permutes_nothing_else(case):
     a, b = (p.truth().set_index("task")[columns].sort_index() for p in (one, two))
     # Models without a closed M step are climbed by a line search, which sums in another order: a looser bound.
     np.testing.assert_allclose(a, b, atol=1e-8 if "gibbs" in case.methods else 2e-3)
+
+
+@pytest.mark.parametrize(("case", "method"), PLAIN, ids=[f"{c.name}-{m}" for c, m in PLAIN])
+def test_log_posterior_of_each_draw(case, method):
+    """``lp`` is the log density of that draw's labels and parameters, as the trace of the story gives them, draw by draw."""
+    data = tiny(2, classes=case.classes, features=case.features)
+    posterior = quiet_fit(data, case.model, method=method, seed=3, **SHORT[method])
+    draws, lp = posterior.tree["posterior"], posterior.tree["sample_stats"]["lp"].values
+    with isolated(0, dtype=torch.float64):
+        sites, told = check(case.model, data), case.model.arrange(data)
+        for c, s in np.ndindex(*lp.shape):
+            if s % 7:
+                continue
+            values = {name: torch.from_numpy(np.array(draws[name].values[c, s])) for name in sites}
+            parameters, log_prior = conditioned(case.model, values, told)
+            joint = case.model.item_log_joint(parameters, told)
+            assert lp[c, s] == pytest.approx(float(joint.logsumexp(-1).sum() + log_prior), abs=1e-8)

@@ -122,9 +122,9 @@ def test_large_draws_are_thinned_and_told(monkeypatch, anaesthesia):
 
 def test_chains_in_turn_are_chains(monkeypatch, anaesthesia):
     """Large data run chains one after the other: as many, and as well mixed."""
-    import crowdppl.gibbs
+    import crowdppl.draws
 
-    monkeypatch.setattr(crowdppl.gibbs, "WORK_BYTES", 1)
+    monkeypatch.setattr(crowdppl.draws, "WORK_BYTES", 1)
     posterior = fit(anaesthesia, method="gibbs", seed=1, chains=3, num_samples=1000)
     assert posterior.tree["posterior"].sizes["chain"] == 3
     assert max(posterior.info["facts"]["r_hat"].values()) < 1.02
