@@ -58,12 +58,18 @@ class Team:
 
         self.cuda, self.broken = cuda, False
         self.held: weakref.ref[Shares] | None = None
-        # Keys of their own: addresses of an earlier team must not be taken for those of this one.
-        store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-        store = PrefixStore(f"crowdppl/{next(_TEAMS)}", store)
-        backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
-        processes.init_process_group(backend, timeout=PATIENCE, store=store, rank=rank, world_size=size)
-        self.orders = processes.new_group(backend="gloo", timeout=IDLE)
+        try:
+            # Keys of their own: addresses of an earlier team must not be taken for those of this one.
+            store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+            store = PrefixStore(f"crowdppl/{next(_TEAMS)}", store)
+            backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
+            processes.init_process_group(backend, timeout=PATIENCE, store=store, rank=rank, world_size=size)
+            self.orders = processes.new_group(backend="gloo", timeout=IDLE)
+        except RuntimeError as error:
+            raise LostProcessError(
+                f"the processes of this run did not find each other ({' '.join(str(error).split())[:120]}); see that all of "
+                f"them are started, with one address of the first"
+            ) from None
         self.rank, self.size = rank, size
 
     def order(self, what: str = "", **facts: Any) -> tuple[str, dict[str, Any]]:

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+from datetime import timedelta
 
 import numpy as np
 import pandas as pd
@@ -242,3 +244,17 @@ def test_a_process_that_is_told_to_stop_says_why():
     ):
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_processes_that_do_not_meet_say_so(monkeypatch):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    ranked = {"WORLD_SIZE": 2, "RANK": 1, "LOCAL_RANK": 1, "LOCAL_WORLD_SIZE": 2}
+    told = {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    for name, value in (address | ranked | told).items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setattr(ranks, "PATIENCE", timedelta(seconds=1))
+    with pytest.raises(ranks.LostProcessError, match="did not find each other .*" + str(port)), ranks.joined():
+        pass
