@@ -132,6 +132,37 @@ def scatter(S: int, real: str) -> Any:
 
 
 @cache
+def tally(S: int, real: str) -> Any:
+    """Return what counts labels by given truths ``(N,)`` int16, as whole numbers over the tables' memory.
+
+    Written are ``size (T, S)`` int64, how many items there are of each state, and ``out (J*K, S)``, the counts.
+    """
+
+    def count(start: Any, column: Any, bounds: Any, cells: Any, truth: Any, size: Any, out: Any) -> None:
+        rows, wide = out.shape[0], np.uint64(S)
+        for t in numba.prange(bounds.shape[0] - 1):
+            table = cells[t]
+            table[: rows * S] = 0
+            size[t] = 0
+            last = start[bounds[t + 1]]
+            for i in range(bounds[t], bounds[t + 1]):
+                chosen = np.uint64(truth[i])
+                size[t, chosen] += 1
+                for a in range(start[i], start[i + 1]):
+                    if a + AHEAD < last:
+                        _prefetch(table, np.intp(np.uint64(column[a + AHEAD]) * wide))
+                    table[np.uint64(column[a]) * wide + chosen] += 1
+        for c in numba.prange(rows):
+            for s in range(S):
+                total = 0
+                for t in range(bounds.shape[0] - 1):
+                    total += cells[t, c * S + s]
+                out[c, s] = total
+
+    return _compiled(count, "void(i8[::1], u4[::1], i8[::1], i4[:,::1], i2[::1], i8[:,::1], real[:,::1])", real, S)
+
+
+@cache
 def sweep(S: int, real: str, draw: bool) -> Any:
     """Return a pass over the items: an E step, or truths drawn, and the counts that either gives.
 

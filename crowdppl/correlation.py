@@ -129,21 +129,25 @@ def _counted(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
     return classes.to(data.dtype), counts.view(-1, J, K, K).to(data.dtype)
 
 
-def quality(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
+def quality(truth: Tensor, data: Annotations, passes: sweeps.Sweeps | None = None) -> tuple[Tensor, Tensor]:
     """Draw workers' confusions and the prevalence given truths.
 
     Args:
         truth: classes of the items, ``(C, N)``.
         data: the judgements.
+        passes: compiled ones over them, where they suit.
 
     Returns:
         Confusions ``(C, J, K, K)`` and prevalences ``(C, K)``.
     """
-    if data.A >= sweeps.JUDGEMENTS and data.weight is None and data.device.type == "cpu":
+    if passes is not None:
+        both = [passes.counted(row.to(torch.int16)) for row in truth]
+        classes, counts = (torch.stack(parts) for parts in zip(*both, strict=True))
+    elif data.A >= sweeps.JUDGEMENTS and data.weight is None and data.device.type == "cpu":
         # Directly: the sparse matrices of so many take longer to make than all draws.
         classes, counts = _counted(truth, data)
     else:
-        chosen = one_hot(truth, data)  # (C, N, K)
+        chosen = one_hot(truth.long(), data)  # (C, N, K)
         classes, counts = chosen.sum(-2), data.counts.expected(chosen)  # (C, K), (C, J, K, K)
     classes = 1 + classes
     # The crowd's rows, with a right answer and a share of a wrong one in each so that no row is empty.

@@ -156,6 +156,8 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
     parts: dict[str, list[Tensor]] = {}
     with torch.no_grad():
         sweeps = Sweeps.of(model, told)
+        # Labels are counted by drawn truths whatever the model.
+        passes = sweeps if sweeps is not None or rho is None else Sweeps.suited(data, data.K)
         for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total, sweeps):
             # Tempered on the log scale: what underflows as a probability may matter once it is.
             factor = None if rho is None else factors(rho[part], data)
@@ -172,10 +174,10 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
             if logs is not None and out.published is not None:
                 out.published += probability.reshape(-1, data.N, data.K).sum(0) / total
                 probability = logs.softmax(-1)
-            truth = drawn(probability)
+            truth = drawn(probability).to(torch.int16)
             if logs is not None:
-                confusion, prevalence = _quality(truth, data)
-            out.truth[part] = truth.to(torch.int16)
+                confusion, prevalence = _quality(truth, data, passes)
+            out.truth[part] = truth
             out.confusion[part], out.prevalence[part] = confusion, prevalence
             out.probability += probability.reshape(-1, data.N, data.K).sum(0) / total
             for name, value in model.derived(parameters, data).items():
@@ -211,8 +213,8 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
     return out
 
 
-def _quality(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
-    confusion, prevalence = quality(truth.reshape(-1, data.N), data)
+def _quality(truth: Tensor, data: Annotations, passes: Sweeps | None) -> tuple[Tensor, Tensor]:
+    confusion, prevalence = quality(truth.reshape(-1, data.N), data, passes)
     return (confusion, prevalence) if truth.dim() > 1 else (confusion[0], prevalence[0])
 
 

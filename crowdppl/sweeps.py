@@ -169,6 +169,15 @@ class Sweeps:
         self._run("scatter", responsibility.contiguous().numpy())
         return Sums(torch.tensor(torch.nan), responsibility.sum(0), self._counts(None))
 
+    def counted(self, truth: Tensor) -> tuple[Tensor, Tensor]:
+        """Count items of each class ``(K,)``, and labels ``(J, K, K)`` by truths ``(N,)`` int16."""
+        J, K, real = self.data.J, self.data.K, REAL[self.data.dtype]
+        size, out = np.empty((self.threads, K), dtype=np.int64), torch.empty(J, K, K, dtype=self.data.dtype)
+        rows = out.view(self.rows, K).numpy()  # (worker, label, state)
+        run = self.passes.tally(K, real)
+        run(self.start, self.column, self.bounds, self.tables.view(np.int32), truth.numpy(), size, rows)
+        return torch.from_numpy(size.sum(0)).to(self.data.dtype), out.transpose(1, 2)
+
     def draw(self, table: Tensor, prior: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Sums]:
         """Draw the truth of each item, ``(N,)`` int16, and count by it; by torch's random stream."""
         N, K = self.data.N, self.data.K

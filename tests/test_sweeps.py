@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from crowdppl import Annotations, fit, ranks, sweeps
+from crowdppl.correlation import _counted
 from crowdppl.errors import CrowdpplWarning
-from crowdppl.model import sums_of
+from crowdppl.model import one_hot, sums_of
 from crowdppl.models import ClassConditional, DawidSkene, OneCoin
 from crowdppl.sweeps import Sweeps, plain
 
@@ -75,6 +76,9 @@ def test_sums_are_those_of_the_products(K, threads):
     torch.testing.assert_close(made.joint(table, prior), joint, rtol=1e-10, atol=1e-10)
     for a, b in zip(made.given(r)[1:], sums_of(r, data)[1:], strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+    truth = r.argmax(-1)
+    for a, b in zip(made.counted(truth.to(torch.int16)), sums_of(one_hot(truth, data), data)[1:], strict=True):
+        assert torch.equal(a, b)
 
 
 def test_many_classes_beyond_the_caches_are_taken(monkeypatch):
@@ -105,6 +109,8 @@ def test_single_precision_is_the_same_to_its_rounding():
     torch.testing.assert_close(made.joint(table.float(), prior.float()).double(), joint, rtol=1e-4, atol=1e-4)
     for a, b in zip(made.given(r)[1:], sums_of(r.double(), data)[1:], strict=True):
         torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-4)
+    truth = r.argmax(-1)
+    assert torch.equal(made.counted(truth.to(torch.int16))[1], half.counts.expected(one_hot(truth, half)))
     with torch.random.fork_rng():
         assert made.draw(table.float(), prior.float())[1].counts.sum() == data.A
 
@@ -234,3 +240,24 @@ def test_what_they_cannot_take_is_left_to_the_products(change):
         warnings.simplefilter("ignore", CrowdpplWarning)
         if data.owner is None:
             assert len(fit(data, method="em", num_samples=2).truth()) == data.N
+
+
+@pytest.mark.parametrize("model", ["dawid-skene", "pooled"])
+@pytest.mark.parametrize("method", ["em", "gibbs"])
+def test_worker_quality_is_the_same_however_labels_are_counted(model, method, monkeypatch):
+    """By compiled passes or piece by piece: the same whole numbers, and the same draws from them."""
+    data = crowd(3)
+    options = {"method": method, "num_samples": 10, "seed": 3} | ({"warmup": 5} if method == "gibbs" else {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        quick = fit(data, model, **options)
+        if model == "pooled":  # which is not gone through by passes otherwise
+            monkeypatch.setattr(sweeps, "suits", lambda *_: False)
+            slow = fit(data, model, **options)
+        else:
+            monkeypatch.setattr(
+                Sweeps, "counted", lambda self, truth: tuple(x[0] for x in _counted(truth[None], self.data))
+            )
+            slow = fit(data, model, **options)
+    for name in ("confusion", "prevalence"):
+        np.testing.assert_array_equal(quick.tree["posterior"][name], slow.tree["posterior"][name])
