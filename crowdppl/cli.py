@@ -546,9 +546,10 @@ def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[s
     began = time.perf_counter()
     run["command"] = ["crowdppl", *sys.argv[1:]]
     run["timings"] |= {"fit": posterior.info["seconds"]}
-    files = results.write(posterior, folder, level=level, run=run, raw=raw)
+    workers = posterior.workers(level=level)
+    files = results.write(posterior, workers, folder, level=level, run=run, raw=raw)
     _show_truth(posterior)
-    _show_workers(posterior, default_level(level))
+    _show_workers(workers, default_level(level))
     info = posterior.info
     console.print(
         f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(posterior.how[0].upper() + posterior.how[1:])}"
@@ -597,8 +598,8 @@ def _show_truth(posterior: Posterior) -> None:
         console.print(f"... and {len(unsure) - len(shown):,} more in truth.csv")
 
 
-def _show_workers(posterior: Posterior, level: float) -> None:
-    table = posterior.workers(level=level).sort_values("judgements", ascending=False, kind="stable")
+def _show_workers(workers: pd.DataFrame, level: float) -> None:
+    table = workers.sort_values("judgements", ascending=False, kind="stable")
     shown = table.head(SHOWN_WORKERS)
     most = f", the {len(shown)} with most judgements" if len(shown) < len(table) else ""
     grid = Table(title=f"Workers{most} (intervals of {level:.0%})", title_justify="left", box=box.SIMPLE_HEAD)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from crowdppl import exports
 from crowdppl.errors import FileError
 from crowdppl.files import require_room
@@ -46,12 +48,19 @@ def free(folder: Path, *, overwrite: bool, size: int = 0, files: Sequence[str] =
 
 
 def write(
-    posterior: Posterior, folder: Path, *, level: float | None = None, run: Mapping[str, Any], raw: bool = False
+    posterior: Posterior,
+    workers: pd.DataFrame,
+    folder: Path,
+    *,
+    level: float | None = None,
+    run: Mapping[str, Any],
+    raw: bool = False,
 ) -> list[Path]:
     """Write all result files; each appears when it is complete, ``run.json`` last.
 
     Args:
         posterior: what was found.
+        workers: its table of workers, at that level.
         folder: where to; made if need be.
         level: probability of the intervals in the tables.
         run: added to what the posterior knows of its making (input, command, timings).
@@ -67,7 +76,7 @@ def write(
         raise FileError(f"cannot write in {folder}: {error.strerror}") from None
     try:
         exports.write(posterior.truth(), staging / "truth.csv", raw=raw)
-        exports.write(posterior.workers(level=level), staging / "workers.csv", raw=raw)
+        exports.write(workers, staging / "workers.csv", raw=raw)
         exports.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
         posterior.save(staging / "posterior.nc")
         story = (
