@@ -285,8 +285,10 @@ class Climb:
 
     def _arrived(self, way: Way, lp: float, ll: float, *, converged: bool) -> None:
         score, step = self._score(lp, way.theta), len(way.trace) - 1
-        way.end = End(way.theta, way.trace, lp, ll, way.evaluations, converged, score, step, {})
-        way.path = []
+        # Of its own: where several climbed together, a view would hold the points of all of them.
+        point = {name: value.clone() for name, value in way.theta.items()}
+        way.end = End(point, way.trace, lp, ll, way.evaluations, converged, score, step, {})
+        way.theta, way.path = point, []
 
     def _step(self, ways: list[Way], r: Any, *, alone: bool) -> None:
         """Take the M step of each way, and where its path is long enough the leap; one alone may write over what it left."""

@@ -51,6 +51,18 @@ def _prefetch(context: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.intp), generate
 
 
+@numba.njit  # type: ignore[untyped-decorator]
+def _uniform(seed: Any, n: Any) -> Any:
+    """Return the ``n``-th number from [0, 1) of the stream of a seed, both uint64: whoever asks, in whatever order.
+
+    SplitMix64 (Steele, Lea and Flood 2014, Fast splittable pseudorandom number generators): a counter with its bits mixed.
+    """
+    z = seed + (n + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * (1.0 / 2**53)
+
+
 def width_of(S: int, real: str) -> int:
     """Return the numbers in a row for ``S`` states: twice as many, and so many more that rows do not straddle lines."""
     line = LINE // np.dtype(real).itemsize
@@ -170,8 +182,8 @@ def sweep(S: int, real: str, draw: bool) -> Any:
     (N+1,)``, where the judgements of each item begin; ``column (A,)`` uint32, worker * K + label; ``bounds (T+1,)``, the items of
     each thread; ``tables (T, J*K*width)``, whose counts are added to; ``prior (S,)``; ``known (N,)`` int16, a known truth or -1.
     Written are ``likelihood (T,)``, the log-likelihood; ``size (T, S)``, how many items there are of each state; in an E step
-    ``out (N, S)``, the responsibilities, unless it is ``(0, S)``; where truths are drawn ``truth (N,)`` int16, by numbers from
-    [0, 1), ``chance (N,)``.
+    ``out (N, S)``, the responsibilities, unless it is ``(0, S)``; where truths are drawn ``truth (N,)`` int16, by the stream
+    of random numbers of a ``seed``, uint64.
     """
     width, half, line, lines = _row(S, real)
 
@@ -185,7 +197,7 @@ def sweep(S: int, real: str, draw: bool) -> Any:
         likelihood: Any,
         size: Any,
         out: Any,
-        chance: Any,
+        seed: Any,
         truth: Any,
     ) -> None:
         keep = out.shape[0] > 0
@@ -246,7 +258,7 @@ def sweep(S: int, real: str, draw: bool) -> Any:
                     product = 1.0
                 if draw:
                     # The last class that is possible takes what rounding leaves.
-                    chosen, mark = 0, chance[i] * total
+                    chosen, mark = 0, _uniform(seed, np.uint64(i)) * total
                     for s in range(S):
                         if p[s] > 0.0:
                             chosen = s
@@ -273,9 +285,7 @@ def sweep(S: int, real: str, draw: bool) -> Any:
                 size[t, s] = number[s]
 
     run.__qualname__ += ".draw" if draw else ".expect"
-    return _compiled(
-        run, f"void({JUDGED}, real[::1], i2[::1], f8[::1], f8[:,::1], real[:,::1], f8[::1], i2[::1])", real, S
-    )
+    return _compiled(run, f"void({JUDGED}, real[::1], i2[::1], f8[::1], f8[:,::1], real[:,::1], u8, i2[::1])", real, S)
 
 
 @cache

@@ -32,7 +32,7 @@ JUDGEMENTS = 200_000
 PAGE = 2**21
 # What compiled passes call types.
 REAL = {torch.float64: "f8", torch.float32: "f4"}
-NO_CHANCE, NO_TRUTH = torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.int16)
+NO_TRUTH = torch.empty(0, dtype=torch.int16)
 
 
 def plain(table: Tensor, prior: Tensor, data: Annotations, memory: Tensor | None = None) -> Sums:
@@ -179,11 +179,11 @@ class Sweeps:
         return torch.from_numpy(size.sum(0)).to(self.data.dtype), out.transpose(1, 2)
 
     def draw(self, table: Tensor, prior: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Sums]:
-        """Draw the truth of each item, ``(N,)`` int16, and count by it; by torch's random stream."""
+        """Draw the truth of each item, ``(N,)`` int16, and count by it; of torch's random stream it takes one number."""
         N, K = self.data.N, self.data.K
-        truth, chance = torch.empty(N, dtype=torch.int16), torch.rand(N, dtype=torch.float64)
+        truth, seed = torch.empty(N, dtype=torch.int16), int(torch.empty((), dtype=torch.int64).random_())
         out = torch.empty(0, K, dtype=self.data.dtype)
-        return truth, self._sweep(table, prior, memory, out=out, chance=chance, truth=truth)
+        return truth, self._sweep(table, prior, memory, out=out, seed=seed, truth=truth)
 
     def _sweep(
         self,
@@ -192,12 +192,12 @@ class Sweeps:
         memory: Tensor | None,
         *,
         out: Tensor,
-        chance: Tensor = NO_CHANCE,
+        seed: int = 0,
         truth: Tensor = NO_TRUTH,
     ) -> Sums:
         self._load(table)
         likelihood, size = np.empty(self.threads), np.empty((self.threads, self.data.K))
-        rest = (out.numpy(), chance.numpy(), truth.numpy())
+        rest = (out.numpy(), np.uint64(seed), truth.numpy())
         run = self.passes.sweep(self.data.K, REAL[self.data.dtype], truth is not NO_TRUTH)
         run(self.start, self.column, self.bounds, self.tables, prior.numpy(), self.known, likelihood, size, *rest)
         total = torch.from_numpy(size.sum(0)).to(self.data.dtype)

@@ -181,6 +181,28 @@ def test_drawn_truths_follow_their_probabilities():
     assert (truth[known] == data.truth[known]).all()
 
 
+def test_drawn_truths_know_nothing_of_each_other():
+    """Fair coins, 400 sweeps of 5,000 items: no mean, and no correlation between neighbours in a sweep, or of an item in sweeps
+    up to three apart, is beyond 4.5 standard errors; and a draw is the same by any number of threads."""
+    data = crowd(2, items=5000, judgements=6000, known=False)
+    table, prior = torch.full((data.J, 2, 2), 0.5, dtype=torch.float64), torch.full((2,), 0.5, dtype=torch.float64)
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        made = Sweeps(data, 2)
+        coins = torch.stack([made.draw(table, prior)[0] for _ in range(400)]).double() * 2 - 1
+        both = []
+        for threads in (1, 3):
+            torch.manual_seed(6)
+            both.append(Sweeps(data, threads).draw(table, prior)[0])
+    assert torch.equal(*both)
+    found = [coins.mean(), *((coins[:, d:] * coins[:, :-d]).mean() for d in (1, 2, 3, 64))]
+    found += [(coins[d:] * coins[:-d]).mean() for d in (1, 2, 3)]
+    assert torch.stack(found).abs().max() < 4.5 / (coins.numel() * 0.98) ** 0.5
+    # Sweeps as a whole, and items: 5,400 means, of which none beyond 5.5 standard errors.
+    for axis in (0, 1):
+        assert coins.mean(axis).abs().max() < 5.5 / coins.shape[axis] ** 0.5
+
+
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__ + str(m.right))
 def test_em_ends_where_the_products_end(model, monkeypatch):
     data = crowd(3)
