@@ -55,7 +55,7 @@ def ours(data: Annotations, model: DawidSkene, iterations: int) -> float:
 
         def climb(count: int) -> None:
             # A negative tolerance: it takes every iteration it is allowed, converged or not.
-            Climb(model, data, space, count, -1.0, False, lambda *_: None)(start)
+            Climb(model, data, space, count, -1.0, False, lambda *_: None)([start])
 
         def seconds(count: int) -> float:
             began = time.perf_counter()

@@ -159,15 +159,24 @@ class Climb:
         self.share = ranks.share(model, data)
         self.keep, self.ends = NOTHING, list[End]()
 
-    def width(self, starts: int) -> int:
-        """Return how many of so many ascents to take side by side.
+    def width(self, first: Tensor, starts: int) -> int:
+        """Return how many of so many ascents, ``first`` being what one starts from, to take side by side.
 
         On small data calling torch costs more than what it does; on a GPU most of it would stand idle. What goes beyond the
         caches, or by compiled passes, is quicker one after the other.
         """
-        if self.share is not None or not (batched(self.model) and self.model.batched_m_step):
+        if starts == 1 or self.share is not None or not (batched(self.model) and self.model.batched_m_step):
             return 1
-        return chunk(self.data, starts)
+        if not self.m_step.closed:
+            self.learn(first)
+        # What gradients have to move goes alone.
+        return chunk(self.data, starts) if self.m_step.closed else 1
+
+    def learn(self, first: Tensor) -> None:
+        """Find out which sites have closed steps, by an M step from responsibilities; the random stream is left be."""
+        stream = torch.get_rng_state()
+        self.begin(first)
+        torch.set_rng_state(stream)
 
     def __call__(self, starts: Sequence[Tensor]) -> list[End]:
         """Climb from the parameters that responsibilities ``(N, S)`` suggest, several where :meth:`width` allows it."""
@@ -188,7 +197,7 @@ class Climb:
     def begin(self, responsibility: Tensor) -> Parameters:
         """Take the first M step, from responsibilities of all items."""
         theta = self.m_step.start(responsibility if self.share is None else self.share.given(responsibility))
-        self.accelerate = self.accelerate and self.m_step.closed
+        self.accelerate = self.accelerate and self.m_step.closed and bool(self.space.sizes)
         return theta
 
     # ------------------------------------------------------------------ networks: steps that may fall
@@ -246,7 +255,7 @@ class Climb:
     # ------------------------------------------------------------------ steps that cannot fall
 
     def ascend(self, ways: list[Way]) -> list[End]:
-        """Climb all ways to their ends, each as if it were alone."""
+        """Climb all ways to their ends, each as if it were alone, to rounding."""
         alone = len(ways) == 1
         while under := [way for way in ways if way.end is None]:
             self.keep.step(partial(self._state, ways), "em")
@@ -319,7 +328,8 @@ class Climb:
             return [(lp, ll)], r
         joint, log_prior = densities(self.model, _together(places), self.data)
         marginal, r = normalise(joint, overwrite=True)
-        likelihoods, priors = read_rows(repeated(marginal, self.data).sum(-1, dtype=torch.float64), log_prior)
+        likelihood = repeated(marginal, self.data).sum(-1, dtype=torch.float64)
+        likelihoods, priors = read_rows(likelihood, torch.as_tensor(log_prior).expand_as(likelihood))
         return [(ll + prior, ll) for ll, prior in zip(likelihoods, priors, strict=True)], r
 
     def _maximise(self, ways: list[Way], r: Any, spare: Parameters | None) -> list[Parameters]:
@@ -365,14 +375,15 @@ class Climb:
         ratio = torch.where(far, straight / bent, 1.0).sqrt()
         out = {}
         for name, x, z, s, v in zip(self.space.sizes, a, c, step, bend, strict=True):
-            length, taken = (each.reshape(each.shape + (1,) * (z.dim() - lead)) for each in (ratio.to(z.dtype), far))
+            length = _leading(ratio.to(z.dtype), z)
             leapt = x + 2 * length * s + length**2 * v
             if is_simplex(self.space.supports[name]):
                 inside = torch.where(leapt < 0, 0.5 * z, leapt)
                 leapt = inside / inside.sum(-1, keepdim=True)
             else:
                 leapt = self.space.transforms[name](torch.where(torch.isfinite(leapt), leapt, z))
-            out[name] = torch.where(taken, leapt, third[name])
+            # Which may have other axes than its unbounded form.
+            out[name] = torch.where(_leading(far, third[name]), leapt, third[name])
         return out
 
     def _free(self, name: str, value: Tensor) -> Tensor:
@@ -429,6 +440,11 @@ def _apart(parameters: Parameters) -> list[Parameters]:
         dict(zip(names, values, strict=True))
         for values in zip(*(parameters[name].unbind() for name in names), strict=True)
     ]
+
+
+def _leading(each: Tensor, value: Tensor) -> Tensor:
+    """Give a number for each ascent, ``(C,)`` or ``()``, the axes of a value that leads with them."""
+    return each.reshape(each.shape + (1,) * (value.dim() - each.dim()))
 
 
 def _squares(value: Tensor, lead: int) -> Tensor:

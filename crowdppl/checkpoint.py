@@ -30,6 +30,8 @@ State = tuple[dict[str, Tensor], dict[str, Any]]
 NAME = "checkpoint.safetensors"
 EVERY = 60.0
 _RANDOM = "random"
+# Raised where an engine comes to keep another state: those of before are then another fit's.
+FORMAT = 2
 
 
 class Checkpoint:
@@ -76,7 +78,7 @@ class Checkpoint:
             ) from None
         if told["identity"] != self.identity:
             raise FileError(
-                f"{path} belongs to another fit (other data, model, options or seed); name another folder, or remove it"
+                f"{path} belongs to another fit (other data, model, options, seed or version); name another folder, or remove it"
             )
         return tensors, told["facts"]
 
@@ -87,6 +89,11 @@ class Checkpoint:
             return None
         tensors, facts = found
         torch.set_rng_state(tensors.pop(_RANDOM))
+        for name in [name for name in tensors if name.startswith(f"{_RANDOM} cuda ")]:
+            device = int(name.rsplit(" ", 1)[1])
+            if device < torch.cuda.device_count():
+                torch.cuda.set_rng_state(tensors[name], device)
+            del tensors[name]
         return tensors, facts
 
     def step(self, state: Callable[[], State], what: str) -> None:
@@ -103,6 +110,8 @@ class Checkpoint:
         told = {"identity": self.identity, "facts": facts | {"what": what}}
         kept = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
         kept[_RANDOM] = torch.get_rng_state()
+        if torch.cuda.is_initialized():
+            kept |= {f"{_RANDOM} cuda {n}": state for n, state in enumerate(torch.cuda.get_rng_state_all())}
         with atomic(self.path) as temporary:
             safetensors.torch.save_file(kept, temporary, {"crowdppl": json.dumps(told)})
         self._last = time.monotonic()
@@ -142,7 +151,7 @@ NOTHING = Checkpoint()
 
 def digest(data: Annotations, *words: object) -> str:
     """Return a digest of judgements and of what is done with them."""
-    found = hashlib.sha256(repr(words).encode())
+    found = hashlib.sha256(repr((FORMAT, *words)).encode())
     for name in ("item", "worker", "label", "truth", "features", "worker_features", "multiplicity", "weight", "start"):
         value = getattr(data, name)
         found.update(name.encode())

@@ -280,7 +280,8 @@ class Races:
     """
 
     def __init__(self, shape: tuple[int, ...], data: Annotations):
-        turns = max(1, room(data) // (8 * math.prod(shape)))
+        # What is drawn ahead is kept with the state of a fit: no more of it on a GPU.
+        turns = max(1, WORK_BYTES // (8 * math.prod(shape)))
         self._memory = torch.empty(turns, *shape, dtype=data.dtype, device=data.device)
         self._ready: list[Tensor] = []
 

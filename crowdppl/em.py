@@ -99,17 +99,16 @@ def em(
         ends: list[End] = []
         found = keep.resume("em")
         if found is not None:
+            found = {name: value.to(data.device) for name, value in found[0].items()}, found[1]
             ends = ended(found)
-            stream = torch.get_rng_state()
-            climb.begin(first)  # learns which sites have closed steps
-            torch.set_rng_state(stream)
+            climb.learn(first)
         climb.keep, climb.ends = keep, ends
         if found is not None:
             ends += climb.resumed(found)
         while (begun := len(ends)) <= restarts:
             if begun and model._bound is not None:  # networks start anew
                 model._bound.renew(model.networks(data))
-            numbers = range(begun, begun + climb.width(restarts + 1 - begun))
+            numbers = range(begun, begun + climb.width(first, restarts + 1 - begun))
             ends += climb([dispersed(first, data) if n else first for n in numbers])
         best = max(ends, key=lambda end: end.score)
         if model._bound is not None:

@@ -79,7 +79,8 @@ class AnnotationModel(ABC):
         dims: names of the axes of each site's value, for the result; those of plates are found without it.
         whole_counts: whether ``gibbs_step`` takes counts for whole numbers, so that items with weights cannot be sampled by it.
         batched_m_step: whether ``m_step`` takes responsibilities ``(C, N, S)`` of ``C`` ascents, and with them current parameters
-            of which every value leads with ``C``. Restarts of EM then go through one batch where that is quicker.
+            of which every value leads with ``C``. Restarts of EM then go through one batch where that is quicker, if it gives all
+            sites and :meth:`log_confusion` or :meth:`gibbs_step` is there, too.
         defaults: options of an engine that this model wants otherwise than the engine does (its paper's schedule).
     """
 
@@ -531,7 +532,7 @@ def densities(model: AnnotationModel, parameters: Parameters, data: Annotations)
 
     For models that take such parameters. A log prior from the trace of the story is taken set by set: it sums up all there is.
     """
-    if provides(model, "log_prior") or provides(model, "log_density"):
+    if not parameters or provides(model, "log_prior") or provides(model, "log_density"):
         return model.log_density(parameters, data)
     names = list(parameters)
     sets = [dict(zip(names, values, strict=True)) for values in zip(*parameters.values(), strict=True)]

@@ -66,9 +66,11 @@ class Team:
             processes.init_process_group(backend, timeout=PATIENCE, store=store, rank=rank, world_size=size)
             self.orders = processes.new_group(backend="gloo", timeout=IDLE)
         except RuntimeError as error:
+            if processes.is_initialized():
+                processes.destroy_process_group()
             raise LostProcessError(
-                f"the processes of this run did not find each other ({' '.join(str(error).split())[:120]}); see that all of "
-                f"them are started, with one address of the first"
+                f"the processes of this run did not find each other, or could not join "
+                f"({' '.join(str(error).split())[:120]}); see that all of them are started, with one address of the first"
             ) from None
         self.rank, self.size = rank, size
 

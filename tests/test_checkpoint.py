@@ -262,3 +262,11 @@ def test_control_c_after_the_last_step_is_not_lost(tmp_path):
     keep = Checkpoint(tmp_path)
     with pytest.raises(KeyboardInterrupt), keep.stoppable():
         signal.raise_signal(signal.SIGINT)
+
+
+def test_the_state_of_another_version_is_refused(monkeypatch, tmp_path, data):
+    """What engines keep has changed: it is not read as if it had not."""
+    assert interrupted(monkeypatch, data, tmp_path, "em", 3)
+    monkeypatch.setattr(crowdppl.checkpoint, "FORMAT", -1)
+    with pytest.raises(FileError, match="options, seed or version"):
+        quiet_fit(data, method="em", seed=7, checkpoint=tmp_path, **ENGINES["em"])

@@ -3,13 +3,15 @@
 import warnings
 
 import numpy as np
+import pyro
 import pytest
 import torch
-from catalog import CASES, fit, simulated, tiny
+from catalog import CASES, OwnCoin, fit, simulated, tiny
+from pyro.distributions import Categorical, Dirichlet, LKJCholesky
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import crowdppl
-from crowdppl import Annotations, CrowdpplWarning, kernels
+from crowdppl import AnnotationModel, Annotations, CrowdpplWarning, kernels
 from crowdppl.inference import ENGINES, named_model
 from crowdppl.isolation import isolated
 from crowdppl.model import bind, check, conditioned, responsibilities
@@ -181,6 +183,83 @@ def test_ascents_side_by_side_are_those_one_after_the_other(case, accelerate, mo
         assert other.info["facts"]["evaluations"] == found[0].info["facts"]["evaluations"]
         for name, value in found[0].tree["point"].data_vars.items():
             np.testing.assert_allclose(other.tree["point"][name], value, atol=1e-8)
+
+
+class HalfClosed(OwnCoin):
+    """Its M step gives one of its sites, the other is left to gradients."""
+
+    batched_m_step = True
+
+    def m_step(self, responsibility, data, reuse=None):
+        counts = 1 + responsibility.sum(-2)
+        return {"prevalence": counts / counts.sum(-1, keepdim=True)}
+
+
+class Correlated(AnnotationModel):
+    """A site of fewer axes in its unbounded form: the factor of a correlation matrix."""
+
+    batched_m_step = True
+
+    def prior(self, data, plates):
+        prevalence = pyro.sample("prevalence", Dirichlet(2 * torch.ones(data.K)))
+        return {"prevalence": prevalence, "factor": pyro.sample("factor", LKJCholesky(data.K, 2.0))}
+
+    def truth(self, parameters, data):
+        return Categorical(parameters["prevalence"])
+
+    def log_confusion(self, parameters):
+        logits = 2 * torch.eye(3) + parameters["factor"].unsqueeze(-3)
+        return logits.log_softmax(-1).expand(*logits.shape[:-3], 6, 3, 3)
+
+    def emission(self, parameters, data):
+        return Categorical(logits=self.log_confusion(parameters)[data.worker])
+
+    def m_step(self, responsibility, data, reuse=None):
+        counts = 1 + responsibility.sum(-2)
+        share = counts / counts.sum(-1, keepdim=True)
+        weight = 0.3 * share[..., :1, None]
+        return {"prevalence": share, "factor": torch.linalg.cholesky(torch.eye(3) * (1 - weight) + weight)}
+
+
+@pytest.mark.parametrize("model", [HalfClosed(), Correlated()], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("restarts", [1, 2, 3])
+def test_restarts_of_models_of_ones_own(model, restarts, monkeypatch):
+    data = tiny(4, items=30, workers=6)
+    options = {"method": "em", "restarts": restarts, "num_samples": 2, "max_iter": 12}
+    together = _quiet(data, model, **options).info["facts"]
+    monkeypatch.setattr(crowdppl.draws, "WORK_BYTES", 1)
+    assert together["restarts"] == pytest.approx(_quiet(data, model, **options).info["facts"]["restarts"], rel=1e-10)
+
+
+class Fixed(AnnotationModel):
+    """Nothing is unknown but the truth."""
+
+    def prior(self, data, plates):
+        return {}
+
+    def truth(self, parameters, data):
+        return Categorical(torch.full((data.K,), 1 / data.K))
+
+    def log_confusion(self, parameters):
+        return (2 * torch.eye(3)).log_softmax(-1).expand(6, 3, 3)
+
+    def emission(self, parameters, data):
+        return Categorical(logits=self.log_confusion(parameters)[data.worker])
+
+    def m_step(self, responsibility, data, reuse=None):
+        return {}
+
+    def gibbs_step(self, truth, parameters, data):
+        return {}
+
+
+@pytest.mark.parametrize("method", ["em", "gibbs"])
+def test_a_model_without_parameters(method):
+    """The truth's probabilities are those of counting votes."""
+    data = tiny(4, items=30, workers=6)
+    posterior = _quiet(data, Fixed(), method=method, num_samples=2, independent=True)
+    wanted = (data.votes @ (2 * torch.eye(3, dtype=torch.float64)).log_softmax(-1)).softmax(-1)
+    np.testing.assert_allclose(posterior.probability(), wanted, atol=1e-12)
 
 
 def test_most_models_climb_side_by_side():

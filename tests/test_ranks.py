@@ -256,5 +256,5 @@ def test_processes_that_do_not_meet_say_so(monkeypatch):
     for name, value in (address | ranked | told).items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.setattr(ranks, "PATIENCE", timedelta(seconds=1))
-    with pytest.raises(ranks.LostProcessError, match="did not find each other .*" + str(port)), ranks.joined():
+    with pytest.raises(ranks.LostProcessError, match=f"did not find each other.*{port}"), ranks.joined():
         pass
