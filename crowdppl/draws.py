@@ -161,7 +161,7 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
         for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total, sweeps):
             # Tempered on the log scale: what underflows as a probability may matter once it is.
             factor = None if rho is None else factors(rho[part], data)
-            logs = None if factor is None else model.log_by_class(joint) / factor.unsqueeze(-1)
+            logs = None if factor is None else model.log_by_class(joint).div_(factor.unsqueeze(-1))
             marginal, probability = _by_item(model, parameters, joint, told, data)
             out.log_likelihood[part] = marginal
             out.lp[part] = marginal.sum(-1) + log_prior
@@ -172,14 +172,16 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
             else:
                 own["accuracy"][part] = torch.einsum("...k,...jkk->...j", prevalence, confusion)
             if logs is not None and out.published is not None:
-                out.published += probability.reshape(-1, data.N, data.K).sum(0) / total
+                out.published.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=1 / total)
                 probability = logs.softmax(-1)
             truth = drawn(probability).to(torch.int16)
             if logs is not None:
                 confusion, prevalence = _quality(truth, data, passes)
             out.truth[part] = truth
             out.confusion[part], out.prevalence[part] = confusion, prevalence
-            out.probability += probability.reshape(-1, data.N, data.K).sum(0) / total
+            out.probability.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=1 / total)
+            # Arrays of all items: let go before the next draw, and the point, have theirs.
+            del joint, logs, marginal, probability, truth, factor
             for name, value in model.derived(parameters, data).items():
                 if "annotation" in model.dims.get(name, ()):
                     share = (value if isinstance(part, int) else value.sum(0)) / total
@@ -196,8 +198,9 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
             out.probability = _by_item(model, parameters, joint, told, data)[1]
             if rho is not None and logs is not None:
                 out.published, out.probability = out.probability, torch.zeros_like(out.probability)
+                del joint
                 for one in rho:
-                    out.probability += (logs / factors(one, data).unsqueeze(-1)).softmax(-1) / total
+                    out.probability.add_((logs / factors(one, data).unsqueeze(-1)).softmax(-1), alpha=1 / total)
     if rho is not None:
         out.rho = rho.unflatten(0, (chains, count))
     # Averages of numbers that sum to one: put right to rounding.
