@@ -52,7 +52,8 @@ SCRIPT = """
 
 
 FOLLOWERS = """
-    import os, sys
+    import os, sys, time
+    from contextlib import contextmanager
     import torch
     from crowdppl import Annotations, errors, fit, ranks, sweeps
     sweeps.JUDGEMENTS = 0
@@ -63,7 +64,15 @@ FOLLOWERS = """
         hold(self, data)
 
     sweeps.Share.__init__ = told
-    with ranks.joined() as leads:
+    @contextmanager
+    def leader_lingers():  # torchrun ends the others as soon as it has gone: they are to have said their line
+        try:
+            yield
+        except Exception:
+            time.sleep(5)
+            raise
+
+    with leader_lingers(), ranks.joined() as leads:
         if leads:
             data = Annotations.from_csv(sys.argv[1])
             small = data.batch(torch.arange(1000))
@@ -80,7 +89,7 @@ FOLLOWERS = """
                 fit(None)
             except errors.OptionError as error:
                 print("refused:", error)
-    print("process", os.environ["RANK"], "ended well")
+    print("process", os.environ["RANK"], "ended well", flush=True)
 """
 
 
