@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 FILES = ["models/*"] + [
     f"{name}.py"
     for name in (
+        "ascents",
         "em",
         "svi",
         "gibbs",

@@ -16,8 +16,8 @@ from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, State, packed, unpacked
 from crowdppl.draws import Report, batched, chunk
 from crowdppl.errors import ModelError
-from crowdppl.kernels import normalise, read, read_rows
-from crowdppl.model import AnnotationModel, Parameters, conditioned, densities, repeated
+from crowdppl.kernels import normalise, read
+from crowdppl.model import AnnotationModel, Parameters, apart, conditioned, densities, repeated, together
 from crowdppl.mstep import MStep, Schedule
 from crowdppl.space import Space, is_simplex
 from crowdppl.sweeps import at
@@ -319,23 +319,23 @@ class Climb:
         """Return where three points in a row lead, for each way."""
         if len(points) < 2:
             return [self.extrapolate(*of) for of in points]
-        return _apart(self.extrapolate(*map(_together, zip(*points, strict=True)), lead=1))
+        return apart(self.extrapolate(*map(together, zip(*points, strict=True)), lead=1))
 
     def _expect(self, places: list[Parameters]) -> tuple[list[tuple[float, float]], Any]:
         """Return log posterior and log-likelihood at each place, and responsibilities ``(N, S)``, of several ``(C, N, S)``."""
         if len(places) == 1:
             lp, ll, r = self.e_step(places[0])
             return [(lp, ll)], r
-        joint, log_prior = densities(self.model, _together(places), self.data)
+        joint, log_prior = densities(self.model, together(places), self.data)
         marginal, r = normalise(joint, overwrite=True)
         likelihood = repeated(marginal, self.data).sum(-1, dtype=torch.float64)
-        likelihoods, priors = read_rows(likelihood, torch.as_tensor(log_prior).expand_as(likelihood))
+        likelihoods, priors = read(likelihood, torch.as_tensor(log_prior).expand_as(likelihood))
         return [(ll + prior, ll) for ll, prior in zip(likelihoods, priors, strict=True)], r
 
     def _maximise(self, ways: list[Way], r: Any, spare: Parameters | None) -> list[Parameters]:
         """Return the parameters that follow from responsibilities, as :meth:`_expect` gives them."""
         if len(ways) > 1:
-            return _apart(self.m_step(r, _together([way.theta for way in ways])))
+            return apart(self.m_step(r, together([way.theta for way in ways])))
         one = r[0] if isinstance(r, Tensor) and r.dim() == 3 else r
         return [self.m_step(one, ways[0].theta, spare)]
 
@@ -426,20 +426,6 @@ def ended(state: State) -> list[End]:
     """Return the ends of the ascents that were over when a state was kept."""
     tensors, told = state
     return [End.unpacked(f"end {n}", tensors, facts) for n, facts in enumerate(told["told"])]
-
-
-def _together(points: Sequence[Parameters]) -> Parameters:
-    """Give parameters a leading axis of ascents."""
-    return {name: torch.stack([point[name] for point in points]) for name in points[0]}
-
-
-def _apart(parameters: Parameters) -> list[Parameters]:
-    """Take the leading axis away again."""
-    names = list(parameters)
-    return [
-        dict(zip(names, values, strict=True))
-        for values in zip(*(parameters[name].unbind() for name in names), strict=True)
-    ]
 
 
 def _leading(each: Tensor, value: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ from crowdppl.isolation import on_signal
 State = tuple[dict[str, Tensor], dict[str, Any]]
 NAME = "checkpoint.safetensors"
 EVERY = 60.0
-_RANDOM = "random"
+_RANDOM, _RANDOM_CUDA = "random", "random cuda"
 # Raised where an engine comes to keep another state: those of before are then another fit's.
 FORMAT = 2
 
@@ -82,19 +82,17 @@ class Checkpoint:
             )
         return tensors, told["facts"]
 
-    def resume(self, what: str) -> State | None:
-        """Return the state of a stopped fit, once, and set the random streams to where they were; ``None`` to start afresh."""
+    def resume(self, what: str, device: torch.device) -> State | None:
+        """Return the state of a stopped fit on a device, once, and set the random streams back; ``None`` to start afresh."""
         found, self._found = self._found, None
         if found is None or found[1].get("what") != what:
             return None
         tensors, facts = found
         torch.set_rng_state(tensors.pop(_RANDOM))
-        for name in [name for name in tensors if name.startswith(f"{_RANDOM} cuda ")]:
-            device = int(name.rsplit(" ", 1)[1])
-            if device < torch.cuda.device_count():
-                torch.cuda.set_rng_state(tensors[name], device)
-            del tensors[name]
-        return tensors, facts
+        for number, stream in unpacked(_RANDOM_CUDA, tensors).items():
+            if int(number) < torch.cuda.device_count():
+                torch.cuda.set_rng_state(stream, int(number))
+        return {name: value.to(device) for name, value in tensors.items()}, facts
 
     def step(self, state: Callable[[], State], what: str) -> None:
         """Write the state if it is time; stop where Ctrl-C was pressed.
@@ -111,7 +109,7 @@ class Checkpoint:
         kept = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
         kept[_RANDOM] = torch.get_rng_state()
         if torch.cuda.is_initialized():
-            kept |= {f"{_RANDOM} cuda {n}": state for n, state in enumerate(torch.cuda.get_rng_state_all())}
+            kept |= packed(_RANDOM_CUDA, {str(n): stream for n, stream in enumerate(torch.cuda.get_rng_state_all())})
         with atomic(self.path) as temporary:
             safetensors.torch.save_file(kept, temporary, {"crowdppl": json.dumps(told)})
         self._last = time.monotonic()

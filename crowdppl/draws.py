@@ -291,7 +291,7 @@ class Races:
     def ahead(self, found: Tensor | None = None) -> Tensor:
         """Return the random numbers that were drawn ahead, ``(turns, ..., N, K)``, after taking those that were found."""
         if found is not None:
-            self._ready = list(found.to(self._memory.device))
+            self._ready = list(found)
         return torch.stack(self._ready) if self._ready else self._memory[:0]
 
     def winners(self, log_joint: Tensor) -> Tensor:

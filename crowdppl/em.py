@@ -97,9 +97,8 @@ def em(
     with torch.no_grad():
         first = model.starting(data)
         ends: list[End] = []
-        found = keep.resume("em")
+        found = keep.resume("em", data.device)
         if found is not None:
-            found = {name: value.to(data.device) for name, value in found[0].items()}, found[1]
             ends = ended(found)
             climb.learn(first)
         climb.keep, climb.ends = keep, ends

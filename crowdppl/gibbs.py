@@ -61,7 +61,7 @@ def gibbs(
     # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. What the data keep (counts and the like) was
     # made by the check above, outside of it.
     with torch.inference_mode():
-        found = keep.resume("gibbs")
+        found = keep.resume("gibbs", data.device)
         begun, done_sweeps = (0, 0) if found is None else (found[1]["group"], found[1]["sweep"])
         for number, size in enumerate(groups):
             if found is not None and number < begun:
@@ -70,7 +70,7 @@ def gibbs(
             races = Races((size, data.N, states), data)
             if found is not None and number == begun:
                 kept.append(_kept(found[0], number))
-                parameters = {name: value.to(data.device) for name, value in unpacked("now", found[0]).items()}
+                parameters = unpacked("now", found[0])
                 races.ahead(found[0]["ahead"])
                 first = done_sweeps
             else:

@@ -57,17 +57,11 @@ def waits(values: Tensor) -> bool:
     return values.device.type != "cpu"
 
 
-def read(*scalars: Tensor) -> list[float]:
-    """Bring numbers to the host; where that waits, all at once."""
-    if waits(scalars[0]):
-        return [float(value) for value in torch.stack([scalar.double() for scalar in scalars]).tolist()]
-    return [float(scalar) for scalar in scalars]
-
-
-def read_rows(*vectors: Tensor) -> list[list[float]]:
-    """Bring vectors of one length to the host, all at once."""
-    rows: list[list[float]] = torch.stack([vector.double() for vector in vectors]).tolist()
-    return rows
+def read(*values: Tensor) -> list[Any]:
+    """Bring numbers, or vectors of one length, to the host as Python's; where that waits, all at once."""
+    if waits(values[0]):
+        return list(torch.stack([value.double() for value in values]).tolist())
+    return [value.tolist() for value in values]
 
 
 def sample_dirichlet(concentration: Tensor) -> Tensor:

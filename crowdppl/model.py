@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -534,15 +534,23 @@ def densities(model: AnnotationModel, parameters: Parameters, data: Annotations)
     """
     if not parameters or provides(model, "log_prior") or provides(model, "log_density"):
         return model.log_density(parameters, data)
-    names = list(parameters)
-    sets = [dict(zip(names, values, strict=True)) for values in zip(*parameters.values(), strict=True)]
-    return model.item_log_joint(parameters, data), torch.stack([conditioned(model, one, data)[1] for one in sets])
+    each = [conditioned(model, one, data)[1] for one in apart(parameters)]
+    return model.item_log_joint(parameters, data), torch.stack(each)
+
+
+def together(sets: Sequence[Parameters]) -> Parameters:
+    """Make one of several sets of parameters: every value leads with an axis of them."""
+    return {name: torch.stack([one[name] for one in sets]) for name in sets[0]}
+
+
+def apart(parameters: Parameters) -> list[Parameters]:
+    """Take the leading axis away again: a set for each place on it."""
+    return [dict(zip(parameters, values, strict=True)) for values in zip(*parameters.values(), strict=True)]
 
 
 def prior_draws(model: AnnotationModel, data: Annotations, count: int) -> Parameters:
     """Draw from the prior ``count`` times: every value ``(count, ...)``."""
-    draws = [unknowns(model, data) for _ in range(count)]
-    return {name: torch.stack([draw[name] for draw in draws]) for name in draws[0]}
+    return together([unknowns(model, data) for _ in range(count)])
 
 
 def one_hot(truth: Tensor, data: Annotations, states: int | None = None) -> Tensor:

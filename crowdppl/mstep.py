@@ -184,7 +184,7 @@ def _take(kept: Mapping[str, Tensor], free: Mapping[str, Tensor], adam: torch.op
         for name, value in unpacked("free", kept).items():
             free[name].copy_(value)
     queue = unpacked("queue", kept)
-    batches.queue = [queue[str(n)].to(batches.device) for n in range(len(queue))]
+    batches.queue = [queue[str(n)] for n in range(len(queue))]
     moments = {n: unpacked(f"adam {n}", kept) for n in range(len(free))}
     adam.load_state_dict(adam.state_dict() | {"state": {n: found for n, found in moments.items() if found}})
 

@@ -62,7 +62,7 @@ def nuts(
     kept: list[Parameters] = []
     divergences: list[int] = []
     acceptance: list[float] = []
-    found = keep.resume("nuts")
+    found = keep.resume("nuts", data.device)
     if found is not None:
         tensors, told_before = found
         kept = [unpacked(f"chain {c}", tensors) for c in range(told_before["chains"])]

@@ -93,7 +93,7 @@ def svi(
     best: _Best | None = None
     first_step = 0
     state = partial(_state, optimiser, batches, loss)
-    found = None if held_out is not None else keep.resume("svi")
+    found = None if held_out is not None else keep.resume("svi", data.device)
     if found is not None:
         loss.extend(found[1]["loss"])
         first_step, calm = len(loss), found[1]["calm"]

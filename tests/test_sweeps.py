@@ -273,13 +273,11 @@ def test_worker_quality_is_the_same_however_labels_are_counted(model, method, mo
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         quick = fit(data, model, **options)
-        if model == "pooled":  # which is not gone through by passes otherwise
+        monkeypatch.setattr(
+            Sweeps, "counted", lambda self, truth: tuple(x[0] for x in _counted(truth[None], self.data))
+        )
+        if model == "pooled":  # which is not gone through by passes otherwise: none are made
             monkeypatch.setattr(sweeps, "suits", lambda *_: False)
-            slow = fit(data, model, **options)
-        else:
-            monkeypatch.setattr(
-                Sweeps, "counted", lambda self, truth: tuple(x[0] for x in _counted(truth[None], self.data))
-            )
-            slow = fit(data, model, **options)
+        slow = fit(data, model, **options)
     for name in ("confusion", "prevalence"):
         np.testing.assert_array_equal(quick.tree["posterior"][name], slow.tree["posterior"][name])
