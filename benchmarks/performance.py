@@ -193,7 +193,7 @@ def gibbs(size: tuple[int, int, int, int], sweeps: int = 10) -> dict[str, float]
 
     data, model = annotations(size), DawidSkene()
     with torch.no_grad():
-        made = Sweeps(data)
+        made = Sweeps.over(data)
         theta = model.m_step_from(made.given(model.starting(data)), data)
 
         def step() -> None:

@@ -543,7 +543,7 @@ class Annotations:
         """Read a CSV file (plain or compressed); options as in :meth:`from_frame`.
 
         Identifiers stay as written: ``007`` is a string, a column is taken as integers only where every one of its
-        values is written as an integer would be. Only blank cells and ``nan`` are missing: ``NA`` may be a class.
+        values is written as an integer would be. Only blank cells, ``nan`` and ``NaN`` are missing: ``NA`` may be a class.
 
         Raises:
             FileError: where the file cannot be read as CSV.

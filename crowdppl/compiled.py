@@ -7,9 +7,13 @@ added: where a product, a float64 always, grows small it is scaled, and where th
 
 :mod:`crowdppl.sweeps` is the one caller; the sparse products are the fallback without numba and the oracle in the tests.
 
-Every thread has a table of its own, ``(J*K, width)``: for each worker and label a row with the probabilities under the ``S``
-states and, from the middle on, their expected counts. Rows begin where cache lines do, so that a judgement
-waits for no more of them than it must: one, or two, up to eight states.
+Up to eight states (*narrow* rows) one pass does all, and every thread has a table of its own, ``(J*K, width)``: for each worker
+and label a row with the probabilities under the ``S`` states and, from the middle on, their expected counts. Rows begin where
+cache lines do, so that a judgement waits for no more of them than it must: one, or two.
+
+With more states (*wide* rows) such tables would be most of what is moved. There a first pass reads the model's own table and
+writes the responsibilities, and a second, :func:`gather`, sums these up in the order of workers and labels: no row of counts is
+gone to twice. Loops over many states need no number known beforehand, so that these are compiled once for all.
 """
 
 from __future__ import annotations
@@ -24,8 +28,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-# Judgements between asking for a row and using it: enough to cover the way to memory, few enough to stay in the caches.
-AHEAD = 32
+# Judgements between asking for a row and using it: enough to cover the way to memory, few enough to stay in the caches; with
+# wide rows as many as make so many lines.
+AHEAD, LINES_AHEAD = 32, 64
 # Products are looked at after so many factors, and scaled when small.
 LOOK = 8
 SMALL, LARGE = 1e-100, 1e100
@@ -33,6 +38,10 @@ SMALL, LARGE = 1e-100, 1e100
 LOST = 1e-280
 # Bytes of a cache line.
 LINE = 64
+# Rows of up to so many states are narrow.
+NARROW = 8
+# Stands for any number of states, found out at run time; loops over few are quicker where their number is known beforehand.
+ANY = 0
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -75,18 +84,25 @@ def _row(S: int, real: str) -> tuple[np.uint64, np.uint64, np.uint64, int]:
     return np.uint64(width), np.uint64(width // 2), np.uint64(line), max(1, width // line)
 
 
-def _compiled(function: Any, signature: str, real: str, S: int) -> Any:
+def _compiled(function: Any, signature: str, real: str, S: int = ANY) -> Any:
     """Compile a pass for one signature, and keep it in a file that is named after what it is compiled for.
 
     Numba's cache has one list for all that a function is compiled for, and numbers its files. Two processes that compile
     different things at once may choose the same number, and a third is then given code for other numbers of states.
     """
-    function.__qualname__ += f".{real}.{S}"
+    function.__qualname__ += f".{real}.{S or 'any'}"
     return numba.njit(signature.replace("real", real), parallel=True, error_model="numpy", cache=True)(function)
 
 
 # Signatures in numba's short form; "real" is the type of the tables. Arrays lie row by row without gaps.
 JUDGED = "i8[::1], u4[::1], i8[::1], real[:,::1]"  # start, column, bounds, tables
+SORTED = "i8[::1], u4[::1], i8[::1]"  # begin, item, bounds: the same judgements in the order of workers and labels
+
+
+@numba.njit  # type: ignore[untyped-decorator]
+def _reach(lines: Any) -> Any:
+    """Return how many judgements ahead rows of so many lines are asked for."""
+    return max(2, min(AHEAD, LINES_AHEAD // lines))
 
 
 @cache
@@ -175,17 +191,67 @@ def tally(S: int, real: str) -> Any:
 
 
 @cache
-def sweep(S: int, real: str, draw: bool) -> Any:
-    """Return a pass over the items: an E step, or truths drawn, and the counts that either gives.
+def gather(S: int, real: str) -> Any:
+    """Return the sum of responsibilities ``given (N, S)`` into counts ``out (J*K, S)``.
 
-    It is compiled for ``S`` states, tables of type ``real``, ``"f8"`` or ``"f4"``, and one of the two. Its arguments: ``start
-    (N+1,)``, where the judgements of each item begin; ``column (A,)`` uint32, worker * K + label; ``bounds (T+1,)``, the items of
-    each thread; ``tables (T, J*K*width)``, whose counts are added to; ``prior (S,)``; ``known (N,)`` int16, a known truth or -1.
+    ``begin (J*K+1,)`` is where the judgements of each worker and label begin, ``item (A,)`` uint32 whose they are, and ``bounds
+    (T+1,)`` the rows of each thread.
+    """
+    known_number, line = S != ANY, LINE // np.dtype(real).itemsize
+
+    def add(begin: Any, item: Any, bounds: Any, given: Any, out: Any) -> None:
+        flat = given.reshape(-1)
+        for t in numba.prange(bounds.shape[0] - 1):
+            states = S if known_number else given.shape[1]
+            width, lines = np.uint64(states), -(-states // line)
+            reach, total = _reach(lines), np.empty(states)
+            last = begin[bounds[t + 1]]
+            for c in range(bounds[t], bounds[t + 1]):
+                for s in range(states):
+                    total[s] = 0.0
+                for a in range(begin[c], begin[c + 1]):
+                    if a + reach < last:
+                        ahead = np.uint64(item[a + reach]) * width
+                        for n in range(lines):
+                            _prefetch(flat, np.intp(ahead + np.uint64(n * line)))
+                    i = np.uint64(item[a]) * width
+                    for s in range(states):
+                        total[s] += flat[i + np.uint64(s)]
+                for s in range(states):
+                    out[c, s] = total[s]
+
+    return _compiled(add, f"void({SORTED}, real[:,::1], real[:,::1])", real, S)
+
+
+@cache
+def count(real: str) -> Any:
+    """Return what counts labels by given truths ``(N,)`` int16 into ``out (J*K, S)``; arguments as of :func:`gather`."""
+
+    def add(begin: Any, item: Any, bounds: Any, truth: Any, out: Any) -> None:
+        for t in numba.prange(bounds.shape[0] - 1):
+            for c in range(bounds[t], bounds[t + 1]):
+                for s in range(out.shape[1]):
+                    out[c, s] = 0.0
+                for a in range(begin[c], begin[c + 1]):
+                    out[c, truth[item[a]]] += 1.0
+
+    return _compiled(add, f"void({SORTED}, i2[::1], real[:,::1])", real)
+
+
+@cache
+def sweep(S: int, real: str, draw: bool) -> Any:
+    """Return a pass over the items: an E step, or truths drawn, and with narrow rows the counts that either gives.
+
+    It is compiled for ``S`` states or for ``WIDE`` rows of any number, tables of type ``real``, ``"f8"`` or ``"f4"``, and one
+    of the two. Its arguments: ``start (N+1,)``, where the judgements of each item begin; ``column (A,)`` uint32, worker * K +
+    label; ``bounds (T+1,)``, the items of each thread; ``tables (T, J*K*width)``, whose counts are added to, or wide the one
+    table ``(1, J*K*S)``; ``prior (S,)``; ``known (N,)`` int16, a known truth or -1.
     Written are ``likelihood (T,)``, the log-likelihood; ``size (T, S)``, how many items there are of each state; in an E step
     ``out (N, S)``, the responsibilities, unless it is ``(0, S)``; where truths are drawn ``truth (N,)`` int16, by the stream
     of random numbers of a ``seed``, uint64.
     """
-    width, half, line, lines = _row(S, real)
+    known_number, narrow = S != ANY, 0 < S <= NARROW
+    padded, half, line, known_lines = _row(S or 1, real)
 
     def run(
         start: Any,
@@ -202,52 +268,57 @@ def sweep(S: int, real: str, draw: bool) -> Any:
     ) -> None:
         keep = out.shape[0] > 0
         for t in numba.prange(bounds.shape[0] - 1):
-            table = tables[t]
-            p, number = np.empty(S), np.zeros(S)
+            # Here, since what is known as this is compiled stays so within a thread's part only.
+            states = S if known_number else prior.shape[0]
+            width = padded if narrow else np.uint64(states)
+            lines = known_lines if narrow else -(-states // np.intp(line))
+            reach = AHEAD if narrow else _reach(lines)
+            table = tables[t] if narrow else tables[0]
+            p, number = np.empty(states), np.zeros(states)
             product, log_likelihood = 1.0, 0.0
             last = start[bounds[t + 1]]
             for i in range(bounds[t], bounds[t + 1]):
                 first, end = start[i], start[i + 1]
-                for s in range(S):
+                for s in range(states):
                     p[s] = prior[s]
                 if known[i] >= 0:
-                    for s in range(S):
+                    for s in range(states):
                         if s != known[i]:
                             p[s] = 0.0
                 shift = 0
                 for a in range(first, end):
-                    if a + AHEAD < last:
-                        ahead = np.uint64(column[a + AHEAD]) * width
+                    if a + reach < last:
+                        ahead = np.uint64(column[a + reach]) * width
                         for n in range(lines):
                             _prefetch(table, np.intp(ahead + np.uint64(n) * line))
                     cell = np.uint64(column[a]) * width
-                    for s in range(S):
+                    for s in range(states):
                         p[s] *= table[cell + np.uint64(s)]
                     if (a - first) % LOOK == LOOK - 1:
                         top = 0.0
-                        for s in range(S):
+                        for s in range(states):
                             top = max(top, p[s])
                         if top < SMALL:
-                            for s in range(S):
+                            for s in range(states):
                                 p[s] *= LARGE
                             shift += 1
                 total, top_log = 0.0, 0.0
-                for s in range(S):
+                for s in range(states):
                     total += p[s]
                 if total < LOST:
                     # Again in logs, which do not end; what is impossible stays so.
                     shift = 0
-                    for s in range(S):
+                    for s in range(states):
                         p[s] = math.log(prior[s]) if known[i] < 0 or s == known[i] else -np.inf
                     for a in range(first, end):
                         cell = np.uint64(column[a]) * width
-                        for s in range(S):
+                        for s in range(states):
                             p[s] += math.log(table[cell + np.uint64(s)])
                     top_log = -np.inf
-                    for s in range(S):
+                    for s in range(states):
                         top_log = max(top_log, p[s])
                     total = 0.0
-                    for s in range(S):
+                    for s in range(states):
                         p[s] = math.exp(p[s] - top_log)
                         total += p[s]
                 log_likelihood += top_log - shift * math.log(LARGE)
@@ -259,7 +330,7 @@ def sweep(S: int, real: str, draw: bool) -> Any:
                 if draw:
                     # The last class that is possible takes what rounding leaves.
                     chosen, mark = 0, _uniform(seed, np.uint64(i)) * total
-                    for s in range(S):
+                    for s in range(states):
                         if p[s] > 0.0:
                             chosen = s
                             mark -= p[s]
@@ -267,21 +338,23 @@ def sweep(S: int, real: str, draw: bool) -> Any:
                                 break
                     truth[i] = chosen
                     number[chosen] += 1.0
-                    for a in range(first, end):
-                        table[np.uint64(column[a]) * width + half + np.uint64(chosen)] += 1.0
+                    if narrow:
+                        for a in range(first, end):
+                            table[np.uint64(column[a]) * width + half + np.uint64(chosen)] += 1.0
                 else:
                     scale = 1.0 / total
-                    for s in range(S):
+                    for s in range(states):
                         p[s] *= scale
                         number[s] += p[s]
                         if keep:
                             out[i, s] = p[s]
-                    for a in range(first, end):
-                        cell = np.uint64(column[a]) * width + half
-                        for s in range(S):
-                            table[cell + np.uint64(s)] += p[s]
+                    if narrow:
+                        for a in range(first, end):
+                            cell = np.uint64(column[a]) * width + half
+                            for s in range(states):
+                                table[cell + np.uint64(s)] += p[s]
             likelihood[t] = log_likelihood + math.log(product)
-            for s in range(S):
+            for s in range(states):
                 size[t, s] = number[s]
 
     run.__qualname__ += ".draw" if draw else ".expect"
@@ -294,23 +367,28 @@ def adding(S: int, real: str) -> Any:
 
     Sums of logs, since what is next to nothing as a probability may be much once it is tempered.
     """
-    width, _, line, lines = _row(S, real)
-    part = max(1, lines // 2)
+    known_number, narrow = S != ANY, 0 < S <= NARROW
+    padded, _, line, known_lines = _row(S or 1, real)
+    part = max(1, known_lines // 2)
 
     def add(start: Any, column: Any, bounds: Any, tables: Any, log_prior: Any, known: Any, out: Any) -> None:
         for t in numba.prange(bounds.shape[0] - 1):
-            table = tables[t]
+            states = S if known_number else log_prior.shape[0]
+            width = padded if narrow else np.uint64(states)
+            lines = part if narrow else -(-states // np.intp(line))
+            reach = AHEAD if narrow else _reach(lines)
+            table = tables[t] if narrow else tables[0]
             last = start[bounds[t + 1]]
             for i in range(bounds[t], bounds[t + 1]):
-                for s in range(S):
+                for s in range(states):
                     out[i, s] = log_prior[s] if known[i] < 0 or s == known[i] else -np.inf
                 for a in range(start[i], start[i + 1]):
-                    if a + AHEAD < last:
-                        ahead = np.uint64(column[a + AHEAD]) * width
-                        for n in range(part):
+                    if a + reach < last:
+                        ahead = np.uint64(column[a + reach]) * width
+                        for n in range(lines):
                             _prefetch(table, np.intp(ahead + np.uint64(n) * line))
                     cell = np.uint64(column[a]) * width
-                    for s in range(S):
+                    for s in range(states):
                         out[i, s] += table[cell + np.uint64(s)]
 
     return _compiled(add, f"void({JUDGED}, real[::1], i2[::1], real[:,::1])", real, S)

@@ -23,6 +23,8 @@ from torch import Tensor
 # Below this many cells a dense count matrix beats a sparse one: calling costs more than computing, and autograd and
 # tracing take plain matrix products. 2^14 doubles are 128 KiB.
 DENSE_CELLS = 2**14
+# Numbers of a table that are gone through at once: what one step leaves in the caches the next finds there. 2 MiB of doubles.
+BLOCK = 2**18
 
 
 def sum_by(index: Tensor, values: Tensor, size: int) -> Tensor:
@@ -62,6 +64,13 @@ def read(*values: Tensor) -> list[Any]:
     if waits(values[0]):
         return list(torch.stack([value.double() for value in values]).tolist())
     return [value.tolist() for value in values]
+
+
+def blocks(table: Tensor) -> tuple[Tensor, ...]:
+    """Split ``(..., J, S, K)`` into views of blocks of workers that the caches hold; on a GPU, or for gradients, into one."""
+    if waits(table) or table.requires_grad:
+        return (table,)
+    return table.split(max(1, BLOCK * table.shape[-3] // max(1, table.numel())), -3)
 
 
 def sample_dirichlet(concentration: Tensor) -> Tensor:

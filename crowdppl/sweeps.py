@@ -9,10 +9,12 @@ or, with the products of :mod:`crowdppl.kernels`, :func:`plain`.
 from __future__ import annotations
 
 import math
-from functools import cache
+from abc import ABC, abstractmethod
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -20,10 +22,8 @@ from crowdppl.annotations import Annotations
 from crowdppl.kernels import normalise
 from crowdppl.model import AnnotationModel, Parameters, Sums, provides, sums_of
 
-# With more states than this the products of whole rows, which use wide registers, are faster, as long as what they go through
-# (a number for each item and state) stays in the caches; and with more than the second figure nothing is compiled.
-STATES, MOST = 8, 128
-BEYOND = 2_000_000
+# With more states than this nothing is compiled for their number alone.
+KNOWN = 32
 # Bytes of the tables of all threads.
 TABLES = 4 * 2**30
 # Fewer judgements than this stay in the caches, and are done before anything is compiled.
@@ -72,17 +72,16 @@ def suits(data: Annotations, states: int) -> bool:
         data.device.type == "cpu"
         and data.dtype in REAL
         and once(data)
-        and states == data.K <= MOST
-        and (states <= STATES or data.N * states >= BEYOND)
+        and states == data.K <= np.iinfo(np.int16).max
         and data.A >= JUDGEMENTS
-        and data.J * data.K < 2**32
+        and max(data.J * data.K, data.N) < 2**32
         and compiled() is not None
-        and _table_bytes(data) <= TABLES
+        and (states > compiled().NARROW or _table_bytes(data) <= TABLES)
     )
 
 
 def _table_bytes(data: Annotations) -> int:
-    """Return the bytes of a thread's table."""
+    """Return the bytes of a thread's table of narrow rows."""
     return data.J * data.K * int(compiled().width_of(data.K, REAL[data.dtype])) * data.dtype.itemsize
 
 
@@ -102,30 +101,29 @@ def at(model: AnnotationModel, parameters: Parameters, data: Annotations) -> tup
     return model.table(parameters), model.log_truth(parameters, data).exp()
 
 
-class Sweeps:
-    """Compiled passes over one set of judgements.
+class Sweeps(ABC):
+    """Compiled passes over one set of judgements, by :class:`Narrow` rows of the workers' tables or :class:`Wide` ones.
 
     Args:
         data: that :func:`suits`.
         threads: torch's number of threads where not given, or fewer where their tables would be too large.
     """
 
+    # The number of states that passes are compiled for, and the items of each thread (T+1,).
+    states: int
+    bounds: np.ndarray
+
     def __init__(self, data: Annotations, threads: int | None = None):
-        self.passes, self.data = compiled(), data
-        fit = max(1, TABLES // _table_bytes(data))
-        self.threads = min(fit, torch.get_num_threads() if threads is None else threads)
+        self.passes, self.data, self.real = compiled(), data, REAL[data.dtype]
+        self.threads = torch.get_num_threads() if threads is None else threads
         N, J, K, A = data.N, data.J, data.K, data.A
+        self.rows = J * K
         self.start = np.zeros(N + 1, dtype=np.int64)
         np.cumsum(data.judgements_per_item.numpy(), out=self.start[1:])
         self.column = np.empty(A, dtype=np.uint32)
         np.multiply(data.worker.numpy(), K, out=self.column, casting="unsafe")
         np.add(self.column, data.label.numpy(), out=self.column, casting="unsafe")
         self.known = data.truth.numpy().astype(np.int16)
-        # Each thread has as many judgements as any other, and whole items.
-        self.bounds = np.searchsorted(self.start, np.linspace(0, A, self.threads + 1)).astype(np.int64)
-        self.bounds[0], self.bounds[-1] = 0, N
-        self.tables = _large((self.threads, J * K * self.passes.width_of(K, REAL[data.dtype])), REAL[data.dtype])
-        self.rows = J * K
 
     @staticmethod
     def of(model: AnnotationModel, data: Annotations, hook: str = "m_step_from") -> Sweeps | None:
@@ -135,7 +133,12 @@ class Sweeps:
     @staticmethod
     def suited(data: Annotations, states: int) -> Sweeps | None:
         """Return passes for data that suit them, else ``None``."""
-        return Sweeps(data) if suits(data, states) else None
+        return Sweeps.over(data) if suits(data, states) else None
+
+    @staticmethod
+    def over(data: Annotations, threads: int | None = None) -> Sweeps:
+        """Return passes over data that suit them."""
+        return (Narrow if data.K <= compiled().NARROW else Wide)(data, threads)
 
     def expect(
         self,
@@ -152,73 +155,162 @@ class Sweeps:
             memory: an earlier result's counts that nobody needs any more, to write over.
             responsibility: ``(N, S)`` to be written, where wanted.
         """
-        out = torch.empty(0, self.data.K, dtype=self.data.dtype) if responsibility is None else responsibility
-        return self._sweep(table, prior, memory, out=out)
+        out = self._room() if responsibility is None else responsibility
+        log_likelihood, size = self._sweep(table, prior, out=out)
+        return Sums(log_likelihood, size, self._expected(out, memory))
 
     def joint(self, table: Tensor, prior: Tensor) -> Tensor:
         """Return the item log joint ``(N, S)``, as :meth:`AnnotationModel.item_log_joint` does."""
-        self._load(table.log())
         out = torch.empty(self.data.N, self.data.K, dtype=self.data.dtype)
-        self._run("adding", prior.log().numpy(), self.known, out.numpy())
+        run = self.passes.adding(self.states, self.real)
+        run(*self._judged(table.log()), prior.log().numpy(), self.known, out.numpy())
         return out
 
+    @abstractmethod
     def given(self, responsibility: Tensor) -> Sums:
         """Sum given responsibilities ``(N, S)`` up; the log-likelihood is not a number."""
-        K = self.data.K
-        self._load(torch.zeros(self.data.J, K, K, dtype=self.data.dtype))
-        self._run("scatter", responsibility.contiguous().numpy())
-        return Sums(torch.tensor(torch.nan), responsibility.sum(0), self._counts(None))
 
+    @abstractmethod
     def counted(self, truth: Tensor) -> tuple[Tensor, Tensor]:
         """Count items of each class ``(K,)``, and labels ``(J, K, K)`` by truths ``(N,)`` int16."""
-        J, K, real = self.data.J, self.data.K, REAL[self.data.dtype]
-        size, out = np.empty((self.threads, K), dtype=np.int64), torch.empty(J, K, K, dtype=self.data.dtype)
-        rows = out.view(self.rows, K).numpy()  # (worker, label, state)
-        run = self.passes.tally(K, real)
-        run(self.start, self.column, self.bounds, self.tables.view(np.int32), truth.numpy(), size, rows)
-        return torch.from_numpy(size.sum(0)).to(self.data.dtype), out.transpose(1, 2)
 
     def draw(self, table: Tensor, prior: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Sums]:
         """Draw the truth of each item, ``(N,)`` int16, and count by it; of torch's random stream it takes one number."""
-        N, K = self.data.N, self.data.K
-        truth, seed = torch.empty(N, dtype=torch.int16), int(torch.empty((), dtype=torch.int64).random_())
-        out = torch.empty(0, K, dtype=self.data.dtype)
-        return truth, self._sweep(table, prior, memory, out=out, seed=seed, truth=truth)
+        truth, seed = torch.empty(self.data.N, dtype=torch.int16), int(torch.empty((), dtype=torch.int64).random_())
+        nothing = torch.empty(0, self.data.K, dtype=self.data.dtype)
+        log_likelihood, size = self._sweep(table, prior, out=nothing, seed=seed, truth=truth)
+        return truth, Sums(log_likelihood, size, self._drawn(truth, memory))
 
     def _sweep(
-        self,
-        table: Tensor,
-        prior: Tensor,
-        memory: Tensor | None,
-        *,
-        out: Tensor,
-        seed: int = 0,
-        truth: Tensor = NO_TRUTH,
-    ) -> Sums:
-        self._load(table)
+        self, table: Tensor, prior: Tensor, *, out: Tensor, seed: int = 0, truth: Tensor = NO_TRUTH
+    ) -> tuple[Tensor, Tensor]:
+        """Go over the items once; return the log-likelihood and how many items there are of each state."""
         likelihood, size = np.empty(self.threads), np.empty((self.threads, self.data.K))
         rest = (out.numpy(), np.uint64(seed), truth.numpy())
-        run = self.passes.sweep(self.data.K, REAL[self.data.dtype], truth is not NO_TRUTH)
-        run(self.start, self.column, self.bounds, self.tables, prior.numpy(), self.known, likelihood, size, *rest)
-        total = torch.from_numpy(size.sum(0)).to(self.data.dtype)
-        return Sums(torch.tensor(likelihood.sum()), total, self._counts(memory))
+        run = self.passes.sweep(self.states, self.real, truth is not NO_TRUTH)
+        run(*self._judged(table), prior.numpy(), self.known, likelihood, size, *rest)
+        return torch.tensor(likelihood.sum()), torch.from_numpy(size.sum(0)).to(self.data.dtype)
 
-    def _run(self, name: str, *rest: Any) -> None:
-        run = getattr(self.passes, name)(self.data.K, REAL[self.data.dtype])
-        run(self.start, self.column, self.bounds, self.tables, *rest)
-
-    def _load(self, table: Tensor) -> None:
+    def _judged(self, table: Tensor) -> tuple[np.ndarray, ...]:
+        """Return the first arguments of passes over items: ``start``, ``column``, ``bounds``, ``tables``."""
         # (worker, label, state) in memory is what earlier counts are, and what this asks for: nothing is copied then.
-        rows = table.transpose(1, 2).contiguous().view(self.rows, -1)
-        self.passes.load(self.data.K, REAL[self.data.dtype])(self.tables, rows.numpy())
+        rows = table.transpose(1, 2).contiguous().view(self.rows, -1).numpy()
+        return self.start, self.column, self.bounds, self._tables(rows)
 
-    def _counts(self, memory: Tensor | None) -> Tensor:
+    @abstractmethod
+    def _tables(self, rows: np.ndarray) -> np.ndarray:
+        """Return what passes read in place of ``rows (J*K, S)``."""
+
+    @abstractmethod
+    def _room(self) -> Tensor:
+        """Return what responsibilities are written to where nobody asks for them."""
+
+    @abstractmethod
+    def _expected(self, responsibility: Tensor, memory: Tensor | None) -> Tensor:
+        """Return the counts ``(J, S, K)`` that a pass expected."""
+
+    @abstractmethod
+    def _drawn(self, truth: Tensor, memory: Tensor | None) -> Tensor:
+        """Return the counts ``(J, S, K)`` by the truths that a pass drew."""
+
+    def _counts(self, memory: Tensor | None) -> tuple[Tensor, np.ndarray]:
+        """Return counts ``(J, K, K)`` to be written, and how they lie: ``(J*K, K)`` = (worker and label, state)."""
         J, K = self.data.J, self.data.K
         if memory is None or not memory.transpose(1, 2).is_contiguous():
-            memory = torch.empty(J, K, K, dtype=self.data.dtype).transpose(1, 2)
-        out = memory.transpose(1, 2).view(self.rows, K).numpy()
-        self.passes.collect(K, REAL[self.data.dtype])(self.tables, out)
-        return memory
+            memory = torch.from_numpy(_large((self.rows, K), self.real)).view(J, K, K).transpose(1, 2)
+        return memory, memory.transpose(1, 2).view(self.rows, K).numpy()
+
+
+class Narrow(Sweeps):
+    """Passes with a table of probabilities and counts for each thread: all of an item at once."""
+
+    def __init__(self, data: Annotations, threads: int | None = None):
+        super().__init__(data, threads)
+        self.states = data.K
+        self.threads = min(max(1, TABLES // _table_bytes(data)), self.threads)
+        self.bounds = _shared(self.start, self.threads)
+        self.tables = _large((self.threads, self.rows * self.passes.width_of(data.K, self.real)), self.real)
+
+    def given(self, responsibility: Tensor) -> Sums:
+        """Sum given responsibilities up."""
+        J, K = self.data.J, self.data.K
+        run = self.passes.scatter(K, self.real)
+        run(*self._judged(torch.zeros(J, K, K, dtype=self.data.dtype)), responsibility.contiguous().numpy())
+        return Sums(torch.tensor(torch.nan), responsibility.sum(0), self._expected(responsibility, None))
+
+    def counted(self, truth: Tensor) -> tuple[Tensor, Tensor]:
+        """Count by truths, in the tables' memory."""
+        size, (out, rows) = np.empty((self.threads, self.data.K), dtype=np.int64), self._counts(None)
+        run = self.passes.tally(self.data.K, self.real)
+        run(self.start, self.column, self.bounds, self.tables.view(np.int32), truth.numpy(), size, rows)
+        return torch.from_numpy(size.sum(0)).to(self.data.dtype), out
+
+    def _tables(self, rows: np.ndarray) -> np.ndarray:
+        self.passes.load(self.data.K, self.real)(self.tables, rows)
+        return self.tables
+
+    def _room(self) -> Tensor:
+        return torch.empty(0, self.data.K, dtype=self.data.dtype)  # nothing is written
+
+    def _expected(self, responsibility: Tensor, memory: Tensor | None) -> Tensor:
+        counts, rows = self._counts(memory)
+        self.passes.collect(self.data.K, self.real)(self.tables, rows)
+        return counts
+
+    def _drawn(self, truth: Tensor, memory: Tensor | None) -> Tensor:
+        return self._expected(truth, memory)
+
+
+class Wide(Sweeps):
+    """Passes over items, which read the table as it is, and passes in the order of workers and labels, which count."""
+
+    def __init__(self, data: Annotations, threads: int | None = None):
+        super().__init__(data, threads)
+        self.states = data.K if data.K <= KNOWN else self.passes.ANY
+        self.bounds = _shared(self.start, self.threads)
+        ones = np.ones(
+            data.A, dtype=np.int8
+        )  # scipy sorts entries, by counting; those of one item and column stay apart
+        entries = scipy.sparse.csr_array((ones, self.column, self.start), shape=(data.N, self.rows)).tocsc()
+        self.begin, self.item = entries.indptr.astype(np.int64), entries.indices.astype(np.uint32)
+        self.sorted = (self.begin, self.item, _shared(self.begin, self.threads))
+
+    def given(self, responsibility: Tensor) -> Sums:
+        """Sum given responsibilities up."""
+        total = responsibility.sum(0)
+        return Sums(torch.tensor(torch.nan), total, self._expected(responsibility.contiguous(), None))
+
+    def counted(self, truth: Tensor) -> tuple[Tensor, Tensor]:
+        """Count by truths."""
+        size = torch.from_numpy(np.bincount(truth.numpy(), minlength=self.data.K)).to(self.data.dtype)
+        return size, self._drawn(truth, None)
+
+    def _tables(self, rows: np.ndarray) -> np.ndarray:
+        return rows.reshape(1, -1)
+
+    @cached_property
+    def _own(self) -> Tensor:
+        return torch.from_numpy(_large((self.data.N, self.data.K), self.real))
+
+    def _room(self) -> Tensor:
+        return self._own
+
+    def _expected(self, responsibility: Tensor, memory: Tensor | None) -> Tensor:
+        counts, rows = self._counts(memory)
+        self.passes.gather(self.states, self.real)(*self.sorted, responsibility.numpy(), rows)
+        return counts
+
+    def _drawn(self, truth: Tensor, memory: Tensor | None) -> Tensor:
+        counts, rows = self._counts(memory)
+        self.passes.count(self.real)(*self.sorted, truth.numpy(), rows)
+        return counts
+
+
+def _shared(begin: np.ndarray, threads: int) -> np.ndarray:
+    """Return the rows of each thread ``(T+1,)``: whole ones, with as many judgements for each; ``begin`` is where rows do."""
+    bounds = np.searchsorted(begin, np.linspace(0, begin[-1], threads + 1)).astype(np.int64)
+    bounds[0], bounds[-1] = 0, len(begin) - 1
+    return bounds
 
 
 class Share:

@@ -18,7 +18,7 @@ times). The paper maximises the likelihood; here the default prior adds a few im
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, final
@@ -33,7 +33,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_expected
 from crowdppl.errors import ModelError
 from crowdppl.hyperparameters import require_answers
-from crowdppl.kernels import sample_dirichlet, waits
+from crowdppl.kernels import blocks, sample_dirichlet, waits
 from crowdppl.model import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
 from crowdppl.plates import Plates
 
@@ -115,7 +115,8 @@ class DawidSkene(AnnotationModel):
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of the two Dirichlet priors, ``(...)``: as Pyro's, without a trace."""
-        return self._log_prior(parameters["prevalence"], self.log_confusion(parameters), data)
+        confusion = parameters["confusion"]
+        return self._log_prior(parameters["prevalence"], (block.log() for block in blocks(confusion)), data)
 
     def log_density(
         self, parameters: Parameters, data: Annotations, scratch: dict[str, Tensor] | None = None
@@ -132,14 +133,14 @@ class DawidSkene(AnnotationModel):
             logs = torch.log(confusion, out=scratch["logs"])
             evidence = data.counts.evidence(logs, scratch["evidence"])
         joint = self._joint(evidence, parameters, data)
-        return joint, self._log_prior(parameters["prevalence"], logs, data)
+        return joint, self._log_prior(parameters["prevalence"], [logs], data)
 
-    def _log_prior(self, prevalence: Tensor, logs: Tensor, data: Annotations) -> Tensor:
+    def _log_prior(self, prevalence: Tensor, logs: Iterable[Tensor], data: Annotations) -> Tensor:
         a, B = self.concentrations(data)
         density = _log_normaliser(a) + data.J * _log_normaliser(B).sum() + torch.xlogy(a - 1, prevalence).sum(-1)
         if self._kind(data).flat:  # saves a pass over the table
             return density
-        total = logs.sum(-3)  # (..., K, K)
+        total = torch.stack([block.sum(-3) for block in logs]).sum(0)  # (..., K, K)
         return density + torch.where(B == 1, 0.0, (B - 1) * total).sum((-2, -1))
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
@@ -157,9 +158,11 @@ class DawidSkene(AnnotationModel):
                 "'svi', or imaginary counts of at least 0"
             )
         prevalence, confusion = sums.size + (a - 1), sums.counts
-        if not kind.flat:
-            confusion += B - 1
-        return {"prevalence": prevalence / prevalence.sum(-1, keepdim=True), "confusion": _rows(confusion)}
+        for block in blocks(confusion):
+            if not kind.flat:
+                block += B - 1
+            _rows(block)
+        return {"prevalence": prevalence / prevalence.sum(-1, keepdim=True), "confusion": confusion}
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw prevalence and confusion given truths ``(C, N)``: Dirichlet with the counts added."""
@@ -227,14 +230,14 @@ def _kind(model: DawidSkene, K: int, dtype: torch.dtype, device: torch.device) -
     return _Kind(flat=bool((B == 1).all()), mode=bool((a >= 1).all()) and bool((B >= 1).all()))
 
 
-def _rows(counts: Tensor) -> Tensor:
+def _rows(counts: Tensor) -> None:
     """Normalise over labels, in place; a row without any count, real or imaginary, says nothing and is uniform."""
     total = counts.sum(-1, keepdim=True)
     empty = total == 0
     if waits(counts) or bool(empty.any()):
         counts += empty
         total = counts.sum(-1, keepdim=True)
-    return counts.div_(total)
+    counts.div_(total)
 
 
 def _log_normaliser(concentration: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Shared by all tests: one thread a process, no state left behind, public data where it is at hand."""
 
+import os
 import random
 import warnings
 
@@ -11,11 +12,15 @@ import scipy.special  # noqa: F401 - it sets a filter of warnings as it is loade
 import sympy  # noqa: F401 - torch imports it at some point, and it sets a filter of warnings
 import torch
 import xarray as xr
+from hypothesis import settings as examples
 from pyro.distributions.distribution import Distribution  # noqa: F401 - imported before filters become errors
 
 from crowdppl import datasets
 
 torch.set_num_threads(1)
+# The same examples in every run, so that a failure is of a change and not of luck; HYPOTHESIS_PROFILE=default looks for others.
+examples.register_profile("fixed", derandomize=True)
+examples.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 def _settings():

@@ -49,7 +49,7 @@ def read_csv(path: str | Path, *, separator: str = ",", limit: int | None = None
     """Read a CSV file, plain or compressed, without guessing at identifiers.
 
     A column becomes integers only where every value present is written as an integer would be (no leading zeros, no plus
-    sign), else it stays strings: ``007`` is not ``7``. Blank cells and ``nan`` are missing, nothing else is. Columns of
+    sign), else it stays strings: ``007`` is not ``7``. Blank cells, ``nan`` and ``NaN`` are missing, nothing else is. Columns of
     one name all keep it.
 
     Args:
