@@ -101,6 +101,23 @@ def test_batches_of_items(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_the_largest_sites_are_checked_at_their_means(case, monkeypatch):
+    """Drawing a hundred million numbers only to look at their shape takes seconds: the same sites are found without."""
+    data = tiny(1, items=8, classes=case.classes, features=case.features)
+    with isolated(0):
+        model = bind(case.model, data)
+        drawn = check(model, model.arrange(data))
+        monkeypatch.setattr(crowdppl.model, "DRAWN", 1)
+        means = check(model, model.arrange(data))
+    assert drawn.keys() == means.keys()
+    for name, node in means.items():
+        assert node["value"].shape == drawn[name]["value"].shape
+        assert node["fn"].support.check(node["value"]).all(), name
+        if node["fn"].has_rsample:
+            torch.testing.assert_close(node["value"], node["fn"].mean)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_simulation(case):
     first, truth, parameters = simulated(items=40, model=case.model, classes=case.classes)
     again, truth_again, _ = simulated(items=40, model=case.model, classes=case.classes)
