@@ -73,6 +73,22 @@ def blocks(table: Tensor) -> tuple[Tensor, ...]:
     return table.split(max(1, BLOCK * table.shape[-3] // max(1, table.numel())), -3)
 
 
+def summed_logs(table: Tensor) -> Tensor:
+    """Sum logs of ``(..., J, S, K)`` over workers, ``(..., S, K)``: of products of eight, where these have all their digits."""
+    if waits(table) or table.requires_grad or table.numel() <= BLOCK // 8:  # a few calls cost more than a few logs
+        return table.log().sum(-3)
+    parts = []
+    for block in blocks(table):
+        J = block.shape[-3]
+        whole = J // 8 * 8 if J >= 8 and block.amin().item() > torch.finfo(table.dtype).tiny ** (1 / 8) else 0
+        product = block[..., :whole, :, :]
+        for _ in range(3 if whole else 0):
+            one, other = product.chunk(2, -3)
+            product = one * other
+        parts += [part.log().sum(-3) for part in (product, block[..., whole:, :, :])]
+    return torch.stack(parts).sum(0)
+
+
 def sample_dirichlet(concentration: Tensor) -> Tensor:
     """Draw from Dirichlets along the last axis: gammas, normalised; without the cost of making a distribution object."""
     gamma = torch._standard_gamma(concentration)

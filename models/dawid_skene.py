@@ -18,7 +18,7 @@ times). The paper maximises the likelihood; here the default prior adds a few im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, final
@@ -33,7 +33,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_expected
 from crowdppl.errors import ModelError
 from crowdppl.hyperparameters import require_answers
-from crowdppl.kernels import blocks, sample_dirichlet, waits
+from crowdppl.kernels import blocks, sample_dirichlet, summed_logs, waits
 from crowdppl.model import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
 from crowdppl.plates import Plates
 
@@ -115,8 +115,9 @@ class DawidSkene(AnnotationModel):
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of the two Dirichlet priors, ``(...)``: as Pyro's, without a trace."""
-        confusion = parameters["confusion"]
-        return self._log_prior(parameters["prevalence"], (block.log() for block in blocks(confusion)), data)
+        flat = self._kind(data).flat
+        total = None if flat else summed_logs(parameters["confusion"])
+        return self._log_prior(parameters["prevalence"], total, data)
 
     def log_density(
         self, parameters: Parameters, data: Annotations, scratch: dict[str, Tensor] | None = None
@@ -133,14 +134,15 @@ class DawidSkene(AnnotationModel):
             logs = torch.log(confusion, out=scratch["logs"])
             evidence = data.counts.evidence(logs, scratch["evidence"])
         joint = self._joint(evidence, parameters, data)
-        return joint, self._log_prior(parameters["prevalence"], [logs], data)
+        flat = self._kind(data).flat
+        return joint, self._log_prior(parameters["prevalence"], None if flat else logs.sum(-3), data)
 
-    def _log_prior(self, prevalence: Tensor, logs: Iterable[Tensor], data: Annotations) -> Tensor:
+    def _log_prior(self, prevalence: Tensor, total: Tensor | None, data: Annotations) -> Tensor:
+        """Return it from the logs of confusions summed over workers ``(..., K, K)``; ``None`` where their prior is flat."""
         a, B = self.concentrations(data)
         density = _log_normaliser(a) + data.J * _log_normaliser(B).sum() + torch.xlogy(a - 1, prevalence).sum(-1)
-        if self._kind(data).flat:  # saves a pass over the table
+        if total is None:  # saves a pass over the table
             return density
-        total = torch.stack([block.sum(-3) for block in logs]).sum(0)  # (..., K, K)
         return density + torch.where(B == 1, 0.0, (B - 1) * total).sum((-2, -1))
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:

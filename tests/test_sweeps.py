@@ -103,10 +103,21 @@ def test_tables_are_gone_through_in_blocks(monkeypatch):
         return parameters["confusion"], model.log_prior(parameters, data), model.log_prior(both, data)
 
     whole = found()
-    for size in (27, 1):
+    for size in (200, 27, 1):
         monkeypatch.setattr(kernels, "BLOCK", size)
         for a, b in zip(found(), whole, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("least", [0.1, 1e-30, 0.0])
+def test_sums_of_logs(least, dtype, monkeypatch):
+    """Of products of eight, where these are numbers: eight times 1e-30 is none in single precision, nor is a zero's log."""
+    monkeypatch.setattr(kernels, "BLOCK", 90)
+    table = torch.from_numpy(np.random.default_rng(0).uniform(0.1, 1, (2, 23, 3, 3))).to(dtype)
+    table[0, 4:13, 1, 1] = least
+    found, wanted = kernels.summed_logs(table), table.double().log().sum(-3)
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-12 if dtype == torch.float64 else 1e-5, atol=1e-12)
 
 
 @pytest.mark.parametrize("K", [3, 9])
