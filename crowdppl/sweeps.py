@@ -268,9 +268,8 @@ class Wide(Sweeps):
         super().__init__(data, threads)
         self.states = data.K if data.K <= KNOWN else self.passes.ANY
         self.bounds = _shared(self.start, self.threads)
-        ones = np.ones(
-            data.A, dtype=np.int8
-        )  # scipy sorts entries, by counting; those of one item and column stay apart
+        # Scipy sorts entries, in linear time; those of one item and column stay apart.
+        ones = np.ones(data.A, dtype=np.int8)
         entries = scipy.sparse.csr_array((ones, self.column, self.start), shape=(data.N, self.rows)).tocsc()
         self.begin, self.item = entries.indptr.astype(np.int64), entries.indices.astype(np.uint32)
         self.sorted = (self.begin, self.item, _shared(self.begin, self.threads))
