@@ -86,6 +86,7 @@ def peak() -> float:
 def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = False) -> dict[str, float]:
     """Time plain EM iterations of Dawid-Skene as the engine takes them: E step, objective, M step."""
     from crowdppl.ascents import Climb
+    from crowdppl.compiled import NARROW
     from crowdppl.model import check
     from crowdppl.models import DawidSkene
     from crowdppl.space import Space
@@ -111,8 +112,10 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
     N, _, A, K = size
     # What any pass must read and write once: a code for each judgement, where items begin, the tables and their counts.
     arrays = 4 * A + 8 * N + 2 * 8 * size[1] * K * K
-    # Each judgement's row of a table that no cache close to the core holds comes, and goes back changed, by whole lines.
-    rows = A * max(1, -(-2 * 8 * K // LINE)) * LINE * 2
+    # Each judgement's row of a table that no cache close to the core holds comes, and goes back changed, by whole lines; wide
+    # ones come, and so does its item's row of responsibilities, which have been written.
+    wide = K > NARROW
+    rows = 2 * A * -(-8 * K // LINE) * LINE + 8 * N * K if wide else A * max(1, -(-2 * 8 * K // LINE)) * LINE * 2
     found = {
         "iteration": float(np.median(times)),
         "total": float(sum(times)),
@@ -387,7 +390,8 @@ def page(found: dict[str, dict[str, float]]) -> str:
         "E step, objective and M step, float64, default prior; items and workers at random, all equally busy, which is the "
         "hardest case for caches. *x bytes*: time over that of moving each array once at the bandwidth of a large copy measured "
         "in the same process (a code for each judgement, where items begin, the tables and their counts). *x lines*: the same "
-        "where each judgement's row of its worker's table comes from memory and goes back, by whole cache lines of 64 bytes. "
+        "where each judgement's row of its worker's table comes from memory and goes back, by whole cache lines of 64 bytes; "
+        "with more than eight classes, where that row comes and its item's responsibilities come and have been written. "
         "The three columns before the peak: how many times our time scipy's two sparse products, and a whole iteration of "
         "crowd-kit's and of peerannot's, take (peerannot holds a cell for each item, worker and class: 200 GB at 5M x 4)."
     )

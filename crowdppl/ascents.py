@@ -17,9 +17,9 @@ from crowdppl.checkpoint import NOTHING, State, packed, unpacked
 from crowdppl.draws import Report, batched, chunk
 from crowdppl.errors import ModelError
 from crowdppl.kernels import normalise, read
-from crowdppl.model import AnnotationModel, Parameters, apart, conditioned, densities, repeated, together
+from crowdppl.model import AnnotationModel, Parameters, apart, conditioned, densities, is_simplex, repeated, together
 from crowdppl.mstep import MStep, Schedule
-from crowdppl.space import Space, is_simplex
+from crowdppl.space import Space
 from crowdppl.sweeps import at
 from crowdppl.validation import Validation
 

@@ -1,7 +1,7 @@
 """Passes over the judgements compiled by numba: everything of an item while its judgements are at hand.
 
 The sparse products of :mod:`crowdppl.kernels` write the evidence of all items, read it to normalise, and read it again in the
-order of workers; beyond the caches they wait for memory most of the time. Here an item's probabilities stay in registers, and
+order of workers; beyond the caches they wait for memory most of the time. Here an item's probabilities stay at hand, and
 what is random, the row of a worker's table, is asked for some judgements ahead. Probabilities are multiplied, not their logs
 added: where a product, a float64 always, grows small it is scaled, and where that is not enough the item is done again in logs.
 
@@ -13,7 +13,7 @@ cache lines do, so that a judgement waits for no more of them than it must: one,
 
 With more states (*wide* rows) such tables would be most of what is moved. There a first pass reads the model's own table and
 writes the responsibilities, and a second, :func:`gather`, sums these up in the order of workers and labels: no row of counts is
-gone to twice. Loops over many states need no number known beforehand, so that these are compiled once for all.
+gone to twice. Loops over many states need no number known beforehand: beyond some, passes are compiled once for all.
 """
 
 from __future__ import annotations
@@ -229,11 +229,14 @@ def count(real: str) -> Any:
 
     def add(begin: Any, item: Any, bounds: Any, truth: Any, out: Any) -> None:
         for t in numba.prange(bounds.shape[0] - 1):
+            total = np.empty(out.shape[1])  # float64: single precision ends counting at 2^24
             for c in range(bounds[t], bounds[t + 1]):
                 for s in range(out.shape[1]):
-                    out[c, s] = 0.0
+                    total[s] = 0.0
                 for a in range(begin[c], begin[c + 1]):
-                    out[c, truth[item[a]]] += 1.0
+                    total[truth[item[a]]] += 1.0
+                for s in range(out.shape[1]):
+                    out[c, s] = total[s]
 
     return _compiled(add, f"void({SORTED}, i2[::1], real[:,::1])", real)
 
@@ -242,10 +245,11 @@ def count(real: str) -> Any:
 def sweep(S: int, real: str, draw: bool) -> Any:
     """Return a pass over the items: an E step, or truths drawn, and with narrow rows the counts that either gives.
 
-    It is compiled for ``S`` states or for ``WIDE`` rows of any number, tables of type ``real``, ``"f8"`` or ``"f4"``, and one
-    of the two. Its arguments: ``start (N+1,)``, where the judgements of each item begin; ``column (A,)`` uint32, worker * K +
-    label; ``bounds (T+1,)``, the items of each thread; ``tables (T, J*K*width)``, whose counts are added to, or wide the one
-    table ``(1, J*K*S)``; ``prior (S,)``; ``known (N,)`` int16, a known truth or -1.
+    It is compiled for ``S`` states (in narrow rows, or wide ones) or for ``ANY`` number of them in wide rows, for tables of type
+    ``real``, ``"f8"`` or ``"f4"``, and for one of the two. Its arguments: ``start (N+1,)``, where the judgements of each item
+    begin; ``column (A,)`` uint32, worker * K + label; ``bounds (T+1,)``, the items of each thread; ``tables (T, J*K*width)``,
+    whose counts are added to, or with wide rows the one table ``(1, J*K*S)``; ``prior (S,)``; ``known (N,)`` int16, a known truth
+    or -1.
     Written are ``likelihood (T,)``, the log-likelihood; ``size (T, S)``, how many items there are of each state; in an E step
     ``out (N, S)``, the responsibilities, unless it is ``(0, S)``; where truths are drawn ``truth (N,)`` int16, by the stream
     of random numbers of a ``seed``, uint64.

@@ -68,25 +68,31 @@ def read(*values: Tensor) -> list[Any]:
 
 def blocks(table: Tensor) -> tuple[Tensor, ...]:
     """Split ``(..., J, S, K)`` into views of blocks of workers that the caches hold; on a GPU, or for gradients, into one."""
-    if waits(table) or table.requires_grad:
+    if waits(table) or table.requires_grad or table.numel() <= BLOCK:
         return (table,)
-    return table.split(max(1, BLOCK * table.shape[-3] // max(1, table.numel())), -3)
+    return table.split(max(1, BLOCK * table.shape[-3] // table.numel()), -3)
 
 
 def summed_logs(table: Tensor) -> Tensor:
-    """Sum logs of ``(..., J, S, K)`` over workers, ``(..., S, K)``: of products of eight, where these have all their digits."""
+    """Sum logs of probabilities ``(..., J, S, K)`` over workers, ``(..., S, K)``.
+
+    Of products of eight, where these have all their digits: a logarithm takes as long as many multiplications.
+    """
     if waits(table) or table.requires_grad or table.numel() <= BLOCK // 8:  # a few calls cost more than a few logs
         return table.log().sum(-3)
-    parts = []
+    total = table.new_zeros(*table.shape[:-3], *table.shape[-2:])
     for block in blocks(table):
         J = block.shape[-3]
         whole = J // 8 * 8 if J >= 8 and block.amin().item() > torch.finfo(table.dtype).tiny ** (1 / 8) else 0
-        product = block[..., :whole, :, :]
-        for _ in range(3 if whole else 0):
-            one, other = product.chunk(2, -3)
-            product = one * other
-        parts += [part.log().sum(-3) for part in (product, block[..., whole:, :, :])]
-    return torch.stack(parts).sum(0)
+        if whole:
+            product = block[..., :whole, :, :]
+            for _ in range(3):
+                one, other = product.chunk(2, -3)
+                product = one * other
+            total += product.log().sum(-3)
+        if whole < J:
+            total += block[..., whole:, :, :].log().sum(-3)
+    return total
 
 
 def sample_dirichlet(concentration: Tensor) -> Tensor:

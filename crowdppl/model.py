@@ -22,6 +22,7 @@ from pyro import poutine
 from pyro.distributions.torch_distribution import TorchDistributionMixin
 from pyro.poutine.messenger import Messenger
 from torch import Tensor
+from torch.distributions import constraints
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, ModelError
@@ -35,7 +36,7 @@ Parameters = dict[str, Any]  # site name -> Tensor, and what prior adds for trut
 
 # Items that a check goes through, where a model allows a part.
 CHECKED = 1000
-# Numbers of a site from which on a check takes the mean in place of a draw: a hundred million take a Dirichlet eight seconds.
+# Numbers of a site of probabilities from which on a check takes their mean: to draw a hundred million takes eight seconds.
 DRAWN = 10_000_000
 
 
@@ -471,14 +472,18 @@ def provides(model: AnnotationModel, method: str) -> bool:
 
 
 class _Means(Messenger):  # type: ignore[misc]
-    """Give the largest sites the mean of their prior, where it has one: a check is of shapes and of what is possible."""
+    """Give the largest sites of probabilities, which take longest to draw, their mean: a check is of shapes and supports."""
 
     def _pyro_sample(self, message: Any) -> None:
         prior = message["fn"]
-        continuous = isinstance(prior, TorchDistributionMixin) and prior.has_rsample
-        if continuous and message["value"] is None and prior.shape().numel() >= DRAWN:
+        if (
+            message["value"] is None
+            and isinstance(prior, TorchDistributionMixin)
+            and prior.shape().numel() >= DRAWN
+            and is_simplex(prior.support)
+        ):
             with suppress(NotImplementedError):
-                message["value"] = prior.mean
+                message["value"] = prior.mean.clone()
 
 
 def check(model: AnnotationModel, data: Annotations) -> dict[str, Any]:
@@ -516,6 +521,18 @@ def check(model: AnnotationModel, data: Annotations) -> dict[str, Any]:
     if joint.shape != (data.N, data.K * model.states_per_class):
         raise ModelError(f"{name} gives an item log joint of shape {tuple(joint.shape)}; it must be (N, K)")
     return sites
+
+
+def is_simplex(support: Any) -> bool:
+    """Tell whether values are probabilities that sum to one over the last axis."""
+    return base(support) is constraints.simplex
+
+
+def base(support: Any) -> Any:
+    """Return the support of one value, where several are one event."""
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    return support
 
 
 def unknowns(model: AnnotationModel, data: Annotations) -> Parameters:

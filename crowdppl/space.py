@@ -11,7 +11,7 @@ from torch.distributions import biject_to, constraints
 from torch.distributions.transforms import identity_transform
 
 from crowdppl.errors import ModelError
-from crowdppl.model import Parameters
+from crowdppl.model import Parameters, base, is_simplex
 from crowdppl.networks import is_weight
 
 
@@ -73,17 +73,6 @@ class Space:
         """Move a starting value off the boundary of its support (a probability of 0 has no finite logit)."""
         if is_simplex(self.supports[name]):
             return 0.98 * value + 0.02 / value.shape[-1]
-        if _base(self.supports[name]) is constraints.unit_interval:
+        if base(self.supports[name]) is constraints.unit_interval:
             return 0.98 * value + 0.01
         return value
-
-
-def is_simplex(support: Any) -> bool:
-    """Tell whether values are probabilities that sum to one over the last axis."""
-    return _base(support) is constraints.simplex
-
-
-def _base(support: Any) -> Any:
-    while isinstance(support, constraints.independent):
-        support = support.base_constraint
-    return support

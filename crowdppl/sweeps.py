@@ -1,4 +1,4 @@
-"""One pass over the judgements: E step and expected counts, or truths and their counts, for models of workers and classes.
+"""A pass or two over the judgements: E step and expected counts, or truths and counts, for models of workers and classes.
 
 Where a label depends on truth and worker only, and the truth on a prior that all items share, the sums that follow from a pass
 are all that a step needs: the log-likelihood, how many items there are of each state, and how often each worker gave each label
@@ -106,7 +106,7 @@ class Sweeps(ABC):
 
     Args:
         data: that :func:`suits`.
-        threads: torch's number of threads where not given, or fewer where their tables would be too large.
+        threads: torch's number of threads where not given, or fewer where narrow tables of so many would be too large.
     """
 
     # The number of states that passes are compiled for, and the items of each thread (T+1,).
@@ -158,6 +158,12 @@ class Sweeps(ABC):
         out = self._room() if responsibility is None else responsibility
         log_likelihood, size = self._sweep(table, prior, out=out)
         return Sums(log_likelihood, size, self._expected(out, memory))
+
+    def responsibilities(self, table: Tensor, prior: Tensor) -> Tensor:
+        """Take an E step and return the responsibilities ``(N, S)``; arguments as of :meth:`expect`."""
+        out = torch.empty(self.data.N, self.data.K, dtype=self.data.dtype)
+        self._sweep(table, prior, out=out)
+        return out
 
     def joint(self, table: Tensor, prior: Tensor) -> Tensor:
         """Return the item log joint ``(N, S)``, as :meth:`AnnotationModel.item_log_joint` does."""
@@ -217,6 +223,7 @@ class Sweeps(ABC):
         """Return counts ``(J, K, K)`` to be written, and how they lie: ``(J*K, K)`` = (worker and label, state)."""
         J, K = self.data.J, self.data.K
         if memory is None or not memory.transpose(1, 2).is_contiguous():
+            # (worker, label, state) in memory
             memory = torch.from_numpy(_large((self.rows, K), self.real)).view(J, K, K).transpose(1, 2)
         return memory, memory.transpose(1, 2).view(self.rows, K).numpy()
 
@@ -268,11 +275,18 @@ class Wide(Sweeps):
         super().__init__(data, threads)
         self.states = data.K if data.K <= KNOWN else self.passes.ANY
         self.bounds = _shared(self.start, self.threads)
+
+    @cached_property
+    def sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where judgements of each worker and label begin ``(J*K+1,)``, whose they are ``(A,)``, rows by thread ``(T+1,)``."""
+        N, A = self.data.N, self.data.A
+        column, start = self.column, self.start
+        if max(N, A, self.rows) < 2**31:  # scipy would make int64 of other types
+            column, start = column.view(np.int32), start.astype(np.int32)
         # Scipy sorts entries, in linear time; those of one item and column stay apart.
-        ones = np.ones(data.A, dtype=np.int8)
-        entries = scipy.sparse.csr_array((ones, self.column, self.start), shape=(data.N, self.rows)).tocsc()
-        self.begin, self.item = entries.indptr.astype(np.int64), entries.indices.astype(np.uint32)
-        self.sorted = (self.begin, self.item, _shared(self.begin, self.threads))
+        entries = scipy.sparse.csr_array((np.ones(A, dtype=np.int8), column, start), shape=(N, self.rows)).tocsc()
+        begin = entries.indptr.astype(np.int64)
+        return begin, entries.indices.astype(np.uint32), _shared(begin, self.threads)
 
     def given(self, responsibility: Tensor) -> Sums:
         """Sum given responsibilities up."""

@@ -3,15 +3,17 @@
 import arviz_stats
 import numpy as np
 import pandas as pd
+import pyro
 import pytest
 import torch
 import xarray as xr
 from catalog import CASES, PAIRS, SHORT, fit, quiet_fit, simulated, tiny
+from pyro.distributions import Categorical, Cauchy, Dirichlet, HalfCauchy
 
 import crowdppl
-from crowdppl import OptionError
+from crowdppl import AnnotationModel, OptionError
 from crowdppl.isolation import isolated
-from crowdppl.model import bind, check, conditioned
+from crowdppl.model import bind, check, conditioned, is_simplex
 
 
 def random_start(case):
@@ -102,7 +104,7 @@ def test_batches_of_items(case):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_the_largest_sites_are_checked_at_their_means(case, monkeypatch):
-    """Drawing a hundred million numbers only to look at their shape takes seconds: the same sites are found without."""
+    """Drawing a hundred million probabilities only to look at their shape takes seconds: the same sites are found without."""
     data = tiny(1, items=8, classes=case.classes, features=case.features)
     with isolated(0):
         model = bind(case.model, data)
@@ -112,9 +114,31 @@ def test_the_largest_sites_are_checked_at_their_means(case, monkeypatch):
     assert drawn.keys() == means.keys()
     for name, node in means.items():
         assert node["value"].shape == drawn[name]["value"].shape
-        assert node["fn"].support.check(node["value"]).all(), name
-        if node["fn"].has_rsample:
+        if is_simplex(node["fn"].support):
             torch.testing.assert_close(node["value"], node["fn"].mean)
+
+
+def test_what_has_no_mean_is_drawn(monkeypatch):
+    class Wide(AnnotationModel):
+        def prior(self, data, plates):
+            scale = pyro.sample("scale", HalfCauchy(torch.tensor(1.0)))
+            where = pyro.sample("where", Cauchy(torch.zeros(2), 1.0).to_event(1))
+            return {
+                "scale": scale,
+                "where": where,
+                "prevalence": pyro.sample("prevalence", Dirichlet(torch.ones(data.K))),
+            }
+
+        def truth(self, parameters, data):
+            return Categorical(parameters["prevalence"])
+
+        def emission(self, parameters, data):
+            logit = parameters["where"].sum() / parameters["scale"] + torch.zeros(data.A)
+            return Categorical(logits=logit[:, None, None] * torch.eye(data.K))
+
+    monkeypatch.setattr(crowdppl.model, "DRAWN", 1)
+    with isolated(0):
+        assert set(check(Wide(), tiny())) == {"scale", "where", "prevalence"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

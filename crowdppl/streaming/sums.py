@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
@@ -117,9 +116,7 @@ def responsibilities(point: Point, batch: Annotations) -> Tensor:
     sweeps = Sweeps.suited(batch, len(point.prior))
     if sweeps is None:
         return normalise(plain_joint(point.table, point.prior, batch), overwrite=True)[1]
-    out = torch.empty(batch.N, len(point.prior), dtype=batch.dtype)
-    sweeps.expect(point.table, point.prior, None, out)
-    return out
+    return sweeps.responsibilities(point.table, point.prior)
 
 
 def _sums(model: AnnotationModel, point: Point | None, batch: Annotations) -> Sums:
