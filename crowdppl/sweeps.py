@@ -223,7 +223,6 @@ class Sweeps(ABC):
         """Return counts ``(J, K, K)`` to be written, and how they lie: ``(J*K, K)`` = (worker and label, state)."""
         J, K = self.data.J, self.data.K
         if memory is None or not memory.transpose(1, 2).is_contiguous():
-            # (worker, label, state) in memory
             memory = torch.from_numpy(_large((self.rows, K), self.real)).view(J, K, K).transpose(1, 2)
         return memory, memory.transpose(1, 2).view(self.rows, K).numpy()
 

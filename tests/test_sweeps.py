@@ -166,7 +166,7 @@ for K, dtype in ((2, torch.float64), (3, torch.float64), (2, torch.float32), (9,
     )
     lists = {path.stem for path in tmp_path.rglob("*.nbi")}
     kept = [path.name for path in tmp_path.rglob("*.nbc")]
-    # Load, sweep and collect, three times; load for two states, with which numba is tried; sweep and gather, twice.
+    # Load, sweep and collect, three times; sweep and gather, twice.
     assert len(lists) == len(kept) == 13
 
 
@@ -198,7 +198,8 @@ def test_what_is_impossible_is_no_number(K):
 
 @pytest.mark.parametrize("K", [3, 9])
 def test_drawn_truths_follow_their_probabilities(K):
-    """Shares over 4,000 draws of 40 items: each within 4.5 standard errors, a false alarm in about one run of 1,000."""
+    """Shares over 4,000 draws of 40 items: each within 4.5 standard errors, a false alarm in about one of 1,000 runs of three
+    classes and one of 400 of nine."""
     data = crowd(K, items=40, judgements=200)
     table, prior = tables(K, data)
     made, draws = Sweeps.over(data, 2), 4000
