@@ -13,7 +13,11 @@ cache lines do, so that a judgement waits for no more of them than it must: one,
 
 With more states (*wide* rows) such tables would be most of what is moved. There a first pass reads the model's own table and
 writes the responsibilities, and a second, :func:`gather`, sums these up in the order of workers and labels: no row of counts is
-gone to twice. Loops over many states need no number known beforehand: beyond some, passes are compiled once for all.
+gone to twice.
+
+An item's states are a row of :mod:`crowdppl.registers`, of as many lanes as there are states, or with narrow rows as half a row
+of the table has numbers: the rest is zeros. Beyond some number of states the registers do not hold them, and loops over so many
+need no number known beforehand: there passes are compiled once for all, and the row is an array.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from crowdppl.registers import VERSION, add_to, added, highest, multiplied, scaled, set_to, total, write, zeros
+
 # Judgements between asking for a row and using it: enough to cover the way to memory, few enough to stay in the caches; with
 # wide rows as many as make so many lines.
 AHEAD, LINES_AHEAD = 32, 64
@@ -40,7 +46,9 @@ LOST = 1e-280
 LINE = 64
 # Rows of up to so many states are narrow.
 NARROW = 8
-# Stands for any number of states, found out at run time; loops over few are quicker where their number is known beforehand.
+# The first place of an array.
+BEGIN = np.uint64(0)
+# Stands for any number of states, found out at run time.
 ANY = 0
 
 
@@ -90,7 +98,7 @@ def _compiled(function: Any, signature: str, real: str, S: int = ANY) -> Any:
     Numba's cache has one list for all that a function is compiled for, and numbers its files. Two processes that compile
     different things at once may choose the same number, and a third is then given code for other numbers of states.
     """
-    function.__qualname__ += f".{real}.{S or 'any'}"
+    function.__qualname__ += f".{real}.{S or 'any'}.{VERSION}"
     return numba.njit(signature.replace("real", real), parallel=True, error_model="numpy", cache=True)(function)
 
 
@@ -108,16 +116,15 @@ def _reach(lines: Any) -> Any:
 @cache
 def load(S: int, real: str) -> Any:
     """Return what writes probabilities ``(J*K, S)`` into the rows of every thread's table, and zeros to their counts."""
-    width, half = width_of(S, real), width_of(S, real) // 2
+    width = width_of(S, real)
 
-    def write(tables: Any, rows: Any) -> None:
+    def fill(tables: Any, rows: Any) -> None:
         for c in numba.prange(rows.shape[0]):
             for t in range(tables.shape[0]):
-                for s in range(S):
-                    tables[t, c * width + s] = rows[c, s]
-                    tables[t, c * width + half + s] = 0.0
+                for s in range(width):  # and zeros to the lanes between
+                    tables[t, c * width + s] = rows[c, s] if s < S else 0.0
 
-    return _compiled(write, "void(real[:,::1], real[:,::1])", real, S)
+    return _compiled(fill, "void(real[:,::1], real[:,::1])", real, S)
 
 
 @cache
@@ -140,21 +147,23 @@ def collect(S: int, real: str) -> Any:
 def scatter(S: int, real: str) -> Any:
     """Return the sum of given responsibilities ``(N, S)`` into the counts of the tables; arguments as of :func:`sweep`."""
     width, half, line, lines = _row(S, real)
-    part = max(1, lines // 2)
+    part, lanes = max(1, lines // 2), int(half)
 
     def add(start: Any, column: Any, bounds: Any, tables: Any, given: Any) -> None:
         for t in numba.prange(bounds.shape[0] - 1):
-            table = tables[t]
+            table, row, padded = tables[t], zeros(lanes, S), np.zeros(lanes)
             last = start[bounds[t + 1]]
             for i in range(bounds[t], bounds[t + 1]):
+                for s in range(S):
+                    padded[s] = given[i, s]
+                row = set_to(row, padded, BEGIN)
                 for a in range(start[i], start[i + 1]):
                     if a + AHEAD < last:
                         ahead = np.uint64(column[a + AHEAD]) * width + half
                         for n in range(part):
                             _prefetch(table, np.intp(ahead + np.uint64(n) * line))
                     cell = np.uint64(column[a]) * width + half
-                    for s in range(S):
-                        table[cell + np.uint64(s)] += given[i, s]
+                    add_to(row, table, cell)
 
     return _compiled(add, f"void({JUDGED}, real[:,::1])", real, S)
 
@@ -200,25 +209,21 @@ def gather(S: int, real: str) -> Any:
     known_number, line = S != ANY, LINE // np.dtype(real).itemsize
 
     def add(begin: Any, item: Any, bounds: Any, given: Any, out: Any) -> None:
-        flat = given.reshape(-1)
+        flat, sums = given.reshape(-1), out.reshape(-1)
         for t in numba.prange(bounds.shape[0] - 1):
             states = S if known_number else given.shape[1]
             width, lines = np.uint64(states), -(-states // line)
-            reach, total = _reach(lines), np.empty(states)
+            reach, row, nothing = _reach(lines), zeros(S, states), np.zeros(states)
             last = begin[bounds[t + 1]]
             for c in range(bounds[t], bounds[t + 1]):
-                for s in range(states):
-                    total[s] = 0.0
+                row = set_to(row, nothing, BEGIN)
                 for a in range(begin[c], begin[c + 1]):
                     if a + reach < last:
                         ahead = np.uint64(item[a + reach]) * width
                         for n in range(lines):
                             _prefetch(flat, np.intp(ahead + np.uint64(n * line)))
-                    i = np.uint64(item[a]) * width
-                    for s in range(states):
-                        total[s] += flat[i + np.uint64(s)]
-                for s in range(states):
-                    out[c, s] = total[s]
+                    row = added(row, flat, np.uint64(item[a]) * width)
+                write(row, sums, np.uint64(c) * width)
 
     return _compiled(add, f"void({SORTED}, real[:,::1], real[:,::1])", real, S)
 
@@ -229,14 +234,14 @@ def count(real: str) -> Any:
 
     def add(begin: Any, item: Any, bounds: Any, truth: Any, out: Any) -> None:
         for t in numba.prange(bounds.shape[0] - 1):
-            total = np.empty(out.shape[1])  # float64: single precision ends counting at 2^24
+            number = np.empty(out.shape[1])  # float64: single precision ends counting at 2^24
             for c in range(bounds[t], bounds[t + 1]):
                 for s in range(out.shape[1]):
-                    total[s] = 0.0
+                    number[s] = 0.0
                 for a in range(begin[c], begin[c + 1]):
-                    total[truth[item[a]]] += 1.0
+                    number[truth[item[a]]] += 1.0
                 for s in range(out.shape[1]):
-                    out[c, s] = total[s]
+                    out[c, s] = number[s]
 
     return _compiled(add, f"void({SORTED}, i2[::1], real[:,::1])", real)
 
@@ -255,7 +260,8 @@ def sweep(S: int, real: str, draw: bool) -> Any:
     of random numbers of a ``seed``, uint64.
     """
     known_number, narrow = S != ANY, 0 < S <= NARROW
-    padded, half, line, known_lines = _row(S or 1, real)
+    narrow_width, half, line, known_lines = _row(S or 1, real)
+    lanes = int(half) if narrow else S
 
     def run(
         start: Any,
@@ -270,93 +276,93 @@ def sweep(S: int, real: str, draw: bool) -> Any:
         seed: Any,
         truth: Any,
     ) -> None:
-        keep = out.shape[0] > 0
+        keep, flat = out.shape[0] > 0, out.reshape(-1)
         for t in numba.prange(bounds.shape[0] - 1):
             # Here, since what is known as this is compiled stays so within a thread's part only.
             states = S if known_number else prior.shape[0]
-            width = padded if narrow else np.uint64(states)
+            width = narrow_width if narrow else np.uint64(states)
             lines = known_lines if narrow else -(-states // np.intp(line))
             reach = AHEAD if narrow else _reach(lines)
             table = tables[t] if narrow else tables[0]
-            p, number = np.empty(states), np.zeros(states)
+            room = lanes if narrow else states
+            p, some, number, begin = zeros(lanes, states), np.zeros(room), np.zeros(room), np.zeros(room)
+            begin[:states] = prior
             product, log_likelihood = 1.0, 0.0
             last = start[bounds[t + 1]]
             for i in range(bounds[t], bounds[t + 1]):
                 first, end = start[i], start[i + 1]
-                for s in range(states):
-                    p[s] = prior[s]
+                p, shift = set_to(p, begin, BEGIN), 0
                 if known[i] >= 0:
-                    for s in range(states):
-                        if s != known[i]:
-                            p[s] = 0.0
-                shift = 0
-                for a in range(first, end):
-                    if a + reach < last:
-                        ahead = np.uint64(column[a + reach]) * width
-                        for n in range(lines):
-                            _prefetch(table, np.intp(ahead + np.uint64(n) * line))
-                    cell = np.uint64(column[a]) * width
-                    for s in range(states):
-                        p[s] *= table[cell + np.uint64(s)]
-                    if (a - first) % LOOK == LOOK - 1:
-                        top = 0.0
-                        for s in range(states):
-                            top = max(top, p[s])
-                        if top < SMALL:
-                            for s in range(states):
-                                p[s] *= LARGE
-                            shift += 1
-                total, top_log = 0.0, 0.0
-                for s in range(states):
-                    total += p[s]
-                if total < LOST:
+                    some[:] = 0.0
+                    some[known[i]] = prior[known[i]]
+                    p = set_to(p, some, BEGIN)
+                while first < end:
+                    stop = min(first + LOOK, end)
+                    for a in range(first, stop):
+                        if a + reach < last:
+                            ahead = np.uint64(column[a + reach]) * width
+                            for n in range(lines):
+                                _prefetch(table, np.intp(ahead + np.uint64(n) * line))
+                        p = multiplied(p, table, np.uint64(column[a]) * width)
+                    first = stop
+                    if first < end and highest(p) < SMALL:
+                        p = scaled(p, LARGE)
+                        shift += 1
+                whole, top_log = total(p), 0.0
+                if whole < LOST:
                     # Again in logs, which do not end; what is impossible stays so.
                     shift = 0
                     for s in range(states):
-                        p[s] = math.log(prior[s]) if known[i] < 0 or s == known[i] else -np.inf
-                    for a in range(first, end):
+                        some[s] = math.log(prior[s]) if known[i] < 0 or s == known[i] else -np.inf
+                    for a in range(start[i], end):
                         cell = np.uint64(column[a]) * width
                         for s in range(states):
-                            p[s] += math.log(table[cell + np.uint64(s)])
+                            some[s] += math.log(table[cell + np.uint64(s)])
                     top_log = -np.inf
                     for s in range(states):
-                        top_log = max(top_log, p[s])
-                    total = 0.0
+                        top_log = max(top_log, some[s])
                     for s in range(states):
-                        p[s] = math.exp(p[s] - top_log)
-                        total += p[s]
+                        some[s] = math.exp(some[s] - top_log)
+                    some[states:] = 0.0
+                    p = set_to(p, some, BEGIN)
+                    whole = total(p)
                 log_likelihood += top_log - shift * math.log(LARGE)
-                # One logarithm for many items: their product, as long as it is no small number.
-                product *= total
-                if product < SMALL:
-                    log_likelihood += math.log(product)
-                    product = 1.0
+                # One logarithm for many items: their product, as long as neither it nor what it is of is a small number.
+                if whole < SMALL:
+                    log_likelihood += math.log(whole)
+                else:
+                    product *= whole
+                    if product < SMALL:
+                        log_likelihood += math.log(product)
+                        product = 1.0
                 if draw:
                     # The last class that is possible takes what rounding leaves.
-                    chosen, mark = 0, _uniform(seed, np.uint64(i)) * total
+                    write(p, some, BEGIN)
+                    chosen, mark = 0, _uniform(seed, np.uint64(i)) * whole
                     for s in range(states):
-                        if p[s] > 0.0:
+                        if some[s] > 0.0:
                             chosen = s
-                            mark -= p[s]
+                            mark -= some[s]
                             if mark < 0.0:
                                 break
                     truth[i] = chosen
                     number[chosen] += 1.0
                     if narrow:
-                        for a in range(first, end):
+                        for a in range(start[i], end):
                             table[np.uint64(column[a]) * width + half + np.uint64(chosen)] += 1.0
                 else:
-                    scale = 1.0 / total
-                    for s in range(states):
-                        p[s] *= scale
-                        number[s] += p[s]
-                        if keep:
-                            out[i, s] = p[s]
+                    p = scaled(p, 1.0 / whole)
+                    if keep and narrow:
+                        write(p, some, BEGIN)
+                        for s in range(states):
+                            out[i, s] = some[s]
+                    elif keep:
+                        write(p, flat, np.uint64(i) * width)
                     if narrow:
-                        for a in range(first, end):
+                        for a in range(start[i], end):
                             cell = np.uint64(column[a]) * width + half
-                            for s in range(states):
-                                table[cell + np.uint64(s)] += p[s]
+                            add_to(p, table, cell)
+                    add_to(p, number, BEGIN)
             likelihood[t] = log_likelihood + math.log(product)
             for s in range(states):
                 size[t, s] = number[s]
@@ -372,27 +378,30 @@ def adding(S: int, real: str) -> Any:
     Sums of logs, since what is next to nothing as a probability may be much once it is tempered.
     """
     known_number, narrow = S != ANY, 0 < S <= NARROW
-    padded, _, line, known_lines = _row(S or 1, real)
-    part = max(1, known_lines // 2)
+    narrow_width, half, line, known_lines = _row(S or 1, real)
+    part, lanes = max(1, known_lines // 2), int(half) if narrow else S
 
     def add(start: Any, column: Any, bounds: Any, tables: Any, log_prior: Any, known: Any, out: Any) -> None:
         for t in numba.prange(bounds.shape[0] - 1):
             states = S if known_number else log_prior.shape[0]
-            width = padded if narrow else np.uint64(states)
+            width = narrow_width if narrow else np.uint64(states)
             lines = part if narrow else -(-states // np.intp(line))
             reach = AHEAD if narrow else _reach(lines)
-            table = tables[t] if narrow else tables[0]
+            table, row = tables[t] if narrow else tables[0], zeros(lanes, states)
+            some = np.zeros(lanes if narrow else states)
             last = start[bounds[t + 1]]
             for i in range(bounds[t], bounds[t + 1]):
                 for s in range(states):
-                    out[i, s] = log_prior[s] if known[i] < 0 or s == known[i] else -np.inf
+                    some[s] = log_prior[s] if known[i] < 0 or s == known[i] else -np.inf
+                row = set_to(row, some, BEGIN)
                 for a in range(start[i], start[i + 1]):
                     if a + reach < last:
                         ahead = np.uint64(column[a + reach]) * width
                         for n in range(lines):
                             _prefetch(table, np.intp(ahead + np.uint64(n) * line))
-                    cell = np.uint64(column[a]) * width
-                    for s in range(states):
-                        out[i, s] += table[cell + np.uint64(s)]
+                    row = added(row, table, np.uint64(column[a]) * width)
+                write(row, some, BEGIN)
+                for s in range(states):
+                    out[i, s] = some[s]
 
     return _compiled(add, f"void({JUDGED}, real[::1], i2[::1], real[:,::1])", real, S)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from torch import Tensor
 DENSE_CELLS = 2**14
 # Numbers of a table that are gone through at once: what one step leaves in the caches the next finds there. 2 MiB of doubles.
 BLOCK = 2**18
+# Sums over so few labels are taken as products, where there are as many numbers as that pays for.
+SHORT, MANY = 4, 2**14
 
 
 def sum_by(index: Tensor, values: Tensor, size: int) -> Tensor:
@@ -93,6 +96,46 @@ def summed_logs(table: Tensor) -> Tensor:
         if whole < J:
             total += block[..., whole:, :, :].log().sum(-3)
     return total
+
+
+def label_shares(counts: Tensor, imaginary: Tensor | None = None) -> Tensor:
+    """Add imaginary counts ``(S, K)`` to counts ``(..., J, S, K)`` and normalise these over labels, in their own memory.
+
+    A row without any count, real or imaginary, says nothing and is uniform.
+    """
+    for block in blocks(counts):
+        _shares(block, imaginary)
+    return counts
+
+
+def _shares(counts: Tensor, imaginary: Tensor | None) -> None:
+    S, K = counts.shape[-2:]
+    by_label = counts.transpose(-1, -2)  # as counts lie in memory after a pass over judgements
+    if K <= SHORT and counts.numel() >= MANY and by_label.is_contiguous() and not waits(counts):
+        # Sums over few numbers each, and quotients by them, take torch long; as products with ones they do not.
+        flat, summing = by_label.view(-1, K * S), _summing(S, K, counts.dtype)
+        if imaginary is not None:
+            flat += imaginary.T.flatten()
+        total = flat @ summing
+        if bool((total == 0).any()):
+            flat += (total == 0).to(flat) @ summing.T
+            total = flat @ summing
+        flat.div_(total @ summing.T)
+        return
+    if imaginary is not None:
+        counts += imaginary
+    total = counts.sum(-1, keepdim=True)
+    empty = total == 0
+    if waits(counts) or bool(empty.any()):
+        counts += empty
+        total = counts.sum(-1, keepdim=True)
+    counts.div_(total)
+
+
+@lru_cache(maxsize=64)
+def _summing(S: int, K: int, dtype: torch.dtype) -> Tensor:
+    """Return ``(K*S, S)``, by which numbers that lie by label and state ``(..., K*S)`` are summed over labels."""
+    return torch.eye(S, dtype=dtype).repeat(K, 1)
 
 
 def sample_dirichlet(concentration: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.conjugate import dirichlet_expected
 from crowdppl.errors import ModelError
 from crowdppl.hyperparameters import require_answers
-from crowdppl.kernels import blocks, sample_dirichlet, summed_logs, waits
+from crowdppl.kernels import label_shares, sample_dirichlet, summed_logs
 from crowdppl.model import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
 from crowdppl.plates import Plates
 
@@ -159,11 +159,7 @@ class DawidSkene(AnnotationModel):
                 "DawidSkene: a prior with concentrations below 1 has no interior mode for EM; use method='gibbs', 'nuts' or "
                 "'svi', or imaginary counts of at least 0"
             )
-        prevalence, confusion = sums.size + (a - 1), sums.counts
-        for block in blocks(confusion):
-            if not kind.flat:
-                block += B - 1
-            _rows(block)
+        prevalence, confusion = sums.size + (a - 1), label_shares(sums.counts, None if kind.flat else B - 1)
         return {"prevalence": prevalence / prevalence.sum(-1, keepdim=True), "confusion": confusion}
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
@@ -230,16 +226,6 @@ class _Kind(NamedTuple):
 def _kind(model: DawidSkene, K: int, dtype: torch.dtype, device: torch.device) -> _Kind:
     a, B = _concentrations(model, K, dtype, device)
     return _Kind(flat=bool((B == 1).all()), mode=bool((a >= 1).all()) and bool((B >= 1).all()))
-
-
-def _rows(counts: Tensor) -> None:
-    """Normalise over labels, in place; a row without any count, real or imaginary, says nothing and is uniform."""
-    total = counts.sum(-1, keepdim=True)
-    empty = total == 0
-    if waits(counts) or bool(empty.any()):
-        counts += empty
-        total = counts.sum(-1, keepdim=True)
-    counts.div_(total)
 
 
 def _log_normaliser(concentration: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from crowdppl import AnnotationModel, Annotations, CrowdpplWarning, kernels
 from crowdppl.inference import ENGINES, named_model
 from crowdppl.isolation import isolated
 from crowdppl.model import bind, check, conditioned, responsibilities
-from crowdppl.models import DawidSkene, MajorityVote, dawid_skene
+from crowdppl.models import DawidSkene, MajorityVote
 from crowdppl.space import is_simplex
 
 FLAT = DawidSkene.maximum_likelihood()
@@ -435,8 +435,7 @@ class Reads(TorchDispatchMode):
 @pytest.mark.parametrize("method", ["em", "gibbs"])
 def test_nothing_is_read_inside_a_step_where_that_waits(model, method, monkeypatch):
     """As on a GPU: EM brings its objective over by one read of both parts, which is not counted; a Gibbs sweep brings none."""
-    for place in (kernels, dawid_skene):
-        monkeypatch.setattr(place, "waits", lambda values: True)
+    monkeypatch.setattr(kernels, "waits", lambda values: True)
     rng = np.random.default_rng(0)
     item, worker = np.divmod(np.arange(400), 20)
     label = rng.integers(0, 3, 400)
@@ -470,11 +469,10 @@ def test_the_way_that_asks_nothing_comes_to_the_same(lead, dtype, monkeypatch):
     assert bool((counts.sum(-1) == 0).any())
 
     def both() -> tuple[torch.Tensor, torch.Tensor]:
-        return data.counts.evidence(table.log()), dawid_skene._rows(counts.clone())
+        return data.counts.evidence(table.log()), kernels.label_shares(counts.clone())
 
     asked = both()
     assert 0.0 < asked[0].isinf().float().mean() < 1.0
-    for place in (kernels, dawid_skene):
-        monkeypatch.setattr(place, "waits", lambda values: True)
+    monkeypatch.setattr(kernels, "waits", lambda values: True)
     for one, other in zip(asked, both(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=0.0)

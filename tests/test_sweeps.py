@@ -125,6 +125,27 @@ def test_sums_of_logs(least, dtype, monkeypatch):
     torch.testing.assert_close(found.double(), wanted, rtol=1e-12 if dtype == torch.float64 else 1e-5, atol=1e-12)
 
 
+@pytest.mark.parametrize("imaginary", [False, True])
+@pytest.mark.parametrize("lead", [(), (2,)])
+@pytest.mark.parametrize("K", [2, 3, 4, 6])
+def test_shares_of_labels(K, lead, imaginary, monkeypatch):
+    """However counts lie, by products with ones or by sums, in blocks or at once; rows without a count are uniform."""
+    rng = np.random.default_rng(K)
+    counts = torch.from_numpy(rng.integers(0, 3, (*lead, 50, K, K)) * rng.random((*lead, 50, K, K)))
+    counts[..., 7, 0, :] = 0.0
+    added = torch.from_numpy(rng.random((K, K))) if imaginary else torch.zeros(K, K, dtype=torch.float64)
+    wanted = counts + added
+    wanted = torch.where(wanted.sum(-1, keepdim=True) > 0, wanted / wanted.sum(-1, keepdim=True), 1 / K)
+    for many in (0, 10**9):
+        monkeypatch.setattr(kernels, "MANY", many)
+        for block in (10**9, 9 * K * K):
+            monkeypatch.setattr(kernels, "BLOCK", block)
+            for given in (counts.clone(), counts.transpose(-1, -2).contiguous().transpose(-1, -2)):
+                found = kernels.label_shares(given, added if imaginary else None)
+                assert found.data_ptr() == given.data_ptr()
+                torch.testing.assert_close(found, wanted, rtol=1e-14, atol=1e-16)
+
+
 @pytest.mark.parametrize("K", [3, 9, 40])
 def test_single_precision_is_the_same_to_its_rounding(K):
     """Each sum is of some 2,000 numbers, each rounded to 6e-8 of itself."""
@@ -186,6 +207,19 @@ def test_products_without_digits_are_done_in_logs(zeros, K):
     torch.testing.assert_close(Sweeps.over(data, 2).joint(table, prior), joint, rtol=1e-12, atol=1e-9)
     for a, b in zip(found, wanted, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-8)
+
+
+@pytest.mark.parametrize("K", [3, 9, 40])
+def test_small_probabilities_of_items_in_turn(K):
+    """Logs are taken of products of items: one that is small by itself is left out, or the product would be nothing."""
+    item = np.repeat(np.arange(8), [1, 1, 1, 7, 1, 1, 1, 7])  # 1e-30 three times, then 1e-266
+    label = np.where(np.isin(item, [3, 7]), 1, 0)
+    data = Annotations.from_arrays(item, np.arange(20) % 2, label, labels=range(K), workers=range(2))
+    table, prior = tables(K, data)
+    table[..., 0], table[..., 1] = 1e-30, 1e-38 * (1 + torch.arange(K))
+    found, wanted = Sweeps.over(data, 1).expect(table, prior), plain(table, prior, data)
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("K", [2, 9])
