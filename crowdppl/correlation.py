@@ -155,5 +155,6 @@ def quality(truth: Tensor, data: Annotations, passes: sweeps.Sweeps | None = Non
     crowd = counts.sum(-3) + eye + 1 / data.K
     crowd = crowd / crowd.sum(-1, keepdim=True)
     start = START * (classes / classes.sum(-1, keepdim=True)).unsqueeze(-1) * crowd  # (C, K, K)
-    rows = sample_dirichlet((start.unsqueeze(-3) + counts).contiguous()).clamp(min=torch.finfo(data.dtype).tiny)
-    return rows / rows.sum(-1, keepdim=True), sample_dirichlet(classes)
+    rows = sample_dirichlet(start.unsqueeze(-3) + counts)
+    # No probability is zero; the sums of rows do not notice.
+    return rows.clamp_(min=torch.finfo(data.dtype).tiny), sample_dirichlet(classes)
