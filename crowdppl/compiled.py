@@ -3,7 +3,7 @@
 The sparse products of :mod:`crowdppl.kernels` write the evidence of all items, read it to normalise, and read it again in the
 order of workers; beyond the caches they wait for memory most of the time. Here an item's probabilities stay at hand, and
 what is random, the row of a worker's table, is asked for some judgements ahead. Probabilities are multiplied, not their logs
-added: where a product, a float64 always, grows small it is scaled, and where that is not enough the item is done again in logs.
+added: where the products, float64 always, of an item grow too small, it is done again in logs.
 
 :mod:`crowdppl.sweeps` is the one caller; the sparse products are the fallback without numba and the oracle in the tests.
 
@@ -32,16 +32,17 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from crowdppl.registers import VERSION, add_to, added, highest, multiplied, scaled, set_to, total, write, zeros
+from crowdppl.registers import VERSION, add_to, added, multiplied, scaled, set_to, total, write, zeros
 
 # Judgements between asking for a row and using it: enough to cover the way to memory, few enough to stay in the caches; with
 # wide rows as many as make so many lines.
 AHEAD, LINES_AHEAD = 32, 64
-# Products are looked at after so many factors, and scaled when small.
-LOOK = 8
-SMALL, LARGE = 1e-100, 1e100
-# Below this a product may have lost digits.
+# Below this a product may have lost digits; where it is no such, what has lost digits is nothing beside it.
 LOST = 1e-280
+# So small a factor is kept out of a product of many.
+SMALL = 1e-100
+# Probabilities of which one logarithm is taken, where their product has its digits.
+FACTORS = 8
 # Bytes of a cache line.
 LINE = 64
 # Rows of up to so many states are narrow.
@@ -78,6 +79,32 @@ def _uniform(seed: Any, n: Any) -> Any:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * (1.0 / 2**53)
+
+
+@numba.njit  # type: ignore[untyped-decorator]
+def _log_product(table: Any, column: Any, begin: Any, end: Any, width: Any, s: Any) -> Any:
+    """Return the log of the probabilities of some labels under one state."""
+    product = 1.0
+    for a in range(begin, end):
+        product *= table[np.uint64(column[a]) * width + np.uint64(s)]
+    if product >= LOST:
+        return math.log(product)
+    logs = 0.0
+    for a in range(begin, end):
+        logs += math.log(table[np.uint64(column[a]) * width + np.uint64(s)])
+    return logs
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _chosen(p: Any, states: Any, mark: Any) -> Any:
+    """Return the state that ``mark``, from 0 to the sum of its weights, falls on."""
+    chosen, below = 0, 0.0
+    for s in range(states - 1):  # without a branch, which nobody could foresee
+        below += p[s]
+        chosen += below <= mark
+    while chosen > 0 and not p[chosen] > 0.0:  # the last one that is possible takes what rounding leaves
+        chosen -= 1
+    return chosen
 
 
 def width_of(S: int, real: str) -> int:
@@ -291,42 +318,32 @@ def sweep(S: int, real: str, draw: bool) -> Any:
             last = start[bounds[t + 1]]
             for i in range(bounds[t], bounds[t + 1]):
                 first, end = start[i], start[i + 1]
-                p, shift = set_to(p, begin, BEGIN), 0
+                p = set_to(p, begin, BEGIN)
                 if known[i] >= 0:
                     some[:] = 0.0
                     some[known[i]] = prior[known[i]]
                     p = set_to(p, some, BEGIN)
-                while first < end:
-                    stop = min(first + LOOK, end)
-                    for a in range(first, stop):
-                        if a + reach < last:
-                            ahead = np.uint64(column[a + reach]) * width
-                            for n in range(lines):
-                                _prefetch(table, np.intp(ahead + np.uint64(n) * line))
-                        p = multiplied(p, table, np.uint64(column[a]) * width)
-                    first = stop
-                    if first < end and highest(p) < SMALL:
-                        p = scaled(p, LARGE)
-                        shift += 1
+                for a in range(first, end):
+                    if a + reach < last:
+                        ahead = np.uint64(column[a + reach]) * width
+                        for n in range(lines):
+                            _prefetch(table, np.intp(ahead + np.uint64(n) * line))
+                    p = multiplied(p, table, np.uint64(column[a]) * width)
                 whole, top_log = total(p), 0.0
                 if whole < LOST:
                     # Again in logs, which do not end; what is impossible stays so.
-                    shift = 0
-                    for s in range(states):
-                        some[s] = math.log(prior[s]) if known[i] < 0 or s == known[i] else -np.inf
-                    for a in range(start[i], end):
-                        cell = np.uint64(column[a]) * width
-                        for s in range(states):
-                            some[s] += math.log(table[cell + np.uint64(s)])
                     top_log = -np.inf
                     for s in range(states):
+                        some[s] = math.log(prior[s]) if known[i] < 0 or s == known[i] else -np.inf
+                        for begun in range(first, end, FACTORS):
+                            some[s] += _log_product(table, column, begun, min(begun + FACTORS, end), width, s)
                         top_log = max(top_log, some[s])
                     for s in range(states):
                         some[s] = math.exp(some[s] - top_log)
                     some[states:] = 0.0
                     p = set_to(p, some, BEGIN)
                     whole = total(p)
-                log_likelihood += top_log - shift * math.log(LARGE)
+                    log_likelihood += top_log
                 # One logarithm for many items: their product, as long as neither it nor what it is of is a small number.
                 if whole < SMALL:
                     log_likelihood += math.log(whole)
@@ -336,19 +353,12 @@ def sweep(S: int, real: str, draw: bool) -> Any:
                         log_likelihood += math.log(product)
                         product = 1.0
                 if draw:
-                    # The last class that is possible takes what rounding leaves.
                     write(p, some, BEGIN)
-                    chosen, mark = 0, _uniform(seed, np.uint64(i)) * whole
-                    for s in range(states):
-                        if some[s] > 0.0:
-                            chosen = s
-                            mark -= some[s]
-                            if mark < 0.0:
-                                break
+                    chosen = _chosen(some, states, _uniform(seed, np.uint64(i)) * whole)
                     truth[i] = chosen
                     number[chosen] += 1.0
                     if narrow:
-                        for a in range(start[i], end):
+                        for a in range(first, end):
                             table[np.uint64(column[a]) * width + half + np.uint64(chosen)] += 1.0
                 else:
                     p = scaled(p, 1.0 / whole)
@@ -359,7 +369,7 @@ def sweep(S: int, real: str, draw: bool) -> Any:
                     elif keep:
                         write(p, flat, np.uint64(i) * width)
                     if narrow:
-                        for a in range(start[i], end):
+                        for a in range(first, end):
                             cell = np.uint64(column[a]) * width + half
                             add_to(p, table, cell)
                     add_to(p, number, BEGIN)
@@ -405,3 +415,51 @@ def adding(S: int, real: str) -> Any:
                     out[i, s] = some[s]
 
     return _compiled(add, f"void({JUDGED}, real[::1], i2[::1], real[:,::1])", real, S)
+
+
+@cache
+def settle(real: str) -> Any:
+    """Return what reads items off the item log joint ``(N, S)``, each at once.
+
+    ``bounds (T+1,)`` are the items of each thread and ``factor (N,)`` their design effects, or none ``(0,)``. Written are
+    ``likelihood (N,)``, the log-likelihood, and ``truth (N,)`` int16, drawn by the stream of a ``seed``, uint64; a ``share`` of
+    the probabilities is added to ``mean (N, S)``. With design effects truths and ``mean`` follow the log joint over them, and
+    the probabilities without them go to ``published (N, S)``.
+    """
+
+    def run(
+        bounds: Any,
+        joint: Any,
+        factor: Any,
+        seed: Any,
+        share: Any,
+        likelihood: Any,
+        truth: Any,
+        mean: Any,
+        published: Any,
+    ) -> None:
+        tempered = factor.shape[0] > 0
+        for t in numba.prange(bounds.shape[0] - 1):
+            states = joint.shape[1]
+            p = np.empty(states)
+            for i in range(bounds[t], bounds[t + 1]):
+                top, whole = -np.inf, 0.0
+                for s in range(states):
+                    top = max(top, joint[i, s])
+                for s in range(states):
+                    p[s] = math.exp(joint[i, s] - top)
+                    whole += p[s]
+                likelihood[i] = top + math.log(whole)
+                if tempered:
+                    for s in range(states):
+                        published[i, s] += p[s] * (share / whole)
+                    by, whole = 1.0 / factor[i], 0.0
+                    for s in range(states):
+                        p[s] = math.exp((joint[i, s] - top) * by)
+                        whole += p[s]
+                truth[i] = _chosen(p, states, _uniform(seed, np.uint64(i)) * whole)
+                for s in range(states):
+                    mean[i, s] += p[s] * (share / whole)
+
+    kinds = "i8[::1], real[:,::1], real[::1], u8, f8, real[::1], i2[::1], real[:,::1], real[:,::1]"
+    return _compiled(run, f"void({kinds})", real)

@@ -159,29 +159,23 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
         # Labels are counted by drawn truths whatever the model.
         passes = sweeps if sweeps is not None or rho is None else Sweeps.suited(data, data.K)
         for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total, sweeps):
-            # Tempered on the log scale: what underflows as a probability may matter once it is.
             factor = None if rho is None else factors(rho[part], data)
-            logs = None if factor is None else model.log_by_class(joint).div_(factor.unsqueeze(-1))
-            marginal, probability = _by_item(model, parameters, joint, told, data)
-            out.log_likelihood[part] = marginal
-            out.lp[part] = marginal.sum(-1) + log_prior
+            into = (out.log_likelihood[part], out.truth[part], out.probability, out.published)
+            if sweeps is not None:
+                sweeps.settle(joint, factor, 1 / total, *into)
+            else:
+                _settle(model, parameters, joint, told, data, factor, 1 / total, *into)
+            out.lp[part] = out.log_likelihood[part].sum(-1) + log_prior
             confusion, prevalence = model.confusion_of(parameters, data), model.prevalence_of(parameters, data)
             own["prevalence"][part] = prevalence
             if few:
                 own["confusion"][part] = confusion
             else:
                 own["accuracy"][part] = torch.einsum("...k,...jkk->...j", prevalence, confusion)
-            if logs is not None and out.published is not None:
-                out.published.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=1 / total)
-                probability = logs.softmax(-1)
-            truth = drawn(probability).to(torch.int16)
-            if logs is not None:
-                confusion, prevalence = _quality(truth, data, passes)
-            out.truth[part] = truth
+            if factor is not None:
+                confusion, prevalence = _quality(out.truth[part], data, passes)
             out.confusion[part], out.prevalence[part] = confusion, prevalence
-            out.probability.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=1 / total)
-            # Arrays of all items: let go before the next draw, and the point, have theirs.
-            del joint, logs, marginal, probability, truth, factor
+            del joint, factor  # arrays of all items: let go before the next draw, and the point, have theirs
             for name, value in model.derived(parameters, data).items():
                 if "annotation" in model.dims.get(name, ()):
                     share = (value if isinstance(part, int) else value.sum(0)) / total
@@ -219,6 +213,31 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
 def _quality(truth: Tensor, data: Annotations, passes: Sweeps | None) -> tuple[Tensor, Tensor]:
     confusion, prevalence = quality(truth.reshape(-1, data.N), data, passes)
     return (confusion, prevalence) if truth.dim() > 1 else (confusion[0], prevalence[0])
+
+
+def _settle(
+    model: AnnotationModel,
+    parameters: Parameters,
+    joint: Tensor,
+    told: Annotations,
+    data: Annotations,
+    factor: Tensor | None,
+    share: float,
+    likelihood: Tensor,
+    truth: Tensor,
+    mean: Tensor,
+    published: Tensor | None,
+) -> None:
+    """Read items off their log joint, which is written over; arguments as of :meth:`Sweeps.settle`, with leading axes."""
+    # Tempered on the log scale: what underflows as a probability may matter once it is.
+    logs = None if factor is None else model.log_by_class(joint).div_(factor.unsqueeze(-1))
+    marginal, probability = _by_item(model, parameters, joint, told, data)
+    likelihood.copy_(marginal)
+    if logs is not None and published is not None:
+        published.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share)
+        probability = logs.softmax(-1)
+    truth.copy_(drawn(probability))
+    mean.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share)
 
 
 def _by_item(

@@ -116,7 +116,7 @@ def _shares(counts: Tensor, imaginary: Tensor | None) -> None:
     by_label = counts.transpose(-1, -2)  # as counts lie in memory after a pass over judgements
     if K <= SHORT and counts.numel() >= MANY and by_label.is_contiguous() and not waits(counts):
         # Sums over few numbers each, and quotients by them, take torch long; as products with ones they do not.
-        flat, summing = by_label.view(-1, K * S), _summing(S, K, counts.dtype)
+        flat, summing = by_label.view(-1, K * S), _summing(S, K, counts.dtype, counts.device)
         if imaginary is not None:
             flat += imaginary.T.flatten()
         total = flat @ summing
@@ -136,9 +136,10 @@ def _shares(counts: Tensor, imaginary: Tensor | None) -> None:
 
 
 @lru_cache(maxsize=64)
-def _summing(S: int, K: int, dtype: torch.dtype) -> Tensor:
+def _summing(S: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Return ``(K*S, S)``, by which numbers that lie by label and state ``(..., K*S)`` are summed over labels."""
-    return torch.eye(S, dtype=dtype).repeat(K, 1)
+    with torch.inference_mode(False):  # it is kept, for uses of every kind
+        return torch.eye(S, dtype=dtype, device=device).repeat(K, 1)
 
 
 def sample_dirichlet(concentration: Tensor) -> Tensor:

@@ -97,26 +97,15 @@ def _scaled(typing: Any, row: Any, by: Any) -> Any:
     return row(row, types.float64), generate
 
 
-def _made_one(name: str, start: list[float], flags: tuple[str, ...]) -> Any:
-    """Return the intrinsic that makes one number of a row, by one of LLVM's reductions."""
+@intrinsic  # type: ignore[untyped-decorator]
+def _total(typing: Any, row: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(DOUBLE, [DOUBLE, row.vector])
+        sums = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{row.lanes}f64")
+        # In whichever order takes the fewest steps.
+        return builder.call(sums, [DOUBLE(-0.0), arguments[0]], fastmath=("reassoc",))
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def reduced(typing: Any, row: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            kind = ir.FunctionType(DOUBLE, [DOUBLE for _ in start] + [row.vector])
-            function = cgutils.get_or_insert_function(
-                builder.module, kind, f"llvm.vector.reduce.{name}.v{row.lanes}f64"
-            )
-            return builder.call(function, [*map(DOUBLE, start), arguments[0]], fastmath=flags)
-
-        return types.float64(row), generate
-
-    return reduced
-
-
-# In whichever order takes the fewest steps.
-_total = _made_one("fadd", [-0.0], ("reassoc",))
-_highest = _made_one("fmax", [], ())
+    return types.float64(row), generate
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
@@ -168,13 +157,6 @@ def _total_in_memory(row: Any) -> Any:
     return total
 
 
-def _highest_in_memory(row: Any) -> Any:
-    highest = row[0]
-    for s in range(1, row.shape[0]):
-        highest = max(highest, row[s])
-    return highest
-
-
 def _either(in_registers: Callable[..., Any], in_memory: Callable[..., Any], inline: str = "always") -> Any:
     """Return a function for compiled passes that does one with a :class:`Row` and the other with an array.
 
@@ -201,7 +183,6 @@ add_to = _either(lambda row, array, where: _write(_added(row, array, where), arr
 # (row, number) -> row; row -> number.
 scaled = _either(lambda row, by: _scaled(row, by), _scaled_in_memory)
 total = _either(lambda row: _total(row), _total_in_memory, inline="never")
-highest = _either(lambda row: _highest(row), _highest_in_memory, inline="never")
 
 
 def zeros(lanes: Any, states: Any) -> Any:

@@ -50,14 +50,16 @@ def plain_joint(table: Tensor, prior: Tensor, data: Annotations) -> Tensor:
 @cache
 def compiled() -> Any:
     """Return the compiled passes, or ``None`` where numba is not there, or has no place to keep what it compiles."""
-    try:
-        from crowdppl import compiled as found
-    except (ImportError, RuntimeError):
-        return None
     # Numba's threads, as they start, set the number of those that torch uses.
     threads = torch.get_num_threads()
-    found.load(2, "f8")(np.zeros((1, 4)), np.zeros((1, 2)))
-    torch.set_num_threads(threads)
+    try:
+        from crowdppl import compiled as found
+
+        found.load(2, "f8")(np.zeros((1, 4)), np.zeros((1, 2)))
+    except (ImportError, OSError, RuntimeError):
+        return None
+    finally:
+        torch.set_num_threads(threads)
     return found
 
 
@@ -171,6 +173,32 @@ class Sweeps(ABC):
         run = self.passes.adding(self.states, self.real)
         run(*self._judged(table.log()), prior.log().numpy(), self.known, out.numpy())
         return out
+
+    def settle(
+        self,
+        joint: Tensor,
+        factor: Tensor | None,
+        share: float,
+        likelihood: Tensor,
+        truth: Tensor,
+        mean: Tensor,
+        published: Tensor | None,
+    ) -> None:
+        """Read items off their log joint ``(N, K)``; of torch's random stream it takes one number.
+
+        Args:
+            joint: as :meth:`joint` returns it.
+            factor: design effects ``(N,)``, by which the log joint is divided for the truths, where there are any.
+            share: what is added of probabilities.
+            likelihood: the log-likelihoods ``(N,)`` are written to it.
+            truth: drawn truths ``(N,)`` int16 are written to it.
+            mean: probabilities ``(N, K)``, that truths are drawn by, are added to it.
+            published: those without design effects likewise, where there are such.
+        """
+        factors = torch.empty(0, dtype=self.data.dtype) if factor is None else factor
+        seed = np.uint64(int(torch.empty((), dtype=torch.int64).random_()))
+        arrays = (part.numpy() for part in (likelihood, truth, mean, mean if published is None else published))
+        self.passes.settle(self.real)(self.bounds, joint.numpy(), factors.numpy(), seed, share, *arrays)
 
     @abstractmethod
     def given(self, responsibility: Tensor) -> Sums:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from crowdppl import Annotations, fit, kernels, ranks, sweeps
+from crowdppl import Annotations, draws, fit, kernels, ranks, sweeps
 from crowdppl.correlation import _counted
 from crowdppl.errors import CrowdpplWarning
+from crowdppl.isolation import isolated
 from crowdppl.model import one_hot, sums_of
 from crowdppl.models import ClassConditional, DawidSkene, OneCoin
 from crowdppl.sweeps import Sweeps, plain
@@ -222,12 +223,62 @@ def test_small_probabilities_of_items_in_turn(K):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("K", [2, 9, 40])
+@pytest.mark.parametrize("labels", [[0] * 8 + [1] * 6, [1] * 6 + [0] * 8, [0] * 8 * 30 + [1] * 6 * 30])
+def test_a_truth_that_seemed_lost_comes_back(K, labels):
+    """Labels that speak for one truth by more digits than a number has, and then others for the other."""
+    data = Annotations.from_arrays([0] * len(labels), np.arange(len(labels)), labels, labels=range(K))
+    table, prior = tables(K, data)
+    prior[:2], prior[2:] = 0.5, 0.0
+    table[:, 0, :2] = torch.tensor([1e-13, 1e-41], dtype=torch.float64)
+    table[:, 1, :2] = torch.tensor([1e-41, 0.9], dtype=torch.float64)
+    found, wanted = Sweeps.over(data, 1).expect(table, prior), plain(table, prior, data)
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("K", [2, 9])
 def test_what_is_impossible_is_no_number(K):
     data = crowd(K, known=False)
     table, prior = tables(K, data)
     table[:, :, 0], table[:, :, 1] = 0.0, table[:, :, 0] + table[:, :, 1]  # label 0 is never given
     assert not torch.isfinite(Sweeps.over(data, 2).expect(table, prior).log_likelihood)
+
+
+@pytest.mark.parametrize("effects", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("K", [2, 9])
+def test_items_are_read_off_as_by_the_products(K, dtype, effects):
+    """Likelihoods and probabilities to rounding; truths by their probabilities, a false alarm in some 10,000 seeds."""
+    data = crowd(K).to(dtype=dtype)
+    table, prior = (part.to(dtype) for part in tables(K, data))
+    passes = Sweeps.over(data, 2)
+    factor = 1 + 3 * torch.rand(data.N, generator=torch.Generator().manual_seed(1), dtype=dtype) if effects else None
+    results, drawn = [], torch.zeros(data.N, K, dtype=torch.float64)
+    with isolated(5):
+        for turn in range(200):
+            joint = passes.joint(table, prior)
+            likelihood, truth = torch.empty(data.N, dtype=dtype), torch.empty(data.N, dtype=torch.int16)
+            mean, published = (torch.full((data.N, K), 0.5, dtype=dtype) for _ in range(2))
+            into = (likelihood, truth, mean, published if effects else None)
+            if turn == 0:
+                draws._settle(DawidSkene(), {}, joint, data, data, factor, 0.25, *into)
+            else:
+                passes.settle(joint, factor, 0.25, *into)
+                drawn += one_hot(truth.long(), data)
+            results.append((likelihood, mean, published))
+    for result in results[1:3]:
+        for found, wanted in zip(result, results[0], strict=True):
+            exact = 1e-12 if dtype == torch.float64 else 1e-5
+            torch.testing.assert_close(found, wanted, rtol=exact, atol=exact)
+    p = (results[0][1].double() - 0.5) / 0.25
+    assert (drawn[p == 0.0] == 0.0).all()
+    # The mean of squared deviations, each of variance 2 and a little, where five truths and more are expected; cells of an item
+    # depend on each other, of two classes wholly, so that half as many are counted. Truths that everybody knows are no lot.
+    cells = (199 * p > 5) & (p < 0.99)
+    chi = ((drawn - 199 * p).square() / (199 * p * (1 - p)))[cells]
+    assert len(chi) > 50
+    assert abs(float(chi.mean()) - 1) < 4 * (2 / (len(chi) / 2)) ** 0.5
 
 
 @pytest.mark.parametrize("K", [3, 9])
