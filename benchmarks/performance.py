@@ -33,6 +33,8 @@ SIZES = {  # items, workers, judgements, classes
     "20M x 2": (4_000_000, 200_000, 20_000_000, 2),
 }
 GROWTH = ("5M x 2", "20M x 2", "50M x 2", "100M x 2")
+# As many judgements, of workers who do not grow more.
+STEADY = {f"{A}M": (A * 200_000, 50_000, A * 1_000_000, 2) for A in (5, 20, 50, 100)}
 WORKERS = {f"{J:,} workers": (1_000_000, J, 5_000_000, 4) for J in (64, 1_000, 10_000, 100_000, 500_000)}
 CLASSES = {f"{K} classes": (1_000_000, 10_000, 5_000_000, K) for K in (2, 3, 4, 6, 8, 12, 24, 48)}
 # Of data on which EM is tried with twenty restarts.
@@ -301,6 +303,7 @@ JOBS: dict[str, tuple[Callable[..., dict[str, float]], tuple[Any, ...]]] = (
     {f"em {name}": (em, (size, 5 if name == "5M x 100" else 30)) for name, size in SIZES.items()}
     | {f"em uneven {name}": (em, (SIZES[name], 30, True)) for name in ("5M x 4", "50M x 2")}
     | {f"growth {name}": (em, (size, 10)) for name, size in (WORKERS | CLASSES).items()}
+    | {f"steady {name}": (em, (size, 10)) for name, size in STEADY.items()}
     | {f"gathering {name}": (gathering, (SIZES[name],)) for name in ("5M x 4", "50M x 2")}
     | {f"products {name}": (products, (SIZES[name],)) for name in ("500k x 10", "5M x 4", "50M x 2")}
     | {f"crowd-kit {name}": (crowd_kit, (SIZES[name],)) for name in ("500k x 10", "5M x 4")}
@@ -405,13 +408,18 @@ def page(found: dict[str, dict[str, float]]) -> str:
         parts.append(
             f"Where a tenth of the workers give half of the judgements, as in real crowds: {', '.join(uneven)}."
         )
-    growth = [(SIZES[name][2], found[f"em {name}"]["iteration"]) for name in GROWTH if f"em {name}" in found]
-    if len(growth) > 2:
-        slope = np.polyfit(np.log([a for a, _ in growth]), np.log([t for _, t in growth]), 1)[0]
-        told = ", ".join(f"{a / 1e6:g} M: {1e3 * t:,.0f} ms" for a, t in growth)
-        parts.append(
-            f"Growth with judgements at two classes: {told}; slope of log time on log judgements {slope:.2f} (asked: 0.9 to 1.1)."
-        )
+    for of, jobs, sizes in (
+        ("and with them items and workers", [f"em {name}" for name in GROWTH], [SIZES[name] for name in GROWTH]),
+        ("and items, of the same 50,000 workers", [f"steady {name}" for name in STEADY], list(STEADY.values())),
+    ):
+        growth = [(size[2], found[job]["iteration"]) for job, size in zip(jobs, sizes, strict=True) if job in found]
+        if len(growth) > 2:
+            slope = np.polyfit(np.log([a for a, _ in growth]), np.log([t for _, t in growth]), 1)[0]
+            told = ", ".join(f"{a / 1e6:g} M: {1e3 * t:,.0f} ms" for a, t in growth)
+            parts.append(
+                f"Growth with judgements at two classes, {of}: {told}; slope of log time on log judgements {slope:.2f} "
+                f"(asked: 0.9 to 1.1)."
+            )
     large = found.get("em 100M x 2")
     if large:
         parts.append(

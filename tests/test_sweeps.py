@@ -374,6 +374,21 @@ def test_without_numba_the_products_do_it(monkeypatch):
     np.testing.assert_allclose(quick.published(), slow.published(), atol=1e-4)
 
 
+@pytest.mark.parametrize("error", [OSError, RuntimeError])
+def test_without_a_place_for_what_is_compiled_the_products_do_it(error, monkeypatch):
+    def nowhere(*_):
+        raise error("cannot cache function: no locator available")
+
+    monkeypatch.setattr(sweeps.compiled(), "load", nowhere)
+    threads = torch.get_num_threads()
+    sweeps.compiled.cache_clear()
+    try:
+        assert sweeps.compiled() is None
+        assert torch.get_num_threads() == threads
+    finally:
+        sweeps.compiled.cache_clear()
+
+
 @pytest.mark.parametrize(
     "change",
     [
