@@ -15,7 +15,7 @@ from crowdppl.correlation import DesignEffect, factors, quality
 from crowdppl.errors import ModelError, OptionError
 from crowdppl.kernels import above_zero, normalise, sum_by
 from crowdppl.model import AnnotationModel, Parameters, conditioned, densities, provides, repeated
-from crowdppl.sweeps import Sweeps, at
+from crowdppl.sweeps import Items, Sweeps, at
 
 # step, of how many, what is going on: engines call it, the facade shows it.
 Report = Callable[[int, int, str], None]
@@ -160,11 +160,11 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
         passes = sweeps if sweeps is not None or rho is None else Sweeps.suited(data, data.K)
         for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total, sweeps):
             factor = None if rho is None else factors(rho[part], data)
-            into = (out.log_likelihood[part], out.truth[part], out.probability, out.published)
+            into = Items(out.log_likelihood[part], out.truth[part], out.probability, out.published)
             if sweeps is not None:
-                sweeps.settle(joint, factor, 1 / total, *into)
+                sweeps.settle(joint, factor, 1 / total, into)
             else:
-                _settle(model, parameters, joint, told, data, factor, 1 / total, *into)
+                _settle(model, parameters, joint, told, data, factor, 1 / total, into)
             out.lp[part] = out.log_likelihood[part].sum(-1) + log_prior
             confusion, prevalence = model.confusion_of(parameters, data), model.prevalence_of(parameters, data)
             own["prevalence"][part] = prevalence
@@ -223,21 +223,18 @@ def _settle(
     data: Annotations,
     factor: Tensor | None,
     share: float,
-    likelihood: Tensor,
-    truth: Tensor,
-    mean: Tensor,
-    published: Tensor | None,
+    items: Items,
 ) -> None:
     """Read items off their log joint, which is written over; arguments as of :meth:`Sweeps.settle`, with leading axes."""
     # Tempered on the log scale: what underflows as a probability may matter once it is.
     logs = None if factor is None else model.log_by_class(joint).div_(factor.unsqueeze(-1))
     marginal, probability = _by_item(model, parameters, joint, told, data)
-    likelihood.copy_(marginal)
-    if logs is not None and published is not None:
-        published.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share)
+    items.likelihood.copy_(marginal)
+    if logs is not None and items.published is not None:
+        items.published.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share)
         probability = logs.softmax(-1)
-    truth.copy_(drawn(probability))
-    mean.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share)
+    items.truth.copy_(drawn(probability))
+    items.mean.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share)
 
 
 def _by_item(

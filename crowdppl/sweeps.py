@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -103,6 +103,22 @@ def at(model: AnnotationModel, parameters: Parameters, data: Annotations) -> tup
     return model.table(parameters), model.log_truth(parameters, data).exp()
 
 
+class Items(NamedTuple):
+    """Where what is read off items goes, with leading axes for several draws.
+
+    Attributes:
+        likelihood: log-likelihoods ``(..., N)``, written.
+        truth: drawn truths ``(..., N)`` int16, written.
+        mean: probabilities ``(N, K)`` that truths are drawn by are added to it.
+        published: those without design effects likewise, where there are such.
+    """
+
+    likelihood: Tensor
+    truth: Tensor
+    mean: Tensor
+    published: Tensor | None
+
+
 class Sweeps(ABC):
     """Compiled passes over one set of judgements, by :class:`Narrow` rows of the workers' tables or :class:`Wide` ones.
 
@@ -179,10 +195,7 @@ class Sweeps(ABC):
         joint: Tensor,
         factor: Tensor | None,
         share: float,
-        likelihood: Tensor,
-        truth: Tensor,
-        mean: Tensor,
-        published: Tensor | None,
+        items: Items,
     ) -> None:
         """Read items off their log joint ``(N, K)``; of torch's random stream it takes one number.
 
@@ -190,14 +203,12 @@ class Sweeps(ABC):
             joint: as :meth:`joint` returns it.
             factor: design effects ``(N,)``, by which the log joint is divided for the truths, where there are any.
             share: what is added of probabilities.
-            likelihood: the log-likelihoods ``(N,)`` are written to it.
-            truth: drawn truths ``(N,)`` int16 are written to it.
-            mean: probabilities ``(N, K)``, that truths are drawn by, are added to it.
-            published: those without design effects likewise, where there are such.
+            items: memory for what is read.
         """
         factors = torch.empty(0, dtype=self.data.dtype) if factor is None else factor
         seed = np.uint64(int(torch.empty((), dtype=torch.int64).random_()))
-        arrays = (part.numpy() for part in (likelihood, truth, mean, mean if published is None else published))
+        published = items.mean if items.published is None else items.published
+        arrays = (part.numpy() for part in (items.likelihood, items.truth, items.mean, published))
         self.passes.settle(self.real)(self.bounds, joint.numpy(), factors.numpy(), seed, share, *arrays)
 
     @abstractmethod

@@ -16,7 +16,7 @@ from crowdppl.errors import CrowdpplWarning
 from crowdppl.isolation import isolated
 from crowdppl.model import one_hot, sums_of
 from crowdppl.models import ClassConditional, DawidSkene, OneCoin
-from crowdppl.sweeps import Sweeps, plain
+from crowdppl.sweeps import Items, Sweeps, plain
 
 pytestmark = pytest.mark.filterwarnings("ignore:the chains have not mixed", "ignore:the draws of")
 
@@ -260,11 +260,11 @@ def test_items_are_read_off_as_by_the_products(K, dtype, effects):
             joint = passes.joint(table, prior)
             likelihood, truth = torch.empty(data.N, dtype=dtype), torch.empty(data.N, dtype=torch.int16)
             mean, published = (torch.full((data.N, K), 0.5, dtype=dtype) for _ in range(2))
-            into = (likelihood, truth, mean, published if effects else None)
+            into = Items(likelihood, truth, mean, published if effects else None)
             if turn == 0:
-                draws._settle(DawidSkene(), {}, joint, data, data, factor, 0.25, *into)
+                draws._settle(DawidSkene(), {}, joint, data, data, factor, 0.25, into)
             else:
-                passes.settle(joint, factor, 0.25, *into)
+                passes.settle(joint, factor, 0.25, into)
                 drawn += one_hot(truth.long(), data)
             results.append((likelihood, mean, published))
     for result in results[1:3]:
