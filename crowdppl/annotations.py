@@ -33,6 +33,9 @@ from crowdppl.io.arrow import let_go, long_csv, long_parquet
 from crowdppl.kernels import WorkerCounts, sum_by
 from crowdppl.matrices import count_table, matrix
 
+# Judgements whose votes are counted in one go.
+_PIECE = 2**17
+
 Array = npt.NDArray[Any]
 
 
@@ -122,8 +125,18 @@ class Annotations:
     @cached_property
     def votes(self) -> Tensor:
         """Number of judgements per item and label, ``(N, K)``."""
-        flat = torch.bincount(self.item * self.K + self.label, minlength=self.N * self.K)
-        return flat.view(self.N, self.K).to(self.dtype)
+        return self._counted_votes()
+
+    def _counted_votes(self) -> Tensor:
+        out = torch.zeros(self.N * self.K, dtype=self.dtype, device=self.device)
+        # Items ascend: those of a piece are neighbours, and nothing is as long as the judgements. A GPU would wait at each.
+        step = _PIECE if self.device.type == "cpu" else max(1, self.A)
+        for begin in range(0, self.A, step):
+            item, label = (part[begin : begin + step] for part in (self.item, self.label))
+            first = int(item[0]) * self.K
+            found = torch.bincount(item * self.K + label - first)
+            out[first : first + len(found)] += found
+        return out.view(self.N, self.K)
 
     @property
     def weighted_votes(self) -> Tensor:
@@ -161,8 +174,9 @@ class Annotations:
 
     def majority(self) -> Tensor:
         """Share of votes per class, ``(N, K)``; uniform where nobody judged, one-hot where the truth is known."""
-        total = self.votes.sum(-1, keepdim=True)
-        share = torch.where(total > 0, self.votes / total.clamp(min=1), 1 / self.K)
+        share = self._counted_votes()  # not those that are kept: a fit may need them this once
+        total = share.sum(-1, keepdim=True)
+        share.div_(total.clamp(min=1)).masked_fill_(total == 0, 1 / self.K)
         known = self.truth >= 0
         share[known] = torch.nn.functional.one_hot(self.truth[known], self.K).to(self.dtype)
         return share
@@ -318,7 +332,7 @@ class Annotations:
         values = coded(pd.Series(labels).reset_index(drop=True), "label", what)
         if values.missing.any():
             raise DataError(f"{what}: {int(values.missing.sum()):,} labels are missing; drop their rows")
-        codes, _ = encode(values, self.labels, "label", what, rows=np.arange(len(values.codes)), ordered=True)
+        codes, _ = encode(values, self.labels, "label", what, rows=None, ordered=True)
         return torch.from_numpy(codes).to(self.device)
 
     def _owned(self, owner: Tensor, worker: Tensor, label: Tensor, multiplicity: Tensor | None) -> Annotations:

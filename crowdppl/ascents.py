@@ -16,11 +16,11 @@ from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, State, packed, unpacked
 from crowdppl.draws import Report, batched, chunk
 from crowdppl.errors import ModelError
-from crowdppl.kernels import normalise, read
+from crowdppl.kernels import label_shares, normalise, read
 from crowdppl.model import AnnotationModel, Parameters, apart, conditioned, densities, is_simplex, repeated, together
 from crowdppl.mstep import MStep, Schedule
 from crowdppl.space import Space
-from crowdppl.sweeps import at
+from crowdppl.sweeps import Share, Sweeps, at
 from crowdppl.validation import Validation
 
 # With networks: stop where the best log posterior of the way has not risen for this many steps.
@@ -158,6 +158,11 @@ class Climb:
         self.accelerate = accelerate
         self.share = ranks.share(model, data)
         self.keep, self.ends = NOTHING, list[End]()
+
+    @property
+    def passes(self) -> Sweeps | None:
+        """Compiled passes over the judgements, where this process alone takes them."""
+        return self.share.sweeps if isinstance(self.share, Share) else None
 
     def width(self, first: Tensor, starts: int) -> int:
         """Return how many of so many ascents, ``first`` being what one starts from, to take side by side.
@@ -365,8 +370,9 @@ class Climb:
         cell: there the third point is halved instead. ``lead``: 1 where values lead with an axis of ascents.
         """
         a, b, c = ([self._free(name, theta[name]) for name in self.space.sizes] for theta in (first, second, third))
-        step = [torch.nan_to_num(y - x, 0.0, 0.0, 0.0) for x, y in zip(a, b, strict=True)]
-        bend = [torch.nan_to_num(z - y, 0.0, 0.0, 0.0) - s for y, z, s in zip(b, c, step, strict=True)]
+        # As little memory as may be: points may be larger than the caches.
+        step = [(y - x).nan_to_num_(0.0, 0.0, 0.0) for x, y in zip(a, b, strict=True)]
+        bend = [(z - y).nan_to_num_(0.0, 0.0, 0.0).sub_(s) for y, z, s in zip(b, c, step, strict=True)]
         straight, bent = (
             torch.stack([_squares(v, lead) for v in values]).sum(0) for values in (step, bend)
         )  # (C,), or ()
@@ -376,10 +382,10 @@ class Climb:
         out = {}
         for name, x, z, s, v in zip(self.space.sizes, a, c, step, bend, strict=True):
             length = _leading(ratio.to(z.dtype), z)
-            leapt = x + 2 * length * s + length**2 * v
+            leapt = s.mul_(2 * length).add_(x).addcmul_(v, length**2)
             if is_simplex(self.space.supports[name]):
-                inside = torch.where(leapt < 0, 0.5 * z, leapt)
-                leapt = inside / inside.sum(-1, keepdim=True)
+                leapt = torch.where(leapt < 0, torch.mul(z, 0.5, out=v), leapt)
+                leapt = label_shares(leapt) if leapt.dim() > 2 else leapt.div_(leapt.sum(-1, keepdim=True))
             else:
                 leapt = self.space.transforms[name](torch.where(torch.isfinite(leapt), leapt, z))
             # Which may have other axes than its unbounded form.
@@ -434,5 +440,8 @@ def _leading(each: Tensor, value: Tensor) -> Tensor:
 
 
 def _squares(value: Tensor, lead: int) -> Tensor:
-    """Sum squares over all axes after the first ``lead``."""
-    return (value * value).reshape(*value.shape[:lead], -1).sum(-1, dtype=torch.float64)
+    """Sum squares over all axes after the first ``lead``; those of float32, too, in float64."""
+    axes = tuple(range(lead, value.dim()))
+    if not axes:
+        return value.double().square()
+    return torch.linalg.vector_norm(value, dim=axes, dtype=torch.float64).square_()

@@ -48,6 +48,7 @@ class Draws:
         facts: single facts of the run (converged, iterations, divergences), JSON-able.
         warnings: what the user should know, in plain sentences.
         sites: of the model's prior, as :func:`crowdppl.model.check` returns them.
+        passes: compiled ones over the data that the engine took, for the reading to take them, too.
     """
 
     samples: Parameters
@@ -59,6 +60,7 @@ class Draws:
     facts: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     sites: dict[str, Any] = field(default_factory=dict)
+    passes: Sweeps | None = None
 
 
 @dataclass
@@ -155,10 +157,11 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
     }
     parts: dict[str, list[Tensor]] = {}
     with torch.no_grad():
-        sweeps = Sweeps.of(model, told)
+        sweeps = Sweeps.of(model, told, made=draws.passes)
         # Labels are counted by drawn truths whatever the model.
         passes = sweeps if sweeps is not None or rho is None else Sweeps.suited(data, data.K)
-        for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total, sweeps):
+        spare = None if sweeps is None else torch.empty(data.N, data.K, **kind)
+        for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total, sweeps, spare):
             factor = None if rho is None else factors(rho[part], data)
             into = Items(out.log_likelihood[part], out.truth[part], out.probability, out.published)
             if sweeps is not None:
@@ -185,16 +188,7 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
         out.derived = {name: torch.cat(values).unflatten(0, (chains, count)) for name, values in parts.items()}
         if draws.point is not None:  # an engine that climbs to a point says what the truth is there
             parameters = draws.point if batched(model) else conditioned(model, draws.point, told)[0]
-            joint = (
-                model.item_log_joint(parameters, told) if sweeps is None else sweeps.joint(*at(model, parameters, told))
-            )
-            logs = None if rho is None else model.log_by_class(joint)
-            out.probability = _by_item(model, parameters, joint, told, data)[1]
-            if rho is not None and logs is not None:
-                out.published, out.probability = out.probability, torch.zeros_like(out.probability)
-                del joint
-                for one in rho:
-                    out.probability.add_((logs / factors(one, data).unsqueeze(-1)).softmax(-1), alpha=1 / total)
+            _at_point(model, parameters, told, data, rho, sweeps, spare, out)
     if rho is not None:
         out.rho = rho.unflatten(0, (chains, count))
     # Averages of numbers that sum to one: put right to rounding.
@@ -208,6 +202,35 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
         setattr(out, name, getattr(out, name).unflatten(0, (chains, count)))
     out.mixing = {"lp": out.lp} | {name: value.unflatten(0, (chains, count)) for name, value in own.items()}
     return out
+
+
+def _at_point(
+    model: AnnotationModel,
+    parameters: Parameters,
+    told: Annotations,
+    data: Annotations,
+    rho: Tensor | None,
+    sweeps: Sweeps | None,
+    spare: Tensor | None,
+    out: Readings,
+) -> None:
+    """Say how probable truths are at a point, in place of the mean over draws; with every draw of ``rho (C*S,)``, if any."""
+    published = out.probability if out.published is None else out.published
+    if sweeps is not None:
+        joint = sweeps.joint(*at(model, parameters, told), spare)
+        # Likelihoods and drawn truths are those of the draws: these are not asked for.
+        rest = torch.empty(data.N, dtype=data.dtype), torch.empty(data.N, dtype=torch.int16)
+        into = Items(*rest, out.probability.zero_(), published.zero_())
+        for effects in [None] if rho is None else (factors(one, data) for one in rho):
+            sweeps.settle(joint, effects, 1.0 if rho is None else 1 / len(rho), into)
+        return
+    joint = model.item_log_joint(parameters, told)
+    logs = None if rho is None else model.log_by_class(joint)
+    published.copy_(_by_item(model, parameters, joint, told, data)[1])
+    if rho is not None and logs is not None:
+        out.probability.zero_()
+        for one in rho:
+            out.probability.add_((logs / factors(one, data).unsqueeze(-1)).softmax(-1), alpha=1 / len(rho))
 
 
 def _quality(truth: Tensor, data: Annotations, passes: Sweeps | None) -> tuple[Tensor, Tensor]:
@@ -324,11 +347,12 @@ def _evaluations(
     fixed: Parameters,
     total: int,
     sweeps: Sweeps | None,
+    spare: Tensor | None,
 ) -> Iterator[tuple[Any, Parameters, Tensor, Tensor]]:
     if sweeps is not None:
         for s in range(total):
             parameters = {name: value[s] for name, value in flat.items()}
-            yield s, parameters, sweeps.joint(*at(model, parameters, data)), model.log_prior(parameters, data)
+            yield s, parameters, sweeps.joint(*at(model, parameters, data), spare), model.log_prior(parameters, data)
         return
     if not batched(model):
         for s in range(total):

@@ -112,8 +112,8 @@ def em(
         best = max(ends, key=lambda end: end.score)
         if model._bound is not None:
             model._bound.take(best.buffers)
-        out = _intervals(model, data, space, best.point, num_samples)
-    out.point, out.sites = best.point, space.sites
+        out = _intervals(model, data, space, best.point, num_samples, climb.passes)
+    out.point, out.sites, out.passes = best.point, space.sites, climb.passes
     out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}
     finals = [float(end.top) for end in ends]
     out.facts = {
@@ -138,10 +138,17 @@ def em(
     return out
 
 
-def _intervals(model: AnnotationModel, data: Annotations, space: Space, point: Parameters, num_samples: int) -> Draws:
+def _intervals(
+    model: AnnotationModel,
+    data: Annotations,
+    space: Space,
+    point: Parameters,
+    num_samples: int,
+    passes: Sweeps | None,
+) -> Draws:
     if without_gibbs(model, data) is None:
         count = max(1, num_samples // thinning(space.size, data, num_samples))
-        sweeps = Sweeps.of(model, data, "gibbs_from")
+        sweeps = Sweeps.of(model, data, "gibbs_from", passes)
         if sweeps is not None:
             tables = at(model, point, data)
             draws = [model.gibbs_from(sweeps.draw(*tables)[1], data) for _ in range(count)]

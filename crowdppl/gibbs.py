@@ -100,7 +100,7 @@ def gibbs(
     }
     facts = {"chains": chains, "warmup": warmup, "num_samples": num_samples, "thin": thin}
     told = [thinned_note(thin)] if thin > 1 else []
-    return Draws(samples, "posterior", HOW, facts=facts, warnings=told, sites=space.sites)
+    return Draws(samples, "posterior", HOW, facts=facts, warnings=told, sites=space.sites, passes=sweeps)
 
 
 def _step(model: AnnotationModel, data: Annotations, sweeps: Sweeps, parameters: Parameters) -> Parameters:

@@ -32,8 +32,12 @@ _PIECE = 2**15
 _NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
 
 
-def rows_text(rows: Array, most: int = 5) -> str:
-    """Name rows, given by their positions from 0, as a person counts them: from 1, the header not counted."""
+def rows_text(rows: Array, most: int = 5, of: Array | None = None) -> str:
+    """Name rows, given by their positions from 0, as a person counts them: from 1, the header not counted.
+
+    Where positions are among some rows of a table, those are ``of``.
+    """
+    rows = rows if of is None else of[rows]
     return f"row{'s' if len(rows) > 1 else ''} {listed([int(r) + 1 for r in rows], most)}"
 
 
@@ -127,7 +131,7 @@ def from_arrow(series: pd.Series[Any]) -> Coded | None:
     if types.is_dictionary(column.type) and column.num_chunks > 1:
         column = column.unify_dictionaries()
     indices, values = parts(column)
-    codes = indices.fill_null(-1).to_numpy().astype(np.int64)
+    codes = (indices.fill_null(-1) if indices.null_count else indices).to_numpy().astype(np.int64)
     # A dictionary of others' making may hold a value twice, or none.
     each = values.dictionary_encode()
     if len(each.dictionary) < len(values):
@@ -229,16 +233,16 @@ def _width(low: int, high: int, what: str, where: str) -> type[np.int64] | type[
 
 
 def encode(
-    column: Coded, declared: Iterable[Any] | None, what: str, where: str, *, rows: Array, ordered: bool
+    column: Coded, declared: Iterable[Any] | None, what: str, where: str, *, rows: Array | None, ordered: bool
 ) -> tuple[npt.NDArray[np.int64], Array]:
     """Number identifiers as the data will.
 
     Args:
-        column: ``A`` identifiers, none missing.
+        column: ``A`` identifiers, none missing; its codes are written over.
         declared: the whole set in the order wanted, or ``None`` to take those that occur.
         what: what they are, for messages.
         where: where they stand, for messages.
-        rows: positions of the values in the caller's table ``(A,)``, for messages.
+        rows: positions of the values in the caller's table ``(A,)``, for messages; ``None`` where they are all of it.
         ordered: without ``declared``, sort the identifiers (labels) instead of keeping the order of appearance.
 
     Returns:
@@ -253,7 +257,7 @@ def encode(
         order = np.argsort(column.names, kind="stable")
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        return place[column.codes], column.names[order]
+        return _replaced(column.codes, place), column.names[order]
     names = _declared(declared, what)
     if len(column.codes) and kind_of(names) != kind_of(column.names):
         raise DataError(
@@ -262,12 +266,19 @@ def encode(
         )
     place = positions(column.names, names)
     if (place < 0).any():
-        unknown = column.names[place < 0].tolist()
+        unknown, strange = column.names[place < 0].tolist(), np.flatnonzero(place[column.codes] < 0)
         raise DataError(
-            f"{where}, {rows_text(rows[place[column.codes] < 0])}: {what} {listed(unknown)} not among the declared {what}s "
+            f"{where}, {rows_text(strange, of=rows)}: {what} {listed(unknown)} not among the declared {what}s "
             f"{listed(names.tolist(), 10)}{suggestion(unknown[0], names.tolist())}; declare it too, or mend the rows"
         )
-    return (place[column.codes] if len(column.codes) else column.codes), names
+    return (_replaced(column.codes, place) if len(column.codes) else column.codes), names
+
+
+def _replaced(codes: npt.NDArray[np.int64], place: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Write the place of each code over it, piece by piece: no further array is as long as the column."""
+    for begin in range(0, len(codes), _PIECE):
+        codes[begin : begin + _PIECE] = place[codes[begin : begin + _PIECE]]
+    return codes
 
 
 def _declared(declared: Iterable[Any], what: str) -> Array:

@@ -139,12 +139,11 @@ def fields(
             raise DataError(
                 f"{place}, {rows_text(np.flatnonzero(column.missing))}: {role} missing; fill it in or drop the rows"
             )
-    unlabelled = columns[2].missing
-    rows = np.flatnonzero(~unlabelled)
-    if len(rows) == 0:
+    unlabelled, rows = columns[2].missing, None
+    if unlabelled.all():
         raise DataError(f"{where[2]}: every label is missing; at least one judgement is needed")
-    if len(rows) < len(unlabelled):
-        dropped = np.flatnonzero(unlabelled)
+    if unlabelled.any():
+        rows, dropped = np.flatnonzero(~unlabelled), np.flatnonzero(unlabelled)
         _tell(
             told,
             f"{where[2]}: dropped {len(dropped):,} of {len(unlabelled):,} rows without a label ({rows_text(dropped)})",
@@ -201,7 +200,9 @@ def fields(
         "notes": tuple(told),
     } | {
         name: torch.from_numpy(
-            _timing(column, f"{source}, column {str(column.name)!r}", moment=name == "when")[rows[order]]
+            _timing(column, f"{source}, column {str(column.name)!r}", moment=name == "when")[
+                order if rows is None else rows[order]
+            ]
         )
         for name, column in (timings or {}).items()
     }
@@ -266,23 +267,28 @@ def by_item(item: npt.NDArray[np.int64], items: int) -> Array | slice:
 
 
 def _resolve_repeats(
-    item: Array, worker: Array, label: Array, repeats: Repeats, rows: Array, source: str, told: list[str]
+    item: Array, worker: Array, label: Array, repeats: Repeats, rows: Array | None, source: str, told: list[str]
 ) -> Array | None:
     """Tell which judgements ``(A,)`` the policy for repeated ones keeps; ``None`` for all."""
-    key = item * (int(worker.max()) + 1)
-    key += worker
-    sort = np.sort(key)
-    twice = sort[1:][sort[1:] == sort[:-1]]
+
+    def pairs() -> Array:
+        key = item * (int(worker.max()) + 1)
+        key += worker
+        return key
+
+    key = pairs()
+    key.sort()
+    twice = key[1:][key[1:] == key[:-1]]
     if len(twice) == 0:
         return None
-    del sort
+    key = pairs()
     # Repeats are few: they are looked at by themselves.
     at = np.flatnonzero(pd.Index(key, copy=False).isin(pd.unique(twice)))
     pair = pd.Series(key[at])
     again = pair.duplicated(keep="first").to_numpy()
     if repeats == "refuse":
         raise DataError(
-            f"{source}, {rows_text(rows[at[again]])}: a worker judged the same item again; drop the rows, or choose "
+            f"{source}, {rows_text(at[again], of=rows)}: a worker judged the same item again; drop the rows, or choose "
             f"repeats='keep' (each is evidence) or repeats='last'"
         )
     if repeats == "last":

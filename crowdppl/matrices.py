@@ -97,7 +97,7 @@ def count_table(
     if len(names) < 2:
         raise DataError(f"{source}: {len(names)} columns of counts; at least two classes are needed")
     named = coded(pd.Series(names, dtype=object), "label", f"{source}, labels")
-    _, classes = encode(named, names, "label", f"{source}, labels", rows=np.arange(len(names)), ordered=True)
+    _, classes = encode(named, names, "label", f"{source}, labels", rows=None, ordered=True)
     try:
         counts = columns.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):

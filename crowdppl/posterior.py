@@ -32,6 +32,8 @@ RIGHT = ("share_right", "share_right_low", "share_right_high")
 TABLE_CELLS = 2**24
 # Bytes of a result's file beside its numbers.
 HEADERS = 2**18
+# Items whose entropies are computed in one go.
+_PIECE = 2**15
 
 
 class Posterior:
@@ -425,9 +427,12 @@ def _sorted(table: pd.DataFrame, column: str) -> pd.DataFrame:
 
 def truth_table(items: Array, labels: Array, probability: Array) -> pd.DataFrame:
     """Return a row for each item from its class probabilities ``(N, K)``, as :meth:`Posterior.truth` tells."""
-    best = probability.argmax(-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bits = -np.where(probability > 0, probability * np.log2(probability), 0.0).sum(-1)
+    best, bits = probability.argmax(-1), np.empty(len(probability))
+    for begin in range(0, len(bits), _PIECE):
+        some = probability[begin : begin + _PIECE]
+        # What is impossible adds nothing.
+        logs = np.log2(some, out=np.zeros_like(some), where=some > 0)
+        bits[begin : begin + _PIECE] = -np.einsum("nk,nk->n", some, logs)
     table = {
         "task": items,
         "label": labels[best],

@@ -144,9 +144,16 @@ class Sweeps(ABC):
         self.known = data.truth.numpy().astype(np.int16)
 
     @staticmethod
-    def of(model: AnnotationModel, data: Annotations, hook: str = "m_step_from") -> Sweeps | None:
-        """Return passes for data that suit them, where the model has the method that takes their sums; else ``None``."""
-        return Sweeps.suited(data, data.K * model.states_per_class) if provides(model, hook) else None
+    def of(
+        model: AnnotationModel, data: Annotations, hook: str = "m_step_from", made: Sweeps | None = None
+    ) -> Sweeps | None:
+        """Return passes for data that suit them, where the model has the method that takes their sums; else ``None``.
+
+        Those that were ``made`` for these data and this model before are taken where there are any.
+        """
+        if not provides(model, hook):
+            return None
+        return Sweeps.suited(data, data.K * model.states_per_class) if made is None else made
 
     @staticmethod
     def suited(data: Annotations, states: int) -> Sweeps | None:
@@ -183,9 +190,9 @@ class Sweeps(ABC):
         self._sweep(table, prior, out=out)
         return out
 
-    def joint(self, table: Tensor, prior: Tensor) -> Tensor:
-        """Return the item log joint ``(N, S)``, as :meth:`AnnotationModel.item_log_joint` does."""
-        out = torch.empty(self.data.N, self.data.K, dtype=self.data.dtype)
+    def joint(self, table: Tensor, prior: Tensor, memory: Tensor | None = None) -> Tensor:
+        """Return the item log joint ``(N, S)``, as :meth:`AnnotationModel.item_log_joint` does; in ``memory`` if given."""
+        out = torch.empty(self.data.N, self.data.K, dtype=self.data.dtype) if memory is None else memory
         run = self.passes.adding(self.states, self.real)
         run(*self._judged(table.log()), prior.log().numpy(), self.known, out.numpy())
         return out

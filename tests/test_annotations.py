@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
+from crowdppl import annotations
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, OptionError
 
@@ -683,6 +684,21 @@ def test_majority_of_ties_and_known_truths_does_not_change_the_votes():
     before = data.votes.clone()
     assert data.majority().tolist() == [[0, 1], [1, 0]]
     assert torch.equal(data.votes, before)
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, 1000])
+def test_votes_are_counted_in_pieces(piece, monkeypatch):
+    monkeypatch.setattr(annotations, "_PIECE", piece)
+    rng = np.random.default_rng(piece)
+    item, label = rng.integers(0, 9, 40), rng.integers(0, 3, 40)
+    wanted = np.zeros((11, 3))
+    np.add.at(wanted, (item, label), 1)
+    # Of items at the end and in the midst nobody gave a label; of some class nobody did last.
+    data = Annotations.from_arrays(item, np.arange(40), label, items=range(11), labels=range(3))
+    assert data.votes.tolist() == wanted.tolist()
+    share = data.majority()
+    assert share[9:].tolist() == [[1 / 3] * 3] * 2
+    np.testing.assert_allclose(share[:9], wanted[:9] / wanted[:9].sum(-1, keepdims=True))
 
 
 def test_mean_by_worker():

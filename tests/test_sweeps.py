@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -325,6 +326,34 @@ def test_drawn_truths_know_nothing_of_each_other():
     # Sweeps as a whole, and items: 5,400 means, of which none beyond 5.5 standard errors.
     for axis in (0, 1):
         assert coins.mean(axis).abs().max() < 5.5 / coins.shape[axis] ** 0.5
+
+
+@pytest.mark.parametrize("K", [2, 9])
+@pytest.mark.parametrize("rho", [None, (0.0, 0.2, 0.7)])
+def test_truths_at_a_point_are_those_of_the_products(K, rho):
+    data, model = crowd(K), DawidSkene()
+    passes = Sweeps.over(data, 2)
+    theta = model.m_step_from(passes.given(data.majority()), data)
+    effects, both = None if rho is None else torch.tensor(rho, dtype=torch.float64), []
+    with isolated(0):
+        for made, spare in ((passes, None), (passes, torch.rand(data.N, K, dtype=torch.float64)), (None, None)):
+            # What was there of the draws is replaced.
+            mean = torch.rand(data.N, K, dtype=torch.float64)
+            out = SimpleNamespace(probability=mean, published=None if rho is None else mean.clone())
+            draws._at_point(model, theta, data, data, effects, made, spare, out)
+            both.append((out.probability, out.probability if rho is None else out.published))
+    for found in both[:2]:
+        for one, other in zip(found, both[2], strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    assert (rho is None) == torch.equal(*both[0])
+
+
+@pytest.mark.parametrize(("model", "method"), [("dawid-skene", "em"), ("dawid-skene", "gibbs"), ("one-coin", "em")])
+def test_a_fit_makes_its_passes_once(model, method, monkeypatch):
+    data, made, over = crowd(3), [], Sweeps.over
+    monkeypatch.setattr(Sweeps, "over", staticmethod(lambda *args: made.append(args) or over(*args)))
+    fit(data, model, method=method, num_samples=5)
+    assert len(made) == 1
 
 
 @pytest.mark.filterwarnings("ignore:a restart ended higher")

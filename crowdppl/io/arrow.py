@@ -37,7 +37,7 @@ from crowdppl.io.tables import (
 
 _HEAD = 2**16
 # Bytes of text read at a time: each piece has a dictionary of its own, and all are put together in the end.
-_BLOCK = 2**24
+_BLOCK = 2**22
 _WHOLE = r"^(-?[1-9][0-9]{0,19}|0)$"
 
 
@@ -129,9 +129,13 @@ def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFra
                     quoted_strings_can_be_null=True,
                 ),
             )
+        # The text of each column is let go when it is coded.
+        texts = table.columns
+        del table
         with _threads() as pool:
-            columns = list(pool.map(_whole_numbers, table.columns))
-        series = [pd.Series(pd.arrays.ArrowExtensionArray(column)) for column in columns]
+            coded = [pool.submit(_whole_numbers, texts.pop(0)) for _ in range(len(texts))]
+        let_go()
+        series = [pd.Series(pd.arrays.ArrowExtensionArray(column.result())) for column in coded]
     except (*BROKEN, pyarrow.ArrowException):
         return None
     return pd.concat(series, axis=1).set_axis(pd.Index([header[n] for n in keep], dtype=object), axis=1)
