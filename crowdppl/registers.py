@@ -26,22 +26,43 @@ DOUBLE = ir.DoubleType()
 
 
 class Row(types.Type):  # type: ignore[misc]
-    """So many float64 as one value."""
+    """So many float64 as one value.
+
+    To LLVM it is a vector of the next power of two, zeros at its end: others it takes apart, number by number, wherever one
+    goes from one part of a loop to another.
+    """
 
     def __init__(self, lanes: int):
-        self.lanes = lanes
+        self.lanes, self.held = lanes, 1 << (lanes - 1).bit_length()
         super().__init__(name=f"Row({lanes})")
 
     @property
     def vector(self) -> ir.VectorType:
         """What it is to LLVM."""
-        return ir.VectorType(DOUBLE, self.lanes)
+        return ir.VectorType(DOUBLE, self.held)
+
+    def filled(self, builder: Any, numbers: Any) -> Any:
+        """Put zeros behind as many numbers as lie in arrays."""
+        # The first number of the second vector, which is zero, for each place at the end.
+        return _resized(builder, numbers, [min(place, self.lanes) for place in range(self.held)])
+
+    def cut(self, builder: Any, numbers: Any) -> Any:
+        """Take the numbers that go to arrays."""
+        return _resized(builder, numbers, list(range(self.lanes)))
 
 
 @register_model(Row)
 class _RowModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Row):
         super().__init__(manager, kind, kind.vector)
+
+
+def _resized(builder: Any, numbers: Any, places: list[int]) -> Any:
+    """Return a vector of the numbers from these places of another one, which zeros follow."""
+    if len(places) == numbers.type.count:
+        return numbers
+    kind = ir.VectorType(ir.IntType(32), len(places))
+    return builder.shuffle_vector(numbers, ir.Constant(numbers.type, None), ir.Constant(kind, places))
 
 
 def _there(context: Any, builder: Any, lanes: int, kind: Any, array: Any, where: Any) -> tuple[Any, int]:
@@ -59,9 +80,9 @@ def _with_those_there(change: Callable[[Any, Any, Any], Any]) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             address, multiple = _there(context, builder, row.lanes, array, *arguments[1:])
             those = builder.load(address, align=multiple)
-            return change(
-                builder, arguments[0], those if array.dtype == types.float64 else builder.fpext(those, row.vector)
-            )
+            if array.dtype != types.float64:
+                those = builder.fpext(those, ir.VectorType(DOUBLE, row.lanes))
+            return change(builder, arguments[0], row.filled(builder, those))
 
         return row(row, array, types.uintp), generate
 
@@ -77,10 +98,10 @@ _added = _with_those_there(lambda builder, row, those: builder.fadd(row, those))
 def _write(typing: Any, row: Any, array: Any, where: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         address, multiple = _there(context, builder, row.lanes, array, *arguments[1:])
-        same = array.dtype == types.float64
-        builder.store(
-            arguments[0] if same else builder.fptrunc(arguments[0], address.type.pointee), address, align=multiple
-        )
+        numbers = row.cut(builder, arguments[0])
+        if array.dtype != types.float64:
+            numbers = builder.fptrunc(numbers, address.type.pointee)
+        builder.store(numbers, address, align=multiple)
         return context.get_dummy_value()
 
     return types.void(row, array, types.uintp), generate
@@ -90,7 +111,7 @@ def _write(typing: Any, row: Any, array: Any, where: Any) -> Any:
 def _scaled(typing: Any, row: Any, by: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         factors = ir.Constant(row.vector, ir.Undefined)
-        for lane in range(row.lanes):
+        for lane in range(row.held):
             factors = builder.insert_element(factors, arguments[1], ir.IntType(32)(lane))
         return builder.fmul(arguments[0], factors)
 
@@ -101,7 +122,7 @@ def _scaled(typing: Any, row: Any, by: Any) -> Any:
 def _total(typing: Any, row: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(DOUBLE, [DOUBLE, row.vector])
-        sums = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{row.lanes}f64")
+        sums = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{row.held}f64")
         # In whichever order takes the fewest steps.
         return builder.call(sums, [DOUBLE(-0.0), arguments[0]], fastmath=("reassoc",))
 

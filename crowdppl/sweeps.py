@@ -23,7 +23,7 @@ from crowdppl.kernels import normalise
 from crowdppl.model import AnnotationModel, Parameters, Sums, provides, sums_of
 
 # With more states than this nothing is compiled for their number alone.
-KNOWN = 32
+KNOWN = 64
 # Bytes of the tables of all threads.
 TABLES = 4 * 2**30
 # Fewer judgements than this stay in the caches, and are done before anything is compiled.
