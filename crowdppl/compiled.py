@@ -35,8 +35,8 @@ from numba.extending import intrinsic
 from crowdppl.registers import VERSION, add_to, added, multiplied, scaled, set_to, total, write, zeros
 
 # Judgements between asking for a row and using it: enough to cover the way to memory, few enough to stay in the caches; with
-# wide rows as many as make so many lines.
-AHEAD, LINES_AHEAD = 32, 64
+# wide rows as many as make so many lines. Arrays of judgements are longer by so many, for nobody to look where they end.
+AHEAD, LINES_AHEAD = np.uint64(32), 64
 # Below this a product may have lost digits; where it is no such, what has lost digits is nothing beside it.
 LOST = 1e-280
 # So small a factor is kept out of a product of many.
@@ -47,8 +47,8 @@ FACTORS = 8
 LINE = 64
 # Rows of up to so many states are narrow.
 NARROW = 8
-# The first place of an array.
-BEGIN = np.uint64(0)
+# The first place of an array, and one more.
+BEGIN, ONE = np.uint64(0), np.uint64(1)
 # Stands for any number of states, found out at run time.
 ANY = 0
 
@@ -129,15 +129,16 @@ def _compiled(function: Any, signature: str, real: str, S: int = ANY) -> Any:
     return numba.njit(signature.replace("real", real), parallel=True, error_model="numpy", cache=True)(function)
 
 
-# Signatures in numba's short form; "real" is the type of the tables. Arrays lie row by row without gaps.
-JUDGED = "i8[::1], u4[::1], i8[::1], real[:,::1]"  # start, column, bounds, tables
-SORTED = "i8[::1], u4[::1], i8[::1]"  # begin, item, bounds: the same judgements in the order of workers and labels
+# Signatures in numba's short form; "real" is the type of the tables. Arrays lie row by row without gaps. Places in arrays are
+# numbers without sign: with one numba would see to it, at each of them, that a number below zero counts from the end.
+JUDGED = "u8[::1], u4[::1], u8[::1], real[:,::1]"  # start, column, bounds, tables
+SORTED = "u8[::1], u4[::1], u8[::1]"  # begin, item, bounds: the same judgements in the order of workers and labels
 
 
 @numba.njit  # type: ignore[untyped-decorator]
 def _reach(lines: Any) -> Any:
     """Return how many judgements ahead rows of so many lines are asked for."""
-    return max(2, min(AHEAD, LINES_AHEAD // lines))
+    return np.uint64(max(2, min(np.intp(AHEAD), LINES_AHEAD // lines)))
 
 
 @cache
@@ -179,16 +180,14 @@ def scatter(S: int, real: str) -> Any:
     def add(start: Any, column: Any, bounds: Any, tables: Any, given: Any) -> None:
         for t in numba.prange(bounds.shape[0] - 1):
             table, row, padded = tables[t], zeros(lanes, S), np.zeros(lanes)
-            last = start[bounds[t + 1]]
             for i in range(bounds[t], bounds[t + 1]):
                 for s in range(S):
                     padded[s] = given[i, s]
                 row = set_to(row, padded, BEGIN)
-                for a in range(start[i], start[i + 1]):
-                    if a + AHEAD < last:
-                        ahead = np.uint64(column[a + AHEAD]) * width + half
-                        for n in range(part):
-                            _prefetch(table, np.intp(ahead + np.uint64(n) * line))
+                for a in range(start[i], start[i + ONE]):
+                    ahead = np.uint64(column[a + AHEAD]) * width + half
+                    for n in range(part):
+                        _prefetch(table, np.intp(ahead + np.uint64(n) * line))
                     cell = np.uint64(column[a]) * width + half
                     add_to(row, table, cell)
 
@@ -208,13 +207,11 @@ def tally(S: int, real: str) -> Any:
             table = cells[t]
             table[: rows * S] = 0
             size[t] = 0
-            last = start[bounds[t + 1]]
             for i in range(bounds[t], bounds[t + 1]):
                 chosen = np.uint64(truth[i])
                 size[t, chosen] += 1
-                for a in range(start[i], start[i + 1]):
-                    if a + AHEAD < last:
-                        _prefetch(table, np.intp(np.uint64(column[a + AHEAD]) * wide))
+                for a in range(start[i], start[i + ONE]):
+                    _prefetch(table, np.intp(np.uint64(column[a + AHEAD]) * wide))
                     table[np.uint64(column[a]) * wide + chosen] += 1
         for c in numba.prange(rows):
             for s in range(S):
@@ -223,7 +220,7 @@ def tally(S: int, real: str) -> Any:
                     total += cells[t, c * S + s]
                 out[c, s] = total
 
-    return _compiled(count, "void(i8[::1], u4[::1], i8[::1], i4[:,::1], i2[::1], i8[:,::1], real[:,::1])", real, S)
+    return _compiled(count, "void(u8[::1], u4[::1], u8[::1], i4[:,::1], i2[::1], i8[:,::1], real[:,::1])", real, S)
 
 
 @cache
@@ -241,14 +238,12 @@ def gather(S: int, real: str) -> Any:
             states = S if known_number else given.shape[1]
             width, lines = np.uint64(states), -(-states // line)
             reach, row, nothing = _reach(lines), zeros(S, states), np.zeros(states)
-            last = begin[bounds[t + 1]]
             for c in range(bounds[t], bounds[t + 1]):
                 row = set_to(row, nothing, BEGIN)
-                for a in range(begin[c], begin[c + 1]):
-                    if a + reach < last:
-                        ahead = np.uint64(item[a + reach]) * width
-                        for n in range(lines):
-                            _prefetch(flat, np.intp(ahead + np.uint64(n * line)))
+                for a in range(begin[c], begin[c + ONE]):
+                    ahead = np.uint64(item[a + reach]) * width
+                    for n in range(lines):
+                        _prefetch(flat, np.intp(ahead + np.uint64(n * line)))
                     row = added(row, flat, np.uint64(item[a]) * width)
                 write(row, sums, np.uint64(c) * width)
 
@@ -265,7 +260,7 @@ def count(real: str) -> Any:
             for c in range(bounds[t], bounds[t + 1]):
                 for s in range(out.shape[1]):
                     number[s] = 0.0
-                for a in range(begin[c], begin[c + 1]):
+                for a in range(begin[c], begin[c + ONE]):
                     number[truth[item[a]]] += 1.0
                 for s in range(out.shape[1]):
                     out[c, s] = number[s]
@@ -315,19 +310,17 @@ def sweep(S: int, real: str, draw: bool) -> Any:
             p, some, number, begin = zeros(lanes, states), np.zeros(room), np.zeros(room), np.zeros(room)
             begin[:states] = prior
             product, log_likelihood = 1.0, 0.0
-            last = start[bounds[t + 1]]
             for i in range(bounds[t], bounds[t + 1]):
-                first, end = start[i], start[i + 1]
+                first, end = start[i], start[i + ONE]
                 p = set_to(p, begin, BEGIN)
                 if known[i] >= 0:
                     some[:] = 0.0
                     some[known[i]] = prior[known[i]]
                     p = set_to(p, some, BEGIN)
                 for a in range(first, end):
-                    if a + reach < last:
-                        ahead = np.uint64(column[a + reach]) * width
-                        for n in range(lines):
-                            _prefetch(table, np.intp(ahead + np.uint64(n) * line))
+                    ahead = np.uint64(column[a + reach]) * width
+                    for n in range(lines):
+                        _prefetch(table, np.intp(ahead + np.uint64(n) * line))
                     p = multiplied(p, table, np.uint64(column[a]) * width)
                 whole, top_log = total(p), 0.0
                 if whole < LOST:
@@ -335,8 +328,8 @@ def sweep(S: int, real: str, draw: bool) -> Any:
                     top_log = -np.inf
                     for s in range(states):
                         some[s] = math.log(prior[s]) if known[i] < 0 or s == known[i] else -np.inf
-                        for begun in range(first, end, FACTORS):
-                            some[s] += _log_product(table, column, begun, min(begun + FACTORS, end), width, s)
+                        for begun in range(np.int64(first), np.int64(end), FACTORS):
+                            some[s] += _log_product(table, column, begun, min(begun + FACTORS, np.int64(end)), width, s)
                         top_log = max(top_log, some[s])
                     for s in range(states):
                         some[s] = math.exp(some[s] - top_log)
@@ -399,16 +392,14 @@ def adding(S: int, real: str) -> Any:
             reach = AHEAD if narrow else _reach(lines)
             table, row = tables[t] if narrow else tables[0], zeros(lanes, states)
             some = np.zeros(lanes if narrow else states)
-            last = start[bounds[t + 1]]
             for i in range(bounds[t], bounds[t + 1]):
                 for s in range(states):
                     some[s] = log_prior[s] if known[i] < 0 or s == known[i] else -np.inf
                 row = set_to(row, some, BEGIN)
-                for a in range(start[i], start[i + 1]):
-                    if a + reach < last:
-                        ahead = np.uint64(column[a + reach]) * width
-                        for n in range(lines):
-                            _prefetch(table, np.intp(ahead + np.uint64(n) * line))
+                for a in range(start[i], start[i + ONE]):
+                    ahead = np.uint64(column[a + reach]) * width
+                    for n in range(lines):
+                        _prefetch(table, np.intp(ahead + np.uint64(n) * line))
                     row = added(row, table, np.uint64(column[a]) * width)
                 write(row, some, BEGIN)
                 for s in range(states):
@@ -461,5 +452,5 @@ def settle(real: str) -> Any:
                 for s in range(states):
                     mean[i, s] += p[s] * (share / whole)
 
-    kinds = "i8[::1], real[:,::1], real[::1], u8, f8, real[::1], i2[::1], real[:,::1], real[:,::1]"
+    kinds = "u8[::1], real[:,::1], real[::1], u8, f8, real[::1], i2[::1], real[:,::1], real[:,::1]"
     return _compiled(run, f"void({kinds})", real)

@@ -136,11 +136,11 @@ class Sweeps(ABC):
         self.threads = torch.get_num_threads() if threads is None else threads
         N, J, K, A = data.N, data.J, data.K, data.A
         self.rows = J * K
-        self.start = np.zeros(N + 1, dtype=np.int64)
-        np.cumsum(data.judgements_per_item.numpy(), out=self.start[1:])
-        self.column = np.empty(A, dtype=np.uint32)
-        np.multiply(data.worker.numpy(), K, out=self.column, casting="unsafe")
-        np.add(self.column, data.label.numpy(), out=self.column, casting="unsafe")
+        self.start = np.zeros(N + 1, dtype=np.uint64)
+        np.cumsum(data.judgements_per_item.numpy(), out=self.start[1:].view(np.int64))
+        self.column, column = self._looked_ahead(A)
+        np.multiply(data.worker.numpy(), K, out=column, casting="unsafe")
+        np.add(column, data.label.numpy(), out=column, casting="unsafe")
         self.known = data.truth.numpy().astype(np.int16)
 
     @staticmethod
@@ -164,6 +164,12 @@ class Sweeps(ABC):
     def over(data: Annotations, threads: int | None = None) -> Sweeps:
         """Return passes over data that suit them."""
         return (Narrow if data.K <= compiled().NARROW else Wide)(data, threads)
+
+    def _looked_ahead(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return memory for so many codes and the zeros that passes look at beyond the last, and the part for the codes."""
+        room = np.empty(size + int(self.passes.AHEAD), dtype=np.uint32)
+        room[size:] = 0
+        return room, room[:size]
 
     def expect(
         self,
@@ -323,15 +329,17 @@ class Wide(Sweeps):
 
     @cached_property
     def sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where judgements of each worker and label begin ``(J*K+1,)``, whose they are ``(A,)``, rows by thread ``(T+1,)``."""
+        """Where judgements of each worker and label begin ``(J*K+1,)``, whose they are ``(A+,)``, rows of threads ``(T+1,)``."""
         N, A = self.data.N, self.data.A
-        column, start = self.column, self.start
+        column, start = self.column[:A], self.start.view(np.int64)
         if max(N, A, self.rows) < 2**31:  # scipy would make int64 of other types
             column, start = column.view(np.int32), start.astype(np.int32)
         # Scipy sorts entries, in linear time; those of one item and column stay apart.
         entries = scipy.sparse.csr_array((np.ones(A, dtype=np.int8), column, start), shape=(N, self.rows)).tocsc()
-        begin = entries.indptr.astype(np.int64)
-        return begin, entries.indices.astype(np.uint32), _shared(begin, self.threads)
+        begin = entries.indptr.astype(np.uint64)
+        found, item = self._looked_ahead(A)
+        np.copyto(item, entries.indices, casting="unsafe")
+        return begin, found, _shared(begin, self.threads)
 
     def given(self, responsibility: Tensor) -> Sums:
         """Sum given responsibilities up."""
@@ -366,7 +374,7 @@ class Wide(Sweeps):
 
 def _shared(begin: np.ndarray, threads: int) -> np.ndarray:
     """Return the rows of each thread ``(T+1,)``: whole ones, with as many judgements for each; ``begin`` is where rows do."""
-    bounds = np.searchsorted(begin, np.linspace(0, begin[-1], threads + 1)).astype(np.int64)
+    bounds = np.searchsorted(begin, np.linspace(0, begin[-1], threads + 1)).astype(np.uint64)
     bounds[0], bounds[-1] = 0, len(begin) - 1
     return bounds
 

@@ -80,6 +80,10 @@ def test_sums_are_those_of_the_products(K, threads):
     assert torch.equal(made.responsibilities(table, prior), r)
     for a, b in zip(made.given(r)[1:], sums_of(r, data)[1:], strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+    # Passes look as far ahead at the end of what they read as in its midst.
+    for codes in (made.column, *([made.sorted[1]] if K > made.passes.NARROW else [])):
+        assert len(codes) == data.A + made.passes.AHEAD
+        assert not codes[data.A :].any()
     # A pass that nobody asks for responsibilities may write them somewhere: what an earlier one has found stays.
     kept = [part.clone() for part in found]
     made.expect(*tables(K, data, seed=2))
