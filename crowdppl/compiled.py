@@ -415,7 +415,7 @@ def settle(real: str) -> Any:
     ``bounds (T+1,)`` are the items of each thread and ``factor (N,)`` their design effects, or none ``(0,)``. Written are
     ``likelihood (N,)``, the log-likelihood, and ``truth (N,)`` int16, drawn by the stream of a ``seed``, uint64; a ``share`` of
     the probabilities is added to ``mean (N, S)``. With design effects truths and ``mean`` follow the log joint over them, and
-    the probabilities without them go to ``published (N, S)``.
+    the probabilities without them go to ``published (N, S)``, unless it is ``(0, S)``.
     """
 
     def run(
@@ -429,7 +429,7 @@ def settle(real: str) -> Any:
         mean: Any,
         published: Any,
     ) -> None:
-        tempered = factor.shape[0] > 0
+        tempered, told = factor.shape[0] > 0, published.shape[0] > 0
         for t in numba.prange(bounds.shape[0] - 1):
             states = joint.shape[1]
             p = np.empty(states)
@@ -442,8 +442,9 @@ def settle(real: str) -> Any:
                     whole += p[s]
                 likelihood[i] = top + math.log(whole)
                 if tempered:
-                    for s in range(states):
-                        published[i, s] += p[s] * (share / whole)
+                    if told:
+                        for s in range(states):
+                            published[i, s] += p[s] * (share / whole)
                     by, whole = 1.0 / factor[i], 0.0
                     for s in range(states):
                         p[s] = math.exp((joint[i, s] - top) * by)

@@ -157,10 +157,13 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
     }
     parts: dict[str, list[Tensor]] = {}
     with torch.no_grad():
-        sweeps = Sweeps.of(model, told, made=draws.passes)
+        # Let go when all is read: they hold arrays as large as the data.
+        made, draws.passes = draws.passes, None
+        sweeps = Sweeps.of(model, told, made=made)
+        del made
         # Labels are counted by drawn truths whatever the model.
         passes = sweeps if sweeps is not None or rho is None else Sweeps.suited(data, data.K)
-        spare = None if sweeps is None else torch.empty(data.N, data.K, **kind)
+        spare = None if sweeps is None else sweeps.spare()
         for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total, sweeps, spare):
             factor = None if rho is None else factors(rho[part], data)
             into = Items(out.log_likelihood[part], out.truth[part], out.probability, out.published)
@@ -192,7 +195,9 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
     if rho is not None:
         out.rho = rho.unflatten(0, (chains, count))
     # Averages of numbers that sum to one: put right to rounding.
-    out.probability /= out.probability.sum(-1, keepdim=True)
+    for mean in (out.probability, out.published):
+        if mean is not None:
+            mean /= mean.sum(-1, keepdim=True)
     if not bool(torch.isfinite(out.log_likelihood).all()):
         raise ModelError(
             f"{type(model).__name__}: some item has a likelihood of zero or that is not a number at the fitted parameters; "
@@ -220,9 +225,11 @@ def _at_point(
         joint = sweeps.joint(*at(model, parameters, told), spare)
         # Likelihoods and drawn truths are those of the draws: these are not asked for.
         rest = torch.empty(data.N, dtype=data.dtype), torch.empty(data.N, dtype=torch.int16)
-        into = Items(*rest, out.probability.zero_(), published.zero_())
-        for effects in [None] if rho is None else (factors(one, data) for one in rho):
-            sweeps.settle(joint, effects, 1.0 if rho is None else 1 / len(rho), into)
+        sweeps.settle(joint, None, 1.0, Items(*rest, published.zero_(), None))
+        if rho is not None:
+            into = Items(*rest, out.probability.zero_(), None)
+            for one in rho:
+                sweeps.settle(joint, factors(one, data), 1 / len(rho), into)
         return
     joint = model.item_log_joint(parameters, told)
     logs = None if rho is None else model.log_by_class(joint)

@@ -131,7 +131,9 @@ def from_arrow(series: pd.Series[Any]) -> Coded | None:
     if types.is_dictionary(column.type) and column.num_chunks > 1:
         column = column.unify_dictionaries()
     indices, values = parts(column)
-    codes = (indices.fill_null(-1) if indices.null_count else indices).to_numpy().astype(np.int64)
+    if indices.null_count:  # those of some have no sign
+        indices = indices.cast(pyarrow.int64()).fill_null(-1)
+    codes = indices.to_numpy().astype(np.int64)
     # A dictionary of others' making may hold a value twice, or none.
     each = values.dictionary_encode()
     if len(each.dictionary) < len(values):

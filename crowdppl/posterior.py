@@ -427,7 +427,7 @@ def _sorted(table: pd.DataFrame, column: str) -> pd.DataFrame:
 
 def truth_table(items: Array, labels: Array, probability: Array) -> pd.DataFrame:
     """Return a row for each item from its class probabilities ``(N, K)``, as :meth:`Posterior.truth` tells."""
-    best, bits = probability.argmax(-1), np.empty(len(probability))
+    best, bits = probability.argmax(-1), np.empty(len(probability), dtype=probability.dtype)
     for begin in range(0, len(bits), _PIECE):
         some = probability[begin : begin + _PIECE]
         # What is impossible adds nothing.

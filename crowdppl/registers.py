@@ -28,8 +28,8 @@ DOUBLE = ir.DoubleType()
 class Row(types.Type):  # type: ignore[misc]
     """So many float64 as one value.
 
-    To LLVM it is a vector of the next power of two, zeros at its end: others it takes apart, number by number, wherever one
-    goes from one part of a loop to another.
+    To LLVM it is a vector of the next power of two, zeros at its end (as long as it is scaled by what is finite): others it
+    takes apart, number by number, wherever one goes from one part of a loop to another.
     """
 
     def __init__(self, lanes: int):

@@ -110,7 +110,7 @@ class Items(NamedTuple):
         likelihood: log-likelihoods ``(..., N)``, written.
         truth: drawn truths ``(..., N)`` int16, written.
         mean: probabilities ``(N, K)`` that truths are drawn by are added to it.
-        published: those without design effects likewise, where there are such.
+        published: those without design effects likewise; where there are such, and they are asked for.
     """
 
     likelihood: Tensor
@@ -220,9 +220,13 @@ class Sweeps(ABC):
         """
         factors = torch.empty(0, dtype=self.data.dtype) if factor is None else factor
         seed = np.uint64(int(torch.empty((), dtype=torch.int64).random_()))
-        published = items.mean if items.published is None else items.published
+        published = items.mean[:0] if items.published is None else items.published
         arrays = (part.numpy() for part in (items.likelihood, items.truth, items.mean, published))
         self.passes.settle(self.real)(self.bounds, joint.numpy(), factors.numpy(), seed, share, *arrays)
+
+    def spare(self) -> Tensor:
+        """Return memory ``(N, S)`` that the next E step may write over, and nothing else does."""
+        return torch.empty(self.data.N, self.data.K, dtype=self.data.dtype)
 
     @abstractmethod
     def given(self, responsibility: Tensor) -> Sums:
@@ -359,6 +363,10 @@ class Wide(Sweeps):
         return torch.from_numpy(_large((self.data.N, self.data.K), self.real))
 
     def _room(self) -> Tensor:
+        return self._own
+
+    def spare(self) -> Tensor:
+        """Return memory that E steps write over."""
         return self._own
 
     def _expected(self, responsibility: Tensor, memory: Tensor | None) -> Tensor:

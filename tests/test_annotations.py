@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 
@@ -684,6 +685,25 @@ def test_majority_of_ties_and_known_truths_does_not_change_the_votes():
     before = data.votes.clone()
     assert data.majority().tolist() == [[0, 1], [1, 0]]
     assert torch.equal(data.votes, before)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64", "int8", "int64"])
+@pytest.mark.parametrize("label", [[0, 1, 0, 1], [0, 1, None, 1]])
+def test_codes_of_arrow_with_and_without_a_sign(kind, label):
+    codes = {"task": [0, 0, 1, 1], "worker": [0, 1, 0, 1], "label": label}
+    names = {"task": ["i", "j"], "worker": ["v", "w"], "label": ["a", "b"]}
+    table = pa.table(
+        {
+            name: pa.DictionaryArray.from_arrays(pa.array(part, getattr(pa, kind)()), pa.array(names[name]))
+            for name, part in codes.items()
+        }
+    )
+    frame = table.to_pandas(types_mapper=pd.ArrowDtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        both = [frame_of(frame) for _ in range(2)]  # the frame is left as it was
+    wanted = [(("i", "j")[t], ("v", "w")[w], "ab"[n]) for t, w, n in zip(*codes.values(), strict=True) if n is not None]
+    assert triples(both[0]) == triples(both[1]) == wanted
 
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 1000])

@@ -12,11 +12,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import crowdppl
 from crowdppl import AnnotationModel, Annotations, CrowdpplWarning, kernels
+from crowdppl.ascents import Climb
 from crowdppl.inference import ENGINES, named_model
 from crowdppl.isolation import isolated
 from crowdppl.model import bind, check, conditioned, responsibilities
 from crowdppl.models import DawidSkene, MajorityVote
-from crowdppl.space import is_simplex
+from crowdppl.space import Space, is_simplex
 
 FLAT = DawidSkene.maximum_likelihood()
 PLAIN = {"method": "em", "accelerate": False, "tol": 1e-10, "num_samples": 2}
@@ -361,6 +362,7 @@ def test_float32_is_near_float64(anaesthesia):
     double = fit(anaesthesia, method="em", num_samples=2)
     single = fit(anaesthesia.to(dtype=torch.float32), method="em", num_samples=2, tol=1e-6)
     assert single.info["dtype"] == "float32"
+    assert all(kind == np.float32 for kind in single.truth().dtypes.iloc[2:])
     np.testing.assert_allclose(single.tree["truth"]["probability"], double.tree["truth"]["probability"], atol=2e-3)
 
 
@@ -453,6 +455,45 @@ def test_nothing_is_read_inside_a_step_where_that_waits(model, method, monkeypat
             ENGINES[method](chosen, data, lambda *_: None, **options)
         counts.append(reads.count)
     assert counts[1] == counts[2]
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "em" in c.methods and c.rises], ids=lambda c: c.name)
+def test_a_leap_is_squarem_and_leaves_the_points_alone(case):
+    """Scheme 3 of Varadhan and Roland (2008), written down plainly; what leaves the simplex is halved from the third point."""
+    data, _, _ = simulated(items=60, seed=2, classes=case.classes)
+    with isolated(3), torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = bind(case.model, data)
+        data = model.arrange(data)
+        space = Space(check(model, data))
+        climb = Climb(model, data, space, 10, -1.0, True, lambda *_: None)
+        ends = [dict(space.values(torch.randn(space.size, dtype=data.dtype))) for _ in range(2)]
+        # Three points in a row, each step half of the one before and turned a little: the leap is long.
+        ends.append({n: torch.lerp(ends[0][n], ends[1][n], 1.4) for n in space.sizes})
+        if not all(is_simplex(space.supports[n]) for n in space.sizes):
+            ends[2] = dict(space.values(torch.randn(space.size, dtype=data.dtype)))
+        kept = [{n: v.clone() for n, v in end.items()} for end in ends]
+        leap = climb.extrapolate(*ends)
+        free = [{n: climb._free(n, end[n]) for n in space.sizes} for end in kept]
+    for end, before in zip(ends, kept, strict=True):
+        for name in space.sizes:
+            assert torch.equal(end[name], before[name])
+            assert leap[name].data_ptr() != end[name].data_ptr()
+    step = {n: free[1][n] - free[0][n] for n in space.sizes}
+    bend = {n: free[2][n] - free[1][n] - step[n] for n in space.sizes}
+    straight, bent = (sum(float((v**2).sum()) for v in part.values()) for part in (step, bend))
+    length = (straight / bent) ** 0.5
+    for name in space.sizes:
+        if length <= 1:
+            wanted = ends[2][name]
+        else:
+            wanted = free[0][name] + 2 * length * step[name] + length**2 * bend[name]
+            if is_simplex(space.supports[name]):
+                wanted = torch.where(wanted < 0, ends[2][name] / 2, wanted)
+                wanted = wanted / wanted.sum(-1, keepdim=True)
+            else:
+                wanted = space.transforms[name](wanted)
+        torch.testing.assert_close(leap[name], wanted, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("lead", [(), (3,)])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from crowdppl import Annotations, draws, fit, kernels, ranks, sweeps
+from crowdppl import Annotations, draws, fit, inference, kernels, ranks, sweeps
 from crowdppl.correlation import _counted
 from crowdppl.errors import CrowdpplWarning
 from crowdppl.isolation import isolated
@@ -357,8 +357,24 @@ def test_truths_at_a_point_are_those_of_the_products(K, rho):
 def test_a_fit_makes_its_passes_once(model, method, monkeypatch):
     data, made, over = crowd(3), [], Sweeps.over
     monkeypatch.setattr(Sweeps, "over", staticmethod(lambda *args: made.append(args) or over(*args)))
+    held = []
+    tree = inference._tree
+    monkeypatch.setattr(inference, "_tree", lambda *args: held.append(args[2].passes) or tree(*args))
     fit(data, model, method=method, num_samples=5)
     assert len(made) == 1
+    assert held == [None]  # let go before the result is laid out
+
+
+@pytest.mark.parametrize("method", ["em", "gibbs"])
+@pytest.mark.parametrize("K", [3, 9])
+def test_published_probabilities_sum_to_one(K, method):
+    """In single precision a sum over many draws does not, of itself."""
+    found = fit(crowd(K).to(dtype=torch.float32), method=method, num_samples=400)
+    for name in ("as_published", "probability"):
+        part = found.tree["truth"][name].values
+        assert part.dtype == np.float32
+        np.testing.assert_allclose(part.sum(-1), 1.0, atol=5e-7)
+        assert part.max() <= 1 + 2e-7
 
 
 @pytest.mark.filterwarnings("ignore:a restart ended higher")
