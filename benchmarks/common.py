@@ -75,7 +75,19 @@ def machine() -> str:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
-    return f"{os.cpu_count()} cores ({torch.get_num_threads()} threads), Python {platform.python_version()}, {', '.join(found)}"
+    cores = f"{os.cpu_count()} cores ({', '.join([f'{torch.get_num_threads()} threads', *caches()])})"
+    return f"{cores}, Python {platform.python_version()}, {', '.join(found)}"
+
+
+def caches() -> list[str]:
+    """Say how large the caches for data are, where Linux tells: what a pass over large tables waits for depends on it."""
+    found = []
+    for place in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = ((place / name).read_text().strip() for name in ("level", "type", "size"))
+        if kind != "Instruction":
+            kib = int(size.removesuffix("K"))
+            found.append(f"L{level} {kib} KiB" if kib < 1024 else f"L{level} {kib / 1024:.3g} MiB")
+    return found
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -330,10 +330,10 @@ def floors(found: dict[str, dict[str, float]]) -> list[str]:
     alone, reading = 1e3 * near["iteration"], 1e3 * read["seconds"]
     told = (
         f"What bounds it, at 5M x 4: moving the arrays once takes {bytes_:.1f} ms. With 64 workers, whose tables never leave "
-        f"the first cache, the same pass takes {alone:.0f} ms, {alone / bytes_:.0f} times as long: that is its arithmetic alone, "
-        f"and beyond the 4 times that were asked. Fetching each judgement's row of the tables of 50,000 workers by torch's "
-        f"`index_select`, which asks for nothing ahead, takes {reading:.0f} ms, {reading / bytes_:.0f} times as long; the pass, "
-        f"which asks ahead, takes {1e3 * ours['iteration']:.0f} ms with everything it does."
+        f"the first cache, a whole iteration takes {alone:.1f} ms, {alone / bytes_:.1f} times as long (asked of all: 4 times): "
+        f"that is its arithmetic. Fetching each judgement's row of the tables of 50,000 workers by torch's `index_select`, "
+        f"which asks for nothing ahead, takes {reading:.1f} ms, {reading / bytes_:.1f} times as long; an iteration, which asks "
+        f"ahead, takes {1e3 * ours['iteration']:.1f} ms with everything it does."
     )
     parts = [told]
     for title, sizes, column in (("workers", WORKERS, 1), ("classes", CLASSES, 3)):
