@@ -47,9 +47,17 @@ SCRIPT = """
             found = fit(data, model, method="em", num_samples=2, tol=0.0, max_iter=int(steps), restarts=1, accelerate=False,
                         **keep)
             np.save(out, found.published())
-            print(found.info["facts"]["restarts"])
+            say(found.info["facts"]["restarts"])
 """
 
+
+# Put before each script. Print would write a line in pieces, and processes that share a pipe would mingle theirs.
+SAY = """
+import os
+
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+"""
 
 FOLLOWERS = """
     import os, sys, time
@@ -60,7 +68,7 @@ FOLLOWERS = """
     hold = sweeps.Share.__init__
 
     def told(self, data):
-        print("process", os.environ["RANK"], "holds", data.A)
+        say("process", os.environ["RANK"], "holds", data.A)
         hold(self, data)
 
     sweeps.Share.__init__ = told
@@ -81,15 +89,15 @@ FOLLOWERS = """
 
             options = {"method": "em", "num_samples": 2, "max_iter": 15, "tol": 0.0, "accelerate": False}
             found = [fit(data, **options, progress=told).info["facts"]["log_posterior"] for told in (False, another)]
-            print("same" if abs(found[0] - found[1]) < 1e-9 * abs(found[0]) else found)
+            say("same" if abs(found[0] - found[1]) < 1e-9 * abs(found[0]) else found)
             fit(small, method="gibbs", num_samples=5, warmup=5, chains=1)
             Annotations.from_csv(sys.argv[1], task="nowhere")
         else:
             try:
                 fit(None)
             except errors.OptionError as error:
-                print("refused:", error)
-    print("process", os.environ["RANK"], "ended well", flush=True)
+                say("refused:", error)
+    say("process", os.environ["RANK"], "ended well")
 """
 
 
@@ -98,12 +106,12 @@ FOREIGN = """
     import torch.distributed
     from crowdppl import Annotations, errors, fit, ranks
     torch.distributed.init_process_group("gloo")
-    print("fitted", fit(Annotations.from_csv(sys.argv[1]), method="em", num_samples=2).info["facts"]["log_posterior"])
+    say("fitted", fit(Annotations.from_csv(sys.argv[1]), method="em", num_samples=2).info["facts"]["log_posterior"])
     try:
         with ranks.joined():
             raise AssertionError
     except errors.OptionError as error:
-        print(error)
+        say(error)
     torch.distributed.destroy_process_group()
 """
 
@@ -122,7 +130,7 @@ AGAIN = """
     for _ in range(3):
         with ranks.joined() as leads:
             if leads:
-                print("fitted", fitted(), flush=True)
+                say("fitted", fitted())
     with ranks.joined() as leads:
         if leads:
             sweeps.Share.expect = fails
@@ -130,7 +138,7 @@ AGAIN = """
                 try:
                     fitted()
                 except (MemoryError, ranks.LostProcessError) as error:
-                    print("then", type(error).__name__, flush=True)
+                    say("then", type(error).__name__)
 """
 
 
@@ -147,7 +155,7 @@ def table(tmp_path_factory):
 
 def run(tmp_path, processes, *arguments, script=SCRIPT):
     path = tmp_path / "script.py"
-    path.write_text(textwrap.dedent(script))
+    path.write_text(SAY + textwrap.dedent(script))
     start = [sys.executable]
     if processes > 1:
         start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
