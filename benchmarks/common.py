@@ -82,8 +82,8 @@ def machine() -> str:
 def caches() -> list[str]:
     """Say how large the caches for data are, where Linux tells: what a pass over large tables waits for depends on it."""
     found = []
-    for place in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        level, kind, size = ((place / name).read_text().strip() for name in ("level", "type", "size"))
+    for told in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")):  # some machines name no sizes
+        level, kind, size = (told.with_name(name).read_text().strip() for name in ("level", "type", "size"))
         if kind != "Instruction":
             kib = int(size.removesuffix("K"))
             found.append(f"L{level} {kib} KiB" if kib < 1024 else f"L{level} {kib / 1024:.3g} MiB")

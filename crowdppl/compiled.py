@@ -227,8 +227,8 @@ def tally(S: int, real: str) -> Any:
 def gather(S: int, real: str) -> Any:
     """Return the sum of responsibilities ``given (N, S)`` into counts ``out (J*K, S)``.
 
-    ``begin (J*K+1,)`` is where the judgements of each worker and label begin, ``item (A,)`` uint32 whose they are, and ``bounds
-    (T+1,)`` the rows of each thread.
+    ``begin (J*K+1,)`` is where the judgements of each worker and label begin, ``item (A + AHEAD,)`` uint32 whose they are, and
+    ``bounds (T+1,)`` the rows of each thread.
     """
     known_number, line = S != ANY, LINE // np.dtype(real).itemsize
 
@@ -274,9 +274,9 @@ def sweep(S: int, real: str, draw: bool) -> Any:
 
     It is compiled for ``S`` states (in narrow rows, or wide ones) or for ``ANY`` number of them in wide rows, for tables of type
     ``real``, ``"f8"`` or ``"f4"``, and for one of the two. Its arguments: ``start (N+1,)``, where the judgements of each item
-    begin; ``column (A,)`` uint32, worker * K + label; ``bounds (T+1,)``, the items of each thread; ``tables (T, J*K*width)``,
-    whose counts are added to, or with wide rows the one table ``(1, J*K*S)``; ``prior (S,)``; ``known (N,)`` int16, a known truth
-    or -1.
+    begin; ``column (A + AHEAD,)`` uint32, worker * K + label; ``bounds (T+1,)``, the items of each thread; ``tables
+    (T, J*K*width)``, whose counts are added to, or with wide rows the one table ``(1, J*K*S)``; ``prior (S,)``; ``known
+    (N,)`` int16, a known truth or -1.
     Written are ``likelihood (T,)``, the log-likelihood; ``size (T, S)``, how many items there are of each state; in an E step
     ``out (N, S)``, the responsibilities, unless it is ``(0, S)``; where truths are drawn ``truth (N,)`` int16, by the stream
     of random numbers of a ``seed``, uint64.

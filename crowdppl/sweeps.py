@@ -333,7 +333,7 @@ class Wide(Sweeps):
 
     @cached_property
     def sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where judgements of each worker and label begin ``(J*K+1,)``, whose they are ``(A+,)``, rows of threads ``(T+1,)``."""
+        """Where judgements of each worker and label begin ``(J*K+1,)``, whose they are ``(A + AHEAD,)``, and rows of threads."""
         N, A = self.data.N, self.data.A
         column, start = self.column[:A], self.start.view(np.int64)
         if max(N, A, self.rows) < 2**31:  # scipy would make int64 of other types

@@ -468,7 +468,7 @@ def test_a_leap_is_squarem_and_leaves_the_points_alone(case):
         space = Space(check(model, data))
         climb = Climb(model, data, space, 10, -1.0, True, lambda *_: None)
         ends = [dict(space.values(torch.randn(space.size, dtype=data.dtype))) for _ in range(2)]
-        # Three points in a row, each step half of the one before and turned a little: the leap is long.
+        # Three points in a row, the second step four tenths of the first: the leap is long.
         ends.append({n: torch.lerp(ends[0][n], ends[1][n], 1.4) for n in space.sizes})
         if not all(is_simplex(space.supports[n]) for n in space.sizes):
             ends[2] = dict(space.values(torch.randn(space.size, dtype=data.dtype)))
