@@ -24,8 +24,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 
-from crowdppl.correlation import POPULATION
+from crowdppl.correlation import POPULATION, DesignEffect
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.gold import codes
 from crowdppl.posterior import Posterior
@@ -384,8 +385,14 @@ def _all_rho(posterior: Posterior) -> Array:
 
 
 def _rho(posterior: Posterior, count: int = RHOS) -> Array:
-    rho = _all_rho(posterior)
-    return np.sort(rho[_chosen(posterior, count, len(rho))])
+    """Return equally probable values of ``rho``, ascending ``(count,)``; they do not depend on the number of draws."""
+    effect = posterior.info.get("rho")
+    if effect is None:
+        return np.zeros(count)
+    effect = DesignEffect(**effect)
+    if effect == DesignEffect():
+        effect = DesignEffect(*GROWTH)
+    return effect.quantiles((torch.arange(count, dtype=torch.float64) + 0.5) / count).numpy()
 
 
 def _chosen(posterior: Posterior, count: int, draws: int) -> Array:

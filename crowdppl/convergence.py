@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,21 @@ RHAT_LIMIT = 1.01
 ESS_LIMIT = 400
 # With more workers than this the busiest stand for all.
 QUANTITIES = 500
+
+
+def longer(facts: Mapping[str, Any]) -> int:
+    """Return how many draws a chain needs for an effective sample size of ``ESS_LIMIT``, rounded up to two digits.
+
+    Args:
+        facts: of a sampled result: ``num_samples``, ``ess`` and ``r_hat``.
+    """
+    least = min(facts["ess"].values()) if "ess" in facts else math.nan
+    factor = 1.2 * ESS_LIMIT / least if least > 0 else 2.0  # a fifth more: the estimate is rough
+    if max(facts.get("r_hat", {"": 1.0}).values()) > RHAT_LIMIT:
+        factor = max(2.0, factor)
+    needed = facts["num_samples"] * max(1.0, factor)
+    step = 10 ** max(0, math.floor(math.log10(needed)) - 1)
+    return math.ceil(needed / step) * step
 
 
 def convergence(data: Annotations, readings: Readings) -> tuple[dict[str, Any], list[str]]:

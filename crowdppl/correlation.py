@@ -32,6 +32,8 @@ from crowdppl.model import one_hot
 POPULATION = (-1.0, 3.0)
 # Imaginary judgements, right and wrong as the crowd's are, that every worker starts with.
 START = 4.0
+# Values of rho that probabilities are averaged over, at the least: quantile midpoints, whose mean is off by some 1e-4.
+NODES = 64
 # Judgements counted at a time.
 PIECE = 2**18
 
@@ -73,11 +75,38 @@ class DesignEffect:
             f"rho={rho!r}; it must be a correlation from 0 to 1, or (mean, sd) of its logit, such as {POPULATION}"
         )
 
-    def draw(self, count: int, data: Annotations) -> Tensor:
-        """Draw ``rho`` ``count`` times, ``(count,)``."""
+    @property
+    def fixed(self) -> bool:
+        """Whether there is one value of ``rho`` and nothing to average over."""
+        return self.known is not None or self.spread == 0
+
+    def quantiles(self, u: Tensor) -> Tensor:
+        """Return the values of ``rho`` below which it lies with probabilities ``u``; the shape of ``u``."""
         if self.known is not None:
-            return torch.full((count,), self.known, dtype=data.dtype, device=data.device)
-        return torch.sigmoid(self.mean + self.spread * torch.randn(count, dtype=data.dtype, device=data.device))
+            return torch.full_like(u, self.known)
+        return torch.sigmoid(self.mean + self.spread * torch.special.ndtri(u))
+
+    def nodes(self, data: Annotations) -> Tensor:
+        """Return equally probable values of ``rho`` to average over, ``(Q,)``: midpoints of ``NODES`` quantile ranges."""
+        count = 1 if self.fixed else NODES
+        u = (torch.arange(count, dtype=data.dtype, device=data.device) + 0.5) / count
+        return self.quantiles(u)
+
+    def draw(self, count: int, data: Annotations) -> tuple[Tensor, Tensor]:
+        """Draw ``rho`` for each of ``count`` draws of the parameters.
+
+        Draws are stratified: each takes a quantile range of its own. Where draws are few, each comes with several values to
+        average probabilities over, so that a label's probability does not depend on how many draws are made.
+
+        Returns:
+            ``rho (count,)``, and the values to average over, ``(count, Q)``, of which ``rho`` is one.
+        """
+        each = 1 if self.fixed else max(1, -(-NODES // count))
+        order = torch.randperm(count, device=data.device).unsqueeze(-1)  # (count, 1)
+        u = (torch.arange(each, dtype=data.dtype, device=data.device) + (order + 0.5) / count) / each  # (count, Q)
+        nodes = self.quantiles(u)
+        chosen = torch.randint(each, (count, 1), device=data.device)
+        return nodes.gather(-1, chosen).squeeze(-1), nodes
 
     def say(self) -> str:
         """Say in words which ``rho`` is meant."""

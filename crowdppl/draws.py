@@ -111,6 +111,11 @@ def thinning(size: int, data: Annotations, draws: int) -> int:
     return max(1, -(-_each(size, data) * draws // KEEP_BYTES))
 
 
+def affordable(size: int, data: Annotations, draws: int) -> int:
+    """Return how many of so many independent draws fit in ``KEEP_BYTES``; arguments as of :func:`thinning`."""
+    return max(1, min(draws, KEEP_BYTES // _each(size, data)))
+
+
 def _each(size: int, data: Annotations) -> int:
     return 8 * (size + data.J * data.K**2 + data.N) + 2 * data.N
 
@@ -121,9 +126,9 @@ def result_bytes(data: Annotations, draws: int) -> int:
     return kept + 24 * data.A + 8 * data.N * (2 * data.K + 2)
 
 
-def thinned_note(thin: int) -> str:
-    """Say that draws were thinned."""
-    return f"kept every {thin}th draw, to stay within {KEEP_BYTES / 2**30:g} GiB of memory"
+def thinned_note(kept: int, asked: int) -> str:
+    """Say that fewer draws were kept than asked for."""
+    return f"kept {kept:,} of {asked:,} draws, to stay within {KEEP_BYTES / 2**30:g} GiB of memory"
 
 
 def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: DesignEffect | None = None) -> Readings:
@@ -147,9 +152,12 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
         prevalence=torch.empty(total, data.K, **kind),
     )
     told = model.arrange(data)
-    rho = None if effect is None or told.owner is not None else effect.draw(total, data)
-    if rho is not None:
+    rho: Tensor | None = None
+    nodes: Tensor | None = None
+    if effect is not None and told.owner is None:
+        rho, nodes = effect.draw(total, data)
         out.published = torch.zeros_like(out.probability)
+    several = nodes is not None and nodes.shape[-1] > 1
     few = data.J * data.K**2 <= MIXING_CELLS
     own = {
         "prevalence": torch.empty(total, data.K, **kind),
@@ -166,7 +174,11 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
         spare = None if sweeps is None else sweeps.spare()
         for part, parameters, joint, log_prior in _evaluations(model, told, flat, draws.fixed, total, sweeps, spare):
             factor = None if rho is None else factors(rho[part], data)
-            into = Items(out.log_likelihood[part], out.truth[part], out.probability, out.published)
+            averaged = out.probability
+            if nodes is not None and several:
+                _add_averaged(model, joint, nodes[part], data, sweeps, 1 / total, out.probability)
+                averaged = torch.zeros_like(averaged)  # that of the drawn rho alone is not needed
+            into = Items(out.log_likelihood[part], out.truth[part], averaged, out.published)
             if sweeps is not None:
                 sweeps.settle(joint, factor, 1 / total, into)
             else:
@@ -191,7 +203,7 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
         out.derived = {name: torch.cat(values).unflatten(0, (chains, count)) for name, values in parts.items()}
         if draws.point is not None:  # an engine that climbs to a point says what the truth is there
             parameters = draws.point if batched(model) else conditioned(model, draws.point, told)[0]
-            _at_point(model, parameters, told, data, rho, sweeps, spare, out)
+            _at_point(model, parameters, told, data, None if effect is None else effect.nodes(data), sweeps, spare, out)
     if rho is not None:
         out.rho = rho.unflatten(0, (chains, count))
     # Averages of numbers that sum to one: put right to rounding.
@@ -214,30 +226,60 @@ def _at_point(
     parameters: Parameters,
     told: Annotations,
     data: Annotations,
-    rho: Tensor | None,
+    nodes: Tensor | None,
     sweeps: Sweeps | None,
     spare: Tensor | None,
     out: Readings,
 ) -> None:
-    """Say how probable truths are at a point, in place of the mean over draws; with every draw of ``rho (C*S,)``, if any."""
+    """Say how probable truths are at a point, in place of the mean over draws: averaged over ``nodes (Q,)`` of rho, if any."""
     published = out.probability if out.published is None else out.published
     if sweeps is not None:
         joint = sweeps.joint(*at(model, parameters, told), spare)
-        # Likelihoods and drawn truths are those of the draws: these are not asked for.
-        rest = torch.empty(data.N, dtype=data.dtype), torch.empty(data.N, dtype=torch.int16)
-        sweeps.settle(joint, None, 1.0, Items(*rest, published.zero_(), None))
-        if rho is not None:
-            into = Items(*rest, out.probability.zero_(), None)
-            for one in rho:
-                sweeps.settle(joint, factors(one, data), 1 / len(rho), into)
-        return
-    joint = model.item_log_joint(parameters, told)
-    logs = None if rho is None else model.log_by_class(joint)
-    published.copy_(_by_item(model, parameters, joint, told, data)[1])
-    if rho is not None and logs is not None:
+        sweeps.settle(joint, None, 1.0, Items(*_unused(data), published.zero_(), None))
+    else:
+        joint = model.item_log_joint(parameters, told)
+    if out.published is not None and nodes is not None:
         out.probability.zero_()
-        for one in rho:
-            out.probability.add_((logs / factors(one, data).unsqueeze(-1)).softmax(-1), alpha=1 / len(rho))
+        _add_averaged(model, joint, nodes, data, sweeps, 1.0, out.probability)
+    if sweeps is None:
+        published.copy_(_by_item(model, parameters, joint, told, data)[1])  # writes over the joint
+
+
+def _unused(data: Annotations) -> tuple[Tensor, Tensor]:
+    """Return memory for the likelihoods and drawn truths of a compiled reading that are not needed."""
+    return torch.empty(data.N, dtype=data.dtype), torch.empty(data.N, dtype=torch.int16)
+
+
+def _add_averaged(
+    model: AnnotationModel,
+    joint: Tensor,
+    nodes: Tensor,
+    data: Annotations,
+    sweeps: Sweeps | None,
+    share: float,
+    into: Tensor,
+) -> None:
+    """Add class probabilities averaged over equally probable values of rho.
+
+    Args:
+        model: of the log joint.
+        joint: log joint of the items, ``(..., N, S)``; it stays as it is.
+        nodes: values of rho, ``(..., Q)``.
+        data: the judgements.
+        sweeps: compiled passes, where they made the joint.
+        share: what the average counts for.
+        into: probabilities ``(N, K)`` to add to, summed over leading axes.
+    """
+    columns, count = nodes.unbind(-1), nodes.shape[-1]
+    if sweeps is not None:
+        items = Items(*_unused(data), into, None)
+        for rho in columns:
+            sweeps.settle(joint, factors(rho, data), share / count, items)
+        return
+    logs = model.log_by_class(joint)
+    for rho in columns:
+        probability = (logs / factors(rho, data).unsqueeze(-1)).softmax(-1)
+        into.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share / count)
 
 
 def _quality(truth: Tensor, data: Annotations, passes: Sweeps | None) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from crowdppl.annotations import Annotations
 from crowdppl.ascents import Climb, End, ended
 from crowdppl.checkpoint import NOTHING, Checkpoint
-from crowdppl.draws import Draws, Report, chunk, positive, sample_truth, thinning, whole
+from crowdppl.draws import Draws, Report, affordable, chunk, positive, sample_truth, thinned_note, whole
 from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, repeated, without_gibbs
 from crowdppl.mstep import Schedule
 from crowdppl.space import Space
@@ -147,13 +147,14 @@ def _intervals(
     passes: Sweeps | None,
 ) -> Draws:
     if without_gibbs(model, data) is None:
-        count = max(1, num_samples // thinning(space.size, data, num_samples))
+        count = affordable(space.size, data, num_samples)
+        told = [thinned_note(count, num_samples)] if count < num_samples else []
         sweeps = Sweeps.of(model, data, "gibbs_from", passes)
         if sweeps is not None:
             tables = at(model, point, data)
             draws = [model.gibbs_from(sweeps.draw(*tables)[1], data) for _ in range(count)]
             swept = {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
-            return Draws(swept, "approximation", ONE_SWEEP)
+            return Draws(swept, "approximation", ONE_SWEEP, warnings=told)
         joint = model.item_log_joint(point, data)
         parts = []
         step = chunk(data, count)
@@ -162,12 +163,14 @@ def _intervals(
             here = {name: value.expand(size, *value.shape) for name, value in point.items()}
             parts.append(model.gibbs_step(sample_truth(joint.expand(size, *joint.shape)), here, data))
         samples = {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
-        return Draws(samples, "approximation", ONE_SWEEP)
+        return Draws(samples, "approximation", ONE_SWEEP, warnings=told)
     weights = {name: point[name] for name in space.weights}
     rest = space.part(set(space.sizes) - space.weights)
-    normal = _laplace(model, data, rest, point, num_samples) if 0 < rest.size <= LAPLACE_SIZE else None
+    count = affordable(rest.size, data, num_samples)
+    normal = _laplace(model, data, rest, point, count) if 0 < rest.size <= LAPLACE_SIZE else None
     if normal is not None:
-        return Draws(normal, "approximation", LAPLACE + (FIXED if weights else ""), fixed=weights)
+        told = [thinned_note(count, num_samples)] if count < num_samples else []
+        return Draws(normal, "approximation", LAPLACE + (FIXED if weights else ""), fixed=weights, warnings=told)
     samples = {name: point[name][None, None] for name in rest.sizes}
     return Draws(samples, "point", POINT, fixed=weights, warnings=[POINT])
 

@@ -99,7 +99,7 @@ def gibbs(
         name: torch.cat([torch.stack([draw[name] for draw in group], dim=1) for group in kept]) for name in space.sizes
     }
     facts = {"chains": chains, "warmup": warmup, "num_samples": num_samples, "thin": thin}
-    told = [thinned_note(thin)] if thin > 1 else []
+    told = [thinned_note(chains * (num_samples // thin), chains * num_samples)] if thin > 1 else []
     return Draws(samples, "posterior", HOW, facts=facts, warnings=told, sites=space.sites, passes=sweeps)
 
 

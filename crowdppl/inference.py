@@ -43,6 +43,8 @@ from crowdppl.svi import svi
 ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
 # Judgements up to which a fit looks them over; the check costs a few passes.
 REVIEWED = 2_000_000
+# With fewer draws the ends of an 89% interval are the smallest and the largest draw.
+FEW_DRAWS = 19
 PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "pandas", "xarray", "arviz-base", "arviz-stats")
 
 
@@ -128,6 +130,11 @@ def fit(
         weights = {} if bound._bound is None else bound._bound.state(draws.fixed)
     keep.clear()
     seconds = time.perf_counter() - began
+    count = readings.lp.numel()
+    if draws.kind == "approximation" and count < FEW_DRAWS:
+        draws.warnings.append(
+            f"the ends of intervals come from {count} draws and are rough; raise num_samples to at least 100"
+        )
     if draws.kind == "posterior":
         facts, sentences = convergence(data, readings)
         draws.facts |= facts

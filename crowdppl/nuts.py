@@ -79,7 +79,14 @@ def nuts(
             init_strategy=init_to_value(values={k: space.interior(k, v) for k, v in first.items()}),
         )
 
-        def tell(kernel: Any, samples: Any, stage: str, i: int, chain: int = chain) -> None:
+        # The sampler's own summary computes R-hat as well, which refuses fewer than four draws.
+        told: dict[str, Any] = {}
+
+        def tell(
+            kernel: Any, samples: Any, stage: str, i: int, chain: int = chain, told: dict[str, Any] = told
+        ) -> None:
+            if i == num_samples - 1 and not stage.startswith("Warmup"):
+                told.update(kernel.diagnostics())
             if i % 10 == 0:
                 done = chain * (warmup + num_samples) + i + (0 if stage.startswith("Warmup") else warmup)
                 report(done, total, f"chain {chain + 1}, {'warm-up' if stage.startswith('Warmup') else 'sampling'}")
@@ -91,9 +98,8 @@ def nuts(
             warnings.filterwarnings("ignore", category=TracerWarning)
             sampler.run(data)
         kept.append({name: value[thin - 1 :: thin] for name, value in sampler.get_samples().items()})
-        told = sampler.diagnostics()
-        divergences.append(len(told["divergences"]["chain 0"]))
-        acceptance.append(float(told["acceptance rate"]["chain 0"]))
+        divergences.append(len(told["divergences"]))
+        acceptance.append(float(told["acceptance rate"]))
         # Within a chain the sampler's adaptation is Pyro's own business: a stopped chain is begun again.
         keep.step(partial(_state, kept, divergences, acceptance), "nuts")
     samples = {name: torch.stack([chain[name] for chain in kept]) for name in space.sizes}
@@ -106,7 +112,7 @@ def nuts(
         "divergences": divergences,
         "acceptance": acceptance,
     }
-    told_user = [thinned_note(thin)] if thin > 1 else []
+    told_user = [thinned_note(chains * (num_samples // thin), chains * num_samples)] if thin > 1 else []
     if sum(divergences):
         told_user.append(
             f"{sum(divergences)} of {chains * num_samples} draws diverged: the sampler may have missed part of the posterior; "

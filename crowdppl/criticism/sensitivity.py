@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from crowdppl.criticism.held_out import require_draws
 from crowdppl.errors import OptionError
 from crowdppl.posterior import Posterior
 
@@ -37,6 +38,7 @@ def prior_sensitivity(posterior: Posterior, *, workers: list[Any] | None = None)
 
     if posterior.kind != "posterior":
         raise OptionError(f"the draws are of a {posterior.kind}; prior sensitivity needs method='gibbs' or 'nuts'")
+    require_draws(posterior, "prior sensitivity")
     names = posterior.worker_names()
     if workers is None:
         workers = names[posterior.judgements().argsort(kind="stable")[::-1][:10]].tolist()

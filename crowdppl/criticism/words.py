@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from crowdppl.convergence import ESS_LIMIT, RHAT_LIMIT
+from collections.abc import Mapping
+from typing import Any
+
+from crowdppl.convergence import ESS_LIMIT, RHAT_LIMIT, longer
 from crowdppl.posterior import Posterior
+
+# From here on chains that disagree are taken to sit at different solutions, which longer runs do not cure.
+APART = 1.1
+# Draws a chain that are still advised; beyond it other advice is given.
+MOST_DRAWS = 20_000
 
 
 def advice(posterior: Posterior) -> list[str]:
@@ -12,40 +20,58 @@ def advice(posterior: Posterior) -> list[str]:
     Of sampled results, whether the chains agree (R-hat), how much the draws are worth (ESS), and divergences; of the others, what
     kind of approximation they are.
     """
-    info = posterior.info
-    facts, out = info["facts"], []
-    chains, draws = (posterior.tree["posterior"].sizes[name] for name in ("chain", "draw"))
     if posterior.kind == "posterior":
-        if "r_hat" in facts:
-            worst = max(facts["r_hat"].values())
-            if worst > RHAT_LIMIT:
-                out.append(
-                    f"The computation was run {chains} times from different starts, and the runs do not agree yet (R-hat "
-                    f"{worst:.2f}, should be {RHAT_LIMIT} or less). Labels are usually right all the same, but intervals may be "
-                    f"too narrow: run it again for longer (--warmup {2 * info['options'].get('warmup', draws)} --num-samples "
-                    f"{2 * draws})."
-                )
-            else:
-                out.append(
-                    f"The computation was run {chains} times from different starts, and the runs agree (R-hat {worst:.3f})."
-                )
-        if "ess" in facts:
-            least = min(facts["ess"].values())
-            if least < ESS_LIMIT:
-                out.append(
-                    f"The {chains * draws:,} draws are worth only {least:,.0f} independent ones, so the ends of intervals "
-                    f"wobble in the second digit: run it with --num-samples {2 * draws}."
-                )
-        if facts.get("divergences"):
-            out.append(
-                f"The sampler stumbled {facts['divergences']:,} times (divergences): parts of the posterior may be missing. "
-                f"Raise target_accept, or use a stronger prior."
-            )
-    elif posterior.kind == "approximation":
+        return _sampled(posterior.info["facts"])
+    if posterior.kind == "approximation":
+        return [
+            "The intervals come from an approximation to the posterior. It is quick, and its intervals are often too narrow. "
+            "For decisions such as payment, use --method gibbs or nuts where the model allows it."
+        ]
+    return ["This result is a single best estimate: it does not say how certain the workers' figures are."]
+
+
+def _sampled(facts: Mapping[str, Any]) -> list[str]:
+    out = []
+    chains, warmup, asked = facts["chains"], facts["warmup"], facts["num_samples"]
+    worst = max(facts["r_hat"].values()) if "r_hat" in facts else None
+    least = min(facts["ess"].values()) if "ess" in facts else None
+    if worst is None or least is None:
+        reason = "it was run once only" if chains == 1 else "there are too few draws"
         out.append(
-            "The intervals come from an approximation to the posterior: quick, and often a little too narrow. For results that "
-            "people are paid by, use --method gibbs or nuts where the model allows it."
+            f"Whether the computation has converged cannot be judged: {reason}. Run it with --chains 4 --num-samples 1000."
         )
-    else:
-        out.append("This is one best answer: it says nothing of how sure the workers' figures are.")
+    if worst is not None and worst > APART:
+        out.append(
+            f"The computation was run {chains} times from different starts, and the runs disagree (R-hat {worst:.2f}, should "
+            f"be {RHAT_LIMIT} or less): they may have found different solutions. Do not use the intervals. Run it again for "
+            f"longer ({_command(warmup, facts)}); if the runs still disagree, use another model (--model one-coin has "
+            f"fewer parameters) or give known truths (--truth-file)."
+        )
+    elif worst is not None and worst > RHAT_LIMIT:
+        out.append(
+            f"The computation was run {chains} times from different starts, and the runs do not agree yet (R-hat "
+            f"{worst:.2f}, should be {RHAT_LIMIT} or less). Intervals may be too narrow. Run it again for longer "
+            f"({_command(warmup, facts)})."
+        )
+    elif worst is not None:
+        out.append(
+            f"The computation was run {chains} times from different starts, and the runs agree (R-hat {worst:.3f})."
+        )
+    if least is not None and least < ESS_LIMIT and not (worst is not None and worst > RHAT_LIMIT):
+        out.append(
+            f"The {chains * asked:,} draws are worth only {least:,.0f} independent ones (at least {ESS_LIMIT} are needed), so "
+            f"the ends of intervals are uncertain in the second digit. Run it again with {_command(None, facts)}."
+        )
+    divergences = sum(facts.get("divergences", []))
+    if divergences:
+        out.append(
+            f"The sampler failed to follow the posterior in {divergences:,} of {chains * asked:,} draws (divergences): parts of "
+            f"it may be missing. In Python, raise target_accept (crowdppl.fit(..., target_accept=0.95)), or use a stronger prior."
+        )
     return out
+
+
+def _command(warmup: int | None, facts: Mapping[str, Any]) -> str:
+    """Return the options that ask for enough draws."""
+    draws = min(longer(facts), max(MOST_DRAWS, 2 * facts["num_samples"]))
+    return ("" if warmup is None else f"--warmup {2 * max(warmup, 100)} ") + f"--num-samples {draws}"

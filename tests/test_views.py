@@ -1,0 +1,353 @@
+"""Every view of a result, on the results of every engine: tables, criticism, acquisition, plots, report, files, commands."""
+
+import importlib
+import inspect
+import json
+import warnings
+from collections.abc import Iterator
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from crowds import crowd_with_characters
+from typer.testing import CliRunner
+
+import crowdppl
+from crowdppl import (
+    CrowdpplError,
+    CrowdpplWarning,
+    Posterior,
+    acquisition,
+    criticism,
+    exports,
+    groups,
+    plots,
+    prediction,
+    report,
+    results,
+    workers,
+)
+from crowdppl.cli import app
+from crowdppl.updating import update
+
+mpl.use("Agg")
+
+FRAME, TRUTH = crowd_with_characters(seed=3, items=60, each=24, honest_workers=5, when=True)
+GOLD = TRUTH.iloc[:30]
+MORE = pd.DataFrame({"task": ["item 3", "item 4"], "worker": ["honest 1", "new"], "label": [0, 1]})
+FEATURES = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), index=TRUTH.index)
+
+# Results of every engine, and of what differs within one: a point without intervals, one draw, the model as published, states,
+# a truth of each annotation's own (no design effect), networks.
+FITS = {
+    "em": ("dawid-skene", {"method": "em", "num_samples": 50}),
+    "em, one draw": ("dawid-skene", {"method": "em", "num_samples": 1}),
+    "em, as published": ("dawid-skene", {"method": "em", "num_samples": 50, "independent": True}),
+    "em, normal approximation": ("raykar", {"method": "em", "num_samples": 30, "max_iter": 20}),
+    "em, a truth for each annotation": ("crowd-mixture", {"method": "em", "max_iter": 5, "num_samples": 10}),
+    "svi": ("dawid-skene", {"method": "svi", "max_iter": 60, "num_samples": 40}),
+    "svi, a point": ("dawid-skene", {"method": "svi", "max_iter": 60, "guide": "point"}),
+    "svi, automatic guide": ("one-coin", {"method": "svi", "max_iter": 60, "num_samples": 30}),
+    "gibbs": ("dawid-skene", {"method": "gibbs", "chains": 2, "warmup": 30, "num_samples": 40}),
+    "gibbs, one chain": ("dawid-skene", {"method": "gibbs", "chains": 1, "warmup": 5, "num_samples": 3}),
+    "gibbs, subtypes": ("item-subtypes", {"method": "gibbs", "chains": 2, "warmup": 30, "num_samples": 40}),
+    "gibbs, groups": ("worker-groups", {"method": "gibbs", "chains": 2, "warmup": 30, "num_samples": 40}),
+    "nuts": ("one-coin", {"method": "nuts", "chains": 2, "warmup": 15, "num_samples": 15, "max_tree_depth": 4}),
+    "nuts, one chain": (
+        "one-coin",
+        {"method": "nuts", "chains": 1, "warmup": 15, "num_samples": 25, "max_tree_depth": 4},
+    ),
+    "nuts, few draws": (
+        "one-coin",
+        {"method": "nuts", "chains": 1, "warmup": 9, "num_samples": 3, "max_tree_depth": 3},
+    ),
+}
+
+PREDICTION = {"raykar": FEATURES.iloc[:3]}
+
+
+def _columns(table):
+    assert len(table)
+    return table
+
+
+VIEWS = {
+    "Posterior.truth": lambda p, _: _columns(p.truth()),
+    "Posterior.workers": lambda p, _: _columns(p.workers(sort="accuracy")),
+    "Posterior.confusion": lambda p, _: _columns(p.confusion("adversary")),
+    "Posterior.prevalence": lambda p, _: _columns(p.prevalence()),
+    "Posterior.__repr__": lambda p, _: repr(p),
+    "Posterior.save": lambda p, place: crowdppl.load(p.save(place / "again.nc")).truth(),
+    "acquisition.curve": lambda p, _: acquisition.curve(p, 20, steps=3, replicates=5, truth=GOLD),
+    "acquisition.gains": lambda p, _: acquisition.gains(p),
+    "acquisition.next_items": lambda p, _: _columns(acquisition.next_items(p, 5)),
+    "acquisition.next_pairs": lambda p, _: _columns(acquisition.next_pairs(p, 5)),
+    "acquisition.redundancy": lambda p, _: _columns(acquisition.redundancy(p)),
+    "acquisition.settled": lambda p, _: acquisition.settled(p),
+    "criticism.advice": lambda p, _: _sentences(criticism.advice(p)),
+    "criticism.calibration": lambda p, _: str(criticism.calibration(p, GOLD)),
+    "criticism.check": lambda p, _: _sentences(criticism.check(p, draws=10).sentences, least=0),
+    "criticism.coverage": lambda p, _: str(criticism.coverage(p, GOLD, minimum=5)),
+    "criticism.loo": lambda p, _: str(criticism.loo(p)),
+    "criticism.prior_sensitivity": lambda p, _: criticism.prior_sensitivity(p, workers=["adversary"]),
+    "criticism.replicates": lambda p, _: criticism.replicates(p, 5),
+    "exports.confusion": lambda p, _: _columns(exports.confusion(p)),
+    "exports.export": lambda p, place: [exports.export(p, what, place / f"{what}.csv") for what in exports.TABLES],
+    "exports.soft": lambda p, _: _columns(exports.soft(p)),
+    "exports.truth": lambda p, _: _columns(exports.truth(p)),
+    "exports.weights": lambda p, _: _columns(exports.weights(p)),
+    "exports.workers": lambda p, _: _columns(exports.workers(p)),
+    "groups.table": lambda p, _: groups.table(p),
+    "groups.worker_map": lambda p, _: groups.worker_map(p),
+    "plots.chains": lambda p, _: plots.chains(p),
+    "plots.confusion": lambda p, _: plots.confusion(p),
+    "plots.entropy": lambda p, _: plots.entropy(p),
+    "plots.experience": lambda p, _: plots.experience(p),
+    "plots.forest": lambda p, _: plots.forest(p),
+    "plots.groups": lambda p, _: plots.groups(p),
+    "plots.item": lambda p, _: plots.item(p, "item 3"),
+    "plots.load": lambda p, _: plots.load(p),
+    "plots.noise": lambda p, _: plots.noise(p),
+    "plots.ranks": lambda p, _: plots.ranks(p),
+    "plots.redundancy": lambda p, _: plots.redundancy(p),
+    "plots.simplex": lambda p, _: plots.simplex(p),
+    "plots.trace": lambda p, _: plots.trace(p),
+    "plots.workers_map": lambda p, _: plots.workers_map(p),
+    "plots.curve": lambda p, _: plots.curve(acquisition.curve(p, 20, steps=3, replicates=5)),
+    "plots.predictive": lambda p, _: plots.predictive(criticism.check(p, draws=10)),
+    "plots.reliability": lambda p, _: plots.reliability(criticism.calibration(p, GOLD)),
+    "prediction.predict": lambda p, _: prediction.predict(p, PREDICTION.get(p.info["model"], TRUTH.index[:3])),
+    "report.content": lambda p, _: json.dumps(report.content(p), allow_nan=False),
+    "report.page": lambda p, _: report.page(p),
+    "report.write": lambda p, place: report.write(p, place / "report.html"),
+    "workers.best": lambda p, _: _columns(workers.best(p, 2)),
+    "workers.better": lambda p, _: workers.better(p, "honest 1", "adversary"),
+    "workers.change": lambda p, _: _columns(workers.change(p)),
+    "workers.over_time": lambda p, _: _columns(workers.over_time(p)),
+    "workers.seconds": lambda p, _: workers.seconds(p),
+    "workers.spammer_probability": lambda p, _: workers.spammer_probability(p),
+    "workers.trap_score": lambda p, _: workers.trap_score(p, GOLD),
+    "workers.verdicts": lambda p, _: workers.verdicts(p, workers.spammer_probability(p)),
+    "workers.worst": lambda p, _: _columns(workers.worst(p, 2)),
+}
+# Views with tests of their own for every engine they suit: they take a design or a model beside the result.
+ELSEWHERE = {
+    "prediction.data_of",
+    "prediction.parameter_draws",
+    "prediction.predict_correct",
+    "prediction.predict_workers",
+    "prediction.rebuilt",
+}
+FEW = {"em, one draw", "svi, a point", "gibbs, one chain", "nuts, few draws"}
+SAMPLED = {name for name in FITS if name.startswith(("gibbs", "nuts"))}
+NETWORKS = {"em, a truth for each annotation"}  # its networks are a point, and it is given no features here
+# What a view refuses, in one line that names what to do: (view, results) -> words of the message.
+REFUSED = {
+    "criticism.loo": (FEW | NETWORKS, "too few draws"),
+    "criticism.prior_sensitivity": ((set(FITS) - SAMPLED) | FEW, "method='gibbs'|too few draws"),
+    "groups.table": (set(FITS) - {"gibbs, groups", *NETWORKS}, "group"),
+    "groups.worker_map": (set(FITS), "map|embedding|workers"),
+    "plots.chains": (FEW | NETWORKS, "too few draws"),
+    "plots.groups": (set(FITS) - {"gibbs, groups", *NETWORKS}, "group"),
+    "plots.noise": (set(FITS), "noise|model"),
+    "prediction.predict": (set(FITS) - {"em, normal approximation"}, "features|classifier"),
+}
+
+
+def _sentences(told, least=1):
+    assert len(told) >= least
+    assert all(isinstance(sentence, str) and len(sentence) > 20 for sentence in told)
+    return told
+
+
+def _fit(name):
+    model, options = FITS[name]
+    features = FEATURES if model in ("raykar", "crowd-mixture") else None
+    data = crowdppl.Annotations.from_frame(FRAME, features=features, when="when", seconds="seconds")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        return crowdppl.fit(data, model, seed=1, **options)
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """Return a function that makes a result when first asked for."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = _fit(name)
+        return made[name]
+
+    return get
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+def _public_views() -> Iterator[str]:
+    for module in ("acquisition", "criticism", "exports", "groups", "plots", "prediction", "report", "workers"):
+        room = importlib.import_module(f"crowdppl.{module}")
+        for name, value in vars(room).items():
+            if inspect.isfunction(value) and not name.startswith("_") and value.__module__.startswith(room.__name__):
+                first = next(iter(inspect.signature(value).parameters.values()), None)
+                if first is not None and "Posterior" in str(first.annotation).split("[")[0]:
+                    yield f"{module}.{name}"
+
+
+def test_every_view_is_in_the_table():
+    assert set(_public_views()) - set(VIEWS) == ELSEWHERE
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_views(name, fits, tmp_path):
+    posterior = fits(name)
+    failures = []
+    for view, look in VIEWS.items():
+        refused, words = REFUSED.get(view, (set(), ""))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                warnings.simplefilter("ignore", CrowdpplWarning)
+                look(posterior, tmp_path)
+        except CrowdpplError as error:
+            if name not in refused or not pd.Series([str(error)]).str.contains(words)[0] or "\n" in str(error):
+                failures.append(f"{view}: refused: {error}")
+        except Exception as error:  # whatever it is, it is a view's failure and is named with it
+            failures.append(f"{view}: {type(error).__name__}: {error}")
+        else:
+            if name in refused:
+                failures.append(f"{view}: not refused")
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_update(name, fits):
+    posterior = fits(name)
+    if posterior.info["counts"]["features"]:
+        with pytest.raises(CrowdpplError, match="features"):
+            update(posterior, MORE)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        again = update(posterior, MORE)
+    assert "new" in again.worker_names().tolist()
+    assert again.info["method"] == posterior.info["method"]
+
+
+def test_divergences_are_counted_over_chains():
+    facts = {
+        "chains": 2,
+        "warmup": 10,
+        "num_samples": 100,
+        "divergences": [3, 4],
+        "r_hat": {"lp": 1.0},
+        "ess": {"lp": 500},
+    }
+    told = criticism.words._sampled(facts)
+    assert any("7 of 200 draws" in sentence for sentence in told)
+
+
+def test_advice_asks_for_enough_draws():
+    """More than was used, enough for the effective sample size, and not what was just tried."""
+    facts = {"chains": 4, "warmup": 500, "num_samples": 1000, "thin": 2, "r_hat": {"lp": 1.004}, "ess": {"lp": 100.0}}
+    (draws,) = [
+        int(s.split("--num-samples ")[1].split(".")[0]) for s in criticism.words._sampled(facts) if "--num" in s
+    ]
+    assert draws == 4800
+    facts |= {"r_hat": {"lp": 1.2}, "ess": {"lp": 14.0}}
+    (told,) = criticism.words._sampled(facts)
+    assert "Do not use the intervals" in told
+    assert "--warmup 1000" in told
+
+
+@pytest.mark.parametrize("model", ["dawid-skene", "item-subtypes"])
+@pytest.mark.parametrize("method", ["em", "gibbs", "svi"])
+def test_confidence_does_not_depend_on_the_number_of_draws(model, method):
+    """Probabilities are averaged over rho, however few draws there are."""
+    if (model, method) == ("item-subtypes", "em"):
+        pytest.skip("subtypes have no mode")
+    options = {"gibbs": {"chains": 1, "warmup": 200}, "svi": {"max_iter": 200}, "em": {}}[method]
+    confidence = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        for count in (1, 7, 400):
+            p = crowdppl.fit(FRAME, model, method=method, seed=2, num_samples=count, **options)
+            confidence[count] = p.probability()
+    if method == "em":
+        np.testing.assert_allclose(confidence[1], confidence[400], atol=1e-12)
+    # Single draws differ by what is not known of the parameters, not by rho, which alone moved the mean by .1 and more.
+    for count in (1, 7):
+        assert abs(confidence[count].max(1).mean() - confidence[400].max(1).mean()) < 0.06
+
+
+def test_probabilities_are_means_over_rho():
+    """Against ten thousand values of rho, at the point of EM."""
+    p = crowdppl.fit(FRAME, method="em", seed=2, num_samples=30)
+    effect = p.info["rho"]
+    rng = np.random.default_rng(0)
+    rho = 1 / (1 + np.exp(-(effect["mean"] + effect["spread"] * rng.normal(size=10_000))))
+    logs = np.log(p.published())[:5]
+    n = p.judgements_per_item()[:5]
+    by_hand = np.exp(logs[None] / (1 + (n[None, :, None] - 1) * rho[:, None, None]))
+    by_hand = (by_hand / by_hand.sum(-1, keepdims=True)).mean(0)
+    np.testing.assert_allclose(p.probability()[:5], by_hand, atol=0.01)  # three standard errors of 10,000 draws at most
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    place = tmp_path_factory.mktemp("tables")
+    FRAME.to_csv(place / "labels.csv", index=False)
+    GOLD.rename("label").rename_axis("task").reset_index().to_csv(place / "gold.csv", index=False)
+    MORE.to_csv(place / "more.csv", index=False)
+    return place
+
+
+OPTIONS = {
+    "em": ["--num-samples", "30"],
+    "svi": ["--max-iter", "60", "--num-samples", "30"],
+    "gibbs": ["--chains", "2", "--warmup", "20", "--num-samples", "30"],
+    "nuts": ["--model", "one-coin", "--chains", "2", "--warmup", "10", "--num-samples", "10"],
+}
+
+
+@pytest.mark.parametrize("method", OPTIONS)
+def test_commands(method, table, tmp_path):
+    runner, out = CliRunner(), tmp_path / "out"
+    labels = str(table / "labels.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        for words in (
+            [
+                "fit",
+                labels,
+                "--method",
+                method,
+                *OPTIONS[method],
+                "--out",
+                str(out),
+                "--report",
+                "--seconds",
+                "seconds",
+            ],
+            ["report", str(out)],
+            ["check", str(out), "--draws", "10"],
+            ["next", str(out), "-n", "5"],
+            *(["export", str(out), "--what", what] for what in exports.TABLES),
+            ["update", str(out), str(table / "more.csv"), "--out", str(tmp_path / "more")],
+            ["report", str(tmp_path / "more")],
+            ["calibrate", labels, "--truth", str(table / "gold.csv"), "--method", method, *OPTIONS[method][:2]],
+        ):
+            if words[0] == "calibrate" and method != "nuts":
+                words = words[:-2]
+            found = runner.invoke(app, words)
+            assert found.exit_code == 0, (words, found.output, found.exception)
+    posterior, run = results.opened(out)
+    assert isinstance(posterior, Posterior)
+    assert run["input"]["rows"] == len(FRAME)
