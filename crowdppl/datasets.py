@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,8 @@ import pandas as pd
 
 from crowdppl import fetching
 from crowdppl.annotations import Annotations
-from crowdppl.errors import FileError, listed, suggestion
-from crowdppl.io.tables import read_csv
+from crowdppl.errors import FileError, OptionError, listed, suggestion
+from crowdppl.io.tables import integers, read_csv
 
 # Dawid & Skene (1979), Table 1: pre-operative fitness of 45 patients, classes 1-4, judged by five anaesthetists, the first
 # of whom judged each patient three times. A row a patient: his three judgements, then anaesthetists 2 to 5. Patient 7 is
@@ -27,6 +29,11 @@ _ANAESTHESIA = """
 1111111 3333233 1111111 2222222 2223232 4334343 2212232 2323233 3333432 1111111
 1111111 1212111 2322222 1211111 2222222
 """
+
+
+# A set's annotations, or where it has no worker identifiers its label counts: a row for each item, a column for each class.
+ANNOTATIONS, COUNTS = "annotations.csv.gz", "counts.csv.gz"
+FILES = (ANNOTATIONS, COUNTS)
 
 
 def anaesthesia() -> Annotations:
@@ -82,7 +89,7 @@ def listing() -> pd.DataFrame:
 def _at_hand() -> dict[str, Path]:
     """Return the folders of sets by name: those that were fetched, and before them those in ``CROWDPPL_DATA``."""
     places = [place for place in (fetching.cache(), folder()) if place is not None]
-    return {path.parent.name: path.parent for place in places for path in place.glob("*/annotations.csv.gz")}
+    return {path.parent.name: path.parent for place in places for file in FILES for path in place.glob(f"*/{file}")}
 
 
 def _meta(here: Path) -> dict[str, Any]:
@@ -107,32 +114,72 @@ def _intact(here: Path) -> None:
                 )
 
 
+def _has_counts_only(here: Path) -> bool:
+    return not (here / ANNOTATIONS).is_file()
+
+
+def _counted(here: Path, options: Mapping[str, Any]) -> Annotations:
+    """Read a set of label counts; its columns may be called ``count_<class>``."""
+    taken = [name for name in inspect.signature(Annotations.from_counts).parameters if name not in ("frame", "source")]
+    for option in options:
+        if option not in taken:
+            raise OptionError(
+                f"{here.name} holds label counts without workers, which have no option {option!r}"
+                f"{suggestion(option, taken)}; they take {', '.join(taken)}"
+            )
+    counts = read_csv(here / COUNTS)
+    names = [str(name) for name in counts.columns]
+    classes = [name.removeprefix("count_") for name in names if name.startswith("count_")]
+    if "labels" not in options and len(classes) == len(names) - 1:
+        options = {**options, "labels": integers(classes)}
+    return Annotations.from_counts(counts, source=f"{here.name}/{COUNTS}", **options)
+
+
+def _companion(name: str) -> str | None:
+    """Return what to say of a folder without annotations: it belongs to another set, or holds something else."""
+    place = folder()
+    here = None if place is None else place / name
+    if here is None or not here.is_dir():
+        return None
+    what = _meta(here).get("title")
+    files = sorted(path.name for path in here.iterdir() if path.name != "meta.json")
+    return (
+        f"{name!r} holds no annotations{f' ({what})' if what else ''}; read its files yourself, {listed(files)}, in "
+        f"{here}. crowdppl.datasets.listing() names the sets that have annotations"
+    )
+
+
 def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
-    """Read a public data set: a folder with ``annotations.csv.gz`` and, maybe, ``truth.csv``.
+    """Read a public data set: a folder with ``annotations.csv.gz`` or ``counts.csv.gz`` and, maybe, ``truth.csv``.
 
     It is looked for in ``CROWDPPL_DATA``, then among the fetched ones; one of :data:`crowdppl.fetching.SOURCES` is fetched.
+    Label counts are read by :meth:`Annotations.from_counts`: all annotations are then of one worker, ``"crowd"``.
 
     Args:
         name: of the set, such as ``"rte"``.
-        **options: of :meth:`Annotations.from_frame`.
+        **options: of :meth:`Annotations.from_frame`, or :meth:`Annotations.from_counts` for a set of label counts.
 
     Returns:
         The judgements, and the truth of those items that have one, by item (empty where the set has none).
 
     Raises:
-        FileError: where the set is not there and cannot be fetched, or a file is not the one that was published.
+        FileError: where the set is not there, holds no annotations, cannot be fetched, or a file is not the one that was
+            published.
+        OptionError: for an option that label counts do not have.
     """
     found = _at_hand()
     if name in found:
         here = found[name]
     elif name in fetching.SOURCES:
         here = fetching.fetch(name)
+    elif (companion := _companion(name)) is not None:
+        raise FileError(companion)
     else:
         where = "the environment variable CROWDPPL_DATA names no folder" if folder() is None else f"not in {folder()}"
         there = sorted({*found, *fetching.SOURCES})
         raise FileError(f"no data set {name!r}{suggestion(name, there)} ({where}, and it is not among those to fetch)")
     _intact(here)
-    data = Annotations.from_csv(here / "annotations.csv.gz", **options)
+    data = _counted(here, options) if _has_counts_only(here) else Annotations.from_csv(here / ANNOTATIONS, **options)
     if not (here / "truth.csv").is_file():
         return data, pd.Series(dtype=object)
     table = read_csv(here / "truth.csv")

@@ -1,12 +1,13 @@
 """The built-in table, and the folder of public sets."""
 
 import gzip
+import warnings
 
 import pandas as pd
 import pytest
 
 from crowdppl import datasets
-from crowdppl.errors import CrowdpplError, FileError
+from crowdppl.errors import CrowdpplError, CrowdpplWarning, FileError, OptionError
 
 
 @pytest.fixture
@@ -89,6 +90,55 @@ def test_truths_are_matched_as_written(case, place):
 def test_truth_with_other_columns(place):
     place("one", "item,worker,label\n1,1,1\n2,1,2\n", "id,class\n1,1\n")
     refused(lambda: datasets.public("one"), "truth.csv", "no columns 'item' and 'label'", "'id', 'class'")
+
+
+COUNTS = "item,count_0,count_1,count_2\na,3,0,1\nb,0,2,0\n"
+
+
+def counts(tmp_path, content=COUNTS):
+    (tmp_path / "votes").mkdir()
+    (tmp_path / "votes" / "counts.csv.gz").write_bytes(gzip.compress(content.encode()))
+
+
+def test_a_set_of_counts(tmp_path, monkeypatch):
+    """A set without worker identifiers is read as the counts of a crowd, with its classes named as its truths are."""
+    monkeypatch.setenv("CROWDPPL_DATA", str(tmp_path))
+    counts(tmp_path)
+    (tmp_path / "votes" / "truth.csv").write_text("item,label\na,0\nb,1\n")
+    data, truth = datasets.public("votes")
+    assert (data.N, data.J, data.labels.tolist()) == (2, 1, [0, 1, 2])
+    assert data.votes.tolist() == [[3, 0, 1], [0, 2, 0]]
+    assert truth.to_dict() == {"a": 0, "b": 1}
+    assert datasets.listing().set_index("name").loc["votes", "where"] == "folder"
+    assert datasets.public("votes", labels=["x", "y", "z"])[0].labels.tolist() == ["x", "y", "z"]
+    with pytest.raises(OptionError, match=r"counts without workers, which have no option 'repeats'"):
+        datasets.public("votes", repeats="last")
+
+
+def test_a_folder_without_annotations(tmp_path, monkeypatch):
+    monkeypatch.setenv("CROWDPPL_DATA", str(tmp_path))
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "items.csv").write_text("item,text\n")
+    (tmp_path / "texts" / "meta.json").write_text('{"title": "Texts of one"}')
+    refused(
+        lambda: datasets.public("texts"), "'texts' holds no annotations (Texts of one)", "'items.csv'", str(tmp_path)
+    )
+
+
+@pytest.mark.slow
+def test_every_folder_is_read_or_says_why_not():
+    place = datasets.folder()
+    if place is None:
+        pytest.skip("the folder of public data sets is not at hand")
+    listed = set(datasets.listing().query("where == 'folder'")["name"])
+    for name in sorted(path.name for path in place.iterdir() if path.is_dir()):
+        if name in listed:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CrowdpplWarning)
+                data, _ = datasets.public(name)
+            assert data.A > 0
+        else:
+            refused(lambda name=name: datasets.public(name), "holds no annotations")
 
 
 def test_public_sets_at_hand(public):

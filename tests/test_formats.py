@@ -335,6 +335,20 @@ def test_mace(tmp_path):
     )
 
 
+def test_mace_counts_blank_lines(tmp_path):
+    """MACE numbers items by line: a blank line is an item that nobody annotated, and is not closed up."""
+    content = "NOUN,,VERB\n,NOUN,NOUN\n\nVERB,VERB,\n,,\nVERB,,NOUN\n\n\n"
+    data = crowdppl.read(put(tmp_path, "m.csv", content), format="mace")
+    assert data.items.tolist() == [1, 2, 4, 6]
+    assert data.judgements_per_item.tolist() == [2, 2, 2, 2]
+    assert "2 blank lines are items that nobody annotated" in " ".join(data.notes)
+    assert crowdppl.read(put(tmp_path, "n.csv", "\n\n" + content), format="mace").items.tolist() == [3, 4, 6, 8]
+    with pytest.raises(DataError, match="line 2: 2 columns where other lines have 3"):
+        crowdppl.read(put(tmp_path, "m.csv", "a,,b\na,b\n"), format="mace")
+    with pytest.raises(FileError, match="is empty"):
+        crowdppl.read(put(tmp_path, "m.csv", "\n,\n"), format="mace")
+
+
 def test_soft_labels(tmp_path):
     content = "task,worker,p_cat,p_dog\n1,a,.9,.1\n1,b,.2,.8\n2,a,.5,.5\n"
     data = crowdppl.read(put(tmp_path, "s.csv", content), format="soft")

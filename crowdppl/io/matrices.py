@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import re
+
 import numpy as np
 import pandas as pd
 
-from crowdppl.errors import DataError, listed
+from crowdppl.errors import DataError, FileError, listed
 from crowdppl.io.judgements import Choices, Judgements
 from crowdppl.io.opened import Opened
 from crowdppl.io.tables import whole_numbers
@@ -25,17 +28,31 @@ def wide(file: Opened, choices: Choices) -> Judgements:
 
 
 def mace(file: Opened, choices: Choices) -> Judgements:
-    """Read MACE's table: no header, a row for each item, a column for each annotator, blank for none."""
-    header, table = file.columns, file.table
-    if len(set(header)) == len(header) and table.shape[1] != len(header):
-        raise DataError(f"{file.name}: rows of different length")
-    rows = pd.DataFrame([header], columns=range(len(header)))
-    body = pd.concat([rows, table.astype(object).set_axis(range(table.shape[1]), axis=1)], ignore_index=True)
-    if body.iloc[-1].isna().all() or (body.iloc[-1].astype(str).str.strip() == "").all():
-        body = body.iloc[:-1]
-    body.columns = pd.Index([f"{n + 1}" for n in range(body.shape[1])])
-    tasks = pd.Series(np.arange(1, len(body) + 1))
-    return _melted(tasks, body, file, "MACE's table")
+    """Read MACE's table: no header, a line for each item, a column for each annotator, blank for none.
+
+    Items are numbered by their lines from 1, as MACE does: a blank line is an item that nobody annotated.
+    """
+    try:
+        rows = list(csv.reader(re.split("\r\n|\r|\n", file.text), delimiter=file.separator))
+    except csv.Error as error:
+        raise FileError(f"{file.name} cannot be read as CSV: {error}; fix that line or save it again") from None
+    while rows and not any(cell.strip() for cell in rows[-1]):
+        rows.pop()
+    if not rows:
+        raise FileError(f"{file.name} is empty; it needs a line for each item")
+    filled = {n: row for n, row in enumerate(rows, 1) if any(cell.strip() for cell in row)}
+    width = max(map(len, filled.values()))
+    short = [n for n, row in filled.items() if len(row) != width]
+    if short:
+        raise DataError(
+            f"{file.name}, line {listed(short)}: {len(filled[short[0]])} columns where other lines have {width}; each line needs "
+            f"a column for each annotator"
+        )
+    body = pd.DataFrame(list(filled.values()), columns=[f"{n + 1}" for n in range(width)], dtype=object)
+    found = _melted(pd.Series(list(filled)), body, file, "MACE's table")
+    if len(filled) < len(rows):
+        found.told.append(f"{file.name}: {len(rows) - len(filled):,} blank lines are items that nobody annotated")
+    return found
 
 
 def _melted(tasks: pd.Series, labels: pd.DataFrame, file: Opened, kind: str) -> Judgements:
