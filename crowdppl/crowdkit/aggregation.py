@@ -1,135 +1,257 @@
-"""Classes with crowd-kit's names, methods and attributes (https://crowd-kit.readthedocs.io), fitted by our EM.
+"""Classes with crowd-kit's names, methods and attributes (https://crowd-kit.readthedocs.io).
 
-A script changes its import and goes on. What differs, and how to have it their way:
+A script changes its import and goes on: ``from crowdppl.crowdkit.aggregation import DawidSkene``. With ``smoothing=False`` the
+classes run crowd-kit's algorithm step by step (vote, then ``n_iter`` times an E step and an M step, the same floor of 1e-10, the
+same loss, the same stopping rule) and return its numbers. What differs is listed in ``docs/crowd-kit.md``. The important points:
 
-- **Smoothing.** Workers start with imaginary answers, so that a worker with two judgements is not taken for infallible; crowd-kit
-  maximises the likelihood and gives rows without judgements a convention of its own. ``smoothing=False`` is the maximum of the
-  likelihood.
-- **Repeated judgements** of an item by one worker count each, as in crowd-kit.
-- **Missing values** and other bad input are refused or told (:class:`crowdppl.CrowdpplWarning`); crowd-kit drops such rows.
-- **Ties** of a vote go to the first class in order; probabilities keep them.
-- ``probas_`` are those of the models as published, overconfident where judgements of an item err together. For probabilities and
-  intervals that mean what they say take :func:`crowdppl.fit`; ``posterior_`` holds the result.
+- **Smoothing** is on by default: every worker starts with a few pseudo-counts, so that a worker with two annotations is not taken
+  for infallible. crowd-kit maximises the likelihood.
+- **Missing values** and other bad input are refused in one line or reported (:class:`crowdppl.CrowdpplWarning`); crowd-kit drops
+  such rows silently.
+- ``probas_`` are those of the published model, overconfident where annotations of an item share errors. For calibrated
+  probabilities and intervals use :func:`crowdppl.fit`; the attribute ``posterior_`` runs it on the same data.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from scipy.sparse import csr_matrix
 
 from crowdppl.annotations import Annotations
+from crowdppl.draws import whole
 from crowdppl.errors import CrowdpplWarning, DataError, OptionError, listed
-from crowdppl.inference import fit, named_model
-from crowdppl.model import AnnotationModel
+from crowdppl.inference import fit
+from crowdppl.models import DawidSkene as DawidSkeneModel
+from crowdppl.models import OneCoin
 from crowdppl.posterior import Posterior
 
+Array = npt.NDArray[Any]
+
 AGGREGATED = "agg_label"
+COLUMNS = ["task", "worker", "label"]
+STRATEGIES = ("assign", "addition")
+MISSING_SKILLS = ("error", "ignore", "value")
+# crowd-kit's floor of a probability.
+FLOOR = 1e-10
+
+
+class MissingColumnError(DataError, KeyError):
+    """A frame lacks a column; also a ``KeyError``, which crowd-kit raises."""
+
+    __str__ = Exception.__str__  # that of KeyError puts the message in quotes
 
 
 class _Fitted:
-    """What every class offers after ``fit``: ``labels_ (task)``, ``probas_ (task, label)``."""
+    """What every class offers after ``fit``: ``labels_ (task)`` and ``probas_ (task, label)``."""
 
     labels_: pd.Series[Any]
     probas_: pd.DataFrame
 
-    def _take(self, data: Annotations, probability: np.ndarray[Any, Any]) -> None:
-        tasks = pd.Index(data.items, name="task")
-        self.probas_ = pd.DataFrame(probability, index=tasks, columns=pd.Index(data.labels, name="label")).sort_index()
-        best = self.probas_.to_numpy().argmax(1)
-        self.labels_ = pd.Series(data.labels[best], index=self.probas_.index, name=AGGREGATED)
+    def _set_truth(self, probability: Array, tasks: pd.Index[Any], labels: pd.Index[Any]) -> None:
+        self.probas_ = pd.DataFrame(probability, index=tasks, columns=labels)
+        best = labels.take(probability.argmax(1)).rename(None)
+        self.labels_ = pd.Series(best, index=tasks, name=AGGREGATED)
+
+    def __repr__(self) -> str:
+        options = {name: value for name, value in vars(self).items() if not (name[0] == "_" or name[-1] == "_")}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
+
+
+class _Rows(NamedTuple):
+    """The annotations as EM counts them. A row is a worker with a label; there are ``R``, sorted by worker and label.
+
+    Attributes:
+        data: the annotations.
+        given: how often each item was given each row, ``(N, R)``.
+        worker: of each row, ``(R,)``.
+        label: of each row, ``(R,)``.
+        of_worker: 1 where a row is of a worker, ``(J, R)``.
+    """
+
+    data: Annotations
+    given: Any
+    worker: Array
+    label: Array
+    of_worker: Any
+
+    @classmethod
+    def of(cls, data: Annotations, *, every: bool) -> _Rows:
+        """Count annotations by rows: those that occur, or every worker with every label."""
+        item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
+        rows, row = np.arange(data.J * data.K), worker * data.K + label
+        if not every:
+            rows, row = np.unique(row, return_inverse=True)
+        given = csr_matrix((np.ones(data.A), (item, row)), shape=(data.N, len(rows)))
+        place = (rows // data.K, np.arange(len(rows)))
+        return cls(data, given, *np.divmod(rows, data.K), csr_matrix((np.ones(len(rows)), place), (data.J, len(rows))))
+
+    def shares(self, values: Array) -> Array:
+        """Divide ``(R, K)`` by its sum over the rows of a worker, no value below the floor."""
+        values = np.maximum(values, FLOOR)
+        return np.asarray(values / (self.of_worker @ values)[self.worker])
 
 
 class _ByEm(_Fitted):
     """A model fitted by EM.
 
     Args:
-        n_iter: most iterations.
-        tol: stop where the log posterior (of all items) rises by less than this fraction of itself.
-        smoothing: imaginary answers of every worker; ``False`` for the maximum of the likelihood.
+        n_iter: maximum number of iterations; 0 leaves the majority vote.
+        tol: stop when the loss of an annotation rises by less than this. The loss is the log posterior with smoothing, and
+            crowd-kit's without.
+        initial_error_strategy: how ``initial_error`` enters the first M step: in place of the counts (``"assign"``) or added to
+            them (``"addition"``).
+        smoothing: pseudo-counts for every worker; ``False`` for maximum likelihood by crowd-kit's algorithm.
+
+    Raises:
+        OptionError: for a value outside its range.
     """
 
-    model: str
+    priors_: pd.Series[Any]
+    errors_: pd.DataFrame
+    loss_history_: list[float]
 
-    def __init__(self, n_iter: int = 100, tol: float = 1e-5, *, smoothing: bool = True):
-        self.n_iter, self.tol, self.smoothing = n_iter, tol, smoothing
-
-    def _model(self) -> AnnotationModel:
-        chosen = named_model(self.model)
-        return chosen if self.smoothing else type(chosen).maximum_likelihood()  # type: ignore[attr-defined]
-
-    def _fit(self, data: pd.DataFrame, true_labels: pd.Series[Any] | None) -> None:
-        made = _annotations(data, true_labels)
-        with warnings.catch_warnings():
-            # Ending after n_iter is what was asked for.
-            warnings.filterwarnings("ignore", category=CrowdpplWarning)
-            posterior = fit(
-                made,
-                self._model(),
-                method="em",
-                independent=True,
-                accelerate=False,
-                max_iter=max(1, self.n_iter),
-                tol=max(0.0, self.tol),
-                num_samples=2,
+    def __init__(
+        self,
+        n_iter: int = 100,
+        tol: float = 1e-5,
+        initial_error_strategy: Literal["assign", "addition"] | None = None,
+        *,
+        smoothing: bool = True,
+    ):
+        whole("n_iter", n_iter, 0)
+        if isinstance(tol, bool) or not isinstance(tol, (int, float)) or math.isnan(tol):
+            raise OptionError(f"tol={tol!r}; it must be a number (a negative one runs all of n_iter)")
+        if initial_error_strategy not in (None, *STRATEGIES):
+            raise OptionError(
+                f"initial_error_strategy={initial_error_strategy!r}; use {listed(STRATEGIES)}, or None for no initial errors"
             )
-        self.posterior_: Posterior = posterior
-        self._take(made, posterior.probability())
-        point = posterior.tree["point"].to_dataset()
-        labels = pd.Index(made.labels, name="label")
-        self.priors_ = pd.Series(point["prevalence"].to_numpy(), index=labels, name="prior")
-        self.errors_ = self._errors(made, posterior)
-        trace = posterior.tree["sample_stats"].to_dataset()
-        name = next(str(n) for n in trace.data_vars if trace[n].dims == ("iteration",))
-        self.loss_history_ = (trace[name].to_numpy() / made.N).tolist()
+        if not isinstance(smoothing, bool):
+            raise OptionError(f"smoothing={smoothing!r}; use True or False")
+        self.n_iter, self.tol, self.initial_error_strategy = n_iter, tol, initial_error_strategy
+        self.smoothing = smoothing
+        self._data: Annotations | None = None
+        self._posterior: Posterior | None = None
 
-    def _errors(self, data: Annotations, posterior: Posterior) -> pd.DataFrame:
-        """Return ``p(label | truth)``: rows are (worker, label given), columns the true label, as crowd-kit has it."""
-        table = self._confusion(posterior)  # (J, truth, label)
-        K = len(data.labels)
-        index = pd.MultiIndex.from_arrays(
-            [np.repeat(data.workers, K), np.tile(data.labels, data.J)], names=["worker", "label"]
-        )
-        return pd.DataFrame(table.swapaxes(1, 2).reshape(-1, K), index=index, columns=data.labels)
+    @property
+    def posterior_(self) -> Posterior:
+        """The calibrated result of :func:`crowdppl.fit` for the same model and data, computed when first used.
 
-    def _confusion(self, posterior: Posterior) -> np.ndarray[Any, Any]:
-        return np.asarray(posterior.tree["point"].to_dataset()["confusion"].to_numpy())
+        Raises:
+            AttributeError: before ``fit``, or after a fit to no data.
+        """
+        if self._posterior is None:
+            if self._data is None:
+                raise AttributeError(f"posterior_ needs annotations; call {type(self).__name__}.fit with some first")
+            model = self._prior if self.smoothing else self._prior.maximum_likelihood()
+            self._posterior = fit(self._data, model, method="em")
+        return self._posterior
+
+    # ------------------------------------------------------------------ what the models differ in
+
+    _prior: DawidSkeneModel | OneCoin
+
+    def _step(self, r: Array, rows: _Rows) -> Array:
+        """Take the M step from ``p(truth)`` ``(N, K)``: return ``p(label | truth)`` of each row, ``(R, K)``."""
+        raise NotImplementedError
+
+    def _pseudo_counts(self, rows: _Rows) -> Array:
+        """Return what is added to the counts of the rows, ``(R, K)`` or ``(1,)``."""
+        return np.zeros(1)
+
+    def _density(self, errors: Array, rows: _Rows) -> float:
+        """Return the log prior density of ``p(label | truth)``, up to a constant."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ EM
+
+    def _fit(
+        self, frame: pd.DataFrame, true_labels: pd.Series[Any] | None = None, initial: pd.DataFrame | None = None
+    ) -> tuple[Array, _Rows, pd.Index[Any]] | None:
+        """Set what all models have; return ``p(truth)``, the rows and the workers' names, or ``None`` for an empty frame."""
+        frame = _columns(frame)
+        self._data = self._posterior = None
+        self.loss_history_ = []
+        if not len(frame):
+            self.probas_, self.errors_ = pd.DataFrame(), pd.DataFrame()
+            self.labels_, self.priors_ = pd.Series(dtype=float, name=AGGREGATED), pd.Series(dtype=float, name="prior")
+            return None
+        data = _annotations(frame, true_labels)
+        rows = _Rows.of(data, every=self.smoothing)
+        tasks, workers, labels = _names(frame, data)
+        index = pd.MultiIndex.from_arrays([workers.take(rows.worker), labels.take(rows.label)])
+        clamp = 0.0 if data.clamp is None else data.clamp.numpy()
+        r = data.majority().numpy()
+        prior, errors, before = r.mean(0), self._step(r, rows), -np.inf
+        table = pd.DataFrame(errors, index, labels.rename(None))
+        if initial is not None and self.initial_error_strategy is not None:
+            counts = pd.DataFrame(rows.given.T @ r + self._pseudo_counts(rows), index, table.columns)
+            table = _with_initial(counts, initial, self.initial_error_strategy)
+            errors = table.loc[index].to_numpy()
+        for _ in range(self.n_iter):
+            joint = np.log2(np.maximum(prior, FLOOR)) + rows.given @ np.log2(errors) + clamp
+            top = joint.max(1, keepdims=True)
+            r = np.exp2(joint - top)
+            total = r.sum(1, keepdims=True)
+            r = r / total
+            log_posterior = self._density(errors, rows) + math.log(2) * float((top + np.log2(total)).sum())
+            prior, errors = r.mean(0), self._step(r, rows)
+            loss = (log_posterior if self.smoothing else _loss(r, prior, errors, rows)) / data.A
+            self.loss_history_.append(loss)
+            if loss - before < self.tol:
+                break
+            before = loss
+        self._data = data
+        self._set_truth(r, tasks, labels)
+        self.priors_ = pd.Series(prior, index=labels, name="prior")
+        self.errors_ = pd.DataFrame(errors, index, table.columns) if self.loss_history_ else table
+        return r, rows, workers
 
 
 class DawidSkene(_ByEm):
     """Dawid and Skene's model; after ``fit`` also ``priors_ (label)``, ``errors_ (worker x label, truth)``, ``loss_history_``.
 
     Args:
-        n_iter: most iterations.
-        tol: stop where the log posterior rises by less than this fraction of itself.
-        initial_error_strategy: crowd-kit's; not offered, see ``fit``.
-        smoothing: imaginary answers of every worker; ``False`` for the maximum of the likelihood.
+        n_iter: maximum number of iterations; 0 leaves the majority vote.
+        tol: stop when the loss of an annotation rises by less than this. The loss is the log posterior with smoothing, and
+            crowd-kit's without.
+        initial_error_strategy: how ``initial_error`` enters the first M step: in place of the counts (``"assign"``) or added to
+            them (``"addition"``).
+        smoothing: pseudo-counts for every worker; ``False`` for maximum likelihood by crowd-kit's algorithm.
 
     Raises:
-        OptionError: for an ``initial_error_strategy``.
+        OptionError: for a value outside its range.
     """
 
-    model = "dawid-skene"
-
-    def __init__(
-        self, n_iter: int = 100, tol: float = 1e-5, initial_error_strategy: str | None = None, *, smoothing: bool = True
-    ):
-        _no_initial_error(initial_error_strategy)
-        super().__init__(n_iter, tol, smoothing=smoothing)
+    _prior = DawidSkeneModel()
 
     def fit(
         self, data: pd.DataFrame, true_labels: pd.Series[Any] | None = None, initial_error: pd.DataFrame | None = None
-    ) -> DawidSkene:
-        """Fit to a frame with ``task``, ``worker``, ``label``; ``true_labels`` are known truths by task.
+    ) -> Self:
+        """Fit to a frame with ``task``, ``worker``, ``label``.
+
+        Args:
+            data: the annotations.
+            true_labels: known true labels by task; those of tasks that are not in ``data`` are ignored.
+            initial_error: of workers, indexed by ``worker`` and ``label`` with a column for each true label: counts, or for
+                ``"assign"`` also probabilities.
 
         Raises:
             DataError: says what is wrong with the data.
-            OptionError: for an ``initial_error``: give known truths, or a prior by :func:`crowdppl.fit`.
         """
-        _no_initial_error(initial_error)
-        self._fit(data, true_labels)
+        if initial_error is not None and self.initial_error_strategy is None:
+            warnings.warn(
+                "initial_error is ignored without an initial_error_strategy; give 'assign' or 'addition'",
+                CrowdpplWarning,
+                stacklevel=2,
+            )
+            initial_error = None
+        self._fit(data, true_labels, initial_error)
         return self
 
     def fit_predict(
@@ -144,27 +266,38 @@ class DawidSkene(_ByEm):
         """Fit, and return ``probas_``."""
         return self.fit(data, true_labels, initial_error).probas_
 
+    def _step(self, r: Array, rows: _Rows) -> Array:
+        return rows.shares(rows.given.T @ r + self._pseudo_counts(rows))
+
+    def _density(self, errors: Array, rows: _Rows) -> float:
+        return float((self._pseudo_counts(rows) * np.log(errors)).sum())
+
+    def _pseudo_counts(self, rows: _Rows) -> Array:
+        if not self.smoothing:
+            return np.zeros(1)
+        return np.asarray((self._prior.concentrations(rows.data)[1].numpy() - 1).T[rows.label])
+
 
 class OneCoinDawidSkene(_ByEm):
     """One accuracy for each worker; after ``fit`` also ``skills_ (worker)``, ``priors_``, ``errors_``, ``loss_history_``.
 
-    Arguments as of :class:`DawidSkene`.
+    Arguments as of :class:`DawidSkene`. As in crowd-kit, ``fit`` takes no initial errors and no known true labels.
     """
 
-    model = "one-coin"
+    skills_: pd.Series[Any]
+    _prior = OneCoin()
 
-    def __init__(
-        self, n_iter: int = 100, tol: float = 1e-5, initial_error_strategy: str | None = None, *, smoothing: bool = True
-    ):
-        _no_initial_error(initial_error_strategy)
-        super().__init__(n_iter, tol, smoothing=smoothing)
+    def fit(self, data: pd.DataFrame) -> Self:
+        """Fit to a frame with ``task``, ``worker``, ``label``.
 
-    def fit(self, data: pd.DataFrame) -> OneCoinDawidSkene:
-        """Fit to a frame with ``task``, ``worker``, ``label``."""
-        self._fit(data, None)
-        point = self.posterior_.tree["point"].to_dataset()
-        workers = pd.Index(self.posterior_.worker_names(), name="worker")
-        self.skills_ = pd.Series(point["accuracy"].to_numpy(), index=workers, name="skill").sort_index()
+        Raises:
+            DataError: says what is wrong with the data.
+        """
+        self.skills_ = pd.Series(dtype=float, name="skill")
+        fitted = self._fit(data)
+        if fitted is not None:
+            r, rows, workers = fitted
+            self.skills_ = pd.Series(self._skills(r, rows), index=workers, name="skill")
         return self
 
     def fit_predict(self, data: pd.DataFrame) -> pd.Series[Any]:
@@ -175,58 +308,93 @@ class OneCoinDawidSkene(_ByEm):
         """Fit, and return ``probas_``."""
         return self.fit(data).probas_
 
-    def _confusion(self, posterior: Posterior) -> np.ndarray[Any, Any]:
-        right = posterior.tree["point"].to_dataset()["accuracy"].to_numpy()[:, None, None]  # (J, 1, 1)
-        K = len(posterior.labels)
-        return np.where(np.eye(K, dtype=bool), right, (1 - right) / (K - 1))
+    def _pseudo(self) -> tuple[float, float]:
+        return (self._prior.right, self._prior.wrong) if self.smoothing else (0.0, 0.0)
+
+    def _skills(self, r: Array, rows: _Rows) -> Array:
+        """Return the accuracy of each worker, ``(J,)``."""
+        right, wrong = self._pseudo()
+        correct = rows.of_worker @ (rows.given.T @ r)[np.arange(len(rows.label)), rows.label]
+        total = rows.of_worker @ np.asarray(rows.given.sum(0)).ravel()
+        return np.asarray((correct + right) / (total + right + wrong))
+
+    def _step(self, r: Array, rows: _Rows) -> Array:
+        K = rows.data.K
+        mine = self._skills(r, rows)[rows.worker, None]
+        errors = np.where(rows.label[:, None] == np.arange(K), mine, (1 - mine) / max(1, K - 1))
+        return errors.clip(FLOOR, 1 - FLOOR)
+
+    def _density(self, errors: Array, rows: _Rows) -> float:
+        if not self.smoothing:
+            return 0.0
+        right, wrong = self._pseudo()
+        skills = errors[rows.label == 0, 0]
+        return float((right * np.log(skills) + wrong * np.log1p(-skills)).sum())
 
 
 class MajorityVote(_Fitted):
     """A vote, each worker with the weight of a skill where skills are given; after ``fit`` also ``skills_ (worker)``.
 
+    ``skills_`` is the share of a worker's annotations that agree with the vote.
+
     Args:
-        default_skill: of workers without one, for ``on_missing_skill="value"``.
-        on_missing_skill: ``"error"``, ``"ignore"`` such workers, or ``"value"``.
+        default_skill: weight of workers without a skill, for ``on_missing_skill="value"``.
+        on_missing_skill: what to do about workers without a skill: ``"error"``; ``"ignore"`` their annotations; or ``"value"``,
+            give them ``default_skill``.
 
     Raises:
-        OptionError: for another ``on_missing_skill``.
+        OptionError: for another ``on_missing_skill``, or one that needs a ``default_skill``.
     """
+
+    skills_: pd.Series[Any]
 
     def __init__(
         self, default_skill: float | None = None, on_missing_skill: Literal["error", "ignore", "value"] = "error"
     ):
-        if on_missing_skill not in ("error", "ignore", "value"):
-            raise OptionError(f"on_missing_skill={on_missing_skill!r}; use 'error', 'ignore' or 'value'")
+        if on_missing_skill not in MISSING_SKILLS:
+            raise OptionError(f"on_missing_skill={on_missing_skill!r}; use {listed(MISSING_SKILLS)}")
         if on_missing_skill == "value" and default_skill is None:
             raise OptionError("on_missing_skill='value' needs a default_skill")
         self.default_skill, self.on_missing_skill = default_skill, on_missing_skill
 
-    def fit(self, data: pd.DataFrame, skills: pd.Series[Any] | None = None) -> MajorityVote:
+    def fit(self, data: pd.DataFrame, skills: pd.Series[Any] | None = None) -> Self:
         """Count the votes of a frame with ``task``, ``worker``, ``label``.
 
+        Args:
+            data: the annotations.
+            skills: weight of each worker, by worker.
+
         Raises:
-            DataError: where a worker has no skill and that is an error, or nobody is left.
+            DataError: where a worker has no skill and that is an error, or no weight is left for a task.
+            OptionError: for a ``default_skill`` that ``on_missing_skill`` does not use.
         """
-        made = _annotations(data, None)
+        frame = _columns(data)
+        if not len(frame):
+            self.probas_ = pd.DataFrame()
+            self.labels_, self.skills_ = pd.Series(dtype=object, name=AGGREGATED), pd.Series(dtype=float, name="skill")
+            return self
+        made = _annotations(frame, None)
+        tasks, workers, labels = _names(frame, made)
         item, worker, label = (part.numpy() for part in (made.item, made.worker, made.label))
-        weight = np.ones(made.J)
-        if skills is not None:
-            weight = skills.reindex(made.workers).to_numpy(dtype=float, copy=True)
-            missing = np.isnan(weight)
-            if missing.any() and self.on_missing_skill == "error":
-                raise DataError(f"no skill of worker {listed(made.workers[missing].tolist(), 3)}; see on_missing_skill")
-            weight[missing] = (self.default_skill or 0.0) if self.on_missing_skill == "value" else 0.0
+        weight = np.ones(made.J) if skills is None else self._weights(skills, workers)
+        known = ~np.isnan(weight)
+        kept = known[worker]
+        item, worker, label = item[kept], worker[kept], label[kept]
         votes = np.bincount(item * made.K + label, weights=weight[worker], minlength=made.N * made.K)
         votes = votes.reshape(made.N, made.K)
         total = votes.sum(1, keepdims=True)
         if (total == 0).any():
             raise DataError(
-                f"task {listed(made.items[total[:, 0] == 0].tolist(), 3)}: nobody with a skill has judged it"
+                f"task {listed(made.items[total[:, 0] == 0].tolist(), 3)}: nobody with a skill above 0 has annotated it; give "
+                f"the skill of one of its workers, or on_missing_skill='value'"
             )
-        self._take(made, votes / total)
-        right = votes.argmax(1)[item] == label
-        agreed = np.bincount(worker, weights=right, minlength=made.J) / np.bincount(worker, minlength=made.J)
-        self.skills_ = pd.Series(agreed, index=pd.Index(made.workers, name="worker"), name="skill").sort_index()
+        self._set_truth(votes / total, tasks, labels)
+        # The same annotation given twice counts once, as in crowd-kit.
+        _, first = np.unique((item * made.J + worker) * made.K + label, return_index=True)
+        correct = votes.argmax(1)[item[first]] == label[first]
+        agreed = np.bincount(worker[first], weights=correct, minlength=made.J)
+        total = np.bincount(worker[first], minlength=made.J)
+        self.skills_ = pd.Series(agreed[known] / total[known], index=workers[known], name="skill").sort_index()
         return self
 
     def fit_predict(self, data: pd.DataFrame, skills: pd.Series[Any] | None = None) -> pd.Series[Any]:
@@ -237,16 +405,91 @@ class MajorityVote(_Fitted):
         """Fit, and return ``probas_``."""
         return self.fit(data, skills).probas_
 
+    def _weights(self, skills: pd.Series[Any], workers: pd.Index[Any]) -> Array:
+        """Return the weight of each worker, ``(J,)``, NaN for who is to be ignored."""
+        if self.default_skill is not None and self.on_missing_skill != "value":
+            raise OptionError(
+                f"default_skill={self.default_skill!r} is used with on_missing_skill='value' only, not "
+                f"{self.on_missing_skill!r}"
+            )
+        twice = skills.index[skills.index.duplicated()]
+        if len(twice):
+            raise DataError(f"skills: worker {listed(twice.unique().tolist(), 3)} has several; give one skill a worker")
+        weight = skills.reindex(workers).to_numpy(dtype=float, copy=True)
+        missing = np.isnan(weight)
+        if missing.any() and self.on_missing_skill == "error":
+            raise DataError(
+                f"no skill of worker {listed(workers[missing].tolist(), 3)}; add it, or choose on_missing_skill='ignore' or "
+                f"'value'"
+            )
+        if self.on_missing_skill == "value":
+            weight[missing] = self.default_skill
+        return weight
 
-def _annotations(data: pd.DataFrame, true_labels: pd.Series[Any] | None) -> Annotations:
+
+def _columns(data: pd.DataFrame) -> pd.DataFrame:
+    if not isinstance(data, pd.DataFrame):
+        raise DataError(f"data is a {type(data).__name__}; pass a pandas DataFrame with task, worker and label")
+    missing = [name for name in COLUMNS if name not in data.columns]
+    if missing:
+        there = listed([str(name) for name in data.columns], 12)
+        raise MissingColumnError(f"data: no column {listed(missing)}; columns are {there}; rename those that hold them")
+    return data[COLUMNS]
+
+
+def _annotations(frame: pd.DataFrame, true_labels: pd.Series[Any] | None) -> Annotations:
+    if true_labels is not None:
+        true_labels = true_labels.dropna()
+        true_labels = true_labels[true_labels.index.isin(frame["task"])]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*repeated judgements.*", category=CrowdpplWarning)
-        return Annotations.from_frame(data, truth=true_labels)
+        return Annotations.from_frame(frame, truth=true_labels, task="task", worker="worker", label="label")
 
 
-def _no_initial_error(given: object) -> None:
-    if given is not None:
-        raise OptionError(
-            "initial errors of workers are not taken: give known truths (true_labels), or a prior (crowdppl.fit with "
-            "crowdppl.models.DawidSkene(concentration=...))"
+def _names(frame: pd.DataFrame, data: Annotations) -> tuple[pd.Index[Any], pd.Index[Any], pd.Index[Any]]:
+    """Return tasks, workers and labels as indexes, of the types that the frame has."""
+    out = []
+    for name, values in zip(COLUMNS, (data.items, data.workers, data.labels), strict=True):
+        index, dtype = pd.Index(values, name=name), frame[name].dtype
+        plain = not isinstance(dtype, pd.CategoricalDtype) and (index.dtype.kind in "biuf") == (dtype.kind in "biuf")
+        out.append(index.astype(dtype) if plain else index)
+    return out[0], out[1], out[2]
+
+
+def _with_initial(counts: pd.DataFrame, initial: pd.DataFrame, strategy: str) -> pd.DataFrame:
+    """Return ``p(label | truth)`` after the first M step with initial errors: crowd-kit's rule."""
+    if list(initial.index.names) != ["worker", "label"]:
+        raise DataError(
+            f"The index of initial_error must be ['worker', 'label'], but it is {list(initial.index.names)}; "
+            f"use initial_error.set_index(['worker', 'label'])"
         )
+    missing = [label for label in counts.columns if label not in initial.columns]
+    if missing:
+        raise DataError(f"initial_error: no column for the true label {listed(missing)}; add one with counts of 0")
+    initial = initial[counts.columns].astype(float)
+    if strategy == "addition":
+        errors = counts.add(initial, fill_value=0.0)
+    else:
+        there = counts.index.isin(initial.index)
+        if not there.all():
+            who = counts.index[~there].get_level_values("worker").unique().tolist()
+            raise DataError(
+                f"All the workers in data should be in initial_error, with all labels they gave: "
+                f"rows of worker {listed(who, 3)} are missing; add them, or use initial_error_strategy='addition'"
+            )
+        sums = initial.groupby(level="worker").sum()
+        if bool((initial <= 1).all(axis=None)) and not np.allclose(sums, 1.0):
+            raise DataError(
+                "The sum of each worker's error matrix in initial_error should be 1.0 for every true label; give "
+                "probabilities that sum to 1, or counts"
+            )
+        errors = initial
+    errors = errors.clip(lower=FLOOR)
+    return errors / errors.groupby(level="worker").transform("sum")
+
+
+def _loss(r: Array, prior: Array, errors: Array, rows: _Rows) -> float:
+    """Return crowd-kit's lower bound of the log-likelihood, in which the prior counts once for each annotation."""
+    joint = (rows.given.T @ r) * (np.log(errors) + np.log(np.maximum(prior, FLOOR)))
+    kept = np.maximum(r, FLOOR)
+    return float(joint.sum() - (kept * np.log(kept)).sum())
