@@ -28,7 +28,7 @@ def split_ties(data: Annotations, truth: pd.Series) -> float:
 
 def accuracy(posterior: Posterior, truth: pd.Series) -> tuple[float, float]:
     """Return accuracy and mean probability of the chosen label on items of known truth."""
-    found = posterior.truth().set_index("task").loc[truth.index]
+    found = posterior.truth().set_index("item").loc[truth.index]
     return float((found["label"].to_numpy() == truth.to_numpy()).mean()), float(found["probability"].mean())
 
 

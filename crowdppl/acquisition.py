@@ -108,7 +108,7 @@ def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker:
     order = np.argsort(-gain, kind="stable")[: _count(n)]
     order = order[gain[order] > -np.inf]
     now = posterior.truth().iloc[order]
-    table = now[["task", "label", "probability"]].reset_index(drop=True)
+    table = now[[posterior.item_column, "label", "probability"]].reset_index(drop=True)
     return table.assign(judgements=posterior.judgements_per_item()[order], gain=gain[order])
 
 
@@ -158,7 +158,7 @@ def next_pairs(
             taken[i] = True
             chosen.append((i, w))
     rows, who = (np.array([pair[p] for pair in chosen], dtype=int) for p in (0, 1))
-    now = posterior.truth().iloc[rows][["task", "label", "probability"]].reset_index(drop=True)
+    now = posterior.truth().iloc[rows][[posterior.item_column, "label", "probability"]].reset_index(drop=True)
     now.insert(1, "worker", pd.Series([names[w] for w in who], dtype=object))
     return now.assign(judgements=posterior.judgements_per_item()[rows], gain=table[who, rows])
 
@@ -178,7 +178,7 @@ def settled(posterior: Posterior, sure: float = 0.99) -> pd.DataFrame:
     """
     if not 0 < sure < 1:
         raise OptionError(f"sure={sure!r}; it must lie between 0 and 1, such as 0.99")
-    now = posterior.truth()[["task", "label", "probability"]]
+    now = posterior.truth()[[posterior.item_column, "label", "probability"]]
     return now.assign(judgements=posterior.judgements_per_item(), settled=now["probability"] >= sure)
 
 

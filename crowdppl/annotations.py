@@ -21,10 +21,12 @@ from torch import Tensor
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.identifiers import clean, coded, encode
 from crowdppl.intake import (
+    ITEM_COLUMNS,
     Repeats,
     Truth,
     column_of,
     fields,
+    item_column,
     series,
     three_columns,
     truth_columns,
@@ -63,6 +65,7 @@ class Annotations:
         when: moment of each judgement, ``(A,)``, NaN where unknown; only its order matters. ``None`` where not given.
         seconds: how long each judgement took, ``(A,)``, likewise.
         start: probabilities of the classes that engines start from, ``(N, K)``; ``None`` for their own start.
+        item_column: what tables call the column of items, ``"item"`` where the input did, else ``"task"``.
         owner: the item each row of this arrangement belongs to, ``(N,)``, see :meth:`cells` and :meth:`singles`; features
             are then those of the owners. ``None`` where items are items.
     """
@@ -84,6 +87,7 @@ class Annotations:
     seconds: Tensor | None = None
     start: Tensor | None = None
     owner: Tensor | None = None
+    item_column: str = "task"
 
     # ------------------------------------------------------------------ sizes and statistics
 
@@ -467,7 +471,7 @@ class Annotations:
                 if name is not None
             },
         )
-        return cls(**made).with_features(features, workers=worker_features)
+        return cls(**made, item_column=item_column(task)).with_features(features, workers=worker_features)
 
     @classmethod
     def from_counts(
@@ -500,6 +504,7 @@ class Annotations:
         items, classes, counts = count_table(frame, task, labels, source)
         row, column = counts.nonzero()
         often = counts[row, column]
+        named = task if task is not None else next((c for c in ITEM_COLUMNS if c in frame.columns), frame.index.name)
         made = cls.from_frame(
             pd.DataFrame(
                 {
@@ -515,7 +520,8 @@ class Annotations:
             source=source,
         )
         # Of a crowd's counts repeats are the point.
-        return replace(made, notes=tuple(note for note in made.notes if "repeated judgements" not in note))
+        notes = tuple(note for note in made.notes if "repeated judgements" not in note)
+        return replace(made, notes=notes, item_column=item_column(named))
 
     @classmethod
     def from_arrays(

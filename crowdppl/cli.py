@@ -83,7 +83,9 @@ def fit_command(
     prior: Annotated[
         list[str] | None, typer.Option(help="Hyperparameter of the model, NAME=VALUE; may be given again.")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="Column of the item. (default: task, else item)")] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", "--item", help="Column of the item. (default: task, else item)")
+    ] = None,
     worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
     label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
     truth: Annotated[str | None, typer.Option(help="Column of known truths, blank where unknown.")] = None,
@@ -198,7 +200,9 @@ def stream_command(
             help="em: a point; vb: with intervals, by variational Bayes; svi: by gradients, for other models."
         ),
     ] = "em",
-    task: Annotated[str | None, typer.Option(help="Column of the item. (default: task, else item)")] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", "--item", help="Column of the item. (default: task, else item)")
+    ] = None,
     worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
     label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
     truth: Annotated[str | None, typer.Option(help="Column of known truths, blank where unknown.")] = None,
@@ -269,7 +273,9 @@ def calibrate(
         str | None,
         typer.Option(help="em, svi, gibbs or nuts. (default: gibbs where the model allows it, else em)"),
     ] = None,
-    task: Annotated[str | None, typer.Option(help="Column of the item. (default: task, else item)")] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", "--item", help="Column of the item. (default: task, else item)")
+    ] = None,
     worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
     label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
     minimum: Annotated[int, typer.Option(help="Judgements of items of known truth that a worker must have.")] = 20,
@@ -368,7 +374,8 @@ def next_command(
             table = acquisition.next_items(posterior, count, by=by)  # type: ignore[arg-type]  # checked there
         if sure is not None:
             settled = acquisition.settled(posterior, sure)
-            table = table[~table["task"].isin(settled.loc[settled["settled"], "task"])].head(n).reset_index(drop=True)
+            done = settled.loc[settled["settled"], posterior.item_column]
+            table = table[~table[posterior.item_column].isin(done)].head(n).reset_index(drop=True)
             err.print(f"{int(settled['settled'].sum()):,} of {len(settled):,} items are at least {sure:g} sure.")
         path = folder / "next.csv" if out is None else out
         if path.suffix not in exports.SUFFIXES:
@@ -378,7 +385,7 @@ def next_command(
             console.print("Nothing to ask: every item is known, sure enough, or judged by everyone.")
         grid = Table(title=f"Next: {len(table):,} judgements", title_justify="left", box=box.SIMPLE_HEAD)
         for column in table.columns:
-            grid.add_column(column, justify="left" if column in ("task", "worker", "label") else "right")
+            grid.add_column(column, justify="left" if column in (*ITEM_COLUMNS, "worker", "label") else "right")
         for row in table.head(SHOWN_ITEMS).to_dict("records"):
             grid.add_row(
                 *(f"{value:.3f}" if isinstance(value, float) else escape(str(value)) for value in row.values())
@@ -392,7 +399,9 @@ def update_command(
     folder: Annotated[Path, typer.Argument(help="Folder that `crowdppl fit` has written.")],
     file: Annotated[Path, typer.Argument(help="Further judgements, a file as `fit` takes it.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the new results. (default: the same folder)")] = None,
-    task: Annotated[str | None, typer.Option(help="Column of the item. (default: task, else item)")] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", "--item", help="Column of the item. (default: task, else item)")
+    ] = None,
     worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
     label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
     format_: Annotated[str | None, typer.Option("--format", help="What the file is. (default: found out)")] = None,
@@ -592,7 +601,9 @@ def _show_truth(posterior: Posterior) -> None:
     for row in shown.to_dict("records"):
         rest = sorted(((row[f"p_{k}"], str(k)) for k in classes if k != row["label"]), reverse=True)
         others = ", ".join(f"{escape(k)} {p:.0%}" for p, k in rest[:3] if p >= 0.005)
-        table.add_row(escape(str(row["task"])), escape(str(row["label"])), f"{row['probability']:.2f}", others)
+        table.add_row(
+            escape(str(row[posterior.item_column])), escape(str(row["label"])), f"{row['probability']:.2f}", others
+        )
     console.print(table)
     if len(unsure) > len(shown):
         console.print(f"... and {len(unsure) - len(shown):,} more in truth.csv")

@@ -23,14 +23,14 @@ LEAST = 1e-4
 
 def truth(posterior: Posterior) -> pd.DataFrame:
     """Consensus labels: ``task``, ``label``, ``probability``, ``judgements``, ``known`` (the fit was told the truth)."""
-    table = posterior.truth()[["task", "label", "probability"]]
+    table = posterior.truth()[[posterior.item_column, "label", "probability"]]
     return table.assign(judgements=posterior.judgements_per_item(), known=posterior.known_truth() >= 0)
 
 
 def soft(posterior: Posterior) -> pd.DataFrame:
     """Soft labels: ``task``, and ``p_<class>`` for every class."""
     table = posterior.truth()
-    return table[["task", *[f"p_{k}" for k in posterior.labels]]]
+    return table[[posterior.item_column, *[f"p_{k}" for k in posterior.labels]]]
 
 
 def weights(posterior: Posterior) -> pd.DataFrame:
@@ -45,7 +45,7 @@ def weights(posterior: Posterior) -> pd.DataFrame:
     share = share / share.sum(1, keepdims=True)
     item, klass = kept.nonzero()
     return pd.DataFrame(
-        {"task": posterior.items()[item], "label": posterior.labels[klass], "weight": share[item, klass]}
+        {posterior.item_column: posterior.items()[item], "label": posterior.labels[klass], "weight": share[item, klass]}
     )
 
 

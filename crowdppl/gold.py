@@ -31,7 +31,7 @@ def codes(posterior: Posterior, truth: Any, *, new: bool = True) -> Array:
         DataError: where no item is known, an item has two classes, or a class is not one of the result's.
     """
     if isinstance(truth, pd.DataFrame):
-        item = column_of(truth, None, ITEM_COLUMNS, "the truth", "name it 'task' or 'item'")
+        item = column_of(truth, None, ITEM_COLUMNS, "the truth", "name it 'item' or 'task'")
         label = column_of(truth, None, LABEL_COLUMNS, "the truth", "name it 'label'")
         truth = truth.dropna(subset=[item, label]).set_index(item)[label]
     if isinstance(truth, Mapping):

@@ -336,6 +336,7 @@ def _tree(
     tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     tree.attrs = {
         "crowdppl_format": FORMAT,
+        "item_column": data.item_column,
         "kind": draws.kind,
         "how": draws.how,
         "correlation": PUBLISHED if effect is None or readings.rho is None else WEIGHTED.format(rho=effect.say()),

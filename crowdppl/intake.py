@@ -69,6 +69,11 @@ def column_of(frame: pd.DataFrame, name: Any, usual: tuple[str, ...], source: st
     return frame.columns[columns.index(found)]
 
 
+def item_column(name: Any) -> str:
+    """Return what tables of a result call the column of items, by the name of the column they came from."""
+    return "item" if str(name) == "item" else "task"
+
+
 def three_columns(frame: pd.DataFrame, given: Sequence[Any], source: str) -> list[Any]:
     """Find the columns of task, worker and label: those given, or where ``None`` by their usual names."""
     usual = (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS)

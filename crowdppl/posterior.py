@@ -110,6 +110,11 @@ class Posterior:
         """The classes, in order."""
         return self._values("posterior", "klass")
 
+    @property
+    def item_column(self) -> str:
+        """What tables call the column of items: ``"item"`` where the annotations' own column was called so, else ``"task"``."""
+        return str(self.tree.attrs.get("item_column", "task"))
+
     def __repr__(self) -> str:
         sizes = self.tree["posterior"].sizes
         info = self.info
@@ -134,10 +139,13 @@ class Posterior:
     def truth(self) -> pd.DataFrame:
         """Return a row for each item.
 
-        Columns: ``task``; ``label``, the most probable class (the first of equals); ``probability`` of it; ``entropy`` of the
-        item's distribution in bits; and ``p_<class>`` for every class.
+        Columns: ``task`` (``item`` where the annotations' own column was called so, see :attr:`item_column`); ``label``, the
+        most probable class (the first of equals); ``probability`` of it; ``entropy`` of the item's distribution in bits; and
+        ``p_<class>`` for every class.
         """
-        return truth_table(self._values("truth", "item"), self.labels, self._values("truth", "probability"))
+        return truth_table(
+            self._values("truth", "item"), self.labels, self._values("truth", "probability"), self.item_column
+        )
 
     def workers(
         self,
@@ -425,8 +433,8 @@ def _sorted(table: pd.DataFrame, column: str) -> pd.DataFrame:
     return table.sort_values(keys, ascending=ascending, kind="stable").reset_index(drop=True)
 
 
-def truth_table(items: Array, labels: Array, probability: Array) -> pd.DataFrame:
-    """Return a row for each item from its class probabilities ``(N, K)``, as :meth:`Posterior.truth` tells."""
+def truth_table(items: Array, labels: Array, probability: Array, item_column: str = "task") -> pd.DataFrame:
+    """Return a row for each item from its class probabilities ``(N, K)``, as described in :meth:`Posterior.truth`."""
     best, bits = probability.argmax(-1), np.empty(len(probability), dtype=probability.dtype)
     for begin in range(0, len(bits), _PIECE):
         some = probability[begin : begin + _PIECE]
@@ -434,7 +442,7 @@ def truth_table(items: Array, labels: Array, probability: Array) -> pd.DataFrame
         logs = np.log2(some, out=np.zeros_like(some), where=some > 0)
         bits[begin : begin + _PIECE] = -np.einsum("nk,nk->n", some, logs)
     table = {
-        "task": items,
+        item_column: items,
         "label": labels[best],
         "probability": probability[np.arange(len(best)), best],
         "entropy": np.maximum(bits, 0.0),

@@ -48,7 +48,7 @@ def predict(
         for bound, values in parameter_draws(posterior, design, model):
             total += class_probabilities(bound, values, design)
             count += 1
-    return truth_table(design.items, posterior.labels, (total / count).numpy())
+    return truth_table(design.items, posterior.labels, (total / count).numpy(), posterior.item_column)
 
 
 def predict_correct(
@@ -83,7 +83,7 @@ def predict_correct(
             count += 1
     return pd.DataFrame(
         {
-            "task": pairs.items[pairs.item.numpy()],
+            posterior.item_column: pairs.items[pairs.item.numpy()],
             "worker": pairs.workers[pairs.worker.numpy()],
             "probability": (total / count).numpy(),
         }
@@ -149,6 +149,7 @@ def data_of(posterior: Posterior) -> Annotations:
         items=posterior.items(),
         workers=posterior.worker_names(),
         labels=posterior.labels,
+        item_column=posterior.item_column,
         **besides,
     )
 

@@ -149,7 +149,7 @@ def joined(before: Annotations, more: Annotations) -> Annotations:
         source="all judgements",
         **timings,
     )
-    both = dataclasses.replace(both, notes=(*before.notes, *more.notes))
+    both = dataclasses.replace(both, item_column=before.item_column, notes=(*before.notes, *more.notes))
     both = both.with_features(
         _rows("features", "items", before, more), workers=_rows("worker_features", "workers", before, more)
     )

@@ -62,7 +62,7 @@ def test_public_fixtures(public, name, log_likelihood, accuracy):
     data, truth = public(name)
     posterior = fit(data, FLAT, **PLAIN)
     assert posterior.info["facts"]["log_likelihood"] == pytest.approx(log_likelihood, abs=1e-3)
-    found = posterior.truth().set_index("task").loc[truth.index, "label"].to_numpy()
+    found = posterior.truth().set_index("item").loc[truth.index, "label"].to_numpy()
     assert (found == truth.to_numpy()).mean() == pytest.approx(accuracy, abs=6e-4)
 
 

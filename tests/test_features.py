@@ -249,6 +249,6 @@ def test_medical_relations(public):
         steps=60,
         fine_tune=60,
     )
-    found = posterior.truth().set_index("task")["label"]
+    found = posterior.truth().set_index("item")["label"]
     majority = pd.Series((data.majority()[:, 1] > 0.5).int().numpy(), index=data.items)
     assert (found == majority.loc[found.index]).mean() > 0.9

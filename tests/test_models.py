@@ -157,7 +157,7 @@ def test_one_coin_fixtures(public, fixture):
     name, accuracy = fixture
     data, truth = public(name)
     posterior = quiet_fit(data, OneCoin.maximum_likelihood(), method="em", num_samples=2)
-    found = posterior.truth().set_index("task").loc[truth.index, "label"]
+    found = posterior.truth().set_index("item").loc[truth.index, "label"]
     assert (found.to_numpy() == truth.to_numpy()).mean() == pytest.approx(accuracy, abs=0.005)
 
 

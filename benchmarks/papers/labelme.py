@@ -79,7 +79,7 @@ def main() -> None:
             posterior, seconds = fit(data, model, method=method, seed=seed, validation=valid, **settings)
             guess = crowdppl.predict(posterior, test[0], model=model)["label"].to_numpy()
             found[name].append(float((guess == test[1]).mean()))
-            labels = posterior.truth().set_index("task")["label"]
+            labels = posterior.truth().set_index("item")["label"]
             train[name].append(float((labels.loc[truth.index].to_numpy() == truth.to_numpy()).mean()))
             times[name].append(seconds)
         print(seed, {name: round(values[-1], 4) for name, values in found.items()}, flush=True)

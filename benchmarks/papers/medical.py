@@ -39,11 +39,11 @@ def main() -> None:
     majority = pd.Series((data.majority()[:, 1] > 0.5).long().numpy(), index=data.items)
     found: dict[str, list[pd.Series]] = {"majority vote": [majority]}
     posterior, _ = fit(data, "dawid-skene", method="em", num_samples=2)
-    found["Dawid–Skene on the pairs"] = [posterior.truth().set_index("task")["label"]]
+    found["Dawid–Skene on the pairs"] = [posterior.truth().set_index("item")["label"]]
     times = []
     for seed in seeds:
         posterior, seconds = fit(data, LIA(relations=relations), method="em", seed=seed, **SCHEDULE)
-        found.setdefault("LIA-ML", []).append(posterior.truth().set_index("task")["label"])
+        found.setdefault("LIA-ML", []).append(posterior.truth().set_index("item")["label"])
         times.append(seconds)
     names = sorted(experts["relation"].unique())
     rows = [[name, *(spread([right(s, r) for s in series]) for r in names)] for name, series in found.items()]

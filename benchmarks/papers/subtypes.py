@@ -40,12 +40,12 @@ def main() -> None:
         scores, times, sure = [], [], []
         for seed in seeds:
             posterior, seconds = fit(data, "item-subtypes", method="gibbs", seed=seed, warmup=300, num_samples=300)
-            found = posterior.truth().set_index("task").loc[truth.index]
+            found = posterior.truth().set_index("item").loc[truth.index]
             scores.append(float((found["label"].to_numpy() == truth.to_numpy()).mean()))
             sure.append(float(found["probability"].mean()))
             times.append(seconds)
         plain, _ = fit(data, "dawid-skene", method="gibbs", seed=0, chains=1, warmup=200, num_samples=300)
-        found = plain.truth().set_index("task").loc[truth.index]
+        found = plain.truth().set_index("item").loc[truth.index]
         simple = float((found["label"].to_numpy() == truth.to_numpy()).mean())
         results[name] = {"accuracy": scores, "seconds": times, "confidence": sure, "dawid_skene": simple}
         mean = float(np.mean(scores))

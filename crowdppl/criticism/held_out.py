@@ -106,7 +106,9 @@ def loo(
             found = arviz_stats.loo(part, pointwise=True, var_name="labels")
         elpd[moving], pareto_k[moving] = np.asarray(found.elpd_i).ravel(), np.asarray(found.pareto_k).ravel()
         p = float(found.p)
-    table = pd.DataFrame({"task": posterior.items(), "elpd": elpd, "pareto_k": pareto_k, "refitted": False})
+    table = pd.DataFrame(
+        {posterior.item_column: posterior.items(), "elpd": elpd, "pareto_k": pareto_k, "refitted": False}
+    )
     high = np.flatnonzero(table["pareto_k"].to_numpy() > HIGH_K)
     total = float(table["elpd"].sum())
     if data is not None and len(high):
@@ -181,7 +183,7 @@ def kfold(
                 logs.append(item_log_likelihood(bound, parameters, test).numpy())
         elpd[fold == f] = logsumexp(np.stack(logs), axis=0) - np.log(len(logs))
     _tell(told, "some of the items")
-    return pd.DataFrame({"task": data.items[chosen], "fold": fold, "elpd": elpd})
+    return pd.DataFrame({data.item_column: data.items[chosen], "fold": fold, "elpd": elpd})
 
 
 def _folds(size: int, folds: int, seed: int) -> Array:

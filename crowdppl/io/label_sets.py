@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, listed
 from crowdppl.identifiers import clean, rows_text
-from crowdppl.intake import three_columns
+from crowdppl.intake import item_column, three_columns
 from crowdppl.matrices import matrix
 
 SEPARATOR = ";"
@@ -71,6 +72,7 @@ def pairs(
     relation = np.tile(np.arange(R), len(items))
     pair = np.char.add(np.char.add(unique.astype(str)[code].repeat(R), "|"), np.array(names)[relation])
     made = Annotations.from_arrays(pair, workers.repeat(R), chosen.reshape(-1), labels=[0, 1])
+    made = replace(made, item_column=item_column(task))
     number = {f"{item}|{name}": (i, r) for i, item in enumerate(unique) for r, name in enumerate(names)}
     place = np.array([number[name] for name in made.items.tolist()])  # (N, 2)
     of_items = np.zeros((len(unique), 0)) if features is None else matrix(features, unique, "task", "features")

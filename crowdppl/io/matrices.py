@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.errors import DataError, FileError, listed
+from crowdppl.intake import item_column
 from crowdppl.io.judgements import Choices, Judgements
 from crowdppl.io.opened import Opened
 from crowdppl.io.tables import whole_numbers
@@ -73,7 +74,7 @@ def _melted(tasks: pd.Series, labels: pd.DataFrame, file: Opened, kind: str) -> 
     names = whole_numbers(pd.Series([str(c) for c in labels.columns], dtype=object))
     frame = pd.DataFrame(
         {
-            "task": tasks.to_numpy()[item],
+            item_column(tasks.name): tasks.to_numpy()[item],
             "worker": names.to_numpy(dtype=object)[worker],
             "label": said.to_numpy(dtype=object),
         }
@@ -103,7 +104,7 @@ def soft(file: Opened, choices: Choices) -> Judgements:
     top = p.max(1, keepdims=True)
     tied = (np.abs(p - top) < 1e-9).sum(1) > 1
     labels = [name.removeprefix("p_") for name in classes]
-    frame = pd.DataFrame({"task": table[task], "worker": table["worker"], "label": [labels[k] for k in p.argmax(1)]})[
+    frame = pd.DataFrame({task: table[task], "worker": table["worker"], "label": [labels[k] for k in p.argmax(1)]})[
         ~tied
     ].reset_index(drop=True)
     told = [

@@ -80,7 +80,7 @@ def _items(posterior: Posterior, truth: pd.DataFrame) -> dict[str, list[Any]]:
     votes = posterior.votes()
     klass = posterior.probability().argmax(1)
     return {
-        "task": [str(task) for task in truth["task"].tolist()],
+        "task": [str(task) for task in truth[posterior.item_column].tolist()],
         "label": klass.tolist(),
         "probability": _shorts(truth["probability"]),
         "entropy": _shorts(truth["entropy"]),
@@ -142,7 +142,10 @@ def _disputed(posterior: Posterior, truth: pd.DataFrame) -> list[dict[str, Any]]
 def _next(posterior: Posterior) -> list[list[Any]]:
     table = acquisition.next_items(posterior, NEXT)
     place = {task: n for n, task in enumerate(posterior.items().tolist())}
-    return [[place[task], _short(gain)] for task, gain in zip(table["task"].tolist(), table["gain"], strict=True)]
+    return [
+        [place[task], _short(gain)]
+        for task, gain in zip(table[posterior.item_column].tolist(), table["gain"], strict=True)
+    ]
 
 
 def _check(posterior: Posterior, level: float) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from crowdppl.draws import Report, positive, whole
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
 from crowdppl.files import atomic
 from crowdppl.inference import catalogue, named_model
+from crowdppl.intake import item_column
 from crowdppl.isolation import isolated
 from crowdppl.model import AnnotationModel, Parameters, provides
 from crowdppl.streaming import gradients, sums
@@ -92,7 +93,8 @@ def stream(
             items for EM (``m_step_from``), with ``expected_from`` for VB, with ``log_confusion`` for SVI.
         method: ``"em"``: stepwise, then plain EM, to a point; ``"vb"``: stochastic, then plain variational Bayes, with intervals
             at the same cost; ``"svi"``: Pyro's SVI over mini-batches, for models without sums.
-        consensus: Parquet file to write, with a row for each item: ``task``, ``label``, ``probability``.
+        consensus: Parquet file to write, with a row for each item: ``task`` (``item`` where the input's column is called so),
+            ``label``, ``probability``.
         passes: over all judgements to learn from. One more writes the consensus.
         rows: judgements of a batch, about.
         forget: of EM and VB: how fast early batches are forgotten, above 0.5 and at most 1.
@@ -198,7 +200,9 @@ def _write(path: Path, model: AnnotationModel, point: sums.Point, source: Stored
         for batch, tasks in source.named():
             top = model.by_class(sums.responsibilities(point, batch)).max(-1)
             labels = pyarrow.array(source.labels[top.indices.numpy()])
-            table = pyarrow.table({"task": tasks, "label": labels, "probability": top.values.numpy()})
+            table = pyarrow.table(
+                {item_column(source.columns[0]): tasks, "label": labels, "probability": top.values.numpy()}
+            )
             writer = pyarrow.parquet.ParquetWriter(temporary, table.schema) if writer is None else writer
             writer.write_table(table)
             told(batch.A)
