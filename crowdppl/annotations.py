@@ -19,9 +19,11 @@ import torch
 from torch import Tensor
 
 from crowdppl.errors import DataError, OptionError, listed, suggestion
+from crowdppl.frames import indexed, to_pandas
 from crowdppl.identifiers import clean, coded, encode
 from crowdppl.intake import (
     ITEM_COLUMNS,
+    WORKER_COLUMNS,
     Repeats,
     Truth,
     column_of,
@@ -217,14 +219,16 @@ class Annotations:
         """Return the same judgements with numbers known of the items, and of the workers.
 
         Args:
-            features: a frame of numbers whose index holds the tasks, in any order (rows of other tasks are left out), or
-                an array ``(N, D)`` in the order of ``items``.
+            features: a frame of numbers whose index holds the tasks, in any order (rows of other tasks are left out), a table of
+                another library with the tasks in a column ``task`` or ``item``, or an array ``(N, D)`` in the order of ``items``.
             workers: likewise of the workers, ``(J, P)``.
 
         Raises:
             DataError: names the rows that are missing, repeated or not finite, or the columns that are not numbers.
         """
         changed: dict[str, Any] = {}
+        features = indexed(features, ITEM_COLUMNS, "features")
+        workers = indexed(workers, WORKER_COLUMNS, "worker features")
         if features is not None:
             changed["features"] = matrix(features, self.items, "task", "features")
         if workers is not None:
@@ -290,6 +294,8 @@ class Annotations:
         Raises:
             DataError: where the features are not of the kind these data have.
         """
+        features = indexed(features, ITEM_COLUMNS, "features")
+        workers = indexed(workers, WORKER_COLUMNS, "worker features")
         names = self.items if features is None else _names(features, items)
         crowd = self.workers if workers is None else _names(workers, None)
         nothing = torch.zeros(0, dtype=torch.int64, device=self.device)
@@ -406,7 +412,7 @@ class Annotations:
     @classmethod
     def from_frame(
         cls,
-        frame: pd.DataFrame,
+        frame: Any,
         *,
         task: str | None = None,
         worker: str | None = None,
@@ -425,12 +431,14 @@ class Annotations:
         """Take judgements from a table with a row for each.
 
         Args:
-            frame: the table.
+            frame: the table: of pandas, or of any library that speaks Arrow's PyCapsule protocol or the dataframe interchange
+                protocol (Polars, PyArrow, DuckDB).
             task: column of the item's identifier; ``"task"``, else ``"item"``, where not given.
             worker: column of the worker's identifier; ``"worker"`` where not given.
             label: column of the label; ``"label"`` where not given. A row without a label is dropped and counted.
             truth: known truths, which clamp their items in every engine: a column of the table (blank where unknown),
-                a mapping or Series from item to class, or a frame with the item's and the label's column.
+                a mapping or Series from item to class, or a frame with the item's and the label's column, called as in the
+                table or by their usual names.
             labels: all classes in the order wanted; those that occur, sorted, where not given. A categorical label
                 column declares its categories.
             items: all items, should some have no judgement; those that occur, in order of appearance, where not given.
@@ -447,8 +455,7 @@ class Annotations:
             DataError: says what is wrong, in which rows and column, and how to mend it.
             OptionError: for an unknown ``repeats``.
         """
-        if not isinstance(frame, pd.DataFrame):
-            raise DataError(f"{source} is a {type(frame).__name__}; pass a pandas DataFrame, or use from_arrays")
+        frame = to_pandas(frame, source, ", or use from_arrays")
         if repeats not in get_args(Repeats):
             raise OptionError(
                 f"repeats={repeats!r}; use 'keep', 'last' or 'refuse'{suggestion(repeats, get_args(Repeats))}"
@@ -460,7 +467,7 @@ class Annotations:
             frame[task],
             frame[worker],
             frame[label],
-            truth=truth_columns(frame, task, truth, source),
+            truth=truth_columns(frame, (task, label), truth, source),
             names=(task, worker, label),
             declared=(items, workers, labels),
             repeats=repeats,
@@ -476,7 +483,7 @@ class Annotations:
     @classmethod
     def from_counts(
         cls,
-        frame: pd.DataFrame,
+        frame: Any,
         *,
         task: str | None = None,
         labels: Iterable[Any] | None = None,
@@ -489,7 +496,7 @@ class Annotations:
         All judgements are ascribed to one worker, ``"crowd"``: models that ask who is good see a crowd, not its members.
 
         Args:
-            frame: a row for each item, a column of counts for each class.
+            frame: a row for each item, a column of counts for each class; a table of any kind as in :meth:`from_frame`.
             task: column of the item's identifier; ``"task"``, else ``"item"``, else the frame's index, where not given.
             labels: names of the classes, in the order of the count columns; the columns' own names where not given.
             truth: known truths, a mapping or Series from item to class.
@@ -499,8 +506,7 @@ class Annotations:
         Raises:
             DataError: where a count is missing, negative or not a whole number.
         """
-        if not isinstance(frame, pd.DataFrame):
-            raise DataError(f"{source} is a {type(frame).__name__}; pass a pandas DataFrame, a row an item")
+        frame = to_pandas(frame, source, ", with a row for each item")
         items, classes, counts = count_table(frame, task, labels, source)
         row, column = counts.nonzero()
         often = counts[row, column]

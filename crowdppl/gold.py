@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from crowdppl.errors import DataError, OptionError, listed
-from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, column_of
+from crowdppl.errors import CrowdpplWarning, DataError, OptionError, listed
+from crowdppl.identifiers import kind_of, positions
+from crowdppl.intake import known_truths, truth_columns, unmatched
 
 if TYPE_CHECKING:
     from crowdppl.posterior import Posterior
@@ -23,38 +23,48 @@ def codes(posterior: Posterior, truth: Any, *, new: bool = True) -> Array:
 
     Args:
         posterior: a result.
-        truth: a mapping or Series by item, or a frame with the item's and the label's column.
+        truth: a mapping or Series by item, or a frame of any library with the item's and the label's column. Truths of items
+            that the result does not have are counted in a warning.
         new: refuse truths all of which the fit knew.
 
     Raises:
         OptionError: for truths that are not new.
-        DataError: where no item is known, an item has two classes, or a class is not one of the result's.
+        DataError: where no item is known, an item has two truths, or a class is not one of the result's.
     """
-    if isinstance(truth, pd.DataFrame):
-        item = column_of(truth, None, ITEM_COLUMNS, "the truth", "name it 'item' or 'task'")
-        label = column_of(truth, None, LABEL_COLUMNS, "the truth", "name it 'label'")
-        truth = truth.dropna(subset=[item, label]).set_index(item)[label]
-    if isinstance(truth, Mapping):
-        truth = pd.Series(dict(truth))
-    if not isinstance(truth, pd.Series):
-        raise DataError(f"the truth is a {type(truth).__name__}; pass a mapping or Series by item, or a frame")
-    names, labels = posterior.items().tolist(), posterior.labels.tolist()
-    item_at, label_at = ({name: n for n, name in enumerate(values)} for values in (names, labels))
-    out = np.full(len(names), -1)
-    for name, label in zip(truth.index.tolist(), truth.tolist(), strict=True):
-        n = item_at.get(name)
-        if n is None:
-            continue
-        if label not in label_at:
-            raise DataError(f"the truth of {name!r} is {label!r}, not a class of the result: {listed(labels)}")
-        if out[n] >= 0 and out[n] != label_at[label]:
-            raise DataError(f"the truth gives two classes for {name!r}; keep one")
-        out[n] = label_at[label]
-    if (out < 0).all():
+    known = known_truths(
+        truth_columns(None, (posterior.item_column, None), {} if truth is None else truth, "the truth")
+    )
+    items, labels = (_plain(names) for names in (posterior.items(), posterior.labels))
+    place = _places(known.item.names, items)[known.item.codes]
+    code = _places(known.label.names, labels)[known.label.codes]
+    here = place >= 0
+    if not here.any():
+        told = known.item.names[known.item.codes[:3]].tolist()
         raise DataError(
-            f"no item of the truth is in the result: its items are like {listed(names, 3)}, those of the truth like "
-            f"{listed(truth.index.tolist(), 3)}"
+            f"no item of the truth is in the result: its items are like {listed(items.tolist(), 3)}, those of the truth like "
+            f"{listed(told, 3)}"
         )
+    strange = np.flatnonzero(here & (code < 0))
+    if len(strange):
+        name, label = (part.names[part.codes[strange[0]]] for part in (known.item, known.label))
+        raise DataError(f"the truth of {name!r} is {label!r}, not a class of the result: {listed(labels.tolist())}")
+    out = np.full(len(items), -1)
+    out[place[here]] = code[here]
+    if not here.all():
+        warnings.warn(unmatched(known, place, items, "the result"), CrowdpplWarning, stacklevel=3)
     if new and bool((posterior.known_truth()[out >= 0] >= 0).all()):
         raise OptionError("the fit knew all of these truths; compare with others, or fit without them")
     return out
+
+
+def _plain(names: Array) -> Array:
+    return names if names.dtype.kind in "iub" else names.astype(object)
+
+
+def _places(values: Array, names: Array) -> Array:
+    """Return the place of each value among names, -1 where it has none: integers and text are compared as they are written."""
+    if {kind_of(values), kind_of(names)} == {"integers", "strings"}:
+        values, names = (np.array([str(name) for name in part.tolist()], dtype=object) for part in (values, names))
+    if len(values) == 0 or kind_of(values) != kind_of(names):
+        return np.full(len(values), -1)
+    return positions(values, names)

@@ -30,6 +30,7 @@ from crowdppl.correlation import PUBLISHED, WEIGHTED, DesignEffect, measured
 from crowdppl.draws import Draws, Readings, Report, read
 from crowdppl.em import em
 from crowdppl.errors import CrowdpplWarning, DataError, ModelError, OptionError, listed, suggestion
+from crowdppl.frames import to_pandas
 from crowdppl.gibbs import gibbs
 from crowdppl.isolation import isolated
 from crowdppl.kernels import DENSE_CELLS
@@ -49,7 +50,7 @@ PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "pandas", "xarray", "arviz
 
 
 def fit(
-    data: Annotations | pd.DataFrame,
+    data: Annotations | pd.DataFrame | Any,
     model: str | AnnotationModel = "dawid-skene",
     *,
     method: str | None = None,
@@ -65,7 +66,7 @@ def fit(
     """Fit a model of annotation.
 
     Args:
-        data: judgements; a frame is taken by :meth:`Annotations.from_frame`.
+        data: annotations; a frame, of pandas or another library, is taken by :meth:`Annotations.from_frame`.
         model: a name of the zoo (``crowdppl.models.CATALOGUE``) or an instance, also of a class of your own.
         method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
             ``"nuts"`` (posterior draws, any model, small data). Where not given: Gibbs if the model allows it, else EM.
@@ -95,10 +96,8 @@ def fit(
         raise OptionError(
             "of several processes only the one that leads may fit: with crowdppl.ranks.joined() as leads: if leads: ..."
         )
-    if isinstance(data, pd.DataFrame):
-        data = Annotations.from_frame(data)
     if not isinstance(data, Annotations):
-        raise DataError(f"data is a {type(data).__name__}; pass crowdppl.Annotations or a pandas DataFrame")
+        data = Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"))
     chosen = named_model(model)
     if method is None:
         method = "gibbs" if provides(chosen, "gibbs_step") else "em"

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.errors import CrowdpplWarning, DataError, listed, suggestion
+from crowdppl.frames import maybe_pandas, to_series
 from crowdppl.identifiers import (
     Coded,
     case_variants,
@@ -32,7 +33,7 @@ from crowdppl.moments import since_1970
 
 Array = npt.NDArray[Any]
 Repeats = Literal["keep", "last", "refuse"]
-Truth: TypeAlias = "str | Mapping[Any, Any] | pd.Series[Any] | pd.DataFrame | None"
+Truth: TypeAlias = "str | Mapping[Any, Any] | pd.Series[Any] | pd.DataFrame | Any | None"
 
 # The first column of these that a table has is taken where the caller names none.
 ITEM_COLUMNS = ("task", "item")
@@ -43,6 +44,7 @@ ROLES = ("task", "worker", "label")
 
 def series(values: Any, name: str) -> pd.Series[Any]:
     """Take one of the caller's arrays as a column; NumPy would make strings of numbers that stand beside strings."""
+    values = to_series(values)
     shape = tuple(getattr(values, "shape", (0,)))
     if isinstance(values, (str, bytes, set, frozenset, Mapping)) or not isinstance(values, Iterable) or len(shape) != 1:
         kind = f"has shape {shape}" if len(shape) != 1 else f"is of type {type(values).__name__}"
@@ -93,28 +95,43 @@ class _Column(NamedTuple):
     where: str
 
 
-def truth_columns(frame: pd.DataFrame, task: Any, truth: Truth, source: str) -> tuple[_Column, _Column] | None:
-    """Bring known truths in any of their forms to a column of items and one of classes."""
+def truth_columns(
+    frame: pd.DataFrame | None, columns: Sequence[Any], truth: Truth, source: str
+) -> tuple[_Column, _Column] | None:
+    """Bring known truths in any of their forms to a column of items and one of classes.
+
+    Args:
+        frame: of the annotations, where a column of it may hold the known truths.
+        columns: of the item and the label there: a table of known truths may call its columns the same, or by their usual names.
+        truth: the known truths.
+        source: name of the frame, for messages.
+    """
     if truth is None:
         return None
-    if isinstance(truth, str):
+    if isinstance(truth, str) and frame is not None:
         name = column_of(frame, truth, (), source, "say which one holds the known truths with truth=...")
-        of_item, of_label = (_Column(frame[c], f"{source}, column {str(c)!r}") for c in (task, name))
+        of_item, of_label = (_Column(frame[c], f"{source}, column {str(c)!r}") for c in (columns[0], name))
         return of_item, of_label
     where = "the known truths"
-    if isinstance(truth, pd.DataFrame):
-        item = column_of(truth, None, ITEM_COLUMNS, where, "rename the one that holds the task")
-        label = column_of(truth, None, LABEL_COLUMNS, where, "rename the one that holds the class")
-        of_item, of_label = (_Column(truth[c], f"{where}, column {str(c)!r}") for c in (item, label))
-        return of_item, of_label
     if isinstance(truth, pd.Series):
         return _Column(truth.index.to_series(), f"{where}, index"), _Column(truth, where)
     if isinstance(truth, Mapping):
         items, classes = (pd.Series(list(part), dtype=object) for part in (truth.keys(), truth.values()))
         return _Column(items, where), _Column(classes, where)
+    table = maybe_pandas(truth, where)
+    if table is not None:
+        item = column_of(table, None, _names(columns[0], ITEM_COLUMNS), where, "rename the one that holds the task")
+        label = column_of(table, None, _names(columns[1], LABEL_COLUMNS), where, "rename the one that holds the class")
+        of_item, of_label = (_Column(table[c], f"{where}, column {str(c)!r}") for c in (item, label))
+        return of_item, of_label
+    column_too = "a column name, " if frame is not None else ""
     raise DataError(
-        f"truth is a {type(truth).__name__}; pass a column name, a mapping or Series from item to class, or a frame"
+        f"truth is a {type(truth).__name__}; pass {column_too}a mapping or Series from item to class, or a frame"
     )
+
+
+def _names(named: Any, usual: tuple[str, ...]) -> tuple[str, ...]:
+    return usual if named is None else tuple(dict.fromkeys((str(named), *usual)))
 
 
 def fields(
@@ -155,7 +172,7 @@ def fields(
         )
         columns = [column.take(rows) for column in columns]
 
-    known = _known(truth)
+    known = known_truths(truth)
     items_declared, workers_declared, labels_declared = declared
     item, items = encode(columns[0], items_declared, "task", where[0], rows=rows, ordered=False)
     worker, workers = encode(columns[1], workers_declared, "worker", where[1], rows=rows, ordered=False)
@@ -322,7 +339,7 @@ class _Known(NamedTuple):
     where_label: str
 
 
-def _known(truth: tuple[_Column, _Column] | None) -> _Known:
+def known_truths(truth: tuple[_Column, _Column] | None) -> _Known:
     """Code known truths and leave out those that are blank or told before."""
     if truth is None:
         none = np.zeros(0, dtype=np.int64)
@@ -358,11 +375,22 @@ def _known_codes(known: _Known, items: Array, labels: Array, source: str, told: 
     place = positions(known.item.names, items)[known.item.codes]
     here = np.flatnonzero(place >= 0)
     if len(here) < len(place):
-        strange = known.item.names[known.item.codes[place < 0]].tolist()
-        _tell(
-            told,
-            f"{source}: {len(strange):,} known truths of items without a judgement left out ({listed(strange, 3)})",
-        )
+        _tell(told, f"{source}: {unmatched(known, place, items, 'the annotations')}; they are left out")
     code, _ = encode(known.label.take(here), labels, "label", known.where_label, rows=known.rows[here], ordered=True)
     out[place[here]] = code
     return out
+
+
+def unmatched(known: _Known, place: Array, items: Array, where: str) -> str:
+    """Say how many known truths are of items that are not there, with some of them.
+
+    Args:
+        known: truths of ``T`` items.
+        place: of each among ``items``, ``(T,)``, -1 where it is not there.
+        items: names of the items ``(N,)``.
+        where: what has no such items, for the sentence.
+    """
+    strange = known.item.names[known.item.codes[place < 0]].tolist()
+    total = len(place)
+    told = f"{len(strange):,} of {total:,} known truths are of items not in {where} ({listed(strange, 3)}"
+    return told + (f"; its items are like {listed(items.tolist(), 3)})" if len(strange) == total else ")")

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, listed
+from crowdppl.frames import to_pandas
 from crowdppl.inference import fit
 from crowdppl.kernels import normalise
 from crowdppl.model import AnnotationModel, provides
@@ -26,7 +27,7 @@ SWEEPS = 2
 
 def update(
     posterior: Posterior,
-    more: Annotations | pd.DataFrame,
+    more: Annotations | pd.DataFrame | Any,
     *,
     data: Annotations | None = None,
     model: AnnotationModel | None = None,
@@ -53,8 +54,8 @@ def update(
         ModelError: where data or model have to be given.
     """
     before = data_of(posterior) if data is None else data.to("cpu")
-    if isinstance(more, pd.DataFrame):
-        more = Annotations.from_frame(more)
+    if not isinstance(more, Annotations):
+        more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"))
     together = joined(before, more)
     place = {name: n for n, name in enumerate(together.items.tolist())}
     start = together.majority()

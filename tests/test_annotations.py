@@ -568,7 +568,8 @@ def test_truths_of_declared_items_without_judgement():
 
 def test_truths_of_unknown_items_are_left_out_with_a_warning():
     with pytest.warns(
-        CrowdpplWarning, match=r"2 known truths of items without a judgement left out \(7, 9223372036854775808\)"
+        CrowdpplWarning,
+        match=r"2 of 3 known truths are of items not in the annotations \(7, 9223372036854775808\); they are left out",
     ):
         data = frame_of(BASE, truth={7: "a", 1: "b", BIG: "a"})
     assert data.truth.tolist() == [1, -1]

@@ -257,7 +257,7 @@ TOLD = {
     ),
     "truth for items never judged": (
         taken(FRAME, truth={"nobody": "a", "x": "a"}),
-        r"1 known truths of items without a j",
+        r"1 of 2 known truths are of items not in the a",
     ),
     "a single worker": (lambda p: fit(FRAME[FRAME["worker"] == "u"], method="em", num_samples=3), r"one worker only"),
     "items with one label": (

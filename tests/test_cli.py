@@ -42,7 +42,7 @@ def test_calibrate(public, tmp_path):
     assert published < 40 < 80 < ours
     assert "crowdppl fit labels.csv --rho 0." in result.output
     wrong = run("calibrate", tmp_path / "labels.csv", "--truth", tmp_path / "labels.csv", "--method", "em", code=2)
-    assert "two classes" in wrong.output
+    assert "two different truths" in wrong.output
 
 
 def test_fit_as_published_and_with_rho(labels, tmp_path):
@@ -123,7 +123,7 @@ def test_truths_in_a_file_of_another_kind(tmp_path):
         "fit", tmp_path / "l.csv", "--truth-file", tmp_path / "g.csv", "--method", "em", "--out", tmp_path / "r"
     )
     assert pd.read_csv(tmp_path / "r" / "truth.csv")["p_0"].tolist()[0] == 1
-    assert "1 known truths of items without a judgement" in " ".join(result.output.split())
+    assert "1 of 2 known truths are of items not in the annotations" in " ".join(result.output.split())
 
 
 def test_parquet_and_priors(tmp_path):

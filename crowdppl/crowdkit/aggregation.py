@@ -26,6 +26,7 @@ from scipy.sparse import csr_matrix
 from crowdppl.annotations import Annotations
 from crowdppl.draws import whole
 from crowdppl.errors import CrowdpplWarning, DataError, OptionError, listed
+from crowdppl.frames import to_pandas
 from crowdppl.inference import fit
 from crowdppl.models import DawidSkene as DawidSkeneModel
 from crowdppl.models import OneCoin
@@ -429,7 +430,8 @@ class MajorityVote(_Fitted):
 
 def _columns(data: pd.DataFrame) -> pd.DataFrame:
     if not isinstance(data, pd.DataFrame):
-        raise DataError(f"data is a {type(data).__name__}; pass a pandas DataFrame with task, worker and label")
+        taken = to_pandas(data, "data", ", with task, worker and label")
+        data = pd.DataFrame({name: taken[name].to_list() for name in taken.columns})
     missing = [name for name in COLUMNS if name not in data.columns]
     if missing:
         there = listed([str(name) for name in data.columns], 12)

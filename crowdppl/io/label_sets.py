@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, listed
+from crowdppl.frames import indexed, to_pandas
 from crowdppl.identifiers import clean, rows_text
-from crowdppl.intake import item_column, three_columns
+from crowdppl.intake import ITEM_COLUMNS, item_column, three_columns
 from crowdppl.matrices import matrix
 
 SEPARATOR = ";"
 
 
 def pairs(
-    frame: pd.DataFrame,
+    frame: Any,
     *,
     task: str | None = None,
     worker: str | None = None,
@@ -47,6 +47,7 @@ def pairs(
     Raises:
         DataError: where a set has a label that is not among ``relations``, or an item or worker is missing.
     """
+    frame = to_pandas(frame, source)
     task, worker, label = three_columns(frame, (task, worker, label), source)
     items, no_item = clean(frame[task], "task", f"{source}, column {task!r}")
     workers, no_worker = clean(frame[worker], "worker", f"{source}, column {worker!r}")
@@ -75,5 +76,6 @@ def pairs(
     made = replace(made, item_column=item_column(task))
     number = {f"{item}|{name}": (i, r) for i, item in enumerate(unique) for r, name in enumerate(names)}
     place = np.array([number[name] for name in made.items.tolist()])  # (N, 2)
+    features = indexed(features, ITEM_COLUMNS, "features")
     of_items = np.zeros((len(unique), 0)) if features is None else matrix(features, unique, "task", "features")
     return made.with_features(np.column_stack([of_items[place[:, 0]], place[:, 1]]))
