@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import os
+import shlex
+import subprocess
 import sys
 import time
 import warnings
@@ -21,19 +24,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from crowdppl import acquisition, criticism, datasets, exports, fetching, ranks, reading, report, results, streaming
-from crowdppl.annotations import Annotations
 from crowdppl.draws import result_bytes
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
 from crowdppl.files import atomic
-from crowdppl.identifiers import holds_integers
 from crowdppl.inference import catalogue, fit, named_model, progress_bar
-from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS, column_of
+from crowdppl.intake import ITEM_COLUMNS, WORKER_COLUMNS, column_of, names_of
 from crowdppl.io import formats
 from crowdppl.io.arrow import let_go
 from crowdppl.io.judgements import Choices
 from crowdppl.io.tables import integers, read_table
 from crowdppl.model import AnnotationModel, provides
 from crowdppl.posterior import Posterior
+from crowdppl.truths import Known, alike
 from crowdppl.workers import default_level
 
 app = typer.Typer(
@@ -56,6 +58,38 @@ Seed = Annotated[int, typer.Option(help="Of everything random: same seed, same r
 Raw = Annotated[
     bool, typer.Option("--raw", help="Leave text in CSV as it is, even where a spreadsheet would run it as a formula.")
 ]
+Format = Annotated[
+    str | None, typer.Option("--format", help="What the file is, see `crowdppl formats`. (default: found out)")
+]
+Question = Annotated[str | None, typer.Option(help="Which question, where the file holds answers to several.")]
+Skip = Annotated[str, typer.Option(help="Skipped or ignored work: missing, or an answer of its own.")]
+Several = Annotated[str, typer.Option(help="Several labels in a judgement: refuse, or join to a set.")]
+KeepRejected = Annotated[bool, typer.Option("--keep-rejected", help="Keep work that a reviewer rejected.")]
+Method = Annotated[
+    str | None, typer.Option(help="em, svi, gibbs or nuts. (default: gibbs where the model allows it, else em)")
+]
+Prior = Annotated[list[str] | None, typer.Option(help="Hyperparameter of the model, NAME=VALUE; may be given again.")]
+Task = Annotated[str | None, typer.Option("--task", "--item", help="Column of the item. (default: task, else item)")]
+Worker = Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")]
+Label = Annotated[str | None, typer.Option(help="Column of the label. (default: label)")]
+Labels = Annotated[
+    str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
+]
+Repeats = Annotated[
+    str, typer.Option(help="A worker judged an item again: keep each as evidence, keep the last, or refuse.")
+]
+TruthColumn = Annotated[
+    str | None, typer.Option("--truth", help="Column of known truths in the annotations, blank where unknown.")
+]
+TruthFile = Annotated[
+    Path | None, typer.Option(help="Table of known truths, with a column of items and one of classes.")
+]
+TruthItem = Annotated[
+    str | None, typer.Option(help="Column of the item in --truth-file. (default: as in the annotations, task or item)")
+]
+TruthLabel = Annotated[
+    str | None, typer.Option(help="Column of the class in --truth-file. (default: as in the annotations, or label)")
+]
 Results = Annotated[Path, typer.Argument(help="Folder that `crowdppl fit` has written.")]
 Level = Annotated[float | None, typer.Option(help="Probability of the intervals. (default: 0.89)")]
 
@@ -66,44 +100,29 @@ def fit_command(
         Path, typer.Argument(help="Judgements: a table (CSV, also .gz; Parquet) with a row for each, or an export.")
     ],
     out: Out = Path("results"),
-    format_: Annotated[
-        str | None, typer.Option("--format", help="What the file is, see `crowdppl formats`. (default: found out)")
-    ] = None,
-    question: Annotated[
-        str | None, typer.Option(help="Which question, where the file holds answers to several.")
-    ] = None,
-    skip: Annotated[str, typer.Option(help="Skipped or ignored work: missing, or an answer of its own.")] = "missing",
-    several: Annotated[str, typer.Option(help="Several labels in a judgement: refuse, or join to a set.")] = "refuse",
-    keep_rejected: Annotated[bool, typer.Option("--keep-rejected", help="Keep work that a reviewer rejected.")] = False,
+    format_: Format = None,
+    question: Question = None,
+    skip: Skip = "missing",
+    several: Several = "refuse",
+    keep_rejected: KeepRejected = False,
     model: Annotated[str, typer.Option(help="Name from `crowdppl models`.")] = "dawid-skene",
-    method: Annotated[
-        str | None,
-        typer.Option(help="em, svi, gibbs or nuts. (default: gibbs where the model allows it, else em)"),
-    ] = None,
-    prior: Annotated[
-        list[str] | None, typer.Option(help="Hyperparameter of the model, NAME=VALUE; may be given again.")
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option("--task", "--item", help="Column of the item. (default: task, else item)")
-    ] = None,
-    worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
-    truth: Annotated[str | None, typer.Option(help="Column of known truths, blank where unknown.")] = None,
-    truth_file: Annotated[
-        Path | None, typer.Option(help="Table of known truths, with the item's and the label's column.")
-    ] = None,
+    method: Method = None,
+    prior: Prior = None,
+    task: Task = None,
+    worker: Worker = None,
+    label: Label = None,
+    truth: TruthColumn = None,
+    truth_file: TruthFile = None,
+    truth_item: TruthItem = None,
+    truth_label: TruthLabel = None,
     features: Annotated[
         Path | None, typer.Option(help="Table of item features: the item's column, and numbers.")
     ] = None,
     worker_features: Annotated[
         Path | None, typer.Option(help="Table of worker features: the worker's column, and numbers.")
     ] = None,
-    labels: Annotated[
-        str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
-    ] = None,
-    repeats: Annotated[
-        str, typer.Option(help="A worker judged an item again: keep each as evidence, keep the last, or refuse.")
-    ] = "keep",
+    labels: Labels = None,
+    repeats: Repeats = "keep",
     independent: Annotated[
         bool, typer.Option("--independent", help="The model as published: judgements of one item count as independent.")
     ] = False,
@@ -141,8 +160,7 @@ def fit_command(
         "num_samples": num_samples,
     }
     with _plain_errors():
-        if truth is not None and truth_file is not None:
-            raise OptionError("--truth and --truth-file both given; known truths come from one of them")
+        gold = Known(truth, truth_file, truth_item, truth_label)
         default_level(level)
         results.free(out, overwrite=overwrite)
         chosen = _with_prior(model, prior or [])
@@ -151,11 +169,7 @@ def fit_command(
             choices = Choices(question, skip, several, keep_rejected)  # type: ignore[arg-type]  # checked there
             found = formats.read(file, format_, choices)
             frame = found.frame
-            known: str | pd.DataFrame | None = truth
-            if truth_file is not None:
-                known = read_table(truth_file)
-                _alike(frame, known, ITEM_COLUMNS, task)
-                _alike(frame, known, LABEL_COLUMNS, label)
+            known = gold.column if gold.file is None else gold.table(frame, task, label, file.name)
             data = reading.annotated(
                 found,
                 file.name,
@@ -200,12 +214,10 @@ def stream_command(
             help="em: a point; vb: with intervals, by variational Bayes; svi: by gradients, for other models."
         ),
     ] = "em",
-    task: Annotated[
-        str | None, typer.Option("--task", "--item", help="Column of the item. (default: task, else item)")
-    ] = None,
-    worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
-    truth: Annotated[str | None, typer.Option(help="Column of known truths, blank where unknown.")] = None,
+    task: Task = None,
+    worker: Worker = None,
+    label: Label = None,
+    truth: TruthColumn = None,
     passes: Annotated[int, typer.Option(help="Over the data to learn from; one more writes the consensus.")] = 4,
     rows: Annotated[int, typer.Option(help="Judgements held in memory at a time, about.")] = streaming.ROWS,
     seed: Seed = 0,
@@ -264,20 +276,25 @@ def stream_command(
 
 @app.command()
 def calibrate(
-    file: Annotated[Path, typer.Argument(help="Table with a row for each judgement: CSV (also .gz) or Parquet.")],
-    truth: Annotated[
-        Path, typer.Option(help="Table of true classes of some items: the item's and the label's column.")
-    ],
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Annotations, a file as `fit` takes it.")],
+    truth: TruthColumn = None,
+    truth_file: TruthFile = None,
+    truth_item: TruthItem = None,
+    truth_label: TruthLabel = None,
+    format_: Format = None,
+    question: Question = None,
+    skip: Skip = "missing",
+    several: Several = "refuse",
+    keep_rejected: KeepRejected = False,
     model: Annotated[str, typer.Option(help="Name from `crowdppl models`.")] = "dawid-skene",
-    method: Annotated[
-        str | None,
-        typer.Option(help="em, svi, gibbs or nuts. (default: gibbs where the model allows it, else em)"),
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option("--task", "--item", help="Column of the item. (default: task, else item)")
-    ] = None,
-    worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
+    method: Method = None,
+    prior: Prior = None,
+    task: Task = None,
+    worker: Worker = None,
+    label: Label = None,
+    labels: Labels = None,
+    repeats: Repeats = "keep",
     minimum: Annotated[int, typer.Option(help="Judgements of items of known truth that a worker must have.")] = 20,
     seed: Seed = 0,
     level: Level = None,
@@ -285,22 +302,39 @@ def calibrate(
     """How honest are the intervals on my crowd? Fit without the true classes, then compare with them."""
     with _plain_errors():
         sure = default_level(level)
-        chosen = named_model(model)
+        known = Known(truth, truth_file, truth_item, truth_label)
+        chosen = _with_prior(model, prior or [])
         with _silent():
-            frame, gold = read_table(file), read_table(truth)
-            _alike(frame, gold, ITEM_COLUMNS, task)
-            _alike(frame, gold, LABEL_COLUMNS, label)
-            data = Annotations.from_frame(frame, task=task, worker=worker, label=label, source=file.name)
-            gold = gold.rename(columns={name: new for name, new in ((task, "task"), (label, "label")) if name})
+            choices = Choices(question, skip, several, keep_rejected)  # type: ignore[arg-type]  # checked there
+            read = formats.read(file, format_, choices)
+            gold = known.table(read.frame, task, label, file.name) if known.given else read.truth
+            if gold is None or not len(gold):
+                raise OptionError(
+                    "no known truths to compare with; name their column with --truth, or a table of them with --truth-file"
+                )
+            # The fit must not know them, also where the export marks them.
+            data = reading.annotated(
+                dataclasses.replace(read, truth={}),
+                file.name,
+                task=task,
+                worker=worker,
+                label=label,
+                labels=_classes(labels),
+                repeats=repeats,
+            )
             found = {}
+            heard: list[str] = []
             for independent in (True, False):
                 posterior = fit(
                     data, chosen, method=method, seed=seed, progress=err.is_terminal, independent=independent
                 )
-                both = (
-                    criticism.calibration(posterior, gold, level=level),
-                    criticism.coverage(posterior, gold, level=level, minimum=minimum),
-                )
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always", CrowdpplWarning)
+                    both = (
+                        criticism.calibration(posterior, gold, level=level),
+                        criticism.coverage(posterior, gold, level=level, minimum=minimum),
+                    )
+                heard += [str(warning.message) for warning in caught]
                 found["published" if independent else "correlated"] = both
         info = posterior.info
         first, workers_told = found["correlated"]
@@ -333,8 +367,12 @@ def calibrate(
         )
         console.print(
             f"Judgements of one item are correlated by rho = {first.rho:.2f} ({first.rho_low:.2f} to {first.rho_high:.2f}). "
-            f"For this crowd: crowdppl fit {escape(file.name)} --rho {first.rho:.2f}"
+            f"For this crowd:"
         )
+        # On a line of its own and never wrapped, so that it can be pasted.
+        console.print(escape(_as_fit(context, ["--rho", f"{first.rho:.2f}"])), soft_wrap=True)
+        for sentence in dict.fromkeys(heard):
+            console.print(f"[yellow]Note:[/yellow] {escape(sentence)}")
 
 
 @app.command("report")
@@ -399,11 +437,9 @@ def update_command(
     folder: Annotated[Path, typer.Argument(help="Folder that `crowdppl fit` has written.")],
     file: Annotated[Path, typer.Argument(help="Further judgements, a file as `fit` takes it.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the new results. (default: the same folder)")] = None,
-    task: Annotated[
-        str | None, typer.Option("--task", "--item", help="Column of the item. (default: task, else item)")
-    ] = None,
-    worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None,
+    task: Task = None,
+    worker: Worker = None,
+    label: Label = None,
     format_: Annotated[str | None, typer.Option("--format", help="What the file is. (default: found out)")] = None,
     level: Level = None,
     raw: Raw = False,
@@ -673,19 +709,26 @@ def _settable(kind: type[AnnotationModel]) -> list[dataclasses.Field[Any]]:
     return [f for f in dataclasses.fields(kind) if str(f.type).startswith(("float", "int"))]  # type: ignore[arg-type]
 
 
-def _alike(frame: pd.DataFrame, known: pd.DataFrame, usual: tuple[str, ...], named: str | None) -> None:
-    """Bring a column that two files share to strings in both where it is strings in one, in place.
-
-    Each file is read by itself, and one stray name makes a column strings.
-    """
-    here = named or next((column for column in usual if column in frame), None)
-    there = next((column for column in usual if column in known), None)
-    if here not in frame or there not in known:
-        return  # told where the columns are looked up
-    both = ((frame, here), (known, there))
-    if len({holds_integers(table[column]) for table, column in both}) > 1:
-        for table, column in both:
-            table[column] = table[column].map(str, na_action="ignore").astype(object)
+def _as_fit(context: typer.Context, more: list[str]) -> str:
+    """Return a command as a `crowdppl fit` with the same input and options, and some more, to be pasted into a shell."""
+    taken = {parameter.name for parameter in typer.main.get_command(app).commands["fit"].params}  # type: ignore[attr-defined]
+    files, words = [], []
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        value, source = context.params.get(name), context.get_parameter_source(name)
+        if source is None or source.name != "COMMANDLINE" or value is None or name not in taken:
+            continue
+        if parameter.param_type_name == "argument":
+            text = str(value)
+            files.append(f"./{text}" if text.startswith("-") and text != "-" else text)
+        elif getattr(parameter, "is_flag", False):
+            words.append(parameter.opts[0])
+        else:
+            for single in map(str, value if isinstance(value, (list, tuple)) else [value]):
+                # --option=value: a value may begin with a dash.
+                words += [f"{parameter.opts[0]}={single}"] if single.startswith("-") else [parameter.opts[0], single]
+    line = ["crowdppl", "fit", *files, *words, *more]
+    return subprocess.list2cmdline(line) if os.name == "nt" else shlex.join(line)
 
 
 def _features(file: Path | None, frame: pd.DataFrame, usual: tuple[str, ...], named: str | None) -> pd.DataFrame | None:
@@ -693,10 +736,8 @@ def _features(file: Path | None, frame: pd.DataFrame, usual: tuple[str, ...], na
     if file is None:
         return None
     table = read_table(file)
-    _alike(frame, table, usual, named)
-    column = column_of(
-        table, None, (*usual, *([named] if named else [])), file.name, "name it as the judgements' column is named"
-    )
+    column = column_of(table, None, names_of(named, usual), file.name, "name it as the annotations' column is named")
+    alike(frame, table, (named,) if named else usual, column)
     numbers = table.drop(columns=column).apply(pd.to_numeric, errors="coerce")
     return numbers.set_index(pd.Index(table[column].to_numpy()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,6 +40,8 @@ Truth: TypeAlias = "str | Mapping[Any, Any] | pd.Series[Any] | pd.DataFrame | An
 ITEM_COLUMNS = ("task", "item")
 WORKER_COLUMNS = ("worker",)
 LABEL_COLUMNS = ("label",)
+# What names a file and no column.
+FILE_ENDINGS = (".csv", ".tsv", ".txt", ".gz", ".bz2", ".xz", ".parquet", ".pq", ".json", ".jsonl", ".xlsx")
 ROLES = ("task", "worker", "label")
 
 
@@ -109,7 +112,7 @@ def truth_columns(
     if truth is None:
         return None
     if isinstance(truth, str) and frame is not None:
-        name = column_of(frame, truth, (), source, "say which one holds the known truths with truth=...")
+        name = truth_column(frame, truth, source)
         of_item, of_label = (_Column(frame[c], f"{source}, column {str(c)!r}") for c in (columns[0], name))
         return of_item, of_label
     where = "the known truths"
@@ -120,8 +123,10 @@ def truth_columns(
         return _Column(items, where), _Column(classes, where)
     table = maybe_pandas(truth, where)
     if table is not None:
-        item = column_of(table, None, _names(columns[0], ITEM_COLUMNS), where, "rename the one that holds the task")
-        label = column_of(table, None, _names(columns[1], LABEL_COLUMNS), where, "rename the one that holds the class")
+        item = column_of(table, None, names_of(columns[0], ITEM_COLUMNS), where, "rename the one that holds the task")
+        label = column_of(
+            table, None, names_of(columns[1], LABEL_COLUMNS), where, "rename the one that holds the class"
+        )
         of_item, of_label = (_Column(table[c], f"{where}, column {str(c)!r}") for c in (item, label))
         return of_item, of_label
     column_too = "a column name, " if frame is not None else ""
@@ -130,7 +135,23 @@ def truth_columns(
     )
 
 
-def _names(named: Any, usual: tuple[str, ...]) -> tuple[str, ...]:
+def truth_column(frame: pd.DataFrame, name: str, source: str) -> Any:
+    """Find the column of known truths.
+
+    Raises:
+        DataError: where there is none; the name of a file is told to be one.
+    """
+    looks_like_a_file = Path(name).suffix.lower() in FILE_ENDINGS or Path(name).is_file()
+    if looks_like_a_file and name not in [str(column) for column in frame.columns]:
+        raise DataError(
+            f"{source}: no column {name!r}, which looks like a file: truth= (--truth) names a column of the annotations; a "
+            f"table of known truths is passed as a frame (--truth-file {name})"
+        )
+    return column_of(frame, name, (), source, "say which one holds the known truths with truth=...")
+
+
+def names_of(named: Any, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names that a column may have: the one given, where one is, then the usual ones."""
     return usual if named is None else tuple(dict.fromkeys((str(named), *usual)))
 
 

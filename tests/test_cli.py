@@ -2,9 +2,12 @@
 
 import json
 import re
+import shlex
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from crowds import crowd_with_characters
 from typer.testing import CliRunner
 
 import crowdppl
@@ -36,13 +39,134 @@ def test_calibrate(public, tmp_path):
     frame = {"task": data.items[data.item], "worker": data.workers[data.worker], "label": data.labels[data.label]}
     pd.DataFrame(frame).to_csv(tmp_path / "labels.csv", index=False)
     truth.rename_axis("task").reset_index().to_csv(tmp_path / "gold.csv", index=False)
-    result = run("calibrate", tmp_path / "labels.csv", "--truth", tmp_path / "gold.csv", "--method", "em")
+    result = run("calibrate", tmp_path / "labels.csv", "--truth-file", tmp_path / "gold.csv", "--method", "em")
     line = next(row for row in result.output.splitlines() if "share of right judgements" in row)
     published, ours = (int(cell.rstrip("%")) for cell in line.split()[-2:])
     assert published < 40 < 80 < ours
-    assert "crowdppl fit labels.csv --rho 0." in result.output
-    wrong = run("calibrate", tmp_path / "labels.csv", "--truth", tmp_path / "labels.csv", "--method", "em", code=2)
+    assert (
+        f"crowdppl fit {tmp_path / 'labels.csv'} --truth-file {tmp_path / 'gold.csv'} --method em --rho 0."
+        in result.output
+    )
+    wrong = run("calibrate", tmp_path / "labels.csv", "--truth-file", tmp_path / "labels.csv", "--method", "em", code=2)
     assert "two different truths" in wrong.output
+
+
+@pytest.fixture
+def quiz(tmp_path, monkeypatch):
+    """Annotations with names of their own, a file with a blank in its name, and known truths in a column and a table."""
+    monkeypatch.chdir(tmp_path)
+    frame, truth = crowd_with_characters(items=80, each=40)
+    frame = frame.rename(columns={"task": "photo", "worker": "who", "label": "says"})
+    frame["gold"] = frame["photo"].map(truth.head(30)).astype("Int64")
+    frame.to_csv("my labels.csv", index=False)
+    gold = truth.head(30)
+    gold.rename_axis("item").rename("label").reset_index().to_csv("usual.csv", index=False)
+    gold.rename_axis("photo").rename("says").reset_index().to_csv("same.csv", index=False)
+    gold.rename_axis("id").rename("class").reset_index().to_csv("other.csv", index=False)
+    return ("--task", "photo", "--worker", "who", "--label", "says")
+
+
+KNOWN = {
+    "column": ("--truth", "gold"),
+    "usual names": ("--truth-file", "usual.csv"),
+    "names of the annotations": ("--truth-file", "same.csv"),
+    "names of its own": ("--truth-file", "other.csv", "--truth-item", "id", "--truth-label", "class"),
+}
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_known_truths_are_read_alike_by_all_commands(case, quiz):
+    """`--truth` is a column and `--truth-file` a table in `fit` and in `calibrate`, with all column options."""
+    options = (*quiz, *KNOWN[case], "--method", "em")
+    run("fit", "my labels.csv", *options, "--out", "r")
+    assert (crowdppl.load("r/posterior.nc").known_truth() >= 0).sum() == 30
+    output = run("calibrate", "my labels.csv", *options).output
+    assert "on 30 items of known truth" in output
+    # What it prints can be pasted into a shell: run it.
+    line = next(line for line in output.splitlines() if line.startswith("crowdppl fit "))
+    words = shlex.split(line)
+    assert words[2] == "my labels.csv"
+    assert set(map(str, options)) <= set(words)
+    run(*words[1:], "--out", "s")
+    story = json.loads(Path("s/run.json").read_text())
+    assert story["rho"]["known"] == float(words[-1])
+    assert (crowdppl.load("s/posterior.nc").known_truth() >= 0).sum() == 30
+
+
+def test_calibrate_hands_on_every_option(quiz):
+    options = (*quiz, *KNOWN["column"], "--model=one-coin", "--method", "em", "--seed", 4, "--prior", "right=9")
+    options = (
+        *options,
+        "--prior",
+        "wrong=3",
+        "--labels=0,1,2",
+        "--repeats",
+        "last",
+        "--skip",
+        "answer",
+        "--level",
+        0.8,
+    )
+    output = run("calibrate", "my labels.csv", *options, "--minimum", 5).output
+    line = next(line for line in output.splitlines() if line.startswith("crowdppl fit "))
+    for word in ("--model one-coin", "--seed 4", "--prior right=9 --prior wrong=3", "--repeats last", "--level 0.8"):
+        assert word in line
+    assert "--minimum" not in line
+    run(*shlex.split(line)[1:], "--out", "s")
+    assert json.loads(Path("s/run.json").read_text())["seed"] == 4
+
+
+def test_a_file_given_as_a_column_of_truths(quiz, tmp_path):
+    pd.read_csv("my labels.csv").to_parquet("x.parquet")
+    for words in (("fit", "my labels.csv"), ("calibrate", "my labels.csv"), ("stream", "x.parquet")):
+        told = run(*words, *quiz, "--truth", "usual.csv", code=2).output
+        assert "no column 'usual.csv', which looks like a file" in " ".join(told.split())
+        assert "--truth-file usual.csv" in told
+        told = run(*words, *quiz, "--truth", "gould", code=2).output
+        assert "did you mean 'gold'?" in told
+    for command in ("fit", "calibrate"):
+        told = run(command, "my labels.csv", *quiz, "--truth", "gold", "--truth-file", "usual.csv", code=2).output
+        assert "--truth and --truth-file both given" in told
+        told = run(command, "my labels.csv", *quiz, "--truth", "gold", "--truth-item", "id", code=2).output
+        assert "name columns of a --truth-file" in told
+        told = run(command, "my labels.csv", *quiz, "--truth-file", "other.csv", code=2).output
+        assert "other.csv: no column 'photo' or 'task' or 'item'" in told
+        assert "--truth-item" in told
+    assert "name their column with --truth" in run("calibrate", "my labels.csv", *quiz, code=2).output
+
+
+def test_truths_of_other_items_are_counted_by_all_commands(quiz):
+    gold = pd.read_csv("usual.csv").head(7)
+    gold.loc[gold.index < 3, "item"] = ["x", "y", "z"]
+    gold.to_csv("gold.csv", index=False)
+    for command in (("fit", "--out", "r"), ("calibrate",)):
+        told = run(
+            command[0], "my labels.csv", *quiz, "--truth-file", "gold.csv", "--method", "em", *command[1:]
+        ).output
+        assert "3 of 7 known truths are of items not in the" in " ".join(told.split())
+
+
+def test_calibrate_takes_truths_that_an_export_marks(tmp_path):
+    frame, truth = crowd_with_characters(items=80, each=40)
+    rows = [
+        {
+            "id": task,
+            "data": {},
+            "annotations": [
+                {"completed_by": row.worker, "result": [choice(row.label)]} for row in part.itertuples(index=False)
+            ]
+            + [{"ground_truth": True, "completed_by": "me", "result": [choice(truth[task])]}],
+        }
+        for task, part in frame.groupby("task")
+    ]
+    (tmp_path / "x.json").write_text(json.dumps(rows))
+    output = run("calibrate", tmp_path / "x.json", "--format", "label-studio", "--method", "em").output
+    assert "on 80 items of known truth" in output
+    assert "--format label-studio" in output
+
+
+def choice(label):
+    return {"from_name": "q", "type": "choices", "value": {"choices": [f"class {label}"]}}
 
 
 def test_fit_as_published_and_with_rho(labels, tmp_path):

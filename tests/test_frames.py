@@ -1,4 +1,4 @@
-"""Tables of other libraries are taken wherever a frame is: Arrow's PyCapsule protocol, the dataframe interchange protocol, Polars."""
+"""Tables of other libraries are taken wherever a frame is: Arrow's PyCapsule and the dataframe interchange protocol."""
 
 import numpy as np
 import pandas as pd

@@ -16,7 +16,7 @@ import torch
 
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, FileError, listed
-from crowdppl.intake import ROLES, column_of, three_columns
+from crowdppl.intake import ROLES, three_columns, truth_column
 from crowdppl.io.tables import BROKEN, unreadable_parquet
 from crowdppl.streaming.codes import Codes
 
@@ -75,7 +75,7 @@ class Stored:
         self.columns = three_columns(header, columns, self.path.name)
         types = [self._type(schemas, name) for name in self.columns]
         if truth is not None:
-            self.columns.append(column_of(header, truth, (), self.path.name, "say which one holds it with truth=..."))
+            self.columns.append(truth_column(header, truth, self.path.name))
             types.append(self._truth_type(types[2], self._type(schemas, self.columns[3], needed=False)))
         self.types = dict(zip(self.columns, types, strict=True))
         self._learn(rows)
