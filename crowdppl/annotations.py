@@ -473,7 +473,7 @@ class Annotations:
             repeats=repeats,
             source=source,
             timings={
-                field: frame[column_of(frame, name, (), source, f"say which one it is with {field}=...")]
+                field: frame[column_of(frame, name, (), source, "", field)]
                 for field, name in (("when", when), ("seconds", seconds))
                 if name is not None
             },

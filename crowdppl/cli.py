@@ -36,6 +36,7 @@ from crowdppl.io.tables import integers, read_table
 from crowdppl.model import AnnotationModel, provides
 from crowdppl.posterior import Posterior
 from crowdppl.truths import Known, alike
+from crowdppl.wording import in_command, with_engine_options
 from crowdppl.workers import default_level
 
 app = typer.Typer(
@@ -95,6 +96,7 @@ Level = Annotated[float | None, typer.Option(help="Probability of the intervals.
 
 
 @app.command("fit")
+@with_engine_options
 def fit_command(
     file: Annotated[
         Path, typer.Argument(help="Judgements: a table (CSV, also .gz; Parquet) with a row for each, or an export.")
@@ -132,13 +134,6 @@ def fit_command(
     seed: Seed = 0,
     level: Level = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    max_iter: Annotated[int | None, typer.Option(help="em, svi: most iterations.")] = None,
-    tol: Annotated[float | None, typer.Option(help="em, svi: stop where the relative gain falls below.")] = None,
-    restarts: Annotated[int | None, typer.Option(help="em: further starts around the majority vote.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="svi: items a step. (default: all)")] = None,
-    chains: Annotated[int | None, typer.Option(help="gibbs, nuts: chains.")] = None,
-    warmup: Annotated[int | None, typer.Option(help="gibbs, nuts: draws thrown away.")] = None,
-    num_samples: Annotated[int | None, typer.Option(help="Draws kept (a chain).")] = None,
     when: Annotated[str | None, typer.Option(help="Column of each judgement's moment, a number or a date.")] = None,
     seconds: Annotated[str | None, typer.Option(help="Column of how long each judgement took.")] = None,
     checkpoint: Annotated[
@@ -148,17 +143,9 @@ def fit_command(
     with_report: Annotated[bool, typer.Option("--report", help="Write report.html, too.")] = False,
     raw: Raw = False,
     overwrite: Overwrite = False,
+    **engine: Any,
 ) -> None:
     """Fit a model to a file of labels and write consensus, workers and posterior."""
-    given = {
-        "max_iter": max_iter,
-        "tol": tol,
-        "restarts": restarts,
-        "batch_size": batch_size,
-        "chains": chains,
-        "warmup": warmup,
-        "num_samples": num_samples,
-    }
     with _plain_errors():
         gold = Known(truth, truth_file, truth_item, truth_label)
         default_level(level)
@@ -189,10 +176,14 @@ def fit_command(
             err.print(
                 f"[bold]{escape(file.name)}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers"
             )
-            results.free(out, overwrite=overwrite, size=result_bytes(data, (num_samples or 1000) * (chains or 4)))
-            options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-            options |= {"independent": independent, "rho": rho, "checkpoint": checkpoint, "every": every}
-            posterior = fit(data, chosen, method=method, seed=seed, device=device, progress=err.is_terminal, **options)
+            results.free(
+                out,
+                overwrite=overwrite,
+                size=result_bytes(data, engine.get("num_samples", 1000) * engine.get("chains", 4)),
+            )
+            options = engine | {"independent": independent, "rho": rho, "checkpoint": checkpoint, "every": every}
+            options |= {"method": method, "seed": seed, "device": device, "progress": err.is_terminal}
+            posterior = fit(data, chosen, **options)
         source = {"file": file.name, "sha256": results.sha256(file), "rows": data.A}
         _finish(posterior, out, level, {"input": source, "timings": {"read": read}}, raw=raw)
         if with_report:
@@ -324,10 +315,9 @@ def calibrate(
             )
             found = {}
             heard: list[str] = []
+            options: dict[str, Any] = {"method": method, "seed": seed, "progress": err.is_terminal}
             for independent in (True, False):
-                posterior = fit(
-                    data, chosen, method=method, seed=seed, progress=err.is_terminal, independent=independent
-                )
+                posterior = fit(data, chosen, independent=independent, **options)
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always", CrowdpplWarning)
                     both = (
@@ -495,7 +485,7 @@ def check(
             grid.add_row(escape(row["meaning"]), *told, style=style)
         console.print(grid)
         for sentence in criticism.advice(posterior):
-            console.print(escape(sentence))
+            console.print(escape(in_command(sentence, app)))
 
 
 @app.command()
@@ -596,19 +586,18 @@ def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[s
     _show_truth(posterior)
     _show_workers(workers, default_level(level))
     info = posterior.info
-    console.print(
-        f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(posterior.how[0].upper() + posterior.how[1:])}"
-    )
+    how = in_command(posterior.how[0].upper() + posterior.how[1:], app)
+    console.print(f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(how)}")
     facts = info["facts"]
     if "r_hat" in facts:
         rhat, ess = max(facts["r_hat"].values()), min(facts["ess"].values())
         console.print(
             f"Chains: R-hat at most {rhat:.3f} (1.01 or less is good), worth at least {ess:,.0f} independent draws."
         )
-    console.print(escape(posterior.correlation))
+    console.print(escape(in_command(posterior.correlation, app)))
     console.print(escape(posterior.coverage), style="dim")
     for sentence in posterior.notes + posterior.warnings:
-        console.print(f"[yellow]Note:[/yellow] {escape(sentence)}")
+        console.print(f"[yellow]Note:[/yellow] {escape(in_command(sentence, app))}")
     names = ", ".join(path.name for path in files)
     console.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - began:.1f} s).")
 
@@ -748,7 +737,7 @@ def _classes(text: str | None) -> list[Any] | None:
 
 
 def _say(error: CrowdpplError) -> None:
-    err.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
+    err.print(f"[red]error:[/red] {escape(in_command(str(error), app))}", soft_wrap=True)
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def convergence(data: Annotations, readings: Readings) -> tuple[dict[str, Any], 
 
     chains, count = readings.lp.shape
     if count < 4:
-        return {}, ["too few draws to judge convergence; raise num_samples"]
+        return {}, ["too few draws to judge convergence; raise num_samples=..."]
     quantities = dict(readings.mixing)
     if "accuracy" in quantities:
         busiest = data.judgements_per_worker.topk(min(data.J, QUANTITIES)).indices
@@ -68,12 +68,12 @@ def convergence(data: Annotations, readings: Readings) -> tuple[dict[str, Any], 
         if rhat[worst] > RHAT_LIMIT:
             sentences.append(
                 f"the chains have not mixed: R-hat of {worst} is {rhat[worst]:.3f} (at most {RHAT_LIMIT} is good); raise "
-                f"warmup and num_samples, or give a stronger prior if chains sit in different modes"
+                f"warmup=... and num_samples=..., or give a stronger prior if chains sit in different modes"
             )
     least = min(ess, key=lambda name: ess[name])
     if ess[least] < ESS_LIMIT:
         sentences.append(
             f"the draws of {least} are worth only {ess[least]:.0f} independent ones (at least {ESS_LIMIT} is good); "
-            f"raise num_samples"
+            f"raise num_samples=..."
         )
     return facts, sentences

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from crowdppl import sweeps
 from crowdppl.annotations import Annotations
+from crowdppl.arguments import at_least_zero, number, share, shown
 from crowdppl.errors import OptionError
 from crowdppl.kernels import sample_dirichlet
 from crowdppl.model import one_hot
@@ -36,6 +37,7 @@ START = 4.0
 NODES = 64
 # Judgements counted at a time.
 PIECE = 2**18
+_finite = number()
 
 PUBLISHED = "Truths and workers are taken from the model as published: judgements of one item count as independent."
 WEIGHTED = (
@@ -67,13 +69,14 @@ class DesignEffect:
         """
         if rho is None:
             return cls()
-        if isinstance(rho, tuple) and len(rho) == 2 and rho[1] >= 0:
-            return cls(float(rho[0]), float(rho[1]))
-        if isinstance(rho, (int, float)) and not isinstance(rho, bool) and 0 <= rho <= 1:
-            return cls(known=float(rho))
-        raise OptionError(
-            f"rho={rho!r}; it must be a correlation from 0 to 1, or (mean, sd) of its logit, such as {POPULATION}"
-        )
+        try:
+            if isinstance(rho, (tuple, list)) and len(rho) == 2:
+                return cls(_finite("rho", rho[0]), at_least_zero("rho", rho[1]))
+            return cls(known=share("rho", rho))
+        except OptionError:
+            raise OptionError(
+                f"rho={shown(rho)}; it must be a correlation from 0 to 1, or (mean, sd) of its logit, such as {POPULATION}"
+            ) from None
 
     @property
     def fixed(self) -> bool:

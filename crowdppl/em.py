@@ -11,9 +11,10 @@ from torch import Tensor
 from crowdppl.annotations import Annotations
 from crowdppl.ascents import Climb, End, ended
 from crowdppl.checkpoint import NOTHING, Checkpoint
-from crowdppl.draws import Draws, Report, affordable, chunk, positive, sample_truth, thinned_note, whole
+from crowdppl.draws import Draws, Report, affordable, chunk, sample_truth, thinned_note
 from crowdppl.model import AnnotationModel, Parameters, check, conditioned, dispersed, repeated, without_gibbs
 from crowdppl.mstep import Schedule
+from crowdppl.options import engine
 from crowdppl.space import Space
 from crowdppl.sweeps import Sweeps, at
 from crowdppl.validation import Validation
@@ -39,25 +40,26 @@ POINT = (
 )
 
 
+@engine("em")
 def em(
     model: AnnotationModel,
     data: Annotations,
     report: Report,
     keep: Checkpoint = NOTHING,
     *,
-    max_iter: int = 2000,
-    tol: float = 1e-9,
-    restarts: int = 0,
-    accelerate: bool = True,
-    num_samples: int = 1000,
-    learning_rate: float = 1e-3,
-    batch_size: int = 64,
-    epochs: int = 1,
-    steps: int | None = None,
-    fine_tune: int = 0,
-    validation: Any = None,
+    max_iter: int,
+    tol: float,
+    restarts: int,
+    accelerate: bool,
+    num_samples: int,
+    learning_rate: float,
+    batch_size: int,
+    epochs: int,
+    steps: int | None,
+    fine_tune: int,
+    validation: Any,
 ) -> Draws:
-    """Fit by EM from a majority vote.
+    """Fit by EM from a majority vote; defaults of the options are in :class:`crowdppl.options.EMOptions`.
 
     Args:
         model: with a closed-form ``m_step``, else its M step is taken by gradients: by L-BFGS, many times slower; with
@@ -80,16 +82,6 @@ def em(
         validation: features and classes of items held out: the step with the highest accuracy on them is kept, in place
             of that with the highest log posterior.
     """
-    whole("max_iter", max_iter, 1)
-    positive("tol", tol, zero=True)
-    whole("restarts", restarts, 0)
-    whole("num_samples", num_samples, 1)
-    positive("learning_rate", learning_rate)
-    whole("batch_size", batch_size, 1)
-    whole("epochs", epochs, 1)
-    if steps is not None:
-        whole("steps", steps, 1)
-    whole("fine_tune", fine_tune, 0)
     space = Space(check(model, data))
     schedule = Schedule(learning_rate, batch_size, epochs, steps)
     held_out = None if validation is None else Validation(validation, model, data)
@@ -128,7 +120,7 @@ def em(
         out.facts["validation"] = {"accuracy": best.score[0], "iteration": best.chosen}
     if not best.converged and not climb.m_step.stochastic:
         out.warnings.append(
-            f"EM stopped after {best.evaluations} evaluations before it converged; raise max_iter, or loosen tol"
+            f"EM stopped after {best.evaluations} evaluations before it converged; raise max_iter=..., or loosen tol=..."
         )
     if max(finals) > finals[0] + SAME_MODE * abs(finals[0]):
         out.warnings.append(

@@ -10,26 +10,28 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
-from crowdppl.draws import Draws, Races, Report, room, thinned_note, thinning, whole
+from crowdppl.draws import Draws, Races, Report, room, thinned_note, thinning
 from crowdppl.errors import ModelError
 from crowdppl.model import AnnotationModel, Parameters, check, dispersed, one_hot, prior_draws, without_gibbs
+from crowdppl.options import engine
 from crowdppl.space import Space
 from crowdppl.sweeps import Sweeps, at
 
 HOW = "draws from the posterior (Gibbs sampling with exact conditionals)"
 
 
+@engine("gibbs")
 def gibbs(
     model: AnnotationModel,
     data: Annotations,
     report: Report,
     keep: Checkpoint = NOTHING,
     *,
-    chains: int = 4,
-    warmup: int = 500,
-    num_samples: int = 1000,
+    chains: int,
+    warmup: int,
+    num_samples: int,
 ) -> Draws:
-    """Sample the posterior of a model with conjugate steps.
+    """Sample the posterior of a model with conjugate steps; defaults are in :class:`crowdppl.options.GibbsOptions`.
 
     Args:
         model: must have ``gibbs_step``.
@@ -40,9 +42,6 @@ def gibbs(
         warmup: sweeps thrown away.
         num_samples: sweeps kept per chain, before any thinning for memory.
     """
-    whole("chains", chains, 1)
-    whole("warmup", warmup, 0)
-    whole("num_samples", num_samples, 1)
     reason = without_gibbs(model, data)
     if reason is not None:
         raise ModelError(reason)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import os
 import platform
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 import pandas as pd
@@ -22,21 +20,24 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from crowdppl import ranks
+from crowdppl import arguments, ranks
 from crowdppl.annotations import Annotations
+from crowdppl.arguments import checked
 from crowdppl.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.convergence import convergence
 from crowdppl.correlation import PUBLISHED, WEIGHTED, DesignEffect, measured
 from crowdppl.draws import Draws, Readings, Report, read
 from crowdppl.em import em
-from crowdppl.errors import CrowdpplWarning, DataError, ModelError, OptionError, listed, suggestion
+from crowdppl.errors import DataError, ModelError, OptionError, listed, suggestion
 from crowdppl.frames import to_pandas
 from crowdppl.gibbs import gibbs
+from crowdppl.intake import Truth, warn
 from crowdppl.isolation import isolated
 from crowdppl.kernels import DENSE_CELLS
 from crowdppl.model import AnnotationModel, bind, provides
 from crowdppl.networks import is_weight
 from crowdppl.nuts import nuts
+from crowdppl.options import EMOptions, GibbsOptions, NUTSOptions, SVIOptions, filled, require_method, with_options
 from crowdppl.posterior import FORMAT, Posterior
 from crowdppl.review import review
 from crowdppl.svi import svi
@@ -49,6 +50,64 @@ FEW_DRAWS = 19
 PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "pandas", "xarray", "arviz-base", "arviz-stats")
 
 
+class FitArguments(TypedDict, total=False):
+    """What :func:`fit` takes whatever the engine."""
+
+    seed: int
+    device: str | torch.device | None
+    progress: bool | Report
+    independent: bool
+    rho: float | tuple[float, float] | None
+    checkpoint: str | Path | None
+    every: float
+    task: str | None
+    worker: str | None
+    label: str | None
+    truth: Truth
+
+
+class _EM(FitArguments, EMOptions):
+    pass
+
+
+class _SVI(FitArguments, SVIOptions):
+    pass
+
+
+class _Gibbs(FitArguments, GibbsOptions):
+    pass
+
+
+class _NUTS(FitArguments, NUTSOptions):
+    pass
+
+
+_Data: TypeAlias = Annotations | pd.DataFrame | Any
+_Model: TypeAlias = str | AnnotationModel
+
+
+@overload
+def fit(data: _Data, model: _Model = ..., *, method: Literal["em"], **options: Unpack[_EM]) -> Posterior: ...
+@overload
+def fit(data: _Data, model: _Model = ..., *, method: Literal["svi"], **options: Unpack[_SVI]) -> Posterior: ...
+@overload
+def fit(data: _Data, model: _Model = ..., *, method: Literal["nuts"], **options: Unpack[_NUTS]) -> Posterior: ...
+@overload
+def fit(
+    data: _Data, model: _Model = ..., *, method: Literal["gibbs"] | None = None, **options: Unpack[_Gibbs]
+) -> Posterior: ...
+@overload
+def fit(data: _Data, model: _Model = ..., *, method: None = None, **options: Unpack[_EM]) -> Posterior: ...
+@with_options
+@checked(
+    method=require_method,
+    seed=arguments.seed,
+    device=arguments.device,
+    progress=arguments.progress,
+    independent=arguments.flag,
+    checkpoint=arguments.folder,
+    every=arguments.at_least_zero,
+)
 def fit(
     data: Annotations | pd.DataFrame | Any,
     model: str | AnnotationModel = "dawid-skene",
@@ -61,6 +120,10 @@ def fit(
     rho: float | tuple[float, float] | None = None,
     checkpoint: str | Path | None = None,
     every: float = EVERY,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    truth: Truth = None,
     **options: Any,
 ) -> Posterior:
     """Fit a model of annotation.
@@ -82,10 +145,11 @@ def fit(
             is asked for again with the same data, model, options and seed, and ends with the same result. NUTS keeps
             its state between chains, SVI without ``validation``.
         every: seconds between two writes of it.
-        **options: of the engine. em: ``max_iter, tol, restarts, accelerate, num_samples``, with networks ``learning_rate,
-            batch_size, epochs, steps, validation``; svi: ``max_iter, tol, learning_rate, batch_size, num_samples, guide,
-            validation``; gibbs: ``chains, warmup, num_samples``; nuts: ``chains, warmup,
-            num_samples, target_accept, max_tree_depth, jit``.
+        task: column of the item, where ``data`` is a frame; as in :meth:`Annotations.from_frame`.
+        worker: likewise of the worker.
+        label: likewise of the label.
+        truth: likewise known truths.
+        **options: of the engine, see :mod:`crowdppl.options`.
 
     Raises:
         OptionError: for an unknown model, method, device or option, or a value outside its range.
@@ -96,22 +160,23 @@ def fit(
         raise OptionError(
             "of several processes only the one that leads may fit: with crowdppl.ranks.joined() as leads: if leads: ..."
         )
+    columns = {"task": task, "worker": worker, "label": label, "truth": truth}
     if not isinstance(data, Annotations):
-        data = Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"))
+        data = Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"), **columns)  # type: ignore[arg-type]
+    elif named := [name for name, value in columns.items() if value is not None]:
+        raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
     chosen = named_model(model)
     if method is None:
         method = "gibbs" if provides(chosen, "gibbs_step") else "em"
-    options = checked_options(method, options, chosen)
+    options = filled(method, options, chosen.defaults.get(method))
     reason = chosen.unsuited(method)
     if reason is not None:
         raise ModelError(f"{type(chosen).__name__} by method={method!r}: {reason}")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
-        raise OptionError(f"seed={seed!r}; it must be a whole number of at least 0")
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
     effect = None if independent else DesignEffect.of(rho)
     _affordable(chosen, data)
-    data = data.to(_device(device))
+    data = data.to(device)
     began = time.perf_counter()
     # On small data threads wait for each other longer than they work, many times longer where cores are shared.
     threads = 1 if data.N * data.J * data.K <= DENSE_CELLS else None
@@ -155,7 +220,7 @@ def fit(
     odd = review(data) if data.A <= REVIEWED else []
     posterior = Posterior(_tree(data, bound, draws, readings, weights, effect, run, odd))
     for sentence in draws.warnings:
-        warnings.warn(sentence, CrowdpplWarning, stacklevel=2)
+        warn(sentence)
     return posterior
 
 
@@ -189,24 +254,6 @@ def _hyperparameters(model: AnnotationModel) -> dict[str, Any]:
     return {name: value if isinstance(value, plain) else repr(value) for name, value in values.items()}
 
 
-def checked_options(method: str, options: Mapping[str, Any], model: AnnotationModel | None = None) -> dict[str, Any]:
-    """Return an engine's options, defaults filled in (the model's, else the engine's); values are checked by the engine."""
-    if method not in ENGINES:
-        raise OptionError(f"no method {method!r}{suggestion(method, ENGINES)}; use one of {listed(ENGINES)}")
-    known = {
-        name: parameter.default
-        for name, parameter in inspect.signature(ENGINES[method]).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    }
-    for name in options:
-        if name not in known:
-            raise OptionError(
-                f"method {method!r} has no option {name!r}{suggestion(name, known)}; it takes {', '.join(known)}"
-            )
-    own = {} if model is None else dict(model.defaults.get(method, {}))
-    return known | own | dict(options)
-
-
 def _affordable(model: AnnotationModel, data: Annotations) -> None:
     """Refuse tables that this machine cannot hold, before it tries: its system would end the process without a word."""
     states = data.K * model.states_per_class
@@ -221,18 +268,6 @@ def _affordable(model: AnnotationModel, data: Annotations) -> None:
             f"{data.J:,} workers, {data.N:,} items and {data.K:,} classes need some {needed / 2**30:,.0f} GiB for confusions "
             f"and probabilities, and this machine has {there / 2**30:,.0f}; merge rare classes, or fit a part of the workers"
         )
-
-
-def _device(device: str | torch.device | None) -> torch.device | None:
-    if device is None:
-        return None
-    try:
-        place = torch.device(device)
-    except RuntimeError:
-        raise OptionError(f"no device {device!r}; use 'cpu', 'cuda' or 'cuda:0'") from None
-    if place.type == "cuda" and not torch.cuda.is_available():
-        raise OptionError("device='cuda', but torch finds no CUDA device here; use device='cpu'")
-    return place
 
 
 @contextmanager

@@ -59,16 +59,29 @@ def series(values: Any, name: str) -> pd.Series[Any]:
     return pd.Series(list(values), dtype=object)
 
 
-def column_of(frame: pd.DataFrame, name: Any, usual: tuple[str, ...], source: str, mend: str) -> Any:
-    """Find a column by the text of its name and return the name itself, which may be a number."""
+def column_of(
+    frame: pd.DataFrame, name: Any, usual: tuple[str, ...], source: str, mend: str, argument: str | None = None
+) -> Any:
+    """Find a column by the text of its name and return the name itself, which may be a number.
+
+    Args:
+        frame: the table.
+        name: as the caller gave it; ``None`` for the first of ``usual`` that is there.
+        usual: names that are looked for.
+        source: name of the table, for messages.
+        mend: what to do where no usual name is there.
+        argument: that the caller named the column with.
+    """
     columns = [str(c) for c in frame.columns]
     wanted = (str(name),) if name is not None else usual
     found = next((w for w in wanted if w in columns), None)
     if found is None:
-        told = " or ".join(repr(w) for w in wanted)
-        raise DataError(
-            f"{source}: no column {told}{suggestion(wanted[0], columns)}; columns are {listed(columns, 12)}; {mend}"
-        )
+        told = f"{' or '.join(repr(w) for w in wanted)}{suggestion(wanted[0], columns)}"
+        if name is not None and argument is not None:
+            raise DataError(
+                f"{source}: no column {told}, which {argument}=... names; columns are {listed(columns, 12)}"
+            )
+        raise DataError(f"{source}: no column {told}; columns are {listed(columns, 12)}; {mend}")
     if columns.count(found) > 1:
         raise DataError(f"{source}: {columns.count(found)} columns are named {found!r}; rename or drop all but one")
     return frame.columns[columns.index(found)]
@@ -83,7 +96,7 @@ def three_columns(frame: pd.DataFrame, given: Sequence[Any], source: str) -> lis
     """Find the columns of task, worker and label: those given, or where ``None`` by their usual names."""
     usual = (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS)
     found = [
-        column_of(frame, name, names, source, f"say which one holds the {role} with {role}=...")
+        column_of(frame, name, names, source, f"say which one holds the {role} with {role}=...", role)
         for name, names, role in zip(given, usual, ROLES, strict=True)
     ]
     if len(set(found)) < len(found):
@@ -147,7 +160,7 @@ def truth_column(frame: pd.DataFrame, name: str, source: str) -> Any:
             f"{source}: no column {name!r}, which looks like a file: truth= (--truth) names a column of the annotations; a "
             f"table of known truths is passed as a frame (--truth-file {name})"
         )
-    return column_of(frame, name, (), source, "say which one holds the known truths with truth=...")
+    return column_of(frame, name, (), source, "", "truth")
 
 
 def names_of(named: Any, usual: tuple[str, ...]) -> tuple[str, ...]:
@@ -279,6 +292,11 @@ def _timing(column: pd.Series[Any], where: str, *, moment: bool) -> Array:
 
 def _tell(told: list[str], sentence: str) -> None:
     told.append(sentence)
+    warn(sentence)
+
+
+def warn(sentence: str) -> None:
+    """Warn of something, at the line of the caller's own code."""
     # Point at the caller's own line, through however many of the library's functions the call came.
     frame, level = inspect.currentframe(), 1
     while frame is not None and str(frame.f_globals.get("__name__")).startswith("crowdppl."):

@@ -81,7 +81,7 @@ def count_table(
     if usual is None:
         ids, columns, where = frame.index.to_series(), frame, f"{source}, index"
     else:
-        column = column_of(frame, usual, (), source, "say which one holds the task with task=...")
+        column = column_of(frame, usual, (), source, "say which one holds the task with task=...", "task")
         ids, columns, where = frame[column], frame.drop(columns=column), f"{source}, column {str(column)!r}"
     items, missing = clean(ids, "task", where)
     if missing.any():

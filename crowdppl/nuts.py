@@ -14,28 +14,30 @@ from torch.jit._trace import TracerWarning
 
 from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
-from crowdppl.draws import Draws, Report, positive, thinned_note, thinning, whole
+from crowdppl.draws import Draws, Report, thinned_note, thinning
 from crowdppl.model import AnnotationModel, Parameters, check, dispersed, provides
 from crowdppl.mstep import MStep
+from crowdppl.options import engine
 from crowdppl.space import Space
 
 HOW = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth summed out)"
 
 
+@engine("nuts")
 def nuts(
     model: AnnotationModel,
     data: Annotations,
     report: Report,
     keep: Checkpoint = NOTHING,
     *,
-    chains: int = 4,
-    warmup: int = 500,
-    num_samples: int = 500,
-    target_accept: float = 0.8,
-    max_tree_depth: int = 10,
-    jit: bool | None = None,
+    chains: int,
+    warmup: int,
+    num_samples: int,
+    target_accept: float,
+    max_tree_depth: int,
+    jit: bool | None,
 ) -> Draws:
-    """Sample the posterior with gradients; for any model, best for small data.
+    """Sample the posterior of any model with gradients; defaults are in :class:`crowdppl.options.NUTSOptions`.
 
     Args:
         model: any.
@@ -49,11 +51,6 @@ def nuts(
         max_tree_depth: at most ``2 ** max_tree_depth`` gradients a draw.
         jit: compile the density; by default where the model's likelihood is the library's own table and small.
     """
-    whole("chains", chains, 1)
-    whole("warmup", warmup, 1)
-    whole("num_samples", num_samples, 1)
-    whole("max_tree_depth", max_tree_depth, 1)
-    positive("target_accept", target_accept)
     space = Space(check(model, data))
     if jit is None:
         jit = provides(model, "log_confusion") and model._bound is None and data.counts.dense
@@ -116,7 +113,7 @@ def nuts(
     if sum(divergences):
         told_user.append(
             f"{sum(divergences)} of {chains * num_samples} draws diverged: the sampler may have missed part of the posterior; "
-            f"raise target_accept"
+            f"raise target_accept=..."
         )
     logging.getLogger(__name__).debug("nuts: %s", facts)
     return Draws(samples, "posterior", HOW, facts=facts, warnings=told_user, sites=space.sites)

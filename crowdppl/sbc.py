@@ -26,6 +26,7 @@ from crowdppl.inference import fit, named_model
 from crowdppl.isolation import isolated
 from crowdppl.kernels import normalise
 from crowdppl.model import AnnotationModel, bind, conditioned, repeated
+from crowdppl.options import Method
 from crowdppl.posterior import Posterior
 
 Array = npt.NDArray[Any]
@@ -37,7 +38,7 @@ class NoDraws(ModelError):
 
 def ranks(
     model: str | AnnotationModel,
-    method: str,
+    method: Method,
     *,
     simulations: int = 100,
     items: int = 20,

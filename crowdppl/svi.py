@@ -18,10 +18,11 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
-from crowdppl.draws import Batches, Draws, Report, affordable, positive, thinned_note, whole
-from crowdppl.errors import ModelError, OptionError
+from crowdppl.draws import Batches, Draws, Report, affordable, thinned_note
+from crowdppl.errors import ModelError
 from crowdppl.model import AnnotationModel, Parameters, check, provides
 from crowdppl.mstep import MStep
+from crowdppl.options import engine
 from crowdppl.plates import Plates
 from crowdppl.space import Space
 from crowdppl.validation import Validation
@@ -34,21 +35,22 @@ HOW = (
 POINT = "one point for all parameters, trained end to end by gradients: there are no intervals"
 
 
+@engine("svi")
 def svi(
     model: AnnotationModel,
     data: Annotations,
     report: Report,
     keep: Checkpoint = NOTHING,
     *,
-    max_iter: int = 3000,
-    tol: float = 1e-5,
-    learning_rate: float = 0.05,
-    batch_size: int | None = None,
-    num_samples: int = 1000,
-    guide: Literal["auto", "point"] = "auto",
-    validation: Any = None,
+    max_iter: int,
+    tol: float,
+    learning_rate: float,
+    batch_size: int | None,
+    num_samples: int,
+    guide: Literal["auto", "point"],
+    validation: Any,
 ) -> Draws:
-    """Fit a guide to the posterior of the parameters.
+    """Fit a guide to the posterior of the parameters; defaults of the options are in :class:`crowdppl.options.SVIOptions`.
 
     Args:
         model: its own ``guide``, else an automatic normal one.
@@ -64,17 +66,9 @@ def svi(
             a point for every parameter, which is training end to end.
         validation: features and classes of items held out: the epoch with the highest accuracy on them is kept.
     """
-    whole("max_iter", max_iter, 1)
-    positive("tol", tol, zero=True)
-    positive("learning_rate", learning_rate)
-    whole("num_samples", num_samples, 1)
-    if batch_size is not None:
-        whole("batch_size", batch_size, 1)
     space = Space(check(model, data))
     with torch.no_grad():
         first = MStep(model, data, space).start(model.starting(data))
-    if guide not in ("auto", "point"):
-        raise OptionError(f"guide={guide!r}; use 'auto' or 'point'")
     held_out = None if validation is None else Validation(validation, model, data)
     family, name = guide_of(model, data, space, first, guide)
     optimiser = adam(learning_rate, max_iter)

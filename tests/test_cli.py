@@ -276,7 +276,7 @@ def test_parquet_and_priors(tmp_path):
         (None, (), ["no file"]),
         ("", (), ["labels.csv", "empty"]),
         ("task,worker,label\n", (), ["labels.csv", "no rows"]),
-        ("task,annotator,label\n1,a,0\n", (), ["labels.csv", "'worker'", "--worker" if False else "worker"]),
+        ("task,annotator,label\n1,a,0\n", (), ["labels.csv", "'worker'", "with --worker ..."]),
         ("task,worker,label\n1,a,0\n2,,1\n", (), ["labels.csv", "'worker'", "row 2"]),
         ("task,worker,label\n1,a,0\n1,b,x\n", ("--labels", "0,1"), ["labels.csv", "'label'"]),
         ("task,worker,label\n1,a,0\n1,b,1\n", ("--model", "david"), ["no model 'david'"]),
@@ -288,7 +288,7 @@ def test_parquet_and_priors(tmp_path):
         ("task,worker,label\n1,a,0\n1,b,1\n", ("--level", "89"), ["between 0 and 1"]),
         ("task,worker,label\n1,a,0\n1,b,1\n", ("--truth", "gold"), ["no column 'gold'"]),
         ("task,worker,label\n1,a,0\n1,a,1\n", ("--repeats", "refuse"), ["labels.csv", "row 2", "repeats"]),
-        ("task,worker,label\n1,a,0\n1,a,1\n", ("--repeats", "first"), ["repeats='first'"]),
+        ("task,worker,label\n1,a,0\n1,a,1\n", ("--repeats", "first"), ["--repeats first; use"]),
     ],
 )
 def test_bad_input_is_one_line_and_status_two(tmp_path, content, words, said):

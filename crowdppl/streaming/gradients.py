@@ -82,7 +82,7 @@ def learn(
         trace.append(sum(losses) / len(losses))
         taken += len(losses)
     if taken < ENOUGH:
-        few = f"SVI took {taken} gradient steps, and some {ENOUGH:,} are needed; raise passes, or lower batch_size"
+        few = f"SVI took {taken} gradient steps, and some {ENOUGH:,} are needed; raise passes=..., or lower batch_size=..."
         warnings.warn(few, CrowdpplWarning, stacklevel=3)
     sites = list(space.sizes)
 

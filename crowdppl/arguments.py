@@ -1,0 +1,382 @@
+"""Checks of what callers pass: every public argument goes through one of these, and is refused in one line that names it.
+
+A check is a function ``(name, value) -> value``: it returns the value in the type that the code behind it expects, or raises.
+:func:`checked` applies checks to the arguments of a function by name. ``None`` is accepted wherever it is the default.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import numbers
+import os
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import torch
+
+from crowdppl.errors import DataError, FileError, OptionError, suggestion
+
+Check = Callable[[str, Any], Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Seeds are handed to NumPy and torch; torch takes no larger ones.
+LARGEST_SEED = 2**63 - 1
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 60
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: short and on one line; tables and arrays by their type."""
+    plain = value is None or isinstance(value, (str, bytes, bool, numbers.Number, list, tuple, dict, set, os.PathLike))
+    return " ".join(_SHORT.repr(value).split()) if plain else f"<{type(value).__name__}>"
+
+
+def refuse(name: str, value: Any, wanted: str) -> OptionError:
+    """Return the error of a value that is not what an argument takes."""
+    return OptionError(f"{name}={shown(value)}; it must be {wanted}")
+
+
+# ---------------------------------------------------------------------- the function that applies them
+
+
+def checked(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Check the arguments of a function before it runs.
+
+    Args:
+        **checks: by the names of the parameters.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        unknown = set(checks) - set(signature.parameters)
+        if unknown:
+            raise TypeError(f"{function.__qualname__} has no parameter {', '.join(sorted(unknown))}")
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                given = signature.bind(*args, **kwargs)
+            except TypeError:
+                return function(*args, **kwargs)  # Python's own message names the function and what is missing
+            for name, value in given.arguments.items():
+                if name in checks and not (value is None and signature.parameters[name].default is None):
+                    given.arguments[name] = checks[name](name, value)
+            return function(*given.args, **given.kwargs)
+
+        call.__checks__ = checks  # type: ignore[attr-defined]  # read by the test of all public functions
+        return call
+
+    return decorate
+
+
+def check(checks: Mapping[str, Check], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Apply checks to values by name; ``None`` stays ``None``."""
+    return {name: None if value is None else checks[name](name, value) for name, value in values.items()}
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def whole(at_least: int = 0, at_most: int | None = None) -> Check:
+    """Accept a whole number."""
+    wanted = (
+        f"a whole number of at least {at_least}" if at_most is None else f"a whole number from {at_least} to {at_most}"
+    )
+
+    def check(name: str, value: Any) -> int:
+        plain = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+        if not plain or value < at_least or (at_most is not None and value > at_most):
+            raise refuse(name, value, wanted)
+        return int(value)
+
+    return check
+
+
+def number(
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
+) -> Check:
+    """Accept a finite number within bounds."""
+    bounds = [
+        f"{words} {bound:g}"
+        for words, bound in (("at least", at_least), ("above", above), ("at most", at_most), ("below", below))
+        if bound is not None
+    ]
+    wanted = f"a number {' and '.join(bounds)}" if bounds else "a finite number"
+
+    def check(name: str, value: Any) -> float:
+        if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+            raise refuse(name, value, wanted)
+        given = float(value)
+        if not math.isfinite(given):
+            raise refuse(name, value, wanted)
+        outside = (
+            (at_least is not None and given < at_least)
+            or (above is not None and given <= above)
+            or (at_most is not None and given > at_most)
+            or (below is not None and given >= below)
+        )
+        if outside:
+            raise refuse(name, value, wanted)
+        return given
+
+    return check
+
+
+positive = number(above=0)
+at_least_zero = number(at_least=0)
+share = number(at_least=0, at_most=1)
+seed = whole(0, LARGEST_SEED)
+
+
+def between(low: float, high: float, such_as: float) -> Check:
+    """Accept a number strictly between two others."""
+    plain = number(above=low, below=high)
+
+    def check(name: str, value: Any) -> float:
+        try:
+            return float(plain(name, value))
+        except OptionError:
+            raise refuse(name, value, f"between {low:g} and {high:g}, such as {such_as:g}") from None
+
+    return check
+
+
+probability = between(0, 1, 0.95)
+
+
+def level(name: str, value: Any) -> float:
+    """Accept the probability of an interval."""
+    try:
+        return float(probability(name, value))
+    except OptionError:
+        raise OptionError(
+            f"{name}={shown(value)}; an interval's probability lies between 0 and 1, such as 0.89"
+        ) from None
+
+
+# ---------------------------------------------------------------------- words and switches
+
+
+def flag(name: str, value: Any) -> bool:
+    """Accept ``True`` or ``False``, and nothing that merely counts as one of them."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise refuse(name, value, "True or False")
+    return bool(value)
+
+
+def text(name: str, value: Any) -> str:
+    """Accept text."""
+    if not isinstance(value, str):
+        raise refuse(name, value, "text")
+    return value
+
+
+def choice(*choices: str) -> Check:
+    """Accept one of some words."""
+
+    def check(name: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in choices:
+            near = suggestion(value, choices) if isinstance(value, str) else ""
+            listed = (
+                f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}" if len(choices) > 1 else repr(choices[0])
+            )
+            raise OptionError(f"{name}={shown(value)}; use {listed}{near}")
+        return value
+
+    return check
+
+
+def function(name: str, value: Any) -> Callable[..., Any]:
+    """Accept a function."""
+    if not callable(value):
+        raise refuse(name, value, "a function")
+    return value
+
+
+def progress(name: str, value: Any) -> Any:
+    """Accept a switch, or a function to call with ``(step, steps, what)``."""
+    if not callable(value) and not isinstance(value, (bool, np.bool_)):
+        raise refuse(name, value, "True, False or a function (step, steps, what)")
+    return value
+
+
+def anything(name: str, value: Any) -> Any:
+    """Accept what the function checks itself, since that takes more than the value: against data, or another argument."""
+    return value
+
+
+# ---------------------------------------------------------------------- several values
+
+
+def several(each: Check, at_least: int = 1, *, distinct: bool = False) -> Check:
+    """Accept a list (or any other iterable but text) of values that pass ``each``."""
+
+    def check(name: str, value: Any) -> list[Any]:
+        values = _listed(name, value, at_least)
+        values = [each(f"{name}[{n}]", one) for n, one in enumerate(values)]
+        if distinct:
+            _distinct(name, values)
+        return values
+
+    return check
+
+
+def identifiers(name: str, value: Any) -> list[Any]:
+    """Accept a list of different identifiers, at least one."""
+    values = _listed(name, value, 1)
+    _distinct(name, values)
+    return values
+
+
+def _listed(name: str, value: Any, at_least: int) -> list[Any]:
+    dimensions = getattr(value, "ndim", 1)
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable) or dimensions != 1:
+        raise refuse(name, value, "a list")
+    values = value.tolist() if hasattr(value, "tolist") else list(value)
+    if len(values) < at_least:
+        raise OptionError(
+            f"{name} has {len(values):,} values; at least {at_least:,} {'is' if at_least == 1 else 'are'} needed"
+        )
+    return values
+
+
+def _distinct(name: str, values: Sequence[Any]) -> None:
+    seen: list[Any] = []
+    known: set[Any] = set()
+    for value in values:
+        try:
+            again = value in known
+            known.add(value)
+        except TypeError:
+            again = any(value is other for other in seen)
+            seen.append(value)
+        if again:
+            raise OptionError(f"{name} has {shown(value)} more than once; give each once")
+
+
+def array(*shape: str, kind: str = "number") -> Check:
+    """Accept an array of numbers with axes of these names; axes of one name have one length.
+
+    Args:
+        *shape: names of the axes, such as ``"draw", "worker"``; a digit is a length.
+        kind: ``"number"`` or ``"whole"``.
+    """
+    wanted = (
+        f"an array of {'whole ' if kind == 'whole' else ''}numbers ({', '.join(shape)}{',' if len(shape) == 1 else ''})"
+    )
+
+    def check(name: str, value: Any) -> Any:
+        values = value if isinstance(value, np.ndarray) else _array(value)
+        kinds = "iub" if kind == "whole" else "iubf"
+        if values is None or values.ndim != len(shape) or values.dtype.kind not in kinds:
+            came = f"an array of shape {values.shape}" if values is not None and values.ndim else shown(value)
+            raise OptionError(f"{name} is {came}; it must be {wanted}")
+        lengths: dict[str, int] = {}
+        for axis, length in zip(shape, values.shape, strict=True):
+            if lengths.setdefault(axis, int(axis) if axis.isdigit() else length) != length:
+                raise OptionError(f"{name} has shape {values.shape}; it must be {wanted}")
+        return values
+
+    return check
+
+
+def _array(value: Any) -> Any:
+    if value is None or isinstance(value, (str, bytes)):
+        return None
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError):  # ragged, or of several types
+        return None
+
+
+# ---------------------------------------------------------------------- files
+
+
+def input_path(name: str, value: Any) -> Path:
+    """Accept the path of something to read; whether it is there is for the reader to say."""
+    return _path(name, value)
+
+
+def output_file(name: str, value: Any) -> Path:
+    """Accept the path of a file to write: no folder, and in a folder that is there."""
+    path = _path(name, value)
+    if path.is_dir():
+        raise FileError(f"{name}={str(path)!r} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise FileError(f"{name}={str(path)!r}: there is no folder {path.parent}; make it first")
+    return path
+
+
+def folder(name: str, value: Any) -> Path:
+    """Accept the path of a folder, there or to be made."""
+    path = _path(name, value)
+    if path.exists() and not path.is_dir():
+        raise FileError(f"{name}={str(path)!r} is a file; name a folder")
+    return path
+
+
+def _path(name: str, value: Any) -> Path:
+    given = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(given, str) or not given.strip():
+        raise FileError(f"{name}={shown(value)}; it must be a path")
+    if "\0" in given:
+        raise FileError(f"{name}={shown(value)}; a path cannot hold a NUL character")
+    return Path(given)
+
+
+# ---------------------------------------------------------------------- this library's own, and other libraries'
+
+
+def instance(module: str, kind: str, how: str) -> Check:
+    """Accept an object of a class that is named rather than imported: checks stand below everything.
+
+    Args:
+        module: where the class is.
+        kind: its name.
+        how: where to get one, for the message.
+    """
+
+    def check(name: str, value: Any) -> Any:
+        from importlib import import_module
+
+        if not isinstance(value, getattr(import_module(module), kind)):
+            raise DataError(f"{name} is {_a(value)}; pass {how}")
+        return value
+
+    return check
+
+
+def _a(value: Any) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+posterior = instance("crowdppl.posterior", "Posterior", "a result of crowdppl.fit or crowdppl.load")
+judgements = instance("crowdppl.annotations", "Annotations", "crowdppl.Annotations")
+frame = instance("pandas", "DataFrame", "a pandas DataFrame")
+model = instance("crowdppl.model", "AnnotationModel", "an instance of a crowdppl.AnnotationModel")
+axes = instance("matplotlib.axes", "Axes", "axes of matplotlib, such as plt.gca()")
+
+
+def device(name: str, value: Any) -> torch.device:
+    """Accept the name of a device that torch can compute on here."""
+    try:
+        place = torch.device(value)
+    except (RuntimeError, TypeError):
+        raise OptionError(f"no device {shown(value)}; use 'cpu', 'cuda' or 'cuda:0'") from None
+    if place.type not in ("cpu", "cuda"):
+        raise OptionError(f"{name}={str(place)!r}; fits run on 'cpu' or 'cuda'")
+    if place.type == "cuda":
+        if not torch.cuda.is_available():
+            raise OptionError(f"{name}={str(place)!r}, but torch finds no CUDA device here; use {name}='cpu'")
+        if place.index is not None and place.index >= torch.cuda.device_count():
+            raise OptionError(f"{name}={str(place)!r}; torch finds {torch.cuda.device_count()} CUDA devices here")
+    return place

@@ -1,0 +1,222 @@
+"""The options of each engine: name, type, default, check and meaning, in one place.
+
+From these types follow the signature of :func:`crowdppl.fit` (for type checkers, ``help`` and completion), what the engines take,
+what is refused, and the options of the command.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, ParamSpec, TypedDict, TypeVar
+
+from crowdppl.arguments import Check, anything, at_least_zero, between, choice, flag, positive, whole
+from crowdppl.errors import OptionError, listed, suggestion
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Method = Literal["em", "svi", "gibbs", "nuts"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of an option of an engine besides its type.
+
+    Attributes:
+        default: of the engine; a model may have another in ``AnnotationModel.defaults``.
+        check: of a value other than ``None``, which is taken where it is the default.
+        help: what it is, in words.
+    """
+
+    default: Any
+    check: Check
+    help: str
+
+
+class EMOptions(TypedDict, total=False):
+    """Options of ``method="em"``."""
+
+    max_iter: Annotated[int, Option(2000, whole(1), "most E steps")]
+    tol: Annotated[
+        float,
+        Option(1e-9, at_least_zero, "stop where the log posterior rises by less than this fraction of itself"),
+    ]
+    restarts: Annotated[int, Option(0, whole(0), "further starts around the majority vote; the best end is kept")]
+    accelerate: Annotated[
+        bool, Option(True, flag, "extrapolate along the path of closed-form steps (SQUAREM) where that rises")
+    ]
+    num_samples: Annotated[int, Option(1000, whole(1), "draws for intervals")]
+    learning_rate: Annotated[float, Option(1e-3, positive, "of Adam, for networks")]
+    batch_size: Annotated[int, Option(64, whole(1), "items in a mini-batch, for networks")]
+    epochs: Annotated[int, Option(1, whole(1), "passes over the items in one M step, for networks")]
+    steps: Annotated[
+        int | None, Option(None, whole(1), "gradient steps in one M step, for networks, in place of epochs")
+    ]
+    fine_tune: Annotated[
+        int, Option(0, whole(0), "for networks: gradient steps on all parameters after the last M step")
+    ]
+    validation: Annotated[
+        Any, Option(None, anything, "features and classes of held-out items: the step that predicts them best is kept")
+    ]
+
+
+class SVIOptions(TypedDict, total=False):
+    """Options of ``method="svi"``."""
+
+    max_iter: Annotated[int, Option(3000, whole(1), "most gradient steps")]
+    tol: Annotated[
+        float, Option(1e-5, at_least_zero, "stop where the mean loss of a window falls by less than this fraction")
+    ]
+    learning_rate: Annotated[float, Option(0.05, positive, "of Adam; it falls to a tenth over max_iter steps")]
+    batch_size: Annotated[int | None, Option(None, whole(1), "items a step; defaults to all of them")]
+    num_samples: Annotated[int, Option(1000, whole(1), "draws from the fitted guide")]
+    guide: Annotated[
+        Literal["auto", "point"],
+        Option("auto", choice("auto", "point"), "auto: the model's own, else independent normals; point: no intervals"),
+    ]
+    validation: Annotated[
+        Any, Option(None, anything, "features and classes of held-out items: the epoch that predicts them best is kept")
+    ]
+
+
+class GibbsOptions(TypedDict, total=False):
+    """Options of ``method="gibbs"``."""
+
+    chains: Annotated[int, Option(4, whole(1), "each from its own disturbed majority vote")]
+    warmup: Annotated[int, Option(500, whole(0), "sweeps thrown away")]
+    num_samples: Annotated[int, Option(1000, whole(1), "sweeps kept per chain")]
+
+
+class NUTSOptions(TypedDict, total=False):
+    """Options of ``method="nuts"``."""
+
+    chains: Annotated[int, Option(4, whole(1), "run in turn, each from its own disturbed majority vote")]
+    warmup: Annotated[int, Option(500, whole(1), "draws for adaptation, thrown away")]
+    num_samples: Annotated[int, Option(500, whole(1), "draws kept per chain")]
+    target_accept: Annotated[
+        float, Option(0.8, between(0, 1, 0.8), "acceptance probability that the step size is tuned to")
+    ]
+    max_tree_depth: Annotated[int, Option(10, whole(1, 20), "at most 2 to this power gradients a draw")]
+    jit: Annotated[bool | None, Option(None, flag, "compile the density; defaults to where that is known to be faster")]
+
+
+TYPES: dict[str, Any] = {"em": EMOptions, "svi": SVIOptions, "gibbs": GibbsOptions, "nuts": NUTSOptions}
+OPTIONS: dict[str, dict[str, Option]] = {
+    method: {
+        name: next(part for part in hint.__metadata__ if isinstance(part, Option))
+        for name, hint in typing.get_type_hints(kind, include_extras=True).items()
+    }
+    for method, kind in TYPES.items()
+}
+
+
+def require_method(name: str, value: Any) -> str:
+    """Accept the name of an engine."""
+    if not isinstance(value, str) or value not in OPTIONS:
+        near = suggestion(value, OPTIONS) if isinstance(value, str) else ""
+        raise OptionError(f"no method {value!r}{near}; use one of {listed(OPTIONS)}")
+    return value
+
+
+def filled(method: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return all options of an engine: those given, checked, else the model's defaults, else the engine's.
+
+    Raises:
+        OptionError: for an option that the engine does not have, or a value outside its range.
+    """
+    known = OPTIONS[require_method("method", method)]
+    out = {name: option.default for name, option in known.items()}
+    for name, value in {**(defaults or {}), **given}.items():
+        if name not in known:
+            others = [other for other, options in OPTIONS.items() if name in options]
+            of = f", which is an option of {' and '.join(map(repr, others))}" if others else suggestion(name, known)
+            raise OptionError(f"method {method!r} has no option {name!r}{of}; it takes {', '.join(known)}")
+        option = known[name]
+        out[name] = value if value is None and option.default is None else option.check(name, value)
+    return out
+
+
+def engine(method: str) -> Callable[[Callable[P, R]], Callable[..., R]]:
+    """Give an engine the options of its method: defaults filled in, values checked."""
+
+    def decorate(function: Callable[P, R]) -> Callable[..., R]:
+        parameters = inspect.signature(function).parameters.values()
+        takes = {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        if takes != set(OPTIONS[method]):
+            raise TypeError(f"{function.__name__} and the options of {method!r} differ: {takes ^ set(OPTIONS[method])}")
+
+        @functools.wraps(function)
+        def call(*args: Any, **options: Any) -> R:
+            return function(*args, **filled(method, options))
+
+        return call
+
+    return decorate
+
+
+# ---------------------------------------------------------------------- as others show them
+
+
+class _Defaults:
+    """The default of an option in a signature: that of the engine, which may differ between engines."""
+
+    def __init__(self, of: Mapping[str, Any]):
+        self.of = of
+
+    def __repr__(self) -> str:
+        return f"<{', '.join(f'{method}: {value!r}' for method, value in self.of.items())}>"
+
+
+def names() -> list[str]:
+    """Return all options of all engines, each once."""
+    return list(dict.fromkeys(name for options in OPTIONS.values() for name in options))
+
+
+def having(name: str) -> dict[str, Option]:
+    """Return the engines that have an option, and what it is there."""
+    return {method: options[name] for method, options in OPTIONS.items() if name in options}
+
+
+def annotation(name: str) -> Any:
+    """Return the type of an option, of all engines that have it."""
+    hints = [typing.get_type_hints(TYPES[method])[name] for method in having(name)]
+    union = hints[0]
+    for hint in hints[1:]:
+        union = union | hint if union is not hint else union
+    return union
+
+
+def told(name: str, *, defaults: bool = True) -> str:
+    """Say in words what an option is, engine by engine."""
+    parts: dict[str, list[str]] = {}
+    for method, option in having(name).items():
+        words = option.help
+        if defaults and option.default is not None:
+            words += f" ({option.default})"
+        parts.setdefault(words, []).append(method)
+    return "; ".join(f"{', '.join(methods)}: {words}" for words, methods in parts.items())
+
+
+def with_options(function: Callable[P, R]) -> Callable[P, R]:
+    """Show the options of all engines in the signature and help of a function that takes them as ``**options``."""
+    signature = inspect.signature(function)
+    plain = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    more = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=_Defaults({method: option.default for method, option in having(name).items()}),
+            annotation=annotation(name),
+        )
+        for name in names()
+    ]
+    function.__signature__ = signature.replace(parameters=[*plain, *more])  # type: ignore[attr-defined]
+    lines = [f"    {name}: {told(name)}." for name in names()]
+    before, raises, after = inspect.cleandoc(function.__doc__ or "").partition("\nRaises:")
+    function.__doc__ = "\n".join(
+        [f"{before}\nOptions of the engines, with their defaults:", *lines, f"{raises}{after}"]
+    )
+    return function
