@@ -17,6 +17,8 @@ class atomic:  # noqa: N801 - reads as a verb in a with statement
         self.path = path
 
     def __enter__(self) -> Path:
+        if self.path.is_dir():
+            raise FileError(f"cannot write {self.path}: it is a folder; name a file in it")
         try:
             handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
         except OSError as error:
@@ -33,10 +35,14 @@ class atomic:  # noqa: N801 - reads as a verb in a with statement
             return
         umask = os.umask(0)
         os.umask(umask)
-        self.temporary.chmod(0o666 & ~umask)
-        with self.temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        self.temporary.replace(self.path)
+        try:
+            self.temporary.chmod(0o666 & ~umask)
+            with self.temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            self.temporary.replace(self.path)
+        except OSError as failed:
+            self.temporary.unlink(missing_ok=True)
+            raise FileError(f"cannot write {self.path}: {failed.strerror or failed}") from failed
 
 
 def require_room(folder: Path, size: int, what: str) -> None:
