@@ -34,7 +34,7 @@ from crowdppl.io.arrow import let_go
 from crowdppl.io.judgements import Choices
 from crowdppl.io.tables import integers, read_table
 from crowdppl.model import AnnotationModel, provides
-from crowdppl.posterior import Posterior
+from crowdppl.posterior import Posterior, probability_columns
 from crowdppl.truths import Known, alike
 from crowdppl.wording import in_command, with_engine_options
 from crowdppl.workers import default_level
@@ -581,8 +581,7 @@ def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[s
     began = time.perf_counter()
     run["command"] = ["crowdppl", *sys.argv[1:]]
     run["timings"] |= {"fit": posterior.info["seconds"]}
-    workers = posterior.workers(level=level)
-    files = results.write(posterior, workers, folder, level=level, run=run, raw=raw)
+    files, workers = results.write(posterior, folder, level=level, run=run, raw=raw)
     _show_truth(posterior)
     _show_workers(workers, default_level(level))
     info = posterior.info
@@ -622,9 +621,9 @@ def _show_truth(posterior: Posterior) -> None:
     table = Table(title="Truth: the least certain items", title_justify="left", box=box.SIMPLE_HEAD)
     for column in ("item", "label", "probability", "otherwise"):
         table.add_column(column, justify="right" if column == "probability" else "left")
-    classes = posterior.labels
+    classes = list(zip(posterior.labels.tolist(), probability_columns(posterior.labels), strict=True))
     for row in shown.to_dict("records"):
-        rest = sorted(((row[f"p_{k}"], str(k)) for k in classes if k != row["label"]), reverse=True)
+        rest = sorted(((row[p], str(k)) for k, p in classes if k != row["label"]), reverse=True)
         others = ", ".join(f"{escape(k)} {p:.0%}" for p, k in rest[:3] if p >= 0.005)
         table.add_row(
             escape(str(row[posterior.item_column])), escape(str(row["label"])), f"{row['probability']:.2f}", others

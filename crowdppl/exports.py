@@ -12,7 +12,7 @@ import pandas as pd
 from crowdppl import delimited
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.files import atomic
-from crowdppl.posterior import Posterior
+from crowdppl.posterior import Posterior, probability_columns
 
 # A cell that begins with one of these is a formula, or a call of another program, to a spreadsheet.
 RISKY = ("=", "+", "-", "@", "\t", "\r")
@@ -30,7 +30,7 @@ def truth(posterior: Posterior) -> pd.DataFrame:
 def soft(posterior: Posterior) -> pd.DataFrame:
     """Soft labels: ``task``, and ``p_<class>`` for every class."""
     table = posterior.truth()
-    return table[[posterior.item_column, *[f"p_{k}" for k in posterior.labels]]]
+    return table[[posterior.item_column, *probability_columns(posterior.labels)]]
 
 
 def weights(posterior: Posterior) -> pd.DataFrame:

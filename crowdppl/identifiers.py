@@ -339,3 +339,24 @@ def lookalikes(names: Array) -> list[str]:
     if len(set(forms)) == len(forms):
         return []
     return names[pd.Series(forms, dtype=object).duplicated().to_numpy()].tolist()
+
+
+def class_columns(prefix: str, labels: Iterable[Any], suffixes: tuple[str, ...] = ("",)) -> list[str]:
+    """Return a column name for each class, ``<prefix><class>``, such that no two columns of a table are called the same.
+
+    A class that is called as another with a suffix, as ``risk_low`` beside ``risk``, or as another once it is written, as ``"1"``
+    beside ``1``, stands in quotes.
+
+    Args:
+        prefix: of all names.
+        labels: the classes.
+        suffixes: that columns of each class have.
+    """
+    names = [str(label) for label in labels]
+    taken: set[str] = set()
+    # From the shortest on: it is the longer of two names that holds a suffix.
+    for n in sorted(range(len(names)), key=lambda n: len(names[n])):
+        while taken & {names[n] + suffix for suffix in suffixes}:
+            names[n] = f"'{names[n]}'"
+        taken |= {names[n] + suffix for suffix in suffixes}
+    return [prefix + name for name in names]

@@ -21,6 +21,7 @@ import xarray as xr
 from crowdppl import workers
 from crowdppl.errors import DataError, FileError, OptionError, suggestion
 from crowdppl.files import atomic, require_room
+from crowdppl.identifiers import class_columns
 from crowdppl.workers import measure as measure_of
 
 Array = npt.NDArray[Any]
@@ -447,7 +448,12 @@ def truth_table(items: Array, labels: Array, probability: Array, item_column: st
         "probability": probability[np.arange(len(best)), best],
         "entropy": np.maximum(bits, 0.0),
     }
-    return pd.DataFrame(table | {f"p_{k}": probability[:, n] for n, k in enumerate(labels)})
+    return pd.DataFrame(table | {name: probability[:, n] for n, name in enumerate(probability_columns(labels))})
+
+
+def probability_columns(labels: Array) -> list[str]:
+    """Return the columns of a table of truths that hold the probabilities of the classes."""
+    return class_columns("p_", labels.tolist())
 
 
 def load(path: str | Path) -> Posterior:

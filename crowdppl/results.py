@@ -49,22 +49,25 @@ def free(folder: Path, *, overwrite: bool, size: int = 0, files: Sequence[str] =
 
 def write(
     posterior: Posterior,
-    workers: pd.DataFrame,
     folder: Path,
     *,
     level: float | None = None,
     run: Mapping[str, Any],
     raw: bool = False,
-) -> list[Path]:
+) -> tuple[list[Path], pd.DataFrame]:
     """Write all result files; each appears when it is complete, ``run.json`` last.
+
+    The posterior is written before any table is made: whatever becomes of these, what was computed is there to be loaded.
 
     Args:
         posterior: what was found.
-        workers: its table of workers, at that level.
         folder: where to; made if need be.
         level: probability of the intervals in the tables.
         run: added to what the posterior knows of its making (input, command, timings).
         raw: leave text in CSV as it is, see :func:`crowdppl.exports.export`.
+
+    Returns:
+        The files, and the table of workers.
 
     Raises:
         FileError: where something cannot be written; files of an earlier run are then left as they were.
@@ -75,9 +78,6 @@ def write(
     except OSError as error:
         raise FileError(f"cannot write in {folder}: {error.strerror}") from None
     try:
-        exports.write(posterior.truth(), staging / "truth.csv", raw=raw)
-        exports.write(workers, staging / "workers.csv", raw=raw)
-        exports.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
         posterior.save(staging / "posterior.nc")
         story = (
             posterior.info
@@ -91,13 +91,25 @@ def write(
             | dict(run)
         )
         (staging / "run.json").write_text(json.dumps(story, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        try:
+            workers = posterior.workers(level=level)
+            exports.write(posterior.truth(), staging / "truth.csv", raw=raw)
+            exports.write(workers, staging / "workers.csv", raw=raw)
+            exports.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
+        except Exception as error:
+            for name in FILES:  # no table of an earlier run beside this posterior
+                (folder / name).unlink(missing_ok=True)
+            for name in ("posterior.nc", "run.json"):
+                (staging / name).replace(folder / name)
+            error.add_note(f"the tables could not be made; the posterior is in {folder / 'posterior.nc'}")
+            raise
         for name in FILES:
             (staging / name).replace(folder / name)
     except OSError as error:
         raise FileError(f"cannot write in {folder}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return [folder / name for name in FILES]
+    return [folder / name for name in FILES], workers
 
 
 def sha256(path: Path) -> str:

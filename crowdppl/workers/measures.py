@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl.errors import OptionError, listed, suggestion
+from crowdppl.identifiers import class_columns
 
 Array = npt.NDArray[Any]
 
@@ -142,6 +143,8 @@ MEASURES: dict[str, Callable[[Array, Array, Any], Array]] = {
 }
 BY_CLASS = ("sensitivity", "specificity")
 USUAL = ("accuracy", "sensitivity", "informativeness")
+# Suffixes of the columns of a quality: its mean, and the ends of its interval.
+ENDS = ("", "_low", "_high")
 # Less of it is better.
 LOWER_IS_BETTER = ("expected_cost",)
 
@@ -176,7 +179,8 @@ def qualities(
     for name in measures:
         if name in BY_CLASS:
             each = sensitivity(confusion) if name == "sensitivity" else specificity(confusion, prevalence)
-            out |= {f"{name}_{k}": each[..., n] for n, k in enumerate(labels)}
+            columns = class_columns(f"{name}_", labels, ENDS)
+            out |= {column: each[..., n] for n, column in enumerate(columns)}
         elif name in MEASURES:
             out[name] = measure(name, confusion, prevalence, cost)
         else:
