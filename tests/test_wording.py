@@ -101,7 +101,7 @@ def test_fit_takes_the_columns_of_a_frame():
     with pytest.raises(DataError, match=r"no column 'worker'.*say which one holds the worker with worker=\.\.\."):
         crowdppl.fit(frame)
     frame["gold"] = ["a", "a", None]
-    found = crowdppl.fit(frame, worker="annotator", label="said", truth="gold", method="em", num_samples=3)
+    found = crowdppl.fit(frame, worker="annotator", label="said", truth="gold", method="em", num_samples=100)
     assert found.worker_names().tolist() == ["u", "v"]
     assert found.known_truth().tolist() == [0, -1]
     with pytest.raises(
