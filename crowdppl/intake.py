@@ -157,8 +157,8 @@ def truth_column(frame: pd.DataFrame, name: str, source: str) -> Any:
     looks_like_a_file = Path(name).suffix.lower() in FILE_ENDINGS or Path(name).is_file()
     if looks_like_a_file and name not in [str(column) for column in frame.columns]:
         raise DataError(
-            f"{source}: no column {name!r}, which looks like a file: truth= (--truth) names a column of the annotations; a "
-            f"table of known truths is passed as a frame (--truth-file {name})"
+            f"{source}: no column {name!r}, which looks like a file: truth=... names a column of the annotations; a "
+            f"table of known truths is passed as a frame (at the command line, --truth-file {name})"
         )
     return column_of(frame, name, (), source, "", "truth")
 
