@@ -18,10 +18,12 @@ import safetensors.torch
 import torch
 import xarray as xr
 
-from crowdppl import workers
+from crowdppl import arguments, workers
+from crowdppl.arguments import checked
 from crowdppl.errors import DataError, FileError, OptionError, suggestion
 from crowdppl.files import atomic, require_room
 from crowdppl.identifiers import class_columns
+from crowdppl.schema import validate
 from crowdppl.workers import measure as measure_of
 
 Array = npt.NDArray[Any]
@@ -62,6 +64,8 @@ class Posterior:
     """
 
     def __init__(self, tree: xr.DataTree):
+        if not isinstance(tree, xr.DataTree):
+            raise DataError(f"tree is a {type(tree).__name__}; pass an xarray.DataTree, or use crowdppl.load")
         missing = {"posterior", "truth", "constant_data", "observed_data"} - set(tree.children)
         if missing or "crowdppl_format" not in tree.attrs:
             raise DataError(
@@ -456,13 +460,16 @@ def probability_columns(labels: Array) -> list[str]:
     return class_columns("p_", labels.tolist())
 
 
+@checked(path=arguments.input_path)
 def load(path: str | Path) -> Posterior:
-    """Read a result written by :meth:`Posterior.save`.
+    """Read a result written by :meth:`Posterior.save`, and check all of it, see :mod:`crowdppl.schema`.
 
     Raises:
         FileError: where the file is missing, damaged, of another kind, or of a later format.
     """
     path = Path(path)
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; name the file in it, such as {path / 'posterior.nc'}")
     if not path.is_file():
         raise FileError(f"no file {path}; check the name and the folder")
     try:
@@ -470,14 +477,17 @@ def load(path: str | Path) -> Posterior:
         with warnings.catch_warnings(), xr.open_datatree(path, engine="h5netcdf") as opened:
             tree = opened.load()
             tree = tree.copy()
-    except (OSError, ValueError, KeyError, RuntimeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError) as error:
         raise FileError(f"{path.name} is not a readable NetCDF file: {' '.join(str(error).split())[:120]}") from None
     written = tree.attrs.get("crowdppl_format")
     if written is None:
         raise FileError(f"{path.name} is a NetCDF file, but not one written by crowdppl")
+    if not isinstance(written, (int, np.integer)):
+        raise FileError(f"{path.name} is damaged or was changed: its format is {written!r}, not a number")
     if int(written) > FORMAT:
         raise FileError(f"{path.name} has format {written}, this crowdppl reads up to {FORMAT}; update crowdppl")
     try:
-        return Posterior(tree)
+        validate(tree)
     except DataError as error:
-        raise FileError(f"{path.name}: {error}") from None
+        raise FileError(f"{path.name} is damaged or was changed: {error}; fit again, or take a copy of it") from None
+    return Posterior(tree)

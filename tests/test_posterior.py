@@ -125,7 +125,7 @@ def test_identifiers_survive_the_file(labels, tmp_path):
     data = crowdppl.Annotations.from_arrays(
         ["ä", "b", "b"], [2**63, 5, 2**63], [labels[0], labels[1], labels[0]], labels=labels
     )
-    posterior = fit(data, method="em", num_samples=5)
+    posterior = fit(data, method="em", num_samples=100)
     back = crowdppl.load(posterior.save(tmp_path / "x.nc"))
     assert back.truth().equals(posterior.truth())
     assert back.workers()["worker"].tolist() == [2**63, 5]
