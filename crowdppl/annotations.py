@@ -32,6 +32,7 @@ from crowdppl.intake import (
     series,
     three_columns,
     truth_columns,
+    unquoted,
 )
 from crowdppl.io.arrow import let_go, long_csv, long_parquet
 from crowdppl.kernels import WorkerCounts, sum_by
@@ -478,6 +479,7 @@ class Annotations:
                 if name is not None
             },
         )
+        made["notes"] += unquoted(frame, (task, worker, label), source)
         return cls(**made, item_column=item_column(task)).with_features(features, workers=worker_features)
 
     @classmethod

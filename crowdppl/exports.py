@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from crowdppl import delimited
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.files import atomic
 from crowdppl.posterior import Posterior, probability_columns
+from crowdppl.spreadsheets import protected, protected_values
 
-# A cell that begins with one of these is a formula, or a call of another program, to a spreadsheet.
-RISKY = ("=", "+", "-", "@", "\t", "\r")
 SUFFIXES = (".csv", ".parquet", ".jsonl")
 # Classes less probable than this are left out of weights for training.
 LEAST = 1e-4
@@ -76,7 +75,8 @@ def export(posterior: Posterior, what: str, path: str | Path, *, level: float | 
         what: ``"truth"``, ``"soft"``, ``"weights"``, ``"workers"`` or ``"confusion"``.
         path: where to; its ending says how: ``.csv``, ``.parquet`` or ``.jsonl``.
         level: probability of the intervals, of workers and confusion.
-        raw: leave text in CSV as it is. Otherwise text that a spreadsheet would take for a formula gets a leading quote.
+        raw: leave text in CSV as it is. Otherwise text that a spreadsheet would take for a formula gets a quote, which the
+            readers of this library remove again.
 
     Raises:
         OptionError: for another table or ending.
@@ -108,23 +108,18 @@ def write(table: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
 
 
 def neutral(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with a quote before every text, of cells and of the header, that a spreadsheet would run."""
-    out = table.rename(columns=lambda name: _neutral(str(name)))
-    for column in out.columns:
-        if not (pd.api.types.is_numeric_dtype(out[column]) or pd.api.types.is_bool_dtype(out[column])):
-            out[column] = _all_neutral(out[column])
+    """Return the table with a quote in every text, of cells and of the header, where a spreadsheet would run a formula.
+
+    The readers of this library give back the texts as they were, see :mod:`crowdppl.spreadsheets`.
+    """
+    out = table.rename(columns=lambda name: protected(str(name)))
+    for n in range(out.shape[1]):
+        column = out.iloc[:, n]
+        if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
+            safe = protected_values(column.tolist())
+            if safe is not None:
+                out.isetitem(n, np.array(safe, dtype=object))
     return out
-
-
-def _all_neutral(column: pd.Series[Any]) -> pd.Series[Any]:
-    if isinstance(column.dtype, pd.StringDtype):  # few are risky if any: the others are not looked at one by one
-        risky = column.str.startswith(RISKY, na=False)
-        return column.mask(risky, "'" + column) if risky.any() else column
-    return column.map(lambda value: _neutral(value) if isinstance(value, str) else value)
-
-
-def _neutral(text: str) -> str:
-    return f"'{text}" if text.startswith(RISKY) else text
 
 
 def _plain(value: object) -> object:

@@ -30,6 +30,7 @@ from crowdppl.identifiers import (
     rows_text,
     spaced,
 )
+from crowdppl.io.tables import UNQUOTED
 from crowdppl.moments import since_1970
 
 Array = npt.NDArray[Any]
@@ -102,6 +103,17 @@ def three_columns(frame: pd.DataFrame, given: Sequence[Any], source: str) -> lis
     if len(set(found)) < len(found):
         raise DataError(f"{source}: task, worker and label must be three columns, not {listed(found)}")
     return found
+
+
+def unquoted(frame: pd.DataFrame, columns: Sequence[Any], source: str) -> tuple[str, ...]:
+    """Say which names a reader took without the quote that protected them from spreadsheets."""
+    read = frame.attrs.get(UNQUOTED, {})
+    return tuple(
+        f"{source}, column {column!r}: {len(read[column]):,} names read without the quote that keeps spreadsheets from running "
+        f"them ({listed(read[column], 3)})"
+        for column in columns
+        if column in read
+    )
 
 
 class _Column(NamedTuple):

@@ -10,9 +10,13 @@ import pandas as pd
 import pyarrow
 import pytest
 from crowds import crowd_with_characters, fitted
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import crowdppl
-from crowdppl import FileError, OptionError, delimited, exports
+from crowdppl import Annotations, FileError, OptionError, delimited, exports, spreadsheets
+from crowdppl.io.arrow import long_table
+from crowdppl.io.tables import read_table
 
 
 @pytest.fixture(scope="module")
@@ -150,3 +154,95 @@ def test_jsonl_has_null_for_what_is_unknown(tmp_path):
     assert first["accuracy_low"] is None
     assert isinstance(first["judgements"], int)
     assert crowdppl.__version__
+
+
+RISKY = {
+    "=1+1": "'=1+1",
+    "@user": "'@user",
+    "+4915": "'+4915",
+    "-x": "'-x",
+    "'@user": "''@user",
+    "''+1": "'''+1",
+    "x;=1+1": "x;'=1+1",
+    "x; =1;y;@z": "x;' =1;y;'@z",
+    "x;'=1": "x;''=1",
+    "＝1+1": "'＝1+1",
+    "x;＠y": "x;'＠y",
+    "  =1": "'  =1",
+    "\u00a0=1": "'\u00a0=1",
+    "x\n=1": "x\n'=1",
+    "\t=1": "'\t'=1",
+    "\tx": "'\tx",
+    "nan": "'nan",
+    "'NaN": "''NaN",
+}
+HARMLESS = ["a=1", "a-b", "'quoted'", "it's", "''", "'", "x;y", "a,=1", "2020-01-01", "e@mail", "NA", "x;'y", "''x"]
+
+
+def test_every_place_where_a_formula_would_begin():
+    for text, safe in RISKY.items():
+        assert spreadsheets.protected(text) == safe
+        assert spreadsheets.restored([safe, "x"]) == [text, "x"]
+    for text in HARMLESS:
+        assert spreadsheets.protected(text) == text
+        assert spreadsheets.restored([text, "x"]) is None
+    # A column in which a formula would run was not written by us: its quotes are its own.
+    assert spreadsheets.restored(["'@user", "@user"]) is None
+    assert spreadsheets.restored(["'@user", "x;=1"]) is None
+
+
+NAMES = st.lists(
+    st.text(st.sampled_from("'=+-@;\t\n\r ,\"＝－ab1nN漢"), min_size=1, max_size=8)
+    | st.sampled_from(["nan", "NaN", "'nan", *RISKY, *HARMLESS])
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=6),
+    min_size=2,
+    max_size=6,
+    unique=True,
+)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(NAMES)
+def test_what_is_written_is_read_back(tmp_path, names):
+    """Tables with names of any kind, as truth.csv, workers.csv, confusion.csv and soft.csv have them, by both readers."""
+    p = np.linspace(0.1, 0.9, len(names))
+    tables = {
+        "truth": pd.DataFrame({"task": names, "label": names[::-1], "probability": p, "p_0": -p}),
+        "workers": pd.DataFrame({"worker": names, "judgements": range(len(names)), "accuracy": p}),
+        "confusion": pd.DataFrame({"worker": names, "truth": names[::-1], "label": names, "probability": p}),
+        "soft": pd.DataFrame({"item": names} | {f"p_{name}": p for name in names}),
+    }
+    for what, table in tables.items():
+        path = tmp_path / f"{what}.csv"
+        exports.write(table, path)
+        first = exports.neutral(table).iloc[:, 0].tolist()
+        assert [str(name) for name in first] == [spreadsheets.protected(name) for name in names]
+        for read in (read_table, long_table):
+            found = read(path)
+            assert list(found.columns) == list(table.columns)
+            for n in range(table.shape[1]):
+                column, expected = found.iloc[:, n].astype(object), table.iloc[:, n]
+                if pd.api.types.is_numeric_dtype(expected):
+                    np.testing.assert_allclose(column.astype(float), expected, rtol=1e-5)
+                else:
+                    assert [str(value) for value in column.tolist()] == expected.tolist()
+
+
+def test_truths_of_the_library_are_its_own_gold(tmp_path):
+    """The consensus written by one fit is given to the next as known truths, whatever the names are."""
+    items = ["'@user", "@user", "'+4915", "+4915", "x;=1+1", "＝2", "plain"]
+    rows = [(task, worker, "=yes" if n % 2 else "-no") for n, task in enumerate(items) for worker in "abc"]
+    frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    posterior = fitted(frame, num_samples=10)
+    path = exports.export(posterior, "truth", tmp_path / "truth.csv")
+    known = Annotations.from_frame(frame, truth=read_table(path))
+    assert (known.truth >= 0).all()
+    assert not known.notes
+    exports.write(frame, tmp_path / "labels.csv")
+    again = Annotations.from_csv(tmp_path / "labels.csv")
+    assert again.items.tolist() == items
+    assert "column 'task': 6 names read without the quote" in again.notes[0]
+    # A file that others wrote, with the same names as they are.
+    exports.write(frame, tmp_path / "raw.csv", raw=True)
+    assert Annotations.from_csv(tmp_path / "raw.csv").items.tolist() == items
+    assert crowdppl.read(tmp_path / "raw.csv").items.tolist() == items

@@ -26,14 +26,18 @@ from crowdppl.io.tables import (
     COMPRESSED,
     LIMIT,
     MISSING,
+    UNQUOTED,
+    changed,
     decompressed,
     existing,
     read_csv,
     read_parquet,
+    unprotected,
     unreadable_parquet,
     web_page,
     within,
 )
+from crowdppl.spreadsheets import restored
 
 _HEAD = 2**16
 # Bytes of text read at a time: each piece has a dictionary of its own, and all are put together in the end.
@@ -135,10 +139,15 @@ def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFra
         with _threads() as pool:
             coded = [pool.submit(_whole_numbers, texts.pop(0)) for _ in range(len(texts))]
         let_go()
-        series = [pd.Series(pd.arrays.ArrowExtensionArray(column.result())) for column in coded]
+        found = [column.result() for column in coded]
+        series = [pd.Series(pd.arrays.ArrowExtensionArray(column)) for column, _ in found]
     except (*BROKEN, pyarrow.ArrowException):
         return None
-    return pd.concat(series, axis=1).set_axis(pd.Index([header[n] for n in keep], dtype=object), axis=1)
+    frame = pd.concat(series, axis=1).set_axis(pd.Index([header[n] for n in keep], dtype=object), axis=1)
+    unquoted = {header[n]: names for n, (_, names) in zip(keep, found, strict=True) if names}
+    if unquoted:
+        frame.attrs[UNQUOTED] = unquoted
+    return frame
 
 
 def _series(column: Any) -> pd.Series[Any]:
@@ -174,7 +183,7 @@ def _header(path: Path, separator: str) -> list[str] | None:
         names = next(csv.reader(io.StringIO(line[0].rstrip(b"\r").decode()), delimiter=separator), [])
     except (UnicodeDecodeError, csv.Error):
         return None
-    return [("" if name in MISSING else name) for name in names] or None
+    return unprotected([("" if name in MISSING else name) for name in names]) or None
 
 
 def _chosen(there: Sequence[str], needed: Sequence[Any] | None) -> list[str] | None:
@@ -182,9 +191,19 @@ def _chosen(there: Sequence[str], needed: Sequence[Any] | None) -> list[str] | N
     return [name for name in there if name in wanted] if wanted and wanted <= set(there) else None
 
 
-def _whole_numbers(column: Any) -> Any:
-    """Return a column of text as integers where every name is written as one; the rule of ``tables.whole_numbers``."""
+def _whole_numbers(column: Any) -> tuple[Any, list[str]]:
+    """Return a column of text as integers where every name is written as one; the rule of ``tables.whole_numbers``.
+
+    With it those names that were read without the quote that protected them from spreadsheets.
+    """
     codes, names = parts(column)
+    unquoted: list[str] = []
+    if pyarrow.compute.any(pyarrow.compute.match_substring(names, "'")).as_py():
+        texts = names.to_pylist()
+        plain = restored(texts)
+        if plain is not None:
+            unquoted = changed(texts, plain)
+            names = pyarrow.array(plain, names.type)
     if len(names) and pyarrow.compute.all(pyarrow.compute.match_substring_regex(names, _WHOLE)).as_py():
         for kind in (pyarrow.int64(), pyarrow.uint64()):
             try:
@@ -192,4 +211,4 @@ def _whole_numbers(column: Any) -> Any:
                 break
             except pyarrow.ArrowInvalid:
                 continue
-    return pyarrow.chunked_array([pyarrow.DictionaryArray.from_arrays(codes, names)])
+    return pyarrow.chunked_array([pyarrow.DictionaryArray.from_arrays(codes, names)]), unquoted

@@ -20,6 +20,7 @@ import pyarrow
 import pyarrow.parquet
 
 from crowdppl.errors import FileError
+from crowdppl.spreadsheets import restored
 
 # Bytes a file may have once it is decompressed; a bomb is small and unpacks to far more.
 LIMIT = 8 * 2**30
@@ -28,6 +29,8 @@ COMPRESSED: dict[str, tuple[Any, int]] = {
     ".bz2": (bz2.open, 50_000),
     ".xz": (lzma.open, 10_000),
 }
+# Attribute of a frame: the names, by column, that were read without the quote that protected them from spreadsheets.
+UNQUOTED = "crowdppl_unquoted"
 MISSING = ["", "nan", "NaN"]
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,19}|0")
 
@@ -84,8 +87,31 @@ def read_csv(path: str | Path, *, separator: str = ",", limit: int | None = None
     header = frame.iloc[0].fillna("")
     body = frame.iloc[1:].reset_index(drop=True)
     # Column by column, by position: names may repeat.
-    columns = [whole_numbers(body.iloc[:, j]) for j in range(body.shape[1])]
-    return pd.concat(columns, axis=1).set_axis(pd.Index(header.tolist(), dtype=object), axis=1)
+    names = unprotected(header.tolist())
+    columns, unquoted = [], {}
+    for j, name in enumerate(names):
+        column = body.iloc[:, j]
+        codes, texts = pd.factorize(column)
+        plain = restored(texts.tolist())
+        if plain is not None:
+            unquoted[name] = changed(texts.tolist(), plain)
+            column = pd.Series([*plain, None], dtype=object).iloc[codes].set_axis(column.index)
+        columns.append(whole_numbers(column))
+    frame = pd.concat(columns, axis=1).set_axis(pd.Index(names, dtype=object), axis=1)
+    if unquoted:
+        frame.attrs[UNQUOTED] = unquoted
+    return frame
+
+
+def unprotected(names: list[str]) -> list[str]:
+    """Return the names of columns as they were before they were protected from spreadsheets."""
+    plain = restored(names)
+    return names if plain is None else plain
+
+
+def changed(texts: list[str], plain: list[str]) -> list[str]:
+    """Return those of a column's texts that were changed, as they stand in the file."""
+    return [before for before, after in zip(texts, plain, strict=True) if before != after]
 
 
 def read_parquet(path: str | Path) -> pd.DataFrame:
