@@ -10,7 +10,6 @@ import shlex
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ from rich.table import Table
 
 from crowdppl import acquisition, criticism, datasets, exports, fetching, ranks, reading, report, results, streaming
 from crowdppl.draws import result_bytes
-from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError, suggestion
+from crowdppl.errors import CrowdpplError, OptionError, silent, suggestion
 from crowdppl.files import atomic
 from crowdppl.inference import catalogue, fit, named_model, progress_bar
 from crowdppl.intake import ITEM_COLUMNS, WORKER_COLUMNS, column_of, names_of
@@ -318,13 +317,12 @@ def calibrate(
             options: dict[str, Any] = {"method": method, "seed": seed, "progress": err.is_terminal}
             for independent in (True, False):
                 posterior = fit(data, chosen, independent=independent, **options)
-                with warnings.catch_warnings(record=True) as caught:
-                    warnings.simplefilter("always", CrowdpplWarning)
+                with silent() as caught:
                     both = (
                         criticism.calibration(posterior, gold, level=level),
                         criticism.coverage(posterior, gold, level=level, minimum=minimum),
                     )
-                heard += [str(warning.message) for warning in caught]
+                heard += caught
                 found["published" if independent else "correlated"] = both
         info = posterior.info
         first, workers_told = found["correlated"]
@@ -754,6 +752,5 @@ def _plain_errors() -> Iterator[None]:
 @contextmanager
 def _silent() -> Iterator[None]:
     """Keep the library's warnings back: they stand in the result and are shown once, below it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdpplWarning)
+    with silent():
         yield

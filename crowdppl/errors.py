@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import inspect
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 
 class CrowdpplError(ValueError):
@@ -28,6 +32,41 @@ class FileError(CrowdpplError):
 
 class CrowdpplWarning(UserWarning):
     """Something a user should know of, after which the work goes on."""
+
+
+# Who takes the warnings of this thread or task: words that they hold, and where they go. Python's filters are shared by all threads.
+_TAKEN: ContextVar[tuple[tuple[str, list[str]], ...]] = ContextVar("taken", default=())
+
+
+@contextmanager
+def silent(holding: str = "") -> Iterator[list[str]]:
+    """Keep the library's warnings back in a block, in this thread only.
+
+    Args:
+        holding: only those with these words. Defaults to all.
+
+    Yields:
+        Their sentences, as they come.
+    """
+    kept: list[str] = []
+    token = _TAKEN.set((*_TAKEN.get(), (holding, kept)))
+    try:
+        yield kept
+    finally:
+        _TAKEN.reset(token)
+
+
+def warn(sentence: str) -> None:
+    """Warn by :class:`CrowdpplWarning` at the line of the caller's own code, unless inside of :func:`silent`."""
+    for holding, kept in reversed(_TAKEN.get()):
+        if holding in sentence:
+            kept.append(sentence)
+            return
+    # Through however many of the library's functions the call came.
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("crowdppl."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, CrowdpplWarning, stacklevel=level)
 
 
 def suggestion(wrong: object, valid: Iterable[object]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crowdppl.errors import CrowdpplWarning, DataError, OptionError, listed
+from crowdppl.errors import DataError, OptionError, listed, warn
 from crowdppl.identifiers import kind_of, positions
 from crowdppl.intake import known_truths, truth_columns, unmatched
 
@@ -51,7 +50,7 @@ def codes(posterior: Posterior, truth: Any, *, new: bool = True) -> Array:
     out = np.full(len(items), -1)
     out[place[here]] = code[here]
     if not here.all():
-        warnings.warn(unmatched(known, place, items, "the result"), CrowdpplWarning, stacklevel=3)
+        warn(unmatched(known, place, items, "the result"))
     if new and bool((posterior.known_truth()[out >= 0] >= 0).all()):
         raise OptionError("the fit knew all of these truths; compare with others, or fit without them")
     return out

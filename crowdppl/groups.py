@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,8 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.annotations import Annotations
-from crowdppl.errors import CrowdpplWarning, DataError
+from crowdppl.errors import DataError, silent
 from crowdppl.inference import fit
+from crowdppl.isolation import without_warnings
 from crowdppl.model import AnnotationModel
 from crowdppl.posterior import Posterior
 from crowdppl.workers import interval
@@ -88,11 +88,10 @@ def choose(
 
     rows, pointwise = [], []
     for count in groups:
-        with warnings.catch_warnings():
-            # Mixing and Pareto k are told in the table.
-            warnings.simplefilter("ignore", CrowdpplWarning)
-            warnings.filterwarnings("ignore", message=".*Pareto.*", category=UserWarning)
+        # Mixing and Pareto k are told in the table.
+        with silent():
             posterior = fit(data, make(count), method="gibbs", seed=seed, **options)
+        with without_warnings(message=".*Pareto.*", category=UserWarning):
             loo = arviz_stats.loo(posterior.tree, pointwise=True)
         total = np.asarray(posterior.tree["log_likelihood"]["labels"].values).sum(-1).mean()
         each = np.asarray(loo.elpd_i.values).reshape(-1)

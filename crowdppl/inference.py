@@ -28,10 +28,10 @@ from crowdppl.convergence import convergence
 from crowdppl.correlation import PUBLISHED, WEIGHTED, DesignEffect, measured
 from crowdppl.draws import Draws, Readings, Report, read
 from crowdppl.em import em
-from crowdppl.errors import DataError, ModelError, OptionError, listed, suggestion
+from crowdppl.errors import DataError, ModelError, OptionError, listed, suggestion, warn
 from crowdppl.frames import to_pandas
 from crowdppl.gibbs import gibbs
-from crowdppl.intake import Truth, warn
+from crowdppl.intake import Truth
 from crowdppl.isolation import isolated
 from crowdppl.kernels import DENSE_CELLS
 from crowdppl.model import AnnotationModel, bind, provides

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -15,7 +13,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from crowdppl.errors import CrowdpplWarning, DataError, listed, suggestion
+from crowdppl.errors import DataError, listed, suggestion, warn
 from crowdppl.frames import maybe_pandas, to_series
 from crowdppl.identifiers import (
     Coded,
@@ -305,15 +303,6 @@ def _timing(column: pd.Series[Any], where: str, *, moment: bool) -> Array:
 def _tell(told: list[str], sentence: str) -> None:
     told.append(sentence)
     warn(sentence)
-
-
-def warn(sentence: str) -> None:
-    """Warn of something, at the line of the caller's own code."""
-    # Point at the caller's own line, through however many of the library's functions the call came.
-    frame, level = inspect.currentframe(), 1
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith("crowdppl."):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(sentence, CrowdpplWarning, stacklevel=level)
 
 
 def _union(labels: Array, known: _Known, where: str) -> Array:

@@ -12,7 +12,6 @@ are all that exact EM, Gibbs sampling and gradients need. Both matrices are kept
 from __future__ import annotations
 
 import math
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
@@ -21,6 +20,8 @@ import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
+
+from crowdppl.isolation import without_warnings
 
 # Below this many cells a dense count matrix beats a sparse one: calling costs more than computing, and autograd and
 # tracing take plain matrix products. 2^14 doubles are 128 KiB.
@@ -318,9 +319,8 @@ def _as_torch(made: Any, dtype: torch.dtype) -> Tensor:
 
 
 def _sparse(start: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> Tensor:
-    with warnings.catch_warnings():
-        # torch calls its compressed-row tensors a beta at the first one made; the products are tested here.
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
+    # torch calls its compressed-row tensors a beta at the first one made; the products are tested here.
+    with without_warnings(message="Sparse CSR tensor support is in beta", category=UserWarning):
         return torch.sparse_csr_tensor(
             start, columns, values.to(dtype), shape, dtype=dtype, device=start.device, check_invariants=True
         )

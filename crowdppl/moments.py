@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from crowdppl.isolation import without_warnings
 
 
 def since_1970(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -16,8 +17,7 @@ def since_1970(column: pd.Series[Any]) -> pd.Series[Any]:
     nanoseconds by pandas, and are to be told apart before.
     """
     style = None if pd.api.types.is_datetime64_any_dtype(column.dtype) else "mixed"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # time zones by letters that pandas does not know
+    with without_warnings():  # time zones by letters that pandas does not know
         try:
             times = pd.to_datetime(column, errors="coerce", utc=True, format=style)
             return (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)

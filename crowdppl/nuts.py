@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from torch.jit._trace import TracerWarning
 from crowdppl.annotations import Annotations
 from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
 from crowdppl.draws import Draws, Report, thinned_note, thinning
+from crowdppl.isolation import without_warnings
 from crowdppl.model import AnnotationModel, Parameters, check, dispersed, provides
 from crowdppl.mstep import MStep
 from crowdppl.options import engine
@@ -89,10 +89,11 @@ def nuts(
                 report(done, total, f"chain {chain + 1}, {'warm-up' if stage.startswith('Warmup') else 'sampling'}")
 
         sampler = MCMC(kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=tell)
-        with warnings.catch_warnings():
-            # Tracing is deprecated in torch and has no successor that Pyro uses yet.
-            warnings.filterwarnings("ignore", message=".*torch.jit.*", category=DeprecationWarning)
-            warnings.filterwarnings("ignore", category=TracerWarning)
+        # Tracing is deprecated in torch and has no successor that Pyro uses yet.
+        with (
+            without_warnings(message=".*torch.jit.*", category=DeprecationWarning),
+            without_warnings(category=TracerWarning),
+        ):
             sampler.run(data)
         kept.append({name: value[thin - 1 :: thin] for name, value in sampler.get_samples().items()})
         divergences.append(len(told["divergences"]))

@@ -6,7 +6,6 @@ Knows no engine and no model: whatever is in the tree is all there is, so that a
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from crowdppl.arguments import checked
 from crowdppl.errors import DataError, FileError, OptionError, suggestion
 from crowdppl.files import atomic, require_room
 from crowdppl.identifiers import class_columns
+from crowdppl.isolation import same_filters
 from crowdppl.schema import validate
 from crowdppl.workers import measure as measure_of
 
@@ -474,7 +474,7 @@ def load(path: str | Path) -> Posterior:
         raise FileError(f"no file {path}; check the name and the folder")
     try:
         # xarray adds to the filters of warnings at every file it reads.
-        with warnings.catch_warnings(), xr.open_datatree(path, engine="h5netcdf") as opened:
+        with same_filters(), xr.open_datatree(path, engine="h5netcdf") as opened:
             tree = opened.load()
             tree = tree.copy()
     except (OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError) as error:

@@ -9,7 +9,6 @@ were right.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,7 +20,7 @@ import torch
 
 from crowdppl.annotations import Annotations
 from crowdppl.draws import whole
-from crowdppl.errors import CrowdpplWarning, ModelError
+from crowdppl.errors import ModelError, silent
 from crowdppl.inference import fit, named_model
 from crowdppl.isolation import isolated
 from crowdppl.kernels import normalise
@@ -87,8 +86,7 @@ def ranks(
         worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
         given = rng.normal(size=(items, features)) if features else None
         data, truth, drawn = chosen.simulate(task, worker, classes=classes, seed=seed + s, features=given)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CrowdpplWarning)  # the odd short chain is part of what is measured
+        with silent():  # the odd short chain is part of what is measured
             posterior = fit(data, chosen, method=method, seed=seed + s, independent=independent, **options)
         if posterior.kind == "point":
             raise NoDraws(

@@ -14,6 +14,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, listed
 from crowdppl.frames import to_pandas
 from crowdppl.inference import fit
+from crowdppl.isolation import isolated
 from crowdppl.kernels import normalise
 from crowdppl.model import AnnotationModel, provides
 from crowdppl.posterior import Posterior
@@ -90,7 +91,7 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     known = len(posterior.worker_names())
     M = model.states_per_class
     r = start if M == 1 else start.repeat_interleave(M, -1) / M
-    with torch.no_grad():
+    with isolated(0, device=batch.device, dtype=batch.dtype), torch.no_grad():
         for _ in range(SWEEPS):
             theta = model.m_step(r, batch)
             theta |= {

@@ -1,6 +1,5 @@
 """Every model and configuration under test, and small data for them. A new model is under the contract by a row here."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,8 @@ import torch
 from pyro.distributions import Categorical, Dirichlet, LogNormal, Normal
 
 import crowdppl
-from crowdppl import AnnotationModel, Annotations, CrowdpplWarning
+from crowdppl import AnnotationModel, Annotations
+from crowdppl.errors import silent
 from crowdppl.models import (
     LIA,
     ClassConditional,
@@ -167,6 +167,5 @@ def fit(*args, independent=True, **options):
 
 def quiet_fit(*args, **options):
     """Fit as published, with the library's warnings kept back: they stand in the result."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdpplWarning)
+    with silent():
         return fit(*args, **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +15,9 @@ from scipy.special import logsumexp
 
 from crowdppl.annotations import Annotations
 from crowdppl.draws import item_log_likelihood
-from crowdppl.errors import CrowdpplWarning, OptionError
+from crowdppl.errors import OptionError, silent, warn
 from crowdppl.inference import fit, named_model
-from crowdppl.isolation import isolated
+from crowdppl.isolation import isolated, without_warnings
 from crowdppl.model import AnnotationModel, conditioned
 from crowdppl.posterior import Posterior
 from crowdppl.prediction import parameter_draws, rebuilt
@@ -101,8 +100,7 @@ def loo(
             }
         )
         # Every warning of high k is told in words by the result.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with without_warnings():
             found = arviz_stats.loo(part, pointwise=True, var_name="labels")
         elpd[moving], pareto_k[moving] = np.asarray(found.elpd_i).ravel(), np.asarray(found.pareto_k).ravel()
         p = float(found.p)
@@ -196,14 +194,11 @@ def _folds(size: int, folds: int, seed: int) -> Array:
 def _tell(told: list[str], what: str) -> None:
     """Say once what several fits had to say."""
     if told:
-        warnings.warn(
-            f"{len(told):,} warnings of the fits without {what}, the first: {told[0]}", CrowdpplWarning, stacklevel=3
-        )
+        warn(f"{len(told):,} warnings of the fits without {what}, the first: {told[0]}")
 
 
 def _quiet_fit(*args: Any, **options: Any) -> Posterior:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdpplWarning)
+    with silent():
         return fit(*args, **options)
 
 
@@ -230,8 +225,7 @@ def compare(posteriors: Mapping[str, Posterior]) -> pd.DataFrame:
         same = all(np.array_equal(a, b) for a, b in zip(first.judged(), posterior.judged(), strict=True))
         if not same or not np.array_equal(first.items(), posterior.items()):
             raise OptionError(f"{name!r} was fitted to other judgements; compare results on the same data")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with without_warnings():
         table = arviz_stats.compare({name: posterior.tree for name, posterior in posteriors.items()}, var_name="labels")
     return table
 

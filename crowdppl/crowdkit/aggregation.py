@@ -15,7 +15,6 @@ same loss, the same stopping rule) and return its numbers. What differs is liste
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -25,7 +24,7 @@ from scipy.sparse import csr_matrix
 
 from crowdppl.annotations import Annotations
 from crowdppl.draws import whole
-from crowdppl.errors import CrowdpplWarning, DataError, OptionError, listed
+from crowdppl.errors import DataError, OptionError, listed, silent, warn
 from crowdppl.frames import to_pandas
 from crowdppl.inference import fit
 from crowdppl.models import DawidSkene as DawidSkeneModel
@@ -246,11 +245,7 @@ class DawidSkene(_ByEm):
             DataError: says what is wrong with the data.
         """
         if initial_error is not None and self.initial_error_strategy is None:
-            warnings.warn(
-                "initial_error is ignored without an initial_error_strategy; give 'assign' or 'addition'",
-                CrowdpplWarning,
-                stacklevel=2,
-            )
+            warn("initial_error is ignored without an initial_error_strategy; give 'assign' or 'addition'")
             initial_error = None
         self._fit(data, true_labels, initial_error)
         return self
@@ -443,8 +438,7 @@ def _annotations(frame: pd.DataFrame, true_labels: pd.Series[Any] | None) -> Ann
     if true_labels is not None:
         true_labels = true_labels.dropna()
         true_labels = true_labels[true_labels.index.isin(frame["task"])]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*repeated judgements.*", category=CrowdpplWarning)
+    with silent("repeated judgements"):
         return Annotations.from_frame(frame, truth=true_labels, task="task", worker="worker", label="label")
 
 

@@ -6,7 +6,6 @@ log joint (Fisher's identity), of which each step climbs some.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -16,7 +15,7 @@ from pyro.infer import SVI, TraceEnum_ELBO
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
-from crowdppl.errors import CrowdpplWarning, ModelError
+from crowdppl.errors import ModelError, warn
 from crowdppl.model import AnnotationModel, Parameters, check
 from crowdppl.mstep import MStep
 from crowdppl.space import Space
@@ -83,7 +82,7 @@ def learn(
         taken += len(losses)
     if taken < ENOUGH:
         few = f"SVI took {taken} gradient steps, and some {ENOUGH:,} are needed; raise passes=..., or lower batch_size=..."
-        warnings.warn(few, CrowdpplWarning, stacklevel=3)
+        warn(few)
     sites = list(space.sizes)
 
     def draw() -> Parameters:
