@@ -23,15 +23,18 @@ need no number known beforehand: there passes are compiled once for all, and the
 from __future__ import annotations
 
 import math
-from functools import cache
+import os
+from functools import cache, cached_property
 from typing import Any
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 
+from crowdppl.code_cache import compiled
 from crowdppl.registers import VERSION, add_to, added, multiplied, scaled, set_to, total, write, zeros
 
 # Judgements between asking for a row and using it: enough to cover the way to memory, few enough to stay in the caches; with
@@ -49,6 +52,10 @@ LINE = 64
 NARROW = 8
 # The first place of an array, and one more.
 BEGIN, ONE = np.uint64(0), np.uint64(1)
+# Whether this process is a child made by fork, where OpenMP ends it if its parent has used it.
+FORKED: list[bool] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: FORKED.append(True))
 # Stands for any number of states, found out at run time.
 ANY = 0
 
@@ -119,20 +126,61 @@ def _row(S: int, real: str) -> tuple[np.uint64, np.uint64, np.uint64, int]:
     return np.uint64(width), np.uint64(width // 2), np.uint64(line), max(1, width // line)
 
 
-def _compiled(function: Any, signature: str, real: str, S: int = ANY) -> Any:
-    """Compile a pass for one signature, and keep it in a file that is named after what it is compiled for.
+class Pass:
+    """A compiled pass, which does the parts of its work one after another or at the same time.
 
-    Numba's cache has one list for all that a function is compiled for, and numbers its files. Two processes that compile
-    different things at once may choose the same number, and a third is then given code for other numbers of states.
+    It is compiled for one signature and kept in a file that is named after what it is compiled for: numba's cache has one list
+    for all that a function is compiled for, and numbers its files. Two processes that compile different things at once may choose
+    the same number, and a third is then given code for other numbers of states.
+
+    Args:
+        function: does one part; the first argument is its number.
+        signature: of the function.
+        real: the type of the tables.
+        S: number of states.
     """
-    function.__qualname__ += f".{real}.{S or 'any'}.{VERSION}"
-    return numba.njit(signature.replace("real", real), parallel=True, error_model="numpy", cache=True)(function)
+
+    def __init__(self, function: Any, signature: str, real: str, S: int = ANY):
+        function.__qualname__ += f".{real}.{S or 'any'}.{VERSION}"
+        self.name, self.signature = function.__qualname__, signature.replace("real", real)
+        self.part = compiled(function, self.signature, nogil=True, error_model="numpy")
+
+    def __call__(self, parts: int, *arguments: Any) -> None:
+        """Do so many parts by OpenMP's threads, or by this one where it is alone or OpenMP is not to be used."""
+        if parts == 1 or FORKED:
+            for part in range(parts):
+                self.part(part, *arguments)
+        else:
+            self.all(parts, arguments)
+
+    @cached_property
+    def all(self) -> Any:
+        """What does all parts at the same time: the number of parts, and a tuple of the other arguments."""
+        do = self.part
+
+        def share(parts: Any, arguments: Any) -> None:
+            for part in numba.prange(parts):
+                do(np.uint64(part), *arguments)
+
+        share.__qualname__ = f"{self.name}.all"
+        kinds = normalize_signature(self.signature)[0][1:]
+        signature = types.void(types.intp, types.Tuple(kinds))  # type: ignore[attr-defined]
+        return compiled(share, signature, parallel=True, error_model="numpy")
 
 
 # Signatures in numba's short form; "real" is the type of the tables. Arrays lie row by row without gaps. Places in arrays are
 # numbers without sign: with one numba would see to it, at each of them, that a number below zero counts from the end.
-JUDGED = "u8[::1], u4[::1], u8[::1], real[:,::1]"  # start, column, bounds, tables
-SORTED = "u8[::1], u4[::1], u8[::1]"  # begin, item, bounds: the same judgements in the order of workers and labels
+JUDGED = "u8, u8[::1], u4[::1], u8[::1], real[:,::1]"  # part, start, column, bounds, tables
+COUNTED = "u8, u8[::1], u4[::1], u8[::1], i4[:,::1], i2[::1], i8[:,::1], real[:,::1]"
+SORTED = (
+    "u8, u8[::1], u4[::1], u8[::1]"  # part, begin, item, bounds: the same judgements in the order of workers and labels
+)
+
+
+@numba.njit  # type: ignore[untyped-decorator]
+def _rows(part: Any, parts: Any, rows: Any) -> Any:
+    """Return the first row of a part, and the one after its last."""
+    return rows * part // parts, rows * (part + 1) // parts
 
 
 @numba.njit  # type: ignore[untyped-decorator]
@@ -143,84 +191,93 @@ def _reach(lines: Any) -> Any:
 
 @cache
 def load(S: int, real: str) -> Any:
-    """Return what writes probabilities ``(J*K, S)`` into the rows of every thread's table, and zeros to their counts."""
+    """Return what writes probabilities ``(J*K, S)`` into the rows of a part's table, and zeros to their counts."""
     width = width_of(S, real)
 
-    def fill(tables: Any, rows: Any) -> None:
-        for c in numba.prange(rows.shape[0]):
-            for t in range(tables.shape[0]):
-                for s in range(width):  # and zeros to the lanes between
-                    tables[t, c * width + s] = rows[c, s] if s < S else 0.0
+    def fill(part: Any, tables: Any, rows: Any) -> None:
+        table = tables[part]
+        for c in range(rows.shape[0]):
+            for s in range(width):  # and zeros to the lanes between
+                table[c * width + s] = rows[c, s] if s < S else 0.0
 
-    return _compiled(fill, "void(real[:,::1], real[:,::1])", real, S)
+    return Pass(fill, "void(u8, real[:,::1], real[:,::1])", real, S)
 
 
 @cache
 def collect(S: int, real: str) -> Any:
-    """Return what adds the counts of all threads up into ``(J*K, S)``."""
+    """Return what adds the counts of all tables up into a part of the rows of ``(J*K, S)``."""
     width, half = width_of(S, real), width_of(S, real) // 2
 
-    def add(tables: Any, out: Any) -> None:
-        for c in numba.prange(out.shape[0]):
+    def add(part: Any, tables: Any, out: Any) -> None:
+        begin, end = _rows(np.int64(part), tables.shape[0], out.shape[0])
+        for c in range(begin, end):
             for s in range(S):
                 total = 0.0
                 for t in range(tables.shape[0]):
                     total += tables[t, c * width + half + s]
                 out[c, s] = total
 
-    return _compiled(add, "void(real[:,::1], real[:,::1])", real, S)
+    return Pass(add, "void(u8, real[:,::1], real[:,::1])", real, S)
 
 
 @cache
 def scatter(S: int, real: str) -> Any:
     """Return the sum of given responsibilities ``(N, S)`` into the counts of the tables; arguments as of :func:`sweep`."""
     width, half, line, lines = _row(S, real)
-    part, lanes = max(1, lines // 2), int(half)
+    ahead_lines, lanes = max(1, lines // 2), int(half)
 
-    def add(start: Any, column: Any, bounds: Any, tables: Any, given: Any) -> None:
-        for t in numba.prange(bounds.shape[0] - 1):
-            table, row, padded = tables[t], zeros(lanes, S), np.zeros(lanes)
-            for i in range(bounds[t], bounds[t + 1]):
-                for s in range(S):
-                    padded[s] = given[i, s]
-                row = set_to(row, padded, BEGIN)
-                for a in range(start[i], start[i + ONE]):
-                    ahead = np.uint64(column[a + AHEAD]) * width + half
-                    for n in range(part):
-                        _prefetch(table, np.intp(ahead + np.uint64(n) * line))
-                    cell = np.uint64(column[a]) * width + half
-                    add_to(row, table, cell)
+    def add(part: Any, start: Any, column: Any, bounds: Any, tables: Any, given: Any) -> None:
+        table, row, padded = tables[part], zeros(lanes, S), np.zeros(lanes)
+        for i in range(bounds[part], bounds[part + ONE]):
+            for s in range(S):
+                padded[s] = given[i, s]
+            row = set_to(row, padded, BEGIN)
+            for a in range(start[i], start[i + ONE]):
+                ahead = np.uint64(column[a + AHEAD]) * width + half
+                for n in range(ahead_lines):
+                    _prefetch(table, np.intp(ahead + np.uint64(n) * line))
+                cell = np.uint64(column[a]) * width + half
+                add_to(row, table, cell)
 
-    return _compiled(add, f"void({JUDGED}, real[:,::1])", real, S)
+    return Pass(add, f"void({JUDGED}, real[:,::1])", real, S)
 
 
 @cache
 def tally(S: int, real: str) -> Any:
-    """Return what counts labels by given truths ``(N,)`` int16, as whole numbers over the tables' memory.
+    """Return what counts labels by given truths ``(N,)`` int16, as whole numbers over the memory of a part's table.
 
-    Written are ``size (T, S)`` int64, how many items there are of each state, and ``out (J*K, S)``, the counts.
+    Written are ``size (T, S)`` int64, how many items there are of each state, and ``cells (T, ...)`` int32, the counts.
     """
 
-    def count(start: Any, column: Any, bounds: Any, cells: Any, truth: Any, size: Any, out: Any) -> None:
-        rows, wide = out.shape[0], np.uint64(S)
-        for t in numba.prange(bounds.shape[0] - 1):
-            table = cells[t]
-            table[: rows * S] = 0
-            size[t] = 0
-            for i in range(bounds[t], bounds[t + 1]):
-                chosen = np.uint64(truth[i])
-                size[t, chosen] += 1
-                for a in range(start[i], start[i + ONE]):
-                    _prefetch(table, np.intp(np.uint64(column[a + AHEAD]) * wide))
-                    table[np.uint64(column[a]) * wide + chosen] += 1
-        for c in numba.prange(rows):
+    def count(part: Any, start: Any, column: Any, bounds: Any, cells: Any, truth: Any, size: Any, out: Any) -> None:
+        rows, wide, table, number = out.shape[0], np.uint64(S), cells[part], size[part]
+        table[: rows * S] = 0
+        number[:] = 0
+        for i in range(bounds[part], bounds[part + ONE]):
+            chosen = np.uint64(truth[i])
+            number[chosen] += 1
+            for a in range(start[i], start[i + ONE]):
+                _prefetch(table, np.intp(np.uint64(column[a + AHEAD]) * wide))
+                table[np.uint64(column[a]) * wide + chosen] += 1
+
+    return Pass(count, f"void({COUNTED})", real, S)
+
+
+@cache
+def tallied(S: int, real: str) -> Any:
+    """Return what adds up, into a part of the rows of ``out (J*K, S)``, what :func:`tally` counted; arguments as there."""
+
+    def add(part: Any, start: Any, column: Any, bounds: Any, cells: Any, truth: Any, size: Any, out: Any) -> None:
+        parts = bounds.shape[0] - 1
+        begin, end = _rows(np.int64(part), parts, out.shape[0])
+        for c in range(begin, end):
             for s in range(S):
                 total = 0
-                for t in range(bounds.shape[0] - 1):
+                for t in range(parts):
                     total += cells[t, c * S + s]
                 out[c, s] = total
 
-    return _compiled(count, "void(u8[::1], u4[::1], u8[::1], i4[:,::1], i2[::1], i8[:,::1], real[:,::1])", real, S)
+    return Pass(add, f"void({COUNTED})", real, S)
 
 
 @cache
@@ -232,40 +289,38 @@ def gather(S: int, real: str) -> Any:
     """
     known_number, line = S != ANY, LINE // np.dtype(real).itemsize
 
-    def add(begin: Any, item: Any, bounds: Any, given: Any, out: Any) -> None:
+    def add(part: Any, begin: Any, item: Any, bounds: Any, given: Any, out: Any) -> None:
         flat, sums = given.reshape(-1), out.reshape(-1)
-        for t in numba.prange(bounds.shape[0] - 1):
-            states = S if known_number else given.shape[1]
-            width, lines = np.uint64(states), -(-states // line)
-            reach, row, nothing = _reach(lines), zeros(S, states), np.zeros(states)
-            for c in range(bounds[t], bounds[t + 1]):
-                row = set_to(row, nothing, BEGIN)
-                for a in range(begin[c], begin[c + ONE]):
-                    ahead = np.uint64(item[a + reach]) * width
-                    for n in range(lines):
-                        _prefetch(flat, np.intp(ahead + np.uint64(n * line)))
-                    row = added(row, flat, np.uint64(item[a]) * width)
-                write(row, sums, np.uint64(c) * width)
+        states = S if known_number else given.shape[1]
+        width, lines = np.uint64(states), -(-states // line)
+        reach, row, nothing = _reach(lines), zeros(S, states), np.zeros(states)
+        for c in range(bounds[part], bounds[part + ONE]):
+            row = set_to(row, nothing, BEGIN)
+            for a in range(begin[c], begin[c + ONE]):
+                ahead = np.uint64(item[a + reach]) * width
+                for n in range(lines):
+                    _prefetch(flat, np.intp(ahead + np.uint64(n * line)))
+                row = added(row, flat, np.uint64(item[a]) * width)
+            write(row, sums, np.uint64(c) * width)
 
-    return _compiled(add, f"void({SORTED}, real[:,::1], real[:,::1])", real, S)
+    return Pass(add, f"void({SORTED}, real[:,::1], real[:,::1])", real, S)
 
 
 @cache
 def count(real: str) -> Any:
     """Return what counts labels by given truths ``(N,)`` int16 into ``out (J*K, S)``; arguments as of :func:`gather`."""
 
-    def add(begin: Any, item: Any, bounds: Any, truth: Any, out: Any) -> None:
-        for t in numba.prange(bounds.shape[0] - 1):
-            number = np.empty(out.shape[1])  # float64: single precision ends counting at 2^24
-            for c in range(bounds[t], bounds[t + 1]):
-                for s in range(out.shape[1]):
-                    number[s] = 0.0
-                for a in range(begin[c], begin[c + ONE]):
-                    number[truth[item[a]]] += 1.0
-                for s in range(out.shape[1]):
-                    out[c, s] = number[s]
+    def add(part: Any, begin: Any, item: Any, bounds: Any, truth: Any, out: Any) -> None:
+        number = np.empty(out.shape[1])  # float64: single precision ends counting at 2^24
+        for c in range(bounds[part], bounds[part + ONE]):
+            for s in range(out.shape[1]):
+                number[s] = 0.0
+            for a in range(begin[c], begin[c + ONE]):
+                number[truth[item[a]]] += 1.0
+            for s in range(out.shape[1]):
+                out[c, s] = number[s]
 
-    return _compiled(add, f"void({SORTED}, i2[::1], real[:,::1])", real)
+    return Pass(add, f"void({SORTED}, i2[::1], real[:,::1])", real)
 
 
 @cache
@@ -286,6 +341,7 @@ def sweep(S: int, real: str, draw: bool) -> Any:
     lanes = int(half) if narrow else S
 
     def run(
+        part: Any,
         start: Any,
         column: Any,
         bounds: Any,
@@ -299,79 +355,77 @@ def sweep(S: int, real: str, draw: bool) -> Any:
         truth: Any,
     ) -> None:
         keep, flat = out.shape[0] > 0, out.reshape(-1)
-        for t in numba.prange(bounds.shape[0] - 1):
-            # Here, since what is known as this is compiled stays so within a thread's part only.
-            states = S if known_number else prior.shape[0]
-            width = narrow_width if narrow else np.uint64(states)
-            lines = known_lines if narrow else -(-states // np.intp(line))
-            reach = AHEAD if narrow else _reach(lines)
-            table = tables[t] if narrow else tables[0]
-            room = lanes if narrow else states
-            p, some, number, begin = zeros(lanes, states), np.zeros(room), np.zeros(room), np.zeros(room)
-            begin[:states] = prior
-            product, log_likelihood = 1.0, 0.0
-            for i in range(bounds[t], bounds[t + 1]):
-                first, end = start[i], start[i + ONE]
-                p = set_to(p, begin, BEGIN)
-                if known[i] >= 0:
-                    some[:] = 0.0
-                    some[known[i]] = prior[known[i]]
-                    p = set_to(p, some, BEGIN)
-                for a in range(first, end):
-                    ahead = np.uint64(column[a + reach]) * width
-                    for n in range(lines):
-                        _prefetch(table, np.intp(ahead + np.uint64(n) * line))
-                    p = multiplied(p, table, np.uint64(column[a]) * width)
-                whole, top_log = total(p), 0.0
-                if whole < LOST:
-                    # Again in logs, which do not end; what is impossible stays so.
-                    top_log = -np.inf
-                    for s in range(states):
-                        some[s] = math.log(prior[s]) if known[i] < 0 or s == known[i] else -np.inf
-                        for begun in range(np.int64(first), np.int64(end), FACTORS):
-                            some[s] += _log_product(table, column, begun, min(begun + FACTORS, np.int64(end)), width, s)
-                        top_log = max(top_log, some[s])
-                    for s in range(states):
-                        some[s] = math.exp(some[s] - top_log)
-                    some[states:] = 0.0
-                    p = set_to(p, some, BEGIN)
-                    whole = total(p)
-                    log_likelihood += top_log
-                # One logarithm for many items: their product, as long as neither it nor what it is of is a small number.
-                if whole < SMALL:
-                    log_likelihood += math.log(whole)
-                else:
-                    product *= whole
-                    if product < SMALL:
-                        log_likelihood += math.log(product)
-                        product = 1.0
-                if draw:
+        states = S if known_number else prior.shape[0]
+        width = narrow_width if narrow else np.uint64(states)
+        lines = known_lines if narrow else -(-states // np.intp(line))
+        reach = AHEAD if narrow else _reach(lines)
+        table = tables[part] if narrow else tables[0]
+        room = lanes if narrow else states
+        p, some, number, begin = zeros(lanes, states), np.zeros(room), np.zeros(room), np.zeros(room)
+        begin[:states] = prior
+        product, log_likelihood = 1.0, 0.0
+        for i in range(bounds[part], bounds[part + ONE]):
+            first, end = start[i], start[i + ONE]
+            p = set_to(p, begin, BEGIN)
+            if known[i] >= 0:
+                some[:] = 0.0
+                some[known[i]] = prior[known[i]]
+                p = set_to(p, some, BEGIN)
+            for a in range(first, end):
+                ahead = np.uint64(column[a + reach]) * width
+                for n in range(lines):
+                    _prefetch(table, np.intp(ahead + np.uint64(n) * line))
+                p = multiplied(p, table, np.uint64(column[a]) * width)
+            whole, top_log = total(p), 0.0
+            if whole < LOST:
+                # Again in logs, which do not end; what is impossible stays so.
+                top_log = -np.inf
+                for s in range(states):
+                    some[s] = math.log(prior[s]) if known[i] < 0 or s == known[i] else -np.inf
+                    for begun in range(np.int64(first), np.int64(end), FACTORS):
+                        some[s] += _log_product(table, column, begun, min(begun + FACTORS, np.int64(end)), width, s)
+                    top_log = max(top_log, some[s])
+                for s in range(states):
+                    some[s] = math.exp(some[s] - top_log)
+                some[states:] = 0.0
+                p = set_to(p, some, BEGIN)
+                whole = total(p)
+                log_likelihood += top_log
+            # One logarithm for many items: their product, as long as neither it nor what it is of is a small number.
+            if whole < SMALL:
+                log_likelihood += math.log(whole)
+            else:
+                product *= whole
+                if product < SMALL:
+                    log_likelihood += math.log(product)
+                    product = 1.0
+            if draw:
+                write(p, some, BEGIN)
+                chosen = _chosen(some, states, _uniform(seed, np.uint64(i)) * whole)
+                truth[i] = chosen
+                number[chosen] += 1.0
+                if narrow:
+                    for a in range(first, end):
+                        table[np.uint64(column[a]) * width + half + np.uint64(chosen)] += 1.0
+            else:
+                p = scaled(p, 1.0 / whole)
+                if keep and narrow:
                     write(p, some, BEGIN)
-                    chosen = _chosen(some, states, _uniform(seed, np.uint64(i)) * whole)
-                    truth[i] = chosen
-                    number[chosen] += 1.0
-                    if narrow:
-                        for a in range(first, end):
-                            table[np.uint64(column[a]) * width + half + np.uint64(chosen)] += 1.0
-                else:
-                    p = scaled(p, 1.0 / whole)
-                    if keep and narrow:
-                        write(p, some, BEGIN)
-                        for s in range(states):
-                            out[i, s] = some[s]
-                    elif keep:
-                        write(p, flat, np.uint64(i) * width)
-                    if narrow:
-                        for a in range(first, end):
-                            cell = np.uint64(column[a]) * width + half
-                            add_to(p, table, cell)
-                    add_to(p, number, BEGIN)
-            likelihood[t] = log_likelihood + math.log(product)
-            for s in range(states):
-                size[t, s] = number[s]
+                    for s in range(states):
+                        out[i, s] = some[s]
+                elif keep:
+                    write(p, flat, np.uint64(i) * width)
+                if narrow:
+                    for a in range(first, end):
+                        cell = np.uint64(column[a]) * width + half
+                        add_to(p, table, cell)
+                add_to(p, number, BEGIN)
+        likelihood[part] = log_likelihood + math.log(product)
+        for s in range(states):
+            size[part, s] = number[s]
 
     run.__qualname__ += ".draw" if draw else ".expect"
-    return _compiled(run, f"void({JUDGED}, real[::1], i2[::1], f8[::1], f8[:,::1], real[:,::1], u8, i2[::1])", real, S)
+    return Pass(run, f"void({JUDGED}, real[::1], i2[::1], f8[::1], f8[:,::1], real[:,::1], u8, i2[::1])", real, S)
 
 
 @cache
@@ -382,30 +436,29 @@ def adding(S: int, real: str) -> Any:
     """
     known_number, narrow = S != ANY, 0 < S <= NARROW
     narrow_width, half, line, known_lines = _row(S or 1, real)
-    part, lanes = max(1, known_lines // 2), int(half) if narrow else S
+    ahead_lines, lanes = max(1, known_lines // 2), int(half) if narrow else S
 
-    def add(start: Any, column: Any, bounds: Any, tables: Any, log_prior: Any, known: Any, out: Any) -> None:
-        for t in numba.prange(bounds.shape[0] - 1):
-            states = S if known_number else log_prior.shape[0]
-            width = narrow_width if narrow else np.uint64(states)
-            lines = part if narrow else -(-states // np.intp(line))
-            reach = AHEAD if narrow else _reach(lines)
-            table, row = tables[t] if narrow else tables[0], zeros(lanes, states)
-            some = np.zeros(lanes if narrow else states)
-            for i in range(bounds[t], bounds[t + 1]):
-                for s in range(states):
-                    some[s] = log_prior[s] if known[i] < 0 or s == known[i] else -np.inf
-                row = set_to(row, some, BEGIN)
-                for a in range(start[i], start[i + ONE]):
-                    ahead = np.uint64(column[a + reach]) * width
-                    for n in range(lines):
-                        _prefetch(table, np.intp(ahead + np.uint64(n) * line))
-                    row = added(row, table, np.uint64(column[a]) * width)
-                write(row, some, BEGIN)
-                for s in range(states):
-                    out[i, s] = some[s]
+    def add(part: Any, start: Any, column: Any, bounds: Any, tables: Any, log_prior: Any, known: Any, out: Any) -> None:
+        states = S if known_number else log_prior.shape[0]
+        width = narrow_width if narrow else np.uint64(states)
+        lines = ahead_lines if narrow else -(-states // np.intp(line))
+        reach = AHEAD if narrow else _reach(lines)
+        table, row = tables[part] if narrow else tables[0], zeros(lanes, states)
+        some = np.zeros(lanes if narrow else states)
+        for i in range(bounds[part], bounds[part + ONE]):
+            for s in range(states):
+                some[s] = log_prior[s] if known[i] < 0 or s == known[i] else -np.inf
+            row = set_to(row, some, BEGIN)
+            for a in range(start[i], start[i + ONE]):
+                ahead = np.uint64(column[a + reach]) * width
+                for n in range(lines):
+                    _prefetch(table, np.intp(ahead + np.uint64(n) * line))
+                row = added(row, table, np.uint64(column[a]) * width)
+            write(row, some, BEGIN)
+            for s in range(states):
+                out[i, s] = some[s]
 
-    return _compiled(add, f"void({JUDGED}, real[::1], i2[::1], real[:,::1])", real, S)
+    return Pass(add, f"void({JUDGED}, real[::1], i2[::1], real[:,::1])", real, S)
 
 
 @cache
@@ -419,6 +472,7 @@ def settle(real: str) -> Any:
     """
 
     def run(
+        part: Any,
         bounds: Any,
         joint: Any,
         factor: Any,
@@ -430,28 +484,27 @@ def settle(real: str) -> Any:
         published: Any,
     ) -> None:
         tempered, told = factor.shape[0] > 0, published.shape[0] > 0
-        for t in numba.prange(bounds.shape[0] - 1):
-            states = joint.shape[1]
-            p = np.empty(states)
-            for i in range(bounds[t], bounds[t + 1]):
-                top, whole = -np.inf, 0.0
-                for s in range(states):
-                    top = max(top, joint[i, s])
-                for s in range(states):
-                    p[s] = math.exp(joint[i, s] - top)
-                    whole += p[s]
-                likelihood[i] = top + math.log(whole)
-                if tempered:
-                    if told:
-                        for s in range(states):
-                            published[i, s] += p[s] * (share / whole)
-                    by, whole = 1.0 / factor[i], 0.0
+        states = joint.shape[1]
+        p = np.empty(states)
+        for i in range(bounds[part], bounds[part + ONE]):
+            top, whole = -np.inf, 0.0
+            for s in range(states):
+                top = max(top, joint[i, s])
+            for s in range(states):
+                p[s] = math.exp(joint[i, s] - top)
+                whole += p[s]
+            likelihood[i] = top + math.log(whole)
+            if tempered:
+                if told:
                     for s in range(states):
-                        p[s] = math.exp((joint[i, s] - top) * by)
-                        whole += p[s]
-                truth[i] = _chosen(p, states, _uniform(seed, np.uint64(i)) * whole)
+                        published[i, s] += p[s] * (share / whole)
+                by, whole = 1.0 / factor[i], 0.0
                 for s in range(states):
-                    mean[i, s] += p[s] * (share / whole)
+                    p[s] = math.exp((joint[i, s] - top) * by)
+                    whole += p[s]
+            truth[i] = _chosen(p, states, _uniform(seed, np.uint64(i)) * whole)
+            for s in range(states):
+                mean[i, s] += p[s] * (share / whole)
 
-    kinds = "u8[::1], real[:,::1], real[::1], u8, f8, real[::1], i2[::1], real[:,::1], real[:,::1]"
-    return _compiled(run, f"void({kinds})", real)
+    kinds = "u8, u8[::1], real[:,::1], real[::1], u8, f8, real[::1], i2[::1], real[:,::1], real[:,::1]"
+    return Pass(run, f"void({kinds})", real)

@@ -34,7 +34,7 @@ class CrowdpplWarning(UserWarning):
     """Something a user should know of, after which the work goes on."""
 
 
-# Who takes the warnings of this thread or task: words that they hold, and where they go. Python's filters are shared by all threads.
+# Who takes the warnings of this thread or task: words that they hold, and where they go. All threads share Python's filters.
 _TAKEN: ContextVar[tuple[tuple[str, list[str]], ...]] = ContextVar("taken", default=())
 
 

@@ -50,16 +50,12 @@ def plain_joint(table: Tensor, prior: Tensor, data: Annotations) -> Tensor:
 @cache
 def compiled() -> Any:
     """Return the compiled passes, or ``None`` where numba is not there, or has no place to keep what it compiles."""
-    # Numba's threads, as they start, set the number of those that torch uses.
-    threads = torch.get_num_threads()
     try:
         from crowdppl import compiled as found
 
-        found.load(2, "f8")(np.zeros((1, 4)), np.zeros((1, 2)))
+        found.load(2, "f8")(1, np.zeros((1, 4)), np.zeros((1, 2)))
     except (ImportError, OSError, RuntimeError):
         return None
-    finally:
-        torch.set_num_threads(threads)
     return found
 
 
@@ -143,6 +139,13 @@ class Sweeps(ABC):
         np.add(column, data.label.numpy(), out=column, casting="unsafe")
         self.known = data.truth.numpy().astype(np.int16)
 
+    def _run(self, run: Any, *arguments: Any) -> None:
+        """Run a compiled pass in as many parts as there are threads."""
+        threads = torch.get_num_threads()
+        run(self.threads, *arguments)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)  # numba's threads, as they start, set it
+
     @staticmethod
     def of(
         model: AnnotationModel, data: Annotations, hook: str = "m_step_from", made: Sweeps | None = None
@@ -200,7 +203,7 @@ class Sweeps(ABC):
         """Return the item log joint ``(N, S)``, as :meth:`AnnotationModel.item_log_joint` does; in ``memory`` if given."""
         out = torch.empty(self.data.N, self.data.K, dtype=self.data.dtype) if memory is None else memory
         run = self.passes.adding(self.states, self.real)
-        run(*self._judged(table.log()), prior.log().numpy(), self.known, out.numpy())
+        self._pass(run, table.log(), prior.log().numpy(), self.known, out.numpy())
         return out
 
     def settle(
@@ -222,7 +225,7 @@ class Sweeps(ABC):
         seed = np.uint64(int(torch.empty((), dtype=torch.int64).random_()))
         published = items.mean[:0] if items.published is None else items.published
         arrays = (part.numpy() for part in (items.likelihood, items.truth, items.mean, published))
-        self.passes.settle(self.real)(self.bounds, joint.numpy(), factors.numpy(), seed, share, *arrays)
+        self._run(self.passes.settle(self.real), self.bounds, joint.numpy(), factors.numpy(), seed, share, *arrays)
 
     def spare(self) -> Tensor:
         """Return memory ``(N, S)`` that the next E step may write over, and nothing else does."""
@@ -250,18 +253,22 @@ class Sweeps(ABC):
         likelihood, size = np.empty(self.threads), np.empty((self.threads, self.data.K))
         rest = (out.numpy(), np.uint64(seed), truth.numpy())
         run = self.passes.sweep(self.states, self.real, truth is not NO_TRUTH)
-        run(*self._judged(table), prior.numpy(), self.known, likelihood, size, *rest)
+        self._pass(run, table, prior.numpy(), self.known, likelihood, size, *rest)
         return torch.tensor(likelihood.sum()), torch.from_numpy(size.sum(0)).to(self.data.dtype)
 
-    def _judged(self, table: Tensor) -> tuple[np.ndarray, ...]:
-        """Return the first arguments of passes over items: ``start``, ``column``, ``bounds``, ``tables``."""
+    def _pass(self, run: Any, table: Tensor, *rest: Any) -> None:
+        """Run a compiled pass over the items by ``table (J, S, K)``; ``rest`` are its arguments after the tables."""
         # (worker, label, state) in memory is what earlier counts are, and what this asks for: nothing is copied then.
         rows = table.transpose(1, 2).contiguous().view(self.rows, -1).numpy()
-        return self.start, self.column, self.bounds, self._tables(rows)
+        tables, load = self._tables(rows)
+
+        if load is not None:
+            self._run(load, tables, rows)
+        self._run(run, self.start, self.column, self.bounds, tables, *rest)
 
     @abstractmethod
-    def _tables(self, rows: np.ndarray) -> np.ndarray:
-        """Return what passes read in place of ``rows (J*K, S)``."""
+    def _tables(self, rows: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Return what passes read in place of ``rows (J*K, S)``, and what fills a part of it before, if anything does."""
 
     @abstractmethod
     def _room(self) -> Tensor:
@@ -297,26 +304,27 @@ class Narrow(Sweeps):
         """Sum given responsibilities up."""
         J, K = self.data.J, self.data.K
         run = self.passes.scatter(K, self.real)
-        run(*self._judged(torch.zeros(J, K, K, dtype=self.data.dtype)), responsibility.contiguous().numpy())
+        nothing = torch.zeros(J, K, K, dtype=self.data.dtype)
+        self._pass(run, nothing, responsibility.contiguous().numpy())
         return Sums(torch.tensor(torch.nan), responsibility.sum(0), self._expected(responsibility, None))
 
     def counted(self, truth: Tensor) -> tuple[Tensor, Tensor]:
         """Count by truths, in the tables' memory."""
         size, (out, rows) = np.empty((self.threads, self.data.K), dtype=np.int64), self._counts(None)
-        run = self.passes.tally(self.data.K, self.real)
-        run(self.start, self.column, self.bounds, self.tables.view(np.int32), truth.numpy(), size, rows)
+        cells = self.tables.view(np.int32)
+        for run in (self.passes.tally(self.data.K, self.real), self.passes.tallied(self.data.K, self.real)):
+            self._run(run, self.start, self.column, self.bounds, cells, truth.numpy(), size, rows)
         return torch.from_numpy(size.sum(0)).to(self.data.dtype), out
 
-    def _tables(self, rows: np.ndarray) -> np.ndarray:
-        self.passes.load(self.data.K, self.real)(self.tables, rows)
-        return self.tables
+    def _tables(self, rows: np.ndarray) -> tuple[np.ndarray, Any]:
+        return self.tables, self.passes.load(self.data.K, self.real)
 
     def _room(self) -> Tensor:
         return torch.empty(0, self.data.K, dtype=self.data.dtype)  # nothing is written
 
     def _expected(self, responsibility: Tensor, memory: Tensor | None) -> Tensor:
         counts, rows = self._counts(memory)
-        self.passes.collect(self.data.K, self.real)(self.tables, rows)
+        self._run(self.passes.collect(self.data.K, self.real), self.tables, rows)
         return counts
 
     def _drawn(self, truth: Tensor, memory: Tensor | None) -> Tensor:
@@ -355,8 +363,8 @@ class Wide(Sweeps):
         size = torch.from_numpy(np.bincount(truth.numpy(), minlength=self.data.K)).to(self.data.dtype)
         return size, self._drawn(truth, None)
 
-    def _tables(self, rows: np.ndarray) -> np.ndarray:
-        return rows.reshape(1, -1)
+    def _tables(self, rows: np.ndarray) -> tuple[np.ndarray, Any]:
+        return rows.reshape(1, -1), None
 
     @cached_property
     def _own(self) -> Tensor:
@@ -371,12 +379,12 @@ class Wide(Sweeps):
 
     def _expected(self, responsibility: Tensor, memory: Tensor | None) -> Tensor:
         counts, rows = self._counts(memory)
-        self.passes.gather(self.states, self.real)(*self.sorted, responsibility.numpy(), rows)
+        self._run(self.passes.gather(self.states, self.real), *self.sorted, responsibility.numpy(), rows)
         return counts
 
     def _drawn(self, truth: Tensor, memory: Tensor | None) -> Tensor:
         counts, rows = self._counts(memory)
-        self.passes.count(self.real)(*self.sorted, truth.numpy(), rows)
+        self._run(self.passes.count(self.real), *self.sorted, truth.numpy(), rows)
         return counts
 
 

@@ -1,5 +1,7 @@
 """Fits in several threads, and in children made by fork, give what each gives alone, and the process keeps its settings."""
 
+import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -170,10 +172,10 @@ def test_some_warnings_are_kept_back():
     assert [str(one.message) for one in caught] == ["another"]
 
 
-def forked(script, timeout=240):
-    """Run a program that forks, in a process of its own; fail where it hangs."""
+def forked(script, timeout=240, environment=None):
+    """Run a program in a process of its own; fail where it hangs."""
     words = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.split()
 
@@ -190,11 +192,12 @@ LARGE = """
         truth = rng.integers(0, 3, items)
         label = np.where(rng.random(len(task)) < .7, truth[task], rng.integers(0, 3, len(task)))
         return crowdppl.Annotations.from_arrays(task, rng.integers(0, 50, len(task)), label)
-    large, small = data(50_000), data(60)
+    large, small = data(50_000), data(30)
     def one(method, which="large", model="dawid-skene"):
         given = large if which == "large" else small
         options = {"em": dict(num_samples=2, max_iter=5), "gibbs": dict(chains=1, warmup=3, num_samples=5),
-                   "svi": dict(max_iter=10, num_samples=2), "nuts": dict(chains=1, warmup=3, num_samples=3)}[method]
+                   "svi": dict(max_iter=10, num_samples=2),
+                   "nuts": dict(chains=1, warmup=3, num_samples=3, max_tree_depth=3)}[method]
         found = crowdppl.fit(given, model, method=method, independent=True, **options)
         return hashlib.sha256(np.round(found.probability(), 9).tobytes()).hexdigest()
     FITS = [("em", "large"), ("gibbs", "large"), ("svi", "small"), ("nuts", "small"), ("svi", "large"), ("em", "small")]
@@ -250,3 +253,64 @@ def test_a_fork_while_another_thread_fits():
     """
     )
     assert told == ["child", "torch.float32", "True", "[]", "0", "True", "torch.float32"]
+
+
+DAMAGE = {
+    "truncated": lambda content: content[: len(content) // 2],
+    "empty": lambda content: b"",
+    "corrupted": lambda content: content[:-40] + bytes(40),
+    "of another kind": lambda content: b"\x80\x04\x8c\x060.60.0\x94." + content,
+}
+
+
+COMPILE = """
+    import numpy as np
+    from crowdppl import compiled
+    tables = np.full((1, 8), 7.0)
+    compiled.load(2, "f8")(1, tables, np.array([[.25, .75], [.5, .5]]))
+    print(*tables[0])
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled_code(tmp_path_factory):
+    """A folder of compiled code, and what that code does."""
+    folder = tmp_path_factory.mktemp("code")
+    return folder, forked(COMPILE, environment={**os.environ, "NUMBA_CACHE_DIR": str(folder)})
+
+
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+@pytest.mark.parametrize(
+    "damage", ["truncated", *(pytest.param(name, marks=pytest.mark.slow) for name in DAMAGE if name != "truncated")]
+)
+def test_damaged_compiled_code_is_compiled_again(tmp_path, compiled_code, damage, ending):
+    """Numba would abort the process, or raise an error of pickle's."""
+    folder, whole = compiled_code
+    assert whole == ["0.25", "0.75", "0.0", "0.0", "0.5", "0.5", "0.0", "0.0"]
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    (path,) = tmp_path.rglob(f"*{ending}")
+    before = {file: file.stat().st_size for file in tmp_path.rglob("*.nb?")}
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
+    assert forked(COMPILE, environment={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}) == whole
+    assert {file: file.stat().st_size for file in tmp_path.rglob("*.nb?")} == before  # whole again, and none besides
+
+
+def test_a_place_for_compiled_code_that_is_full(tmp_path):
+    """What cannot be kept is used nevertheless."""
+    script = """
+    import errno, os
+    import numpy as np
+    from crowdppl import code_cache, compiled
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    code_cache._Files._write = full
+    tables = np.full((1, 4), 7.0)
+    compiled.load(2, "f8")(1, tables, np.array([[.25, .75]]))
+    print(*tables[0])
+    """
+    assert forked(script, environment={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}) == [
+        "0.25",
+        "0.75",
+        "0.0",
+        "0.0",
+    ]
