@@ -22,8 +22,9 @@ import torch
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
-from crowdppl.errors import FileError, OptionError
+from crowdppl.errors import FileError, OptionError, warn
 from crowdppl.files import atomic
+from crowdppl.identity import described
 from crowdppl.isolation import on_signal
 
 State = tuple[dict[str, Tensor], dict[str, Any]]
@@ -31,7 +32,7 @@ NAME = "checkpoint.safetensors"
 EVERY = 60.0
 _RANDOM, _RANDOM_CUDA = "random", "random cuda"
 # Raised where an engine comes to keep another state: those of before are then another fit's.
-FORMAT = 2
+FORMAT = 3
 
 
 class Checkpoint:
@@ -53,6 +54,9 @@ class Checkpoint:
         self.path = None if folder is None else Path(folder) / NAME
         self.identity, self.every = identity, every
         self.stopping = False
+        # Why the last state could not be written, if it could not, and what was said of that.
+        self.troubles: list[str] = []
+        self.failed: str | None = None
         self._last = time.monotonic()
         self._found: State | None = None
         if self.path is not None:
@@ -72,15 +76,17 @@ class Checkpoint:
             with safetensors.safe_open(path, framework="pt") as file:
                 told = json.loads((file.metadata() or {})["crowdppl"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-        except (OSError, KeyError, ValueError, safetensors.SafetensorError) as error:
+                identity, facts = told["identity"], told["facts"]
+        except (OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
             raise FileError(
                 f"{path} is not a checkpoint that can be read ({' '.join(str(error).split())[:80]}); remove it"
             ) from None
-        if told["identity"] != self.identity:
+        if identity != self.identity:
             raise FileError(
-                f"{path} belongs to another fit (other data, model, options, seed or version); name another folder, or remove it"
+                f"{path} belongs to another fit (other data or floating type, model, network weights, options, seed or "
+                f"version); name another folder, or remove it"
             )
-        return tensors, told["facts"]
+        return tensors, facts
 
     def resume(self, what: str, device: torch.device) -> State | None:
         """Return the state of a stopped fit on a device, once, and set the random streams back; ``None`` to start afresh."""
@@ -97,24 +103,66 @@ class Checkpoint:
     def step(self, state: Callable[[], State], what: str) -> None:
         """Write the state if it is time; stop where Ctrl-C was pressed.
 
+        A state that cannot be written, on a full disk for instance, costs a warning and not the fit: the one before stays.
+
         Raises:
-            KeyboardInterrupt: after the state is written.
+            KeyboardInterrupt: after the state is written; its message says whether that was possible.
         """
         if self.path is None:
             return
         if not self.stopping and time.monotonic() - self._last < self.every:
             return
-        tensors, facts = state()
-        told = {"identity": self.identity, "facts": facts | {"what": what}}
-        kept = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-        kept[_RANDOM] = torch.get_rng_state()
-        if torch.cuda.is_initialized():
-            kept |= packed(_RANDOM_CUDA, {str(n): stream for n, stream in enumerate(torch.cuda.get_rng_state_all())})
-        with atomic(self.path) as temporary:
-            safetensors.torch.save_file(kept, temporary, {"crowdppl": json.dumps(told)})
-        self._last = time.monotonic()
+        self._write(*state(), what, streams())
         if self.stopping:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(self._kept())
+
+    def stop(self, state: Callable[[], State], what: str, begun: Mapping[str, Tensor], told: str) -> None:
+        """Stop where Ctrl-C was pressed, between steps: the state is that of the last step.
+
+        Args:
+            state: as of :meth:`step`.
+            what: likewise.
+            begun: what :func:`streams` returned at the last step.
+            told: what will be done again.
+
+        Raises:
+            KeyboardInterrupt: after the state is written.
+        """
+        if self.stopping:
+            self._write(*state(), what, begun)
+            raise KeyboardInterrupt(f"{self._kept()}; {told}" if self.failed is None else self._kept())
+
+    def _write(
+        self, tensors: dict[str, Tensor], facts: dict[str, Any], what: str, random: Mapping[str, Tensor]
+    ) -> None:
+        assert self.path is not None
+        told = {"identity": self.identity, "facts": facts | {"what": what}}
+        kept = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()} | dict(random)
+        self._last = time.monotonic()
+        try:
+            with atomic(self.path) as temporary:
+                safetensors.torch.save_file(kept, temporary, {"crowdppl": json.dumps(told)})
+        except (FileError, OSError, safetensors.SafetensorError) as error:
+            before, self.failed = self.failed, " ".join(str(error).split())[:160]
+            if before is None:
+                self.troubles.append(
+                    f"no checkpoint could be written in {self.path.parent} ({self.failed}); the fit went on, and tried again "
+                    f"every {self.every:g} seconds"
+                )
+                warn(self.troubles[-1])
+        else:
+            self.failed = None
+
+    def _kept(self) -> str:
+        """Say what a fit that is stopped now goes on from."""
+        assert self.path is not None
+        where = f"the same call with the same checkpoint folder continues from {self.path}"
+        if self.failed is None and self.path.is_file():
+            return where
+        if self.failed is None:
+            return "no checkpoint had been written yet"
+        older = f"; an older one is there: {where}" if self.path.is_file() else ""
+        return f"the checkpoint could not be written ({self.failed}){older}"
 
     def clear(self) -> None:
         """Remove the state: the fit has ended."""
@@ -140,16 +188,24 @@ class Checkpoint:
         with on_signal(signal.SIGINT, stop):
             yield
         if self.stopping:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(self._kept())
 
 
 # Keeps nothing.
 NOTHING = Checkpoint()
 
 
+def streams() -> dict[str, Tensor]:
+    """Return the state of torch's random streams, by the names they are kept under."""
+    found = {_RANDOM: torch.get_rng_state()}
+    if torch.cuda.is_initialized():
+        found |= packed(_RANDOM_CUDA, {str(n): stream for n, stream in enumerate(torch.cuda.get_rng_state_all())})
+    return found
+
+
 def digest(data: Annotations, *words: object) -> str:
-    """Return a digest of judgements and of what is done with them."""
-    found = hashlib.sha256(repr((FORMAT, *words)).encode())
+    """Return a digest of judgements, with their floating type, and of what is done with them."""
+    found = hashlib.sha256(f"{FORMAT} {data.dtype} {described(words)}".encode())
     for name in ("item", "worker", "label", "truth", "features", "worker_features", "multiplicity", "weight", "start"):
         value = getattr(data, name)
         found.update(name.encode())

@@ -12,7 +12,7 @@ from pyro.infer.autoguide.initialization import init_to_value
 from torch.jit._trace import TracerWarning
 
 from crowdppl.annotations import Annotations
-from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
+from crowdppl.checkpoint import NOTHING, Checkpoint, State, packed, streams, unpacked
 from crowdppl.draws import Draws, Report, thinned_note, thinning
 from crowdppl.isolation import without_warnings
 from crowdppl.model import AnnotationModel, Parameters, check, dispersed, provides
@@ -65,6 +65,7 @@ def nuts(
         kept = [unpacked(f"chain {c}", tensors) for c in range(told_before["chains"])]
         divergences, acceptance = list(told_before["divergences"]), list(told_before["acceptance"])
     for chain in range(len(kept), chains):
+        begun = {} if keep is NOTHING else streams()
         with torch.no_grad():
             first = MStep(model, data, space).start(dispersed(model.starting(data), data))
         kernel = NUTS(
@@ -80,8 +81,20 @@ def nuts(
         told: dict[str, Any] = {}
 
         def tell(
-            kernel: Any, samples: Any, stage: str, i: int, chain: int = chain, told: dict[str, Any] = told
+            kernel: Any,
+            samples: Any,
+            stage: str,
+            i: int,
+            chain: int = chain,
+            told: dict[str, Any] = told,
+            begun: dict[str, torch.Tensor] = begun,
         ) -> None:
+            keep.stop(
+                partial(_state, kept, divergences, acceptance),
+                "nuts",
+                begun,
+                f"{chain} of {chains} chains are kept, chain {chain + 1} begins again",
+            )
             if i == num_samples - 1 and not stage.startswith("Warmup"):
                 told.update(kernel.diagnostics())
             if i % 10 == 0:

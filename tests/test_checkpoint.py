@@ -1,5 +1,6 @@
 """Long fits that are stopped go on, and end with the bits of one that was not; killed at random, nothing is lost."""
 
+import os
 import random
 import signal
 import subprocess
@@ -11,12 +12,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors.torch
 import torch
-from catalog import quiet_fit, simulated
+from catalog import OwnCoin, quiet_fit, simulated
 
 import crowdppl
-from crowdppl import FileError, OptionError
+from crowdppl import CrowdpplWarning, FileError, OptionError
 from crowdppl.checkpoint import NAME, Checkpoint, digest
+from crowdppl.errors import silent
+from crowdppl.identity import described
+from crowdppl.models import Raykar
 
 ENGINES = {
     "gibbs": {"num_samples": 60, "warmup": 30, "chains": 2},
@@ -270,3 +275,173 @@ def test_the_state_of_another_version_is_refused(monkeypatch, tmp_path, data):
     monkeypatch.setattr(crowdppl.checkpoint, "FORMAT", -1)
     with pytest.raises(FileError, match="options, seed or version"):
         quiet_fit(data, method="em", seed=7, checkpoint=tmp_path, **ENGINES["em"])
+
+
+def test_a_full_disk_costs_no_fit(monkeypatch, tmp_path, data):
+    """The checkpoint before stays, the fit ends as it does without one, and the result says what happened."""
+    assert interrupted(monkeypatch, data, tmp_path, "gibbs", 3)
+    before = (tmp_path / NAME).read_bytes()
+    whole = quiet_fit(data, method="gibbs", seed=7, **ENGINES["gibbs"])
+
+    def full(*_):
+        raise safetensors.SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+    with pytest.warns(CrowdpplWarning, match="no checkpoint could be written in .*No space left"):
+        found = crowdppl.fit(data, method="gibbs", seed=7, independent=True, checkpoint=tmp_path / "new", every=0.0)
+    assert any("No space left" in note for note in found.notes)
+    assert list((tmp_path / "new").iterdir()) == []
+    resumed = quiet_fit(data, method="gibbs", seed=7, checkpoint=tmp_path, every=1000.0, **ENGINES["gibbs"])
+    np.testing.assert_array_equal(resumed.tree["posterior"]["confusion"], whole.tree["posterior"]["confusion"])
+    (tmp_path / NAME).write_bytes(before)
+    keep = Checkpoint(tmp_path / "other", every=0.0)
+    keep.stopping = True
+    with pytest.raises(KeyboardInterrupt, match=r"could not be written .*No space left"), silent():
+        keep.step(lambda: ({}, {}), "x")
+
+
+def small_network(weight):
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 3)).double()
+    with torch.no_grad():
+        network[0].weight.mul_(weight)
+    return network
+
+
+@pytest.fixture
+def own_stream():
+    """Leave torch's random stream as it was."""
+    with torch.random.fork_rng(devices=[]):
+        yield
+
+
+def test_a_checkpoint_knows_the_weights_of_networks(monkeypatch, tmp_path, data, own_stream):
+    options = {"method": "em", "seed": 3, "num_samples": 3, "max_iter": 6, "restarts": 0}
+    stop_after(monkeypatch, 2)
+    with pytest.raises(Stop):
+        quiet_fit(data, Raykar(network=small_network(1.0)), checkpoint=tmp_path, every=0.0, **options)
+    monkeypatch.undo()
+    for other in (Raykar(network=small_network(2.0)), Raykar(network=small_network(1.0)[:1] + small_network(1.0)[1:2])):
+        with pytest.raises(FileError, match="network weights"):
+            quiet_fit(data, other, checkpoint=tmp_path, every=0.0, **options)
+    whole = quiet_fit(data, Raykar(network=small_network(1.0)), **options)
+    found = quiet_fit(data, Raykar(network=small_network(1.0)), checkpoint=tmp_path, every=1e3, **options)
+    np.testing.assert_array_equal(found.probability(), whole.probability())
+
+
+def stop_after(monkeypatch, count):
+    step, left = Checkpoint.step, [count]
+
+    def stopping(self, state, what):
+        step(self, state, what)
+        left[0] -= 1
+        if left[0] == 0:
+            raise Stop
+
+    monkeypatch.setattr(Checkpoint, "step", stopping)
+
+
+def test_a_network_of_a_lambda_goes_on_in_another_process(monkeypatch, tmp_path):
+    """Its address in memory is another there; what it makes is the same."""
+    script = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import torch
+torch.set_num_threads(1)
+import crowdppl
+from crowdppl.checkpoint import Checkpoint
+from crowdppl.models import Raykar
+from catalog import simulated
+sys.path.insert(0, "tests")
+folder, after, width = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+step, left = Checkpoint.step, [after]
+def stopping(self, state, what):
+    step(self, state, what)
+    left[0] -= 1
+    if left[0] == 0:
+        raise SystemExit(9)
+Checkpoint.step = stopping
+padding = [object() for _ in range(after * 1000)]  # addresses differ
+model = Raykar(network=lambda d, k: torch.nn.Sequential(torch.nn.Linear(d, width), torch.nn.Tanh(), torch.nn.Linear(width, k)))
+crowdppl.fit(simulated(items=30, seed=2)[0], model, method="em", seed=1, max_iter=6, num_samples=2, checkpoint=folder, every=0.0)
+print("ended")
+"""
+
+    def run(after, width=3):
+        words = [sys.executable, "-c", script, str(tmp_path), str(after), str(width)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
+        return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, env=environment)
+
+    assert run(2).returncode == 9
+    assert "belongs to another fit" in run(99, width=4).stderr
+    done = run(99)
+    assert done.stdout == "ended\n", done.stderr[-1000:]
+
+
+def test_a_checkpoint_of_another_floating_type_is_refused(monkeypatch, tmp_path, data):
+    assert interrupted(monkeypatch, data, tmp_path, "gibbs", 2)
+    with pytest.raises(FileError, match="floating type"):
+        quiet_fit(data.to(dtype=torch.float32), method="gibbs", seed=7, checkpoint=tmp_path, **ENGINES["gibbs"])
+
+
+class Scaled(OwnCoin):
+    """A model of one's own that is no dataclass."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def log_confusion(self, parameters):
+        return super().log_confusion({**parameters, "skill": self.scale * parameters["skill"]})
+
+
+def test_a_checkpoint_knows_models_of_ones_own(monkeypatch, tmp_path, data):
+    """By their attributes and by the code of their methods."""
+    options = {"method": "svi", "seed": 3, "max_iter": 20, "num_samples": 3}
+    stop_after(monkeypatch, 5)
+    with pytest.raises(Stop):
+        quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, every=0.0, **options)
+    monkeypatch.undo()
+    with pytest.raises(FileError, match="belongs to another fit"):
+        quiet_fit(data, Scaled(2.0), checkpoint=tmp_path, **options)
+    with monkeypatch.context() as changed:
+        changed.setattr(Scaled, "log_confusion", lambda self, parameters: OwnCoin.log_confusion(self, parameters))
+        with pytest.raises(FileError, match="belongs to another fit"):
+            quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, **options)
+    quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, every=1e3, **options)
+
+
+def test_what_is_described_is_the_same_in_every_process():
+    def makes(width):
+        return lambda d: d * width
+
+    assert described(makes(2)) == described(makes(2)) != described(makes(3))
+    assert described(torch.zeros(2)) != described(torch.zeros(2, dtype=torch.float64))
+    assert described({"a": np.arange(3), "b": [1, None]}) == described({"b": [1, None], "a": np.arange(3)})
+    assert "0x" not in described([object(), makes, torch.nn.ReLU(), {1: object()}])
+
+    def itself(n):
+        return itself(n - 1)
+
+    assert described(itself)
+
+
+def test_control_c_stops_nuts_within_a_chain(monkeypatch, tmp_path, data):
+    """At its next draw, with the chains that have ended; the fit then ends as one that was never stopped."""
+    options = ENGINES["nuts"] | {"method": "nuts", "seed": 7}
+    whole = quiet_fit(data, **options)
+    stopped = []
+
+    def progress(step, steps, what):
+        if what.startswith("chain 2") and "sampling" in what and not stopped:
+            stopped.append(step)
+            signal.raise_signal(signal.SIGINT)
+        assert not stopped or step == stopped[0], "it went on after Ctrl-C"
+
+    with pytest.raises(KeyboardInterrupt, match="1 of 3 chains are kept, chain 2 begins again"):
+        quiet_fit(data, checkpoint=tmp_path, every=1000.0, progress=progress, **options)
+    began = []
+    resumed = quiet_fit(
+        data, checkpoint=tmp_path, every=1000.0, progress=lambda step, steps, what: began.append(what), **options
+    )
+    assert began[0].startswith("chain 2")
+    np.testing.assert_array_equal(resumed.tree["posterior"]["confusion"], whole.tree["posterior"]["confusion"])
