@@ -38,6 +38,8 @@ from crowdppl.io.arrow import let_go, long_csv, long_parquet
 from crowdppl.kernels import WorkerCounts, sum_by
 from crowdppl.matrices import count_table, matrix
 
+# The worker of label counts, where nobody knows who gave which label.
+CROWD = "crowd"
 # Judgements whose votes are counted in one go.
 _PIECE = 2**17
 
@@ -69,6 +71,7 @@ class Annotations:
         seconds: how long each judgement took, ``(A,)``, likewise.
         start: probabilities of the classes that engines start from, ``(N, K)``; ``None`` for their own start.
         item_column: what tables call the column of items, ``"item"`` where the input did, else ``"task"``.
+        repeats: what was done where a worker annotated an item more than once; an update of the result does the same.
         owner: the item each row of this arrangement belongs to, ``(N,)``, see :meth:`cells` and :meth:`singles`; features
             are then those of the owners. ``None`` where items are items.
     """
@@ -91,6 +94,7 @@ class Annotations:
     start: Tensor | None = None
     owner: Tensor | None = None
     item_column: str = "task"
+    repeats: Repeats = "keep"
 
     # ------------------------------------------------------------------ sizes and statistics
 
@@ -480,7 +484,9 @@ class Annotations:
             },
         )
         made["notes"] += unquoted(frame, (task, worker, label), source)
-        return cls(**made, item_column=item_column(task)).with_features(features, workers=worker_features)
+        return cls(**made, item_column=item_column(task), repeats=repeats).with_features(
+            features, workers=worker_features
+        )
 
     @classmethod
     def from_counts(
@@ -517,7 +523,7 @@ class Annotations:
             pd.DataFrame(
                 {
                     "task": items[row.repeat(often)],
-                    "worker": pd.Series(["crowd"], dtype=object).repeat(int(often.sum())).to_numpy(),
+                    "worker": pd.Series([CROWD], dtype=object).repeat(int(often.sum())).to_numpy(),
                     "label": classes[column.repeat(often)],
                 }
             ),

@@ -428,7 +428,11 @@ def update_command(
     task: Task = None,
     worker: Worker = None,
     label: Label = None,
-    format_: Annotated[str | None, typer.Option("--format", help="What the file is. (default: found out)")] = None,
+    format_: Format = None,
+    repeats: Annotated[
+        str | None,
+        typer.Option(help="A worker judged an item again: keep, last or refuse. (default: as in the fit)"),
+    ] = None,
     level: Level = None,
     raw: Raw = False,
 ) -> None:
@@ -441,7 +445,7 @@ def update_command(
         with _silent():
             more = reading.annotated(formats.read(file, format_), file.name, task=task, worker=worker, label=label)
             err.print(f"[bold]{escape(file.name)}[/bold]: {more.A:,} further judgements")
-            found = posterior.update(more, progress=err.is_terminal)
+            found = posterior.update(more, repeats=repeats, progress=err.is_terminal)
         source = {"file": file.name, "sha256": results.sha256(file), "rows": more.A, "added to": run.get("input", {})}
         _finish(found, place, level, {"input": source, "timings": {}}, raw=raw)
 

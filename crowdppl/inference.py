@@ -371,6 +371,7 @@ def _tree(
     tree.attrs = {
         "crowdppl_format": FORMAT,
         "item_column": data.item_column,
+        "repeats": data.repeats,
         "kind": draws.kind,
         "how": draws.how,
         "correlation": PUBLISHED if effect is None or readings.rho is None else WEIGHTED.format(rho=effect.say()),

@@ -150,6 +150,7 @@ def data_of(posterior: Posterior) -> Annotations:
         workers=posterior.worker_names(),
         labels=posterior.labels,
         item_column=posterior.item_column,
+        repeats=posterior.tree.attrs.get("repeats", "keep"),
         **besides,
     )
 

@@ -10,10 +10,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from crowdppl.annotations import Annotations
-from crowdppl.errors import DataError, listed
+from crowdppl.annotations import CROWD, Annotations
+from crowdppl.errors import DataError, listed, warn
 from crowdppl.frames import to_pandas
 from crowdppl.inference import fit
+from crowdppl.intake import Repeats
 from crowdppl.isolation import isolated
 from crowdppl.kernels import normalise
 from crowdppl.model import AnnotationModel, provides
@@ -33,6 +34,7 @@ def update(
     data: Annotations | None = None,
     model: AnnotationModel | None = None,
     seed: int | None = None,
+    repeats: Repeats | None = None,
     **options: Any,
 ) -> Posterior:
     """Fit again with more judgements, starting from a result.
@@ -48,16 +50,18 @@ def update(
         data: the judgements that were fitted, needed where they had features.
         model: the fitted model, where it cannot be rebuilt by its name.
         seed: of everything random; that of the result where not given.
+        repeats: what to do where a worker annotates an item again, see :meth:`Annotations.from_frame`. Defaults to what the
+            result was fitted with. Annotations that the result has already are counted in a note.
         **options: of :func:`crowdppl.fit`; those of the result where not given.
 
     Raises:
-        DataError: for a class that the result does not have, or names of another kind.
+        DataError: for a class that the result does not have, names of another kind, or annotations again where these are refused.
         ModelError: where data or model have to be given.
     """
     before = data_of(posterior) if data is None else data.to("cpu")
     if not isinstance(more, Annotations):
         more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"))
-    together = joined(before, more)
+    together = joined(before, more, repeats)
     place = {name: n for n, name in enumerate(together.items.tolist())}
     start = together.majority()
     at = torch.tensor([place[name] for name in posterior.items().tolist()])
@@ -101,12 +105,19 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     return model.by_class(r)
 
 
-def joined(before: Annotations, more: Annotations) -> Annotations:
+def joined(before: Annotations, more: Annotations, repeats: Repeats | None = None) -> Annotations:
     """Return two sets of judgements as one: items and workers of the first, in their order, then the new ones.
 
+    Args:
+        before: the first.
+        more: the second.
+        repeats: what to do where a worker annotates an item again; as in the first where ``None``.
+
     Raises:
-        DataError: for a class that the first does not have, names of another kind, or truths that contradict each other.
+        DataError: for a class that the first does not have, names of another kind, truths that contradict each other, or
+            annotations again where these are refused.
     """
+    repeats = before.repeats if repeats is None else repeats
     strange = [label for label in more.labels.tolist() if label not in before.labels.tolist()]
     if strange:
         raise DataError(
@@ -140,6 +151,7 @@ def joined(before: Annotations, more: Annotations) -> Annotations:
             )
     items = list(dict.fromkeys([*before.items.tolist(), *more.items.tolist()]))
     workers = list(dict.fromkeys([*before.workers.tolist(), *more.workers.tolist()]))
+    again = _again(frames[0], frames[1], repeats)
     frame = pd.concat(frames, ignore_index=True)
     timings: dict[str, Any] = {name: name for name in TIMINGS if name in frame}
     both = Annotations.from_frame(
@@ -148,16 +160,48 @@ def joined(before: Annotations, more: Annotations) -> Annotations:
         workers=workers,
         labels=before.labels,
         truth=truth or None,
+        repeats=repeats,
         source="all judgements",
         **timings,
     )
-    both = dataclasses.replace(both, item_column=before.item_column, notes=(*before.notes, *more.notes))
+    both = dataclasses.replace(both, item_column=before.item_column, notes=(*before.notes, *more.notes, *again))
     both = both.with_features(
         _rows("features", "items", before, more), workers=_rows("worker_features", "workers", before, more)
     )
     weights = _rows("weight", "items", before, more)
     # Items that came without a weight count once.
     return both if weights is None else both.with_weights(weights[0].reindex(pd.Index(items), fill_value=1.0))
+
+
+def _again(before: pd.DataFrame, more: pd.DataFrame, repeats: Repeats) -> list[str]:
+    """Count further annotations of an item by a worker who has annotated it, and say what becomes of them.
+
+    Raises:
+        DataError: where they are refused.
+    """
+    pair, row = ["task", "worker"], ["task", "worker", "label"]
+    if list(before["worker"].unique()) == [CROWD]:  # of a crowd's counts repeats are the point
+        return []
+    old = before[before["task"].isin(more["task"].unique())]
+    pairs = more.merge(old[pair].drop_duplicates(), on=pair)
+    if not len(pairs):
+        return []
+    same = len(more.merge(old[row].drop_duplicates(), on=row))
+    some = listed([f"{task} by {worker}" for task, worker in pairs[pair].head(3).itertuples(index=False)])
+    told = f"{len(pairs):,} of {len(more):,} further annotations are of items that their workers had annotated before ({some}"
+    told += f"{' and more' if len(pairs) > 3 else ''}), {same:,} of them with the same label"
+    if repeats == "refuse":
+        raise DataError(
+            f"{told}; the fit refuses repeated annotations: drop them, or choose repeats='last' or repeats='keep' (--repeats)"
+        )
+    end = {
+        "keep": "each counts as evidence of its own; if these are the same annotations again, drop them, or use repeats='last' "
+        "(--repeats last)",
+        "last": "each replaces the earlier one",
+    }
+    sentence = f"{told}: {end[repeats]}"
+    warn(sentence)
+    return [sentence]
 
 
 def _rows(name: str, of: str, before: Annotations, more: Annotations) -> pd.DataFrame | None:

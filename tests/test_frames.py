@@ -126,7 +126,7 @@ def test_every_function_that_takes_a_frame(kind):
     np.testing.assert_array_equal(posterior.probability(), plain.probability())
     assert criticism.calibration(posterior, made(gold)).accuracy == criticism.calibration(plain, gold).accuracy
     assert crowdppl.workers.trap_score(posterior, made(gold)).equals(crowdppl.workers.trap_score(plain, gold))
-    updated = posterior.update(made(frame.head(5)))
+    updated = posterior.update(made(frame.head(5).assign(worker="somebody else")))
     assert len(updated.judged()[0]) == len(frame) + 5
     assert MajorityVote().fit_predict(made(frame)).equals(MajorityVote().fit_predict(frame))
     assert DawidSkene(5).fit_predict(made(frame)).equals(DawidSkene(5).fit_predict(frame))

@@ -8,7 +8,7 @@ from crowds import crowd_with_characters
 from typer.testing import CliRunner
 
 import crowdppl
-from crowdppl import Annotations, acquisition, criticism, exports
+from crowdppl import Annotations, CrowdpplWarning, acquisition, criticism, exports
 from crowdppl.cli import app
 from crowdppl.io.label_sets import pairs
 
@@ -31,7 +31,9 @@ def test_every_table_calls_items_as_the_input_did(name, frame, tmp_path):
     fresh = result(frame, name, method="em")
     loaded = crowdppl.load(fresh.save(tmp_path / "x.nc"))
     more = frame.head(3).rename(columns={"task": "task" if name == "item" else "item"})
-    for posterior in (fresh, loaded, loaded.update(more)):
+    with pytest.warns(CrowdpplWarning, match="3 of 3 further annotations"):
+        updated = loaded.update(more)
+    for posterior in (fresh, loaded, updated):
         assert posterior.item_column == expected
         tables = {
             "truth": posterior.truth(),

@@ -9,9 +9,12 @@ from crowds import crowd_with_characters
 from typer.testing import CliRunner
 
 import crowdppl
-from crowdppl import Annotations, DataError, ModelError
+from crowdppl import Annotations, CrowdpplWarning, DataError, ModelError
 from crowdppl.cli import app
 from crowdppl.updating import joined
+
+# Most fits here are of a few draws: it is the consensus that is compared.
+pytestmark = pytest.mark.filterwarnings("ignore:the ends of intervals come from:crowdppl.CrowdpplWarning")
 
 
 def split(seed=0, items=300):
@@ -155,6 +158,68 @@ def test_what_cannot_be_joined_is_told():
     more = pd.DataFrame({"task": [90, 90], "worker": [1, 2], "label": [0, 1]})
     with pytest.raises(ModelError, match="pass model="):
         own.update(Annotations.from_frame(more))
+
+
+def again(before):
+    """Rows that the fit has already: ten as they were, two with another label; and one that is new."""
+    more = before.head(12).copy()
+    more.loc[more.index >= 10, "label"] = (more["label"] + 1) % 3
+    return pd.concat([more, pd.DataFrame({"task": ["new"], "worker": [more["worker"][0]], "label": [0]})])
+
+
+@pytest.mark.parametrize("policy", ["keep", "last", "refuse"])
+def test_annotations_again_follow_the_policy_of_the_fit(policy, tmp_path):
+    """What the fit did with repeated annotations is kept in its file; that they came again is counted and told."""
+    before, _ = split(items=100)
+    more = again(before)
+    fresh = quiet_fit(Annotations.from_frame(before, repeats=policy), method="em", num_samples=100)
+    first = crowdppl.load(fresh.save(tmp_path / "x.nc"))
+    told = (
+        r"12 of 13 further annotations are of items that their workers had annotated before \(.* and more\), 10 of them"
+    )
+    if policy == "refuse":
+        with pytest.raises(DataError, match=told + ".*the fit refuses"):
+            first.update(more)
+        with pytest.warns(CrowdpplWarning, match=told):
+            found = first.update(more, repeats="last")
+    else:
+        with pytest.warns(CrowdpplWarning, match=told):
+            found = first.update(more)
+    assert any("12 of 13 further annotations" in note for note in found.notes)
+    expected = len(before) + (13 if policy == "keep" else 1)
+    assert len(found.judged()[0]) == expected
+    if policy == "last":
+        whole = Annotations.from_frame(pd.concat([before, more], ignore_index=True), repeats="last")
+        assert found.votes().tolist() == whole.votes.tolist()
+        with pytest.warns(CrowdpplWarning, match=told):
+            assert len(first.update(more, repeats="keep").judged()[0]) == len(before) + 13
+
+
+def test_new_annotations_have_no_note():
+    before, after = split(items=100)
+    updated = quiet_fit(Annotations.from_frame(before), method="em", num_samples=100).update(after)
+    assert not any("further annotations" in note for note in updated.notes)
+    counts = Annotations.from_counts(pd.DataFrame({"item": ["i", "j"], "a": [3, 0], "b": [0, 2]}))
+    assert not any("further annotations" in note for note in joined(counts, counts).notes)
+
+
+def test_the_command_with_the_same_file_again(tmp_path):
+    before, _ = split(items=100)
+    before.to_csv(tmp_path / "labels.csv", index=False)
+    runner, result = CliRunner(), str(tmp_path / "r")
+
+    def run(*words):
+        done = runner.invoke(app, [*words])
+        return done.exit_code, " ".join(done.output.split())
+
+    assert run("fit", str(tmp_path / "labels.csv"), "--method", "em", "--out", result)[0] == 0
+    code, output = run("update", result, str(tmp_path / "labels.csv"), "--repeats", "refuse")
+    assert code == 2
+    assert "the fit refuses" in output
+    code, output = run("update", result, str(tmp_path / "labels.csv"), "--repeats", "last", "--out", result + "2")
+    assert code == 0
+    assert f"{len(before):,} of {len(before):,} further annotations are of items" in output
+    assert len(crowdppl.load(tmp_path / "r2" / "posterior.nc").judged()[0]) == len(before)
 
 
 def test_the_command(tmp_path):
