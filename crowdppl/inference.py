@@ -31,6 +31,7 @@ from crowdppl.em import em
 from crowdppl.errors import DataError, ModelError, OptionError, listed, suggestion, warn
 from crowdppl.frames import to_pandas
 from crowdppl.gibbs import gibbs
+from crowdppl.identity import of_model
 from crowdppl.intake import Truth
 from crowdppl.isolation import isolated
 from crowdppl.kernels import DENSE_CELLS
@@ -181,12 +182,11 @@ def fit(
     # On small data threads wait for each other longer than they work, many times longer where cores are shared.
     threads = 1 if data.N * data.J * data.K <= DENSE_CELLS else None
     isolation = isolated(int(seed), device=data.device, dtype=data.dtype, threads=threads)
-    known = _hyperparameters(chosen)
-    identity = "" if checkpoint is None else digest(data, type(chosen).__name__, known, method, options, int(seed))
-    keep = Checkpoint(checkpoint, identity, every)
     with isolation, progress_bar(progress, method) as report:
         bound = bind(chosen, data)
         told = bound.arrange(data)
+        identity = "" if checkpoint is None else digest(data, of_model(bound), method, options, int(seed))
+        keep = Checkpoint(checkpoint, identity, every)
         torch.manual_seed(int(seed))  # networks have drawn from the stream
         with keep.stoppable():
             draws = ENGINES[method](bound, told, report, keep, **options)
@@ -218,7 +218,7 @@ def fit(
         "seconds": seconds,
         "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
     }
-    odd = review(data) if data.A <= REVIEWED else []
+    odd = (review(data) if data.A <= REVIEWED else []) + keep.troubles
     posterior = Posterior(_tree(data, bound, draws, readings, weights, effect, run, odd))
     for sentence in draws.warnings:
         warn(sentence)
@@ -372,6 +372,7 @@ def _tree(
     tree.attrs = {
         "crowdppl_format": FORMAT,
         "item_column": data.item_column,
+        "repeats": data.repeats,
         "kind": draws.kind,
         "how": draws.how,
         "correlation": PUBLISHED if effect is None or readings.rho is None else WEIGHTED.format(rho=effect.say()),
