@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ from crowdppl import acquisition, criticism, datasets, exports, fetching, ranks,
 from crowdppl.draws import result_bytes
 from crowdppl.errors import CrowdpplError, OptionError, silent, suggestion
 from crowdppl.files import atomic
+from crowdppl.hyperparameters import described, summary
 from crowdppl.inference import catalogue, fit, named_model, progress_bar
 from crowdppl.intake import ITEM_COLUMNS, WORKER_COLUMNS, column_of, names_of
 from crowdppl.io import formats
@@ -42,7 +44,6 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Several people label the same things: what is true, who is good, and how sure is that?",
 )
 console = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -92,6 +93,19 @@ TruthLabel = Annotated[
 ]
 Results = Annotated[Path, typer.Argument(help="Folder that `crowdppl fit` has written.")]
 Level = Annotated[float | None, typer.Option(help="Probability of the intervals. (default: 0.89)")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        console.print(f"crowdppl {version('crowdppl')}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    _: Annotated[bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)] = False,
+) -> None:
+    """Several people label the same things: what is true, who is good, and how sure is that?"""
 
 
 @app.command("fit")
@@ -551,18 +565,50 @@ def _of(row: Mapping[Any, Any]) -> str:
 
 
 @app.command()
-def models() -> None:
-    """List the zoo: models, their engines, and their hyperparameters with defaults."""
+def models(
+    name: Annotated[str | None, typer.Argument(help="Explain this model and its hyperparameters.")] = None,
+) -> None:
+    """List the models with their engines; with a NAME, explain that model and its hyperparameters."""
+    with _plain_errors():
+        if name is not None:
+            _explain(name)
+            return
     table = Table(title="Models", title_justify="left", show_lines=True)
-    for column in ("name", "what it says", "methods", "--prior"):
+    for column in ("name", "what it assumes", "methods"):
         table.add_column(column, no_wrap=column == "name")
     for name, kind in catalogue().items():
-        story = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
-        every = ["em", "svi", "nuts"] + (["gibbs"] if provides(kind(), "gibbs_step") else [])
-        methods = [method for method in every if kind().unsuited(method) is None]
-        fields = [f"{f.name}={'auto' if f.default is None else f.default}" for f in _settable(kind)]
-        table.add_row(name, story, ", ".join(sorted(methods)), "\n".join(fields))
+        table.add_row(name, summary(kind), ", ".join(_methods(kind)))
     console.print(table)
+    console.print("crowdppl models NAME explains a model and the hyperparameters that --prior sets.")
+
+
+def _explain(name: str) -> None:
+    """Print one model: what it assumes, its source, its engines, and each hyperparameter with its default and meaning."""
+    kind = type(named_model(name))
+    console.print(f"[bold]{name}[/bold]: {escape(summary(kind))}\n")
+    for paragraph in inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "").replace("``", "").split("\n\n"):
+        # A story is printed as it stands; the lines of prose are broken for the terminal.
+        story = paragraph.startswith("    ")
+        console.print(escape(paragraph if story else " ".join(paragraph.split())), soft_wrap=story)
+        console.print()
+    console.print(f"Methods: {', '.join(_methods(kind))}.")
+    known = described(kind)
+    settable = _settable(kind)
+    if not settable:
+        console.print("No hyperparameter that --prior sets.")
+        return
+    table = Table(title="Hyperparameters", title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("--prior", "default", "meaning"):
+        table.add_column(column, no_wrap=column != "meaning")
+    for field in settable:
+        default = "automatic" if field.default is None else str(field.default)
+        table.add_row(f"{field.name}=", default, escape(known.get(field.name, "")))
+    console.print(table)
+
+
+def _methods(kind: type[AnnotationModel]) -> list[str]:
+    every = ["em", "svi", "nuts"] + (["gibbs"] if provides(kind(), "gibbs_step") else [])
+    return sorted(method for method in every if kind().unsuited(method) is None)
 
 
 def main() -> None:

@@ -118,28 +118,6 @@ class DesignEffect:
         return f"rho drawn anew with every draw, logit rho normal with mean {self.mean:g} and sd {self.spread:g}"
 
 
-# What was found on public sets with a truth: item subtypes by Gibbs, workers with at least 20 judgements, 89% intervals, rho
-# learned from the other sets. Figures of docs/benchmark-honest-intervals.md.
-_HONEST = (
-    "On 24 public data sets with known truth, 89% intervals {which} held the share of a worker's judgements that are right for "
-    "81% of workers, and by the accuracy for 85%."
-)
-_SURE = (
-    "On 24 public data sets with known truth, 89% intervals of a model that counts judgements of an item as independent "
-    "held the share of a worker's judgements that are right for 54% of workers, and by the accuracy for 31%: these are too "
-    "narrow."
-)
-
-
-def measured(effect: DesignEffect | None) -> str:
-    """Say how often intervals like these held on real data: the footnote of every interval."""
-    if effect is None:
-        return _SURE
-    return _HONEST.format(
-        which="made this way" if effect == DesignEffect() else "with rho drawn from its spread over sets"
-    )
-
-
 def factors(rho: Tensor, data: Annotations) -> Tensor:
     """Return ``1 + (n_i - 1) rho`` for ``rho (...,)``: ``(..., N)``; 1 for items with one judgement or none."""
     more = (data.judgements_per_item - 1).clamp(min=0).to(rho.dtype)  # (N,)

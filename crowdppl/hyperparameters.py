@@ -1,8 +1,10 @@
-"""Checks of a model's own numbers, to be called in its ``__post_init__``: one line each, one wording for all models."""
+"""A model's own numbers: checks for its ``__post_init__``, in one wording for all models, and what its docstring says of them."""
 
 from __future__ import annotations
 
+import inspect
 import numbers
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,3 +51,18 @@ def _require(model: Any, names: Sequence[str], valid: Callable[[Any], bool], wan
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if not number or not valid(value):
             raise ModelError(f"{type(model).__name__}: {name} is {value!r}; it must be {wanted}")
+
+
+def summary(kind: type[Any]) -> str:
+    """Return the first line of a model's docstring."""
+    return inspect.cleandoc(kind.__doc__ or "").partition("\n")[0].replace("``", "")
+
+
+def described(kind: type[Any]) -> dict[str, str]:
+    """Return what a model's docstring says of each of its fields, from the section ``Attributes``."""
+    _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
+    section = re.split(r"\n(?=\S)", section, maxsplit=1)[0]  # up to the next line without indentation
+    entries = re.split(r"^    (\w+): ", section, flags=re.MULTILINE)[1:]
+    return {
+        name: " ".join(words.replace("``", "").split()) for name, words in zip(entries[::2], entries[1::2], strict=True)
+    }

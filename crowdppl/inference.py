@@ -25,7 +25,8 @@ from crowdppl.annotations import Annotations
 from crowdppl.arguments import checked
 from crowdppl.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.convergence import convergence
-from crowdppl.correlation import PUBLISHED, WEIGHTED, DesignEffect, measured
+from crowdppl.correlation import PUBLISHED, WEIGHTED, DesignEffect
+from crowdppl.coverage import cited
 from crowdppl.draws import Draws, Readings, Report, read
 from crowdppl.em import em
 from crowdppl.errors import DataError, ModelError, OptionError, listed, suggestion, warn
@@ -40,7 +41,7 @@ from crowdppl.networks import is_weight
 from crowdppl.nuts import nuts
 from crowdppl.options import EMOptions, GibbsOptions, NUTSOptions, SVIOptions, filled, require_method, with_options
 from crowdppl.posterior import FORMAT, Posterior
-from crowdppl.review import review, unused_classes
+from crowdppl.review import review
 from crowdppl.svi import svi
 
 ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
@@ -203,7 +204,6 @@ def fit(
         facts, sentences = convergence(data, readings)
         draws.facts |= facts
         draws.warnings += sentences
-    draws.warnings += unused_classes(data, readings.probability)
     run = {
         "model": next((name for name, kind in catalogue().items() if type(chosen) is kind), type(chosen).__name__),
         "hyperparameters": _hyperparameters(chosen),
@@ -368,6 +368,10 @@ def _tree(
         # The safetensors format inside the file: one file holds all, and nothing in it is ever executed.
         packed = np.frombuffer(safetensors.torch.save(dict(weights)), dtype=np.uint8)
         groups["networks"] = xr.Dataset({"safetensors": (("byte",), packed)})
+    coverage = ""
+    if draws.kind != "point":
+        standard = run["model"] in catalogue() and run["hyperparameters"] == _hyperparameters(named_model(run["model"]))
+        coverage = cited(run["model"], run["method"], None if readings.rho is None else effect, default_priors=standard)
     tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     tree.attrs = {
         "crowdppl_format": FORMAT,
@@ -376,7 +380,7 @@ def _tree(
         "kind": draws.kind,
         "how": draws.how,
         "correlation": PUBLISHED if effect is None or readings.rho is None else WEIGHTED.format(rho=effect.say()),
-        "coverage": measured(None if readings.rho is None else effect),
+        "coverage": coverage,
         "warnings": json.dumps(draws.warnings),
         "notes": json.dumps([*data.notes, *odd]),
         "run": json.dumps(run),

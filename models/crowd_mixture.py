@@ -56,7 +56,7 @@ class CrowdMixture(AnnotationModel):
     """A classifier behind groups of annotators.
 
     Attributes:
-        groups: ``M``.
+        groups: ``M``, the number of groups.
         network: classifier, a module or a maker of one from (D, K), with ``K`` outputs; one hidden layer of ``hidden`` where not
             given.
         hidden: units of the default network's layers.

@@ -41,7 +41,7 @@ class WorkerGroups(AnnotationModel):
     """Workers in groups, a confusion matrix a group.
 
     Attributes:
-        groups: ``M``.
+        groups: ``M``, the number of groups.
         right: imaginary right answers of every group in every class, on top of a flat prior.
         wrong: imaginary wrong answers, shared evenly by the wrong labels.
         members: imaginary workers of every group, on top of a flat prior; below 0 (above -1) fewer groups are used.

@@ -326,6 +326,12 @@ def test_demo_and_models(tmp_path):
     listing = run("models").output
     for name in crowdppl.inference.catalogue():
         assert name in listing
+        assert "Methods: " in run("models", name).output
+    told = run("models", "item-subtypes").output
+    assert "few subtypes are" in told  # the words on a hyperparameter
+    assert "ICML 97" in told  # and the source
+    assert "did you mean" in run("models", "dawid-skeen", code=2).output
+    assert run("--version").output.strip() == f"crowdppl {crowdppl.__version__}"
 
 
 def test_help_names_every_engine():
@@ -344,7 +350,7 @@ def folder(tmp_path_factory):
     words = ("--method", "em", "--num-samples", 60, "--when", "when", "--seconds", "seconds", "--report")
     told = run("fit", place / "labels.csv", *words, "--out", place / "results").output
     assert "report.html" in told
-    assert "held the share of a worker's judgements" in " ".join(told.split())
+    assert "held the share of a worker's annotations" in " ".join(told.split())
     return place / "results"
 
 

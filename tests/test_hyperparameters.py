@@ -9,6 +9,7 @@ import torch
 from catalog import CASES, quiet_fit, simulated, tiny
 
 from crowdppl import ModelError
+from crowdppl.hyperparameters import described
 from crowdppl.isolation import isolated
 from crowdppl.model import bind, check, conditioned, provides
 from crowdppl.models import CATALOGUE
@@ -123,3 +124,11 @@ def test_numbers_keep_the_type_of_the_data(case):
                 assert value.shape == sites[name].shape, name
         assert case.model.confusion_of(sites, data).dtype == torch.float32
         assert case.model.prevalence_of(sites, data).dtype == torch.float32
+
+
+def test_every_hyperparameter_is_explained():
+    """What `crowdppl models NAME` prints of each comes from the model's docstring."""
+    for kind in CATALOGUE.values():
+        told = described(kind)
+        assert set(told) == {field.name for field in dataclasses.fields(kind)}
+        assert all(len(words) > 10 for words in told.values()), kind

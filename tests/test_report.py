@@ -137,7 +137,7 @@ def test_every_figure_of_the_rest(saved, told):
     again = criticism.check(saved, draws=made.REPLICATES).table.dropna()
     close(np.ravel([row[1:] for row in told["check"]["rows"]]), np.ravel(again[["observed", "low", "high", "p_value"]]))
     assert told["coverage"] == saved.tree.attrs["coverage"]
-    assert "81% of workers" in told["coverage"]
+    assert "Coverage measured for dawid-skene by gibbs" in told["coverage"]
     assert told["correlation"] == saved.tree.attrs["correlation"]
     assert told["reproduce"]["seed"] == 5
     assert told["reproduce"]["command"] == ["crowdppl", "fit", "labels.csv"]
@@ -296,7 +296,10 @@ def test_sorting_searching_and_opening(opened, saved):
     first = opened.find_element("css selector", "#workers-table .matrix td").text
     assert first.startswith(f"{saved.draws('confusion', worker=j).mean(0)[0, 0]:.2f}")
     shot(opened, "worker")
-    assert "81% of workers" in opened.find_element("css selector", "#workers [data-footnote]").text
+    assert (
+        "Coverage measured for dawid-skene by gibbs"
+        in opened.find_element("css selector", "#workers [data-footnote]").text
+    )
 
 
 def test_the_keyboard_is_enough(opened):
