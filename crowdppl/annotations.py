@@ -35,6 +35,7 @@ from crowdppl.intake import (
     unquoted,
 )
 from crowdppl.io.arrow import let_go, long_csv, long_parquet
+from crowdppl.io.streams import source_name
 from crowdppl.kernels import WorkerCounts, sum_by
 from crowdppl.matrices import count_table, matrix
 
@@ -592,7 +593,7 @@ class Annotations:
 
     @classmethod
     def _from_long(cls, read: Callable[..., pd.DataFrame], path: str | Path, options: Mapping[str, Any]) -> Annotations:
-        made = cls.from_frame(read(path, columns=_needed(options)), source=Path(path).name, **options)
+        made = cls.from_frame(read(path, columns=_needed(options)), source=source_name(path), **options)
         let_go()
         return made
 

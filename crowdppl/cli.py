@@ -32,7 +32,8 @@ from crowdppl.inference import catalogue, fit, named_model, progress_bar
 from crowdppl.intake import ITEM_COLUMNS, WORKER_COLUMNS, column_of, names_of
 from crowdppl.io import formats
 from crowdppl.io.arrow import let_go
-from crowdppl.io.judgements import Choices
+from crowdppl.io.judgements import Choices, Judgements
+from crowdppl.io.streams import local, source_name
 from crowdppl.io.tables import integers, read_table
 from crowdppl.model import AnnotationModel, provides
 from crowdppl.posterior import Posterior, probability_columns
@@ -167,12 +168,12 @@ def fit_command(
         began = time.perf_counter()
         with _silent():
             choices = Choices(question, skip, several, keep_rejected)  # type: ignore[arg-type]  # checked there
-            found = formats.read(file, format_, choices)
+            found, digest = _taken(file, format_, choices)
             frame = found.frame
-            known = gold.column if gold.file is None else gold.table(frame, task, label, file.name)
+            known = gold.column if gold.file is None else gold.table(frame, task, label, source_name(file))
             data = reading.annotated(
                 found,
-                file.name,
+                source_name(file),
                 task=task,
                 worker=worker,
                 label=label,
@@ -187,7 +188,7 @@ def fit_command(
             let_go()
             read = time.perf_counter() - began
             err.print(
-                f"[bold]{escape(file.name)}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers"
+                f"[bold]{escape(source_name(file))}[/bold]: {data.A:,} judgements of {data.N:,} items by {data.J:,} workers"
             )
             results.free(
                 out,
@@ -197,7 +198,7 @@ def fit_command(
             options = engine | {"independent": independent, "rho": rho, "checkpoint": checkpoint, "every": every}
             options |= {"method": method, "seed": seed, "device": device, "progress": err.is_terminal}
             posterior = fit(data, chosen, **options)
-        source = {"file": file.name, "sha256": results.sha256(file), "rows": data.A}
+        source = {"file": source_name(file), "sha256": digest, "rows": data.A}
         _finish(posterior, out, level, {"input": source, "timings": {"read": read}}, raw=raw)
         if with_report:
             _report(out, out / "report.html", level)
@@ -310,8 +311,8 @@ def calibrate(
         chosen = _with_prior(model, prior or [])
         with _silent():
             choices = Choices(question, skip, several, keep_rejected)  # type: ignore[arg-type]  # checked there
-            read = formats.read(file, format_, choices)
-            gold = known.table(read.frame, task, label, file.name) if known.given else read.truth
+            read, _ = _taken(file, format_, choices)
+            gold = known.table(read.frame, task, label, source_name(file)) if known.given else read.truth
             if gold is None or not len(gold):
                 raise OptionError(
                     "no known truths to compare with; name their column with --truth, or a table of them with --truth-file"
@@ -319,7 +320,7 @@ def calibrate(
             # The fit must not know them, also where the export marks them.
             data = reading.annotated(
                 dataclasses.replace(read, truth={}),
-                file.name,
+                source_name(file),
                 task=task,
                 worker=worker,
                 label=label,
@@ -457,10 +458,11 @@ def update_command(
         place = folder if out is None else out
         results.free(place, overwrite=out is None)
         with _silent():
-            more = reading.annotated(formats.read(file, format_), file.name, task=task, worker=worker, label=label)
-            err.print(f"[bold]{escape(file.name)}[/bold]: {more.A:,} further judgements")
+            taken, digest = _taken(file, format_, None)
+            more = reading.annotated(taken, source_name(file), task=task, worker=worker, label=label)
+            err.print(f"[bold]{escape(source_name(file))}[/bold]: {more.A:,} further judgements")
             found = posterior.update(more, repeats=repeats, progress=err.is_terminal)
-        source = {"file": file.name, "sha256": results.sha256(file), "rows": more.A, "added to": run.get("input", {})}
+        source = {"file": source_name(file), "sha256": digest, "rows": more.A, "added to": run.get("input", {})}
         _finish(found, place, level, {"input": source, "timings": {}}, raw=raw)
 
 
@@ -767,12 +769,21 @@ def _as_fit(context: typer.Context, more: list[str]) -> str:
     return subprocess.list2cmdline(line) if os.name == "nt" else shlex.join(line)
 
 
+def _taken(file: Path, format_: str | None, choices: Choices | None) -> tuple[Judgements, str]:
+    """Read annotations, and return with them the SHA-256 of what was read; a stream is read once."""
+    with local(file) as here:
+        found = formats.read(here, format_, choices)
+        return found, results.sha256(here)
+
+
 def _features(file: Path | None, frame: pd.DataFrame, usual: tuple[str, ...], named: str | None) -> pd.DataFrame | None:
     """Read a table of features and put its identifiers into the index."""
     if file is None:
         return None
     table = read_table(file)
-    column = column_of(table, None, names_of(named, usual), file.name, "name it as the annotations' column is named")
+    column = column_of(
+        table, None, names_of(named, usual), source_name(file), "name it as the annotations' column is named"
+    )
     alike(frame, table, (named,) if named else usual, column)
     numbers = table.drop(columns=column).apply(pd.to_numeric, errors="coerce")
     return numbers.set_index(pd.Index(table[column].to_numpy()))

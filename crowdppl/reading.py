@@ -10,6 +10,7 @@ from crowdppl.annotations import Annotations
 from crowdppl.io import formats
 from crowdppl.io.arrow import let_go
 from crowdppl.io.judgements import Choices, Judgements
+from crowdppl.io.streams import source_name
 from crowdppl.io.tables import LIMIT
 
 
@@ -27,7 +28,7 @@ def read(
     """Read judgements from a file of any kind that :mod:`crowdppl.io.formats` knows.
 
     Args:
-        path: the file.
+        path: the file; a pipe is read once, and ``"-"`` is standard input.
         format: what it is, a name of ``crowdppl.io.formats.FORMATS``; found out where not given.
         question: which question, where the file holds answers to several.
         skip: what a judgement that was skipped or ignored is: ``"missing"``, or an ``"answer"`` in its own right.
@@ -45,7 +46,7 @@ def read(
         OptionError: for an unknown format or option.
     """
     choices = Choices(question, skip, several, rejected)  # type: ignore[arg-type]  # checked there
-    made = annotated(formats.read(path, format, choices, limit=limit), Path(path).name, **options)
+    made = annotated(formats.read(path, format, choices, limit=limit), source_name(path), **options)
     let_go()
     return made
 

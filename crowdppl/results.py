@@ -90,7 +90,9 @@ def write(
             }
             | dict(run)
         )
-        (staging / "run.json").write_text(json.dumps(story, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (staging / "run.json").write_text(
+            json.dumps(story, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace"
+        )
         try:
             workers = posterior.workers(level=level)
             exports.write(posterior.truth(), staging / "truth.csv", raw=raw)

@@ -12,6 +12,7 @@ import pandas as pd
 from crowdppl.errors import OptionError
 from crowdppl.identifiers import holds_integers
 from crowdppl.intake import ITEM_COLUMNS, LABEL_COLUMNS, column_of, names_of, truth_column
+from crowdppl.io.streams import source_name
 from crowdppl.io.tables import read_table
 
 
@@ -68,7 +69,7 @@ class Known:
             (self.label, label, LABEL_COLUMNS, "--truth-label"),
         ):
             what = f"say which one holds {'the item' if usual is ITEM_COLUMNS else 'the class'} with {option}"
-            chosen.append(column_of(table, own, names_of(named, usual), Path(self.file).name, what))
+            chosen.append(column_of(table, own, names_of(named, usual), source_name(self.file), what))
         out = table[chosen].set_axis(["task", "label"], axis=1)
         for name, named, usual in (("task", task, ITEM_COLUMNS), ("label", label, LABEL_COLUMNS)):
             alike(frame, out, names_of(named, usual)[:1] if named else usual, name)

@@ -21,6 +21,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from crowdppl.identifiers import parts
+from crowdppl.io.streams import existing, streamed
 from crowdppl.io.tables import (
     BROKEN,
     COMPRESSED,
@@ -29,7 +30,6 @@ from crowdppl.io.tables import (
     UNQUOTED,
     changed,
     decompressed,
-    existing,
     read_csv,
     read_parquet,
     unprotected,
@@ -45,6 +45,7 @@ _BLOCK = 2**22
 _WHOLE = r"^(-?[1-9][0-9]{0,19}|0)$"
 
 
+@streamed
 def long_table(
     path: str | Path, *, separator: str = ",", limit: int = LIMIT, columns: Sequence[Any] | None = None
 ) -> pd.DataFrame:
@@ -65,6 +66,7 @@ def long_table(
     return long_csv(path, separator=separator, limit=limit, columns=columns)
 
 
+@streamed
 def long_csv(
     path: str | Path, *, separator: str = ",", limit: int = LIMIT, columns: Sequence[Any] | None = None
 ) -> pd.DataFrame:
@@ -75,6 +77,7 @@ def long_csv(
     return read_csv(path, separator=separator, limit=limit) if found is None else found
 
 
+@streamed
 def long_parquet(path: str | Path, *, columns: Sequence[Any] | None = None) -> pd.DataFrame:
     """Read Parquet; as :func:`long_table`."""
     path = existing(path)

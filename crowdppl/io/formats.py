@@ -11,6 +11,7 @@ from crowdppl.errors import FileError, OptionError, listed, suggestion
 from crowdppl.io import matrices, platforms, tools
 from crowdppl.io.judgements import Choices, Judgements
 from crowdppl.io.opened import Opened
+from crowdppl.io.streams import streamed
 from crowdppl.io.tables import LIMIT
 
 Reader = Callable[[Opened, Choices], Judgements]
@@ -53,6 +54,7 @@ FORMATS = {
 LONG = "long"
 
 
+@streamed
 def sniff(path: str | Path, limit: int = LIMIT) -> str:
     """Return which format a file is: a name of ``FORMATS``, or ``"long"``, a table with a row for each judgement.
 
@@ -82,6 +84,7 @@ def _sniffed(file: Opened) -> str:
     )
 
 
+@streamed
 def read(
     path: str | Path, format: str | None = None, choices: Choices | None = None, *, limit: int = LIMIT
 ) -> Judgements:

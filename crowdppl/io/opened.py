@@ -14,7 +14,8 @@ import pandas as pd
 
 from crowdppl.errors import FileError
 from crowdppl.io.arrow import long_table
-from crowdppl.io.tables import COMPRESSED, LIMIT, columns_of_parquet, decompressed, existing, read_csv, read_parquet
+from crowdppl.io.streams import existing
+from crowdppl.io.tables import COMPRESSED, LIMIT, columns_of_parquet, decompressed, read_csv, read_parquet
 
 _HEAD = 2**16
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import os
 import re
 import tarfile
 import zipfile
@@ -20,10 +19,12 @@ import pyarrow
 import pyarrow.parquet
 
 from crowdppl.errors import FileError
+from crowdppl.io import streams
+from crowdppl.io.streams import existing, streamed
 from crowdppl.spreadsheets import restored
 
 # Bytes a file may have once it is decompressed; a bomb is small and unpacks to far more.
-LIMIT = 8 * 2**30
+LIMIT = streams.LIMIT
 COMPRESSED: dict[str, tuple[Any, int]] = {
     ".gz": (gzip.open, 1_100),
     ".bz2": (bz2.open, 50_000),
@@ -48,6 +49,7 @@ BROKEN = (
 )
 
 
+@streamed
 def read_csv(path: str | Path, *, separator: str = ",", limit: int | None = None) -> pd.DataFrame:
     """Read a CSV file, plain or compressed, without guessing at identifiers.
 
@@ -114,6 +116,7 @@ def changed(texts: list[str], plain: list[str]) -> list[str]:
     return [before for before, after in zip(texts, plain, strict=True) if before != after]
 
 
+@streamed
 def read_parquet(path: str | Path) -> pd.DataFrame:
     """Read a Parquet file; an index that pandas wrote into it is a column like the others.
 
@@ -151,6 +154,7 @@ def web_page(start: str) -> bool:
     return re.match(r"\s*<(!doctype|html|\?xml)", start, flags=re.IGNORECASE) is not None
 
 
+@streamed
 def read_table(path: str | Path) -> pd.DataFrame:
     """Read a table by its ending: ``.parquet`` or ``.pq``, else CSV."""
     path = existing(path)
@@ -210,22 +214,6 @@ def within(path: Path, limit: int) -> None:
 def integers(values: list[Any]) -> list[Any]:
     """Return texts as integers where all are written as such."""
     return whole_numbers(pd.Series(values, dtype=object)).tolist()
-
-
-def existing(path: str | Path) -> Path:
-    """Return the path of a file that is there.
-
-    Raises:
-        FileError: where it is not, or is a folder.
-    """
-    if not isinstance(path, (str, os.PathLike)):
-        raise FileError(f"a {type(path).__name__} is not the path of a file; pass a string or a Path")
-    path = Path(path)
-    if not path.exists():
-        raise FileError(f"no file {path}; check the name and the folder")
-    if path.is_dir():
-        raise FileError(f"{path} is a folder; name the file in it")
-    return path
 
 
 def _one_line(error: BaseException) -> str:

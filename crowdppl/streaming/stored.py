@@ -17,6 +17,7 @@ import torch
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, FileError, listed
 from crowdppl.intake import ROLES, three_columns, truth_column
+from crowdppl.io.streams import is_stream, source_name
 from crowdppl.io.tables import BROKEN, unreadable_parquet
 from crowdppl.streaming.codes import Codes
 
@@ -61,6 +62,11 @@ class Stored:
         truth: str | None = None,
     ):
         self.path, self.rows = Path(path), rows
+        if is_stream(self.path):
+            raise FileError(
+                f"{source_name(self.path)} is a stream, and this goes through its input several times; name a Parquet file or a "
+                f"folder of them"
+            )
         if not self.path.exists():
             raise FileError(f"no file {path}; check the name and the folder")
         try:
