@@ -11,7 +11,7 @@ from crowdppl.errors import FileError, OptionError, listed, suggestion
 from crowdppl.io import matrices, platforms, tools
 from crowdppl.io.judgements import Choices, Judgements
 from crowdppl.io.opened import Opened
-from crowdppl.io.streams import streamed
+from crowdppl.io.streams import local, streamed
 from crowdppl.io.tables import LIMIT
 
 Reader = Callable[[Opened, Choices], Judgements]
@@ -84,7 +84,6 @@ def _sniffed(file: Opened) -> str:
     )
 
 
-@streamed
 def read(
     path: str | Path, format: str | None = None, choices: Choices | None = None, *, limit: int = LIMIT
 ) -> Judgements:
@@ -98,7 +97,11 @@ def read(
     """
     if format is not None and format not in FORMATS:
         raise OptionError(f"no format {format!r}{suggestion(format, FORMATS)}; use one of {listed(FORMATS, 20)}")
-    file = Opened(path, limit)
+    with local(path) as here:
+        return _read(Opened(here, limit), format, Choices() if choices is None else choices)
+
+
+def _read(file: Opened, format: str | None, choices: Choices) -> Judgements:
     name = _sniffed(file) if format is None else format
     if name == LONG:
         return Judgements(file.long_table, LONG)
@@ -111,4 +114,4 @@ def read(
         raise FileError(f"{file.name} is not {form.told}: its columns are {listed(file.columns, 8)}")
     if form.record and not form.record(file.records[0]):
         raise FileError(f"{file.name} is not {form.told}: its records have {listed(file.records[0], 8)}")
-    return form.read(file, Choices() if choices is None else choices)
+    return form.read(file, choices)
