@@ -1,10 +1,11 @@
 # Two commands need nothing done before: `make demo` and `make test`. Both make an environment in $(VENV) first.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
+LOWEST ?= .venv-lowest
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-all check performance benchmark sbc mutation fuzz clean
+.PHONY: demo test test-slow test-all test-lowest constraints-lowest check performance benchmark sbc mutation fuzz clean
 
 demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, write demo-results/
 	$(BIN)/crowdppl demo --out demo-results --overwrite
@@ -17,6 +18,19 @@ test-slow: $(VENV)/.peers  ## the slow tests: samplers at length, other people's
 
 test-all: $(VENV)/.peers  ## the whole suite
 	$(BIN)/python -m pytest -n 2
+
+# What old packages use of newer ones may be deprecated there: their warnings are not ours.
+LOWEST_TESTS = annotations tables frames formats exports posterior plots crowdkit cli checkpoint fetching packaging em
+test-lowest: $(LOWEST)/.installed  ## the tests that touch other packages most, with the lowest versions that pyproject.toml allows
+	$(LOWEST)/bin/python -m pytest -m "not slow" -n 2 -W ignore::DeprecationWarning $(LOWEST_TESTS:%=tests/test_%.py)
+
+constraints-lowest: $(VENV)/.installed  ## constraints-lowest.txt anew, after a change of pyproject.toml
+	$(PIP) 'uv>=0.9'
+	{ sed -n '/^#/p' constraints-lowest.txt; \
+	  grep -E '^(torch|pytest|pytest-xdist|hypothesis)==' constraints.txt | \
+	  $(BIN)/uv pip compile --quiet --resolution lowest-direct --python-version 3.11 --no-annotate --no-header pyproject.toml - | \
+	  grep -vE '^(cuda|nvidia|triton)'; } >constraints-lowest.new
+	mv constraints-lowest.new constraints-lowest.txt
 
 check: $(VENV)/.tools  ## lint, format, types
 	$(BIN)/ruff check .
@@ -54,8 +68,14 @@ $(VENV)/.peers: $(VENV)/.tools
 	$(PIP) -e '.[benchmark]'
 	touch $@
 
+$(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt torch
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt -e . pytest pytest-xdist hypothesis
+	touch $@
+
 fuzz: $(VENV)/.tools  ## damage exports at random for two minutes: read, or refused in one line
 	cd tests && ../$(BIN)/python fuzz.py --seconds 120
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info demo-results
+	rm -rf $(VENV) $(LOWEST) build dist *.egg-info demo-results

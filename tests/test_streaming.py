@@ -381,7 +381,10 @@ def test_kinds_of_columns(tmp_path, case, parts):
     table = pyarrow.table({"task": TASK, "worker": WORKER, "label": label, "gold": gold})
     for n in range(parts):
         part = table.slice(n * 4 // parts, 4 // parts)
-        pyarrow.parquet.write_table(part, tmp_path / f"{n}.parquet", row_group_size=1)
+        try:
+            pyarrow.parquet.write_table(part, tmp_path / f"{n}.parquet", row_group_size=1)
+        except pyarrow.ArrowNotImplementedError as error:  # by versions that cannot write views, which is theirs to say
+            pytest.skip(str(error))
     source = Stored(tmp_path, truth="gold")
     (batch,) = source.batches()
     assert source.labels.tolist() == classes
