@@ -41,7 +41,7 @@ from crowdppl.networks import is_weight
 from crowdppl.nuts import nuts
 from crowdppl.options import EMOptions, GibbsOptions, NUTSOptions, SVIOptions, filled, require_method, with_options
 from crowdppl.posterior import FORMAT, Posterior
-from crowdppl.review import review
+from crowdppl.review import review, unused_classes
 from crowdppl.svi import svi
 
 ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
@@ -204,6 +204,7 @@ def fit(
         facts, sentences = convergence(data, readings)
         draws.facts |= facts
         draws.warnings += sentences
+    draws.warnings += unused_classes(data, readings.probability)
     run = {
         "model": next((name for name, kind in catalogue().items() if type(chosen) is kind), type(chosen).__name__),
         "hyperparameters": _hyperparameters(chosen),

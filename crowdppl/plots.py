@@ -1,30 +1,63 @@
-"""Pictures of a result, in matplotlib; what ArviZ draws already (chains, ranks of draws, comparisons) is drawn by ArviZ.
+"""Plots of a result, in matplotlib.
 
 Every function takes a result and, where it draws into one set of axes, ``ax=``; it returns the axes. Intervals are those of the
-tables of the same level, and come from the same posterior.
+tables of the same level, and come from the same posterior; ``posterior.coverage`` says how often such intervals held. ArviZ's
+plots take ``posterior.tree`` as it is: ``arviz_plots.plot_trace(posterior.tree, var_names=["prevalence"])``. Name the variables
+there: without ``var_names`` ArviZ goes through every number of the result, one panel each.
 """
 
 from __future__ import annotations
 
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from crowdppl import acquisition, workers
 from crowdppl.criticism import Calibration, PredictiveCheck
-from crowdppl.errors import OptionError
+from crowdppl.criticism.predictive import NOTABLE
+from crowdppl.errors import OptionError, suggestion
 from crowdppl.posterior import Posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = [
+    "chains",
+    "confusion",
+    "curve",
+    "entropy",
+    "experience",
+    "forest",
+    "groups",
+    "item",
+    "load",
+    "noise",
+    "predictive",
+    "ranks",
+    "redundancy",
+    "reliability",
+    "simplex",
+    "trace",
+    "workers_map",
+]
+
 Array = npt.NDArray[Any]
 
 BLUE, LIGHT, RED, GREY = "#1f5fa8", "#a9c7e8", "#b3372c", "#8a94a0"
+# Characters of a name that are shown.
+LONGEST = 24
+# Matrices of more classes have no numbers in their cells, of more than the second no intervals.
+NUMBERED, WITH_INTERVALS = 8, 5
+# Least draws of a chain whose ranks tell something.
+RANKED = 4
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def confusion(
@@ -39,74 +72,86 @@ def confusion(
     Args:
         posterior: a result.
         which: workers by name; or the ``"best"`` or ``"worst"`` by the worse end of their accuracy; or ``"average"``, the mean of
-            the crowd by numbers of judgements. The best and the worst two where not given.
+            the crowd by numbers of annotations. The best and the worst two where not given.
         most: of the best or the worst, how many.
         level: probability of the intervals.
 
     Returns:
         The axes, one for each matrix.
     """
+    _require(posterior, Posterior, "confusion")
     names = _which(posterior, which, most)
-    K = len(posterior.labels)
+    labels = [_name(k) for k in posterior.labels]
+    K, longest = len(labels), max(len(k) for k in labels)
+    cell = min(0.75 if K <= WITH_INTERVALS else 0.5, 7 / K)
+    size = 8 if cell > 0.15 else 5
+    written = 0.009 * size * longest  # the length of the longest label in inches, about
     figure, axes = plt.subplots(
         1,
         len(names),
-        figsize=(0.6 + (1.3 + 0.55 * K) * len(names), 2.0 + 0.55 * K),
+        figsize=(max(3.2, 1 + written + (0.25 + cell * K) * len(names)), 1.2 + 0.7 * written + cell * K),
         squeeze=False,
+        sharey=True,
         layout="constrained",
     )
+    shown = K <= WITH_INTERVALS and posterior.kind != "point"
     for ax, (name, title) in zip(axes[0], names, strict=True):
         one = None if name is None else posterior.worker_index(name)
         draws = posterior.crowd() if one is None else posterior.draws("confusion", worker=one)
         mean, low, high = workers.interval(draws, level)
         ax.imshow(mean, cmap="Blues", vmin=0, vmax=1)
-        if K <= 8:
-            for k in range(K):
-                for other in range(K):
-                    text = f"{mean[k, other]:.2f}"
-                    if not np.isnan(low[k, other]) and K <= 5:
-                        text += f"\n{low[k, other]:.2f}–{high[k, other]:.2f}"
-                    ink = "white" if mean[k, other] > 0.6 else "black"
-                    ax.text(other, k, text, ha="center", va="center", color=ink, fontsize=7)
-        ax.set_xticks(range(K), [_name(k) for k in posterior.labels], rotation=45, ha="right")
-        ax.set_yticks(range(K), [_name(k) for k in posterior.labels])
-        ax.set_xlabel("label")
-        ax.set_title(_name(title), fontsize=9)
-    axes[0][0].set_ylabel("truth")
-    told = f"{workers.default_level(level):.0%} intervals. {posterior.correlation} {posterior.coverage}"
-    figure.supxlabel(fill(told, int(17 * figure.get_figwidth())), fontsize=6, x=0.01, ha="left")
+        for k, other in np.ndindex(K, K) if K <= NUMBERED else ():
+            text = f"{mean[k, other]:.2f}"
+            if shown and not np.isnan(low[k, other]):
+                text += f"\n{low[k, other]:.2f}–{high[k, other]:.2f}"
+            ink = "white" if mean[k, other] > 0.6 else "black"
+            ax.text(other, k, text, ha="center", va="center", color=ink, fontsize=7)
+        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if written > 0.9 * cell else {}
+        ax.set_xticks(range(K), labels, fontsize=size, **turned)
+        ax.set_yticks(range(K), labels, fontsize=size)
+        ax.set_xlabel("label given", fontsize=8)
+        ax.set_title(_name(title, max(8, int(13 * cell * K))), fontsize=9)
+    axes[0][0].set_ylabel("true label", fontsize=8)
+    if shown:
+        figure.supxlabel(_intervals(posterior, level), fontsize=7)
     return np.asarray(axes[0])
 
 
 def forest(
     posterior: Posterior, *, by: str = "accuracy", most: int = 40, level: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw a measure of workers with intervals, best at the top; the size of a dot tells the number of judgements."""
+    """Draw a measure of workers with intervals, best at the top; the size of a dot shows the number of annotations."""
+    _require(posterior, Posterior, "forest")
     table = posterior.workers(level=level, sort=by, measures=[by] if by != "share_right" else ["accuracy"])
+    everybody = len(table)
     table = table.head(most).iloc[::-1]
-    ax = _axes(ax, (6, 1 + 0.22 * len(table)))
+    ax = _axes(ax, (6, 1.1 + 0.2 * len(table)))
     y = np.arange(len(table))
     colour = np.where(table["verdict"].isin(["guesses", "always", "contrary"]), RED, BLUE)
     ax.hlines(y, table[f"{by}_low"], table[f"{by}_high"], color=colour, alpha=0.6, lw=2)
     size = 12 + 60 * np.sqrt(table["judgements"] / max(1, table["judgements"].max()))
     ax.scatter(table[by], y, s=size, c=colour, zorder=3)
-    ax.set_yticks(
-        y, [f"{_name(n)} ({j:,})" for n, j in zip(table["worker"], table["judgements"], strict=True)], fontsize=7
-    )
-    words = f"{by.replace('_', ' ')}, {workers.default_level(level):.0%} intervals (judgements in brackets)"
-    _footnote(ax, words, posterior)
+    names = [f"{_name(n)} ({j:,})" for n, j in zip(table["worker"], table["judgements"], strict=True)]
+    _rows(ax, names, f"worker{_of(everybody, most)} (annotations)")
+    ax.set_xlabel(f"{by.replace('_', ' ')}\n{_intervals(posterior, level)}", fontsize=8)
     return ax
 
 
 def experience(posterior: Posterior, *, level: float | None = None, ax: Axes | None = None) -> Axes:
-    """Draw each worker's accuracy with its interval against the number of judgements."""
+    """Draw each worker's accuracy with its interval against the number of annotations."""
+    _require(posterior, Posterior, "experience")
     table = posterior.workers(level=level)
     ax = _axes(ax)
     ax.vlines(table["judgements"], table["accuracy_low"], table["accuracy_high"], color=LIGHT, lw=1)
     ax.scatter(table["judgements"], table["accuracy"], s=12, color=BLUE, zorder=3)
-    ax.set_xscale("log")
-    _footnote(ax, "judgements", posterior)
-    ax.set_ylabel(f"accuracy, {workers.default_level(level):.0%} intervals")
+    ax.set_xscale("symlog", linthresh=1) if table["judgements"].min() == 0 else ax.set_xscale("log")
+    # Round numbers only, few enough not to touch.
+    spread = max(1, table["judgements"].max()) / max(1, table["judgements"].min())
+    ax.xaxis.set_major_locator(LogLocator(subs=(1,) if spread > 1000 else (1, 2, 5), numticks=12))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel(f"annotations of the worker\n{_intervals(posterior, level)}", fontsize=8)
+    ax.set_ylabel("accuracy", fontsize=8)
     return ax
 
 
@@ -114,17 +159,20 @@ def ranks(
     posterior: Posterior, *, by: str = "accuracy", most: int = 40, level: float | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw the intervals of workers' ranks; grey where the rank is unknown."""
+    _require(posterior, Posterior, "ranks")
     found = workers.rank(posterior.measure(by), lower_is_better=by in workers.LOWER_IS_BETTER)
     table = workers.place(found, level).assign(worker=posterior.worker_names())
+    everybody = len(table)
     table = table.sort_values(["rank", "rank_high"], kind="stable").head(most).iloc[::-1]
-    ax = _axes(ax, (6, 1 + 0.22 * len(table)))
+    ax = _axes(ax, (6, 1.1 + 0.2 * len(table)))
     y = np.arange(len(table))
     colour = np.where(table["place"] == "unknown", GREY, BLUE)
     ax.hlines(y, table["rank_low"], table["rank_high"], color=colour, lw=3, alpha=0.6)
     ax.scatter(table["rank"], y, c=colour, s=16, zorder=3)
-    ax.set_yticks(y, [_name(name) for name in table["worker"]], fontsize=7)
-    words = f"rank by {by.replace('_', ' ')}, {workers.default_level(level):.0%} intervals; grey: unknown"
-    _footnote(ax, words, posterior)
+    _rows(ax, [_name(name) for name in table["worker"]], f"worker{_of(everybody, most)}")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    words = f"rank by {by.replace('_', ' ')} (grey: more than half of the crowd wide)"
+    ax.set_xlabel(f"{words}\n{_intervals(posterior, level)}", fontsize=8)
     return ax
 
 
@@ -134,18 +182,22 @@ def item(posterior: Posterior, task: Any, *, ax: Axes | None = None) -> Axes:
     Raises:
         OptionError: for an unknown item.
     """
+    _require(posterior, Posterior, "item")
     names = posterior.items().tolist()
     if task not in names:
-        raise OptionError(f"no item {task!r} in this result")
+        raise OptionError(f"no item {task!r} in this result{suggestion(task, names)}")
     i = names.index(task)
-    ax = _axes(ax)
-    place, votes = np.arange(len(posterior.labels)), posterior.votes()[i]
-    ax.bar(place - 0.2, posterior.probability()[i], 0.4, color=BLUE, label="probability")
-    ax.bar(place + 0.2, votes / max(1, votes.sum()), 0.4, color=LIGHT, label=f"share of {votes.sum():,} labels")
-    ax.set_xticks(place, [_name(k) for k in posterior.labels])
-    ax.set_ylim(0, 1)
-    ax.set_title(_name(task), fontsize=9)
-    ax.legend(fontsize=8)
+    K = len(posterior.labels)
+    ax = _axes(ax, (5.5, 1.1 + max(0.35, 0.55 - 0.02 * K) * K))
+    place, votes = np.arange(K), posterior.votes()[i]
+    ax.barh(place - 0.2, posterior.probability()[i], 0.4, color=BLUE, label="probability")
+    ax.barh(place + 0.2, votes / max(1, votes.sum()), 0.4, color=LIGHT, label=f"share of {votes.sum():,} annotations")
+    _rows(ax, [_name(k) for k in posterior.labels], "", size=8)
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1)
+    # Above the axes, where no bar can be: the name at the left, the legend at the right.
+    ax.set_title(_name(task), fontsize=9, loc="left")
+    ax.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1.01, 0.99), ncols=2, frameon=False, columnspacing=1)
     return ax
 
 
@@ -155,56 +207,73 @@ def simplex(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     Raises:
         OptionError: for another number of classes.
     """
+    _require(posterior, Posterior, "simplex")
     if len(posterior.labels) != 3:
-        raise OptionError(f"a triangle has three corners, this result {len(posterior.labels)} classes; use plots.item")
+        raise OptionError(
+            f"a triangle has three corners, this result has {len(posterior.labels)} classes; use plots.item"
+        )
     corners = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
     ax = _axes(ax, (4.5, 4))
     ax.plot(*corners[[0, 1, 2, 0]].T, color=GREY, lw=1)
     place = posterior.probability() @ corners  # (N, 2)
     ax.scatter(place[:, 0], place[:, 1], s=14, color=BLUE, alpha=0.4, lw=0)
-    for corner, label, side in zip(corners, posterior.labels, ("top", "top", "bottom"), strict=True):
-        ax.text(corner[0], corner[1], f" {_name(label)} ", ha="center", va=side)
+    for corner, label, side in zip(corners, posterior.labels, (-1, -1, 1), strict=True):
+        ax.annotate(
+            _name(label),
+            corner,
+            xytext=(0, 4 * side),
+            textcoords="offset points",
+            ha="center",
+            va="bottom" if side > 0 else "top",
+            fontsize=8,
+        )
     ax.set_aspect("equal")
     ax.axis("off")
     return ax
 
 
 def entropy(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
-    """Draw a histogram of the items' entropy in bits: 0 is known for sure."""
+    """Draw a histogram of the items' entropy in bits; 0 is a certain label."""
+    _require(posterior, Posterior, "entropy")
     ax = _axes(ax)
     ax.hist(posterior.truth()["entropy"], bins=30, range=(0, np.log2(len(posterior.labels))), color=BLUE)
-    ax.set_xlabel("entropy of the truth, bits")
-    ax.set_ylabel("items")
+    ax.set_xlabel("entropy of the true label, bits", fontsize=8)
+    ax.set_ylabel("items", fontsize=8)
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     return ax
 
 
 def load(posterior: Posterior) -> Array:
-    """Draw judgements per item, and per worker from the busiest down: two axes."""
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3))
+    """Draw annotations per item, and per worker from the busiest down: two axes."""
+    _require(posterior, Posterior, "load")
+    _, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
     values, counts = np.unique(posterior.judgements_per_item(), return_counts=True)
     axes[0].bar(values, counts, color=BLUE)
-    axes[0].set_xlabel("judgements of an item")
-    axes[0].set_ylabel("items")
+    axes[0].set_xlim(values[0] - 1, values[-1] + 1)
+    axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes[0].yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes[0].set_xlabel("annotations of an item", fontsize=8)
+    axes[0].set_ylabel("items", fontsize=8)
     each = np.sort(posterior.judgements())[::-1]
-    axes[1].plot(np.arange(1, len(each) + 1), each.cumsum() / each.sum(), color=BLUE)
-    axes[1].set_xlabel("workers, from the busiest")
-    axes[1].set_ylabel("share of all judgements")
+    axes[1].plot(np.arange(len(each) + 1), np.append(0, each.cumsum()) / each.sum(), color=BLUE)
+    axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes[1].set_xlabel("workers, from the busiest", fontsize=8)
+    axes[1].set_ylabel("share of all annotations", fontsize=8)
     axes[1].set_ylim(0, 1.02)
-    figure.tight_layout()
     return np.asarray(axes)
 
 
 def reliability(calibration: Calibration, *, ax: Axes | None = None) -> Axes:
     """Draw the reliability curve of :func:`crowdppl.criticism.calibration`: accuracy against confidence, dots by items."""
+    _require(calibration, Calibration, "reliability", "criticism.calibration(posterior, truth)")
     ax = _axes(ax, (4, 4))
     bins = calibration.bins
     ax.plot([0, 1], [0, 1], color=GREY, lw=1, ls="--")
     ax.plot(bins["confidence"], bins["accuracy"], color=BLUE, lw=1)
-    ax.scatter(
-        bins["confidence"], bins["accuracy"], s=10 + 150 * bins["items"] / bins["items"].max(), color=BLUE, alpha=0.7
-    )
-    ax.set_xlabel("probability of the label")
-    ax.set_ylabel("share that is right")
+    size = 10 + 150 * bins["items"] / bins["items"].max()
+    ax.scatter(bins["confidence"], bins["accuracy"], s=size, color=BLUE, alpha=0.7, clip_on=False, zorder=3)
+    ax.set_xlabel("probability of the label", fontsize=8)
+    ax.set_ylabel("share correct", fontsize=8)
     ax.set_title(f"calibration error {calibration.ece:.3f}, {calibration.items:,} items", fontsize=9)
     ax.set_xlim(0, 1.02)
     ax.set_ylim(0, 1.02)
@@ -212,78 +281,135 @@ def reliability(calibration: Calibration, *, ax: Axes | None = None) -> Axes:
 
 
 def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = None, ax: Axes | None = None) -> Axes:
-    """Draw how many independent judgements ``n`` of one item are worth."""
+    """Draw how many independent annotations ``n`` of one item are worth."""
+    _require(posterior, Posterior, "redundancy")
     table = acquisition.redundancy(posterior, most, level=level)
     ax = _axes(ax)
     ax.plot(table["judgements"], table["judgements"], color=GREY, lw=1, ls="--")
     ax.fill_between(table["judgements"], table["low"], table["high"], color=LIGHT, alpha=0.6, lw=0)
     ax.plot(table["judgements"], table["independent"], color=BLUE)
-    ax.set_xlabel("judgements of an item")
-    ax.set_ylabel("independent ones they are worth")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("annotations of an item", fontsize=8)
+    ax.set_ylabel("independent annotations they are worth", fontsize=8)
     return ax
 
 
-def curve(found: acquisition.Curve, *, ax: Axes | None = None) -> Axes:
-    """Draw the accuracy to be expected after more judgements, see :func:`crowdppl.acquisition.curve`."""
+def curve(expected: acquisition.Curve, *, ax: Axes | None = None) -> Axes:
+    """Draw the accuracy to be expected after more annotations, see :func:`crowdppl.acquisition.curve`."""
+    _require(expected, acquisition.Curve, "curve", "acquisition.curve(posterior)")
     ax = _axes(ax)
-    table = found.table
+    table = expected.table
     ax.fill_between(table["judgements"], table["low"], table["high"], color=LIGHT, alpha=0.6, lw=0)
     ax.plot(table["judgements"], table["accuracy"], color=BLUE)
-    ax.set_xlabel("further judgements")
-    ax.set_ylabel(f"accuracy expected, {found.level:.0%} band")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("further annotations", fontsize=8)
+    ax.set_ylabel(f"expected accuracy, {expected.level:.0%} band", fontsize=8)
     return ax
 
 
 def trace(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
-    """Draw how the fit went: objective or loss of the iterations, or the log posterior of the draws, a line for each chain."""
+    """Draw how the fit went: the objective at each iteration, or the log posterior of the draws, a line for each chain."""
+    _require(posterior, Posterior, "trace")
     stats = posterior.tree["sample_stats"].to_dataset()
     ax = _axes(ax)
     steps = [name for name in stats.data_vars if stats[name].dims == ("iteration",)]
     if steps:
         for name in steps:
             ax.plot(stats[name].values, label=str(name).replace("_", " "), color=BLUE if name == steps[0] else GREY)
-        ax.set_xlabel("iteration")
-        ax.legend(fontsize=8)
+        ax.set_xlabel("iteration", fontsize=8)
+        ax.set_ylabel(str(steps[0]).replace("_", " ") if len(steps) == 1 else "", fontsize=8)
     else:
-        ax.plot(stats["lp"].values.T, lw=0.6, alpha=0.8)
-        ax.set_xlabel("draw")
-        ax.set_ylabel("log posterior density")
+        for n, line in enumerate(stats["lp"].values):
+            ax.plot(line, lw=0.6, alpha=0.8, label=f"chain {n + 1}")
+        ax.set_xlabel("draw", fontsize=8)
+        ax.set_ylabel("log posterior density", fontsize=8)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if 1 < len(ax.lines) <= 10:
+        ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     return ax
 
 
-def chains(posterior: Posterior) -> Any:
-    """Draw ranks of the draws of the prevalence by chain, which are uniform where chains agree: ArviZ's ``plot_rank``."""
-    import arviz_plots
+def chains(posterior: Posterior, *, most: int = 12) -> Figure:
+    """Draw whether chains agree: the ranks of the draws of each chain among those of all chains.
 
-    if posterior.tree["posterior"].sizes["draw"] < 4:
+    A line for each chain shows how much larger the share of its draws below a rank is than it would be if all chains had the same
+    distribution. Lines stay in the grey band (95% of them, if draws were independent) where chains have mixed. Panels: the log
+    posterior, rho, and the prevalence of the most frequent classes.
+
+    Args:
+        posterior: a result with several chains.
+        most: maximum number of panels.
+
+    Raises:
+        OptionError: for a result with one chain, or too few draws.
+    """
+    _require(posterior, Posterior, "chains")
+    group = posterior.tree["posterior"].to_dataset()
+    count, size = group.sizes["chain"], group.sizes["draw"]
+    if size < RANKED:
         raise OptionError("too few draws to compare chains by their ranks; fit again with a larger num_samples")
-    return arviz_plots.plot_rank(posterior.tree, var_names=["prevalence"], backend="matplotlib")
+    if count < 2:
+        raise OptionError(
+            "this result has one chain, and ranks compare chains; fit with method='gibbs' or 'nuts' and chains=4"
+        )
+    quantities = {"log posterior": posterior.tree["sample_stats"].to_dataset()["lp"].values}
+    if "rho" in group:
+        quantities["rho"] = group["rho"].values
+    prevalence = group["prevalence"].values  # (C, S, K)
+    for k in np.argsort(-prevalence.mean((0, 1)), kind="stable"):
+        quantities[f"prevalence of {_name(posterior.labels[k])}"] = prevalence[:, :, k]
+    quantities = dict(list(quantities.items())[:most])
+    figure, axes = _panels(len(quantities), 1.7)
+    # Kolmogorov and Smirnov's for one chain against all of them.
+    band = 1.358 * np.sqrt((1 - 1 / count) / size)
+    places = np.linspace(0, 1, min(size * count, 200) + 1)
+    for ax, (name, values) in zip(axes, quantities.items(), strict=True):
+        order = values.reshape(-1).argsort(kind="stable").argsort(kind="stable").reshape(values.shape)
+        rank = (order + 0.5) / values.size
+        ax.axhspan(-band, band, color=GREY, alpha=0.2, lw=0)
+        for n, mine in enumerate(rank):
+            share = np.searchsorted(np.sort(mine), places) / size
+            ax.plot(places, share - places, lw=1, label=f"chain {n + 1}")
+        ax.set_title(name, fontsize=8)
+        ax.set_ylim(*(np.array([-1, 1]) * max(2 * band, 1.1 * max(np.abs(x.get_ydata()).max() for x in ax.lines))))
+        ax.tick_params(labelsize=7)
+    if count <= 10:
+        figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7, loc="outside right upper", frameon=False)
+    figure.supxlabel("rank among all draws, as a share", fontsize=8)
+    figure.supylabel("excess share of draws below", fontsize=8)
+    return figure
 
 
 def predictive(check: PredictiveCheck) -> Figure:
-    """Draw the statistics of a predictive check: replicates as histograms, what was given as a line."""
+    """Draw the statistics of a predictive check: replicates as histograms, what was observed as a line.
+
+    The line is red where fewer than one replicate in a hundred is as extreme.
+    """
+    _require(check, PredictiveCheck, "predictive", "criticism.check(posterior)")
     table = check.table.dropna(subset=["observed"])
-    columns = 3
-    rows = -(-len(table) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(10, 1.9 * rows), squeeze=False)
-    for ax, row in zip(axes.flat, table.to_dict("records"), strict=False):
+    figure, axes = _panels(len(table), 1.6)
+    for ax, row in zip(axes, table.to_dict("records"), strict=True):
         ax.hist(check.draws[row["statistic"]], bins=20, color=LIGHT)
-        ax.axvline(row["observed"], color=RED if row["p_value"] < 0.01 else BLUE, lw=2)
-        ax.set_title(f"{row['statistic'].replace('_', ' ')} (p {row['p_value']:.3f})", fontsize=8)
+        ax.axvline(row["observed"], color=RED if row["p_value"] < NOTABLE else BLUE, lw=2)
+        words = str(row["statistic"]).replace("_", " ")
+        if str(row["statistic"]).startswith("label_"):
+            words = f"share of {_name(str(row['meaning']).removeprefix('share of the label '))}"
+        ax.set_title(f"{words} (p {row['p_value']:.3f})", fontsize=8)
         ax.set_yticks([])
         ax.tick_params(labelsize=7)
-    for ax in axes.flat[len(table) :]:
-        ax.axis("off")
-    figure.tight_layout()
+        ax.xaxis.set_major_locator(MaxNLocator(4))
     return figure
 
 
 def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     """Draw workers in the plane such that those who label alike lie near each other, coloured by accuracy.
 
+    Names are shown where there is room, those of the busiest workers first.
+
     The two main axes of what the model knows workers by, where it has such a thing (the embeddings of LIA), else of their mean
     confusions, classes weighted by the root of their prevalence.
     """
+    _require(posterior, Posterior, "workers_map")
     posterior_group = posterior.tree["posterior"].to_dataset()
     point = posterior.tree["point"].to_dataset() if "point" in posterior.tree.children else None
     where = next((g for g in (point, posterior_group) if g is not None and "worker_embedding" in g), None)
@@ -302,16 +428,15 @@ def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     plane = centred @ axes_of[:2].T
     if plane.shape[1] < 2:
         plane = np.column_stack([plane[:, 0], np.zeros(len(plane))])
-    ax = _axes(ax, (5.5, 4.5))
+    ax = _axes(ax, (6, 4.5))
     accuracy = np.concatenate([workers.accuracy(c, p).mean(0) for _, c, p in posterior.by_workers()])
     size = 15 + 85 * np.sqrt(posterior.judgements() / max(1, posterior.judgements().max()))
     drawn = ax.scatter(plane[:, 0], plane[:, 1], c=accuracy, s=size, cmap="viridis", vmin=0, vmax=1)
-    if len(plane) <= 40:
-        for name, place in zip(posterior.worker_names(), plane, strict=True):
-            ax.annotate(_name(name), place, fontsize=6, xytext=(3, 3), textcoords="offset points")
-    plt.colorbar(drawn, ax=ax, label="accuracy")
-    ax.set_xlabel(f"{what}: first axis")
-    ax.set_ylabel("second axis")
+    ax.margins(0.12)
+    ax.figure.colorbar(drawn, ax=ax, label="accuracy")
+    ax.set_xlabel(f"{what}: first axis", fontsize=8)
+    ax.set_ylabel("second axis", fontsize=8)
+    _name_places(ax, posterior.worker_names(), plane, -posterior.judgements())
     return ax
 
 
@@ -321,18 +446,19 @@ def noise(posterior: Posterior, *, most: int = 40, level: float | None = None, a
     Raises:
         OptionError: for a model that does not.
     """
+    _require(posterior, Posterior, "noise")
     if "common_share" not in posterior.tree["posterior"]:
         raise OptionError(f"{posterior.info['model']} does not tell common from individual noise; fit model='conal'")
     mean, low, high = workers.interval(posterior.draws("common_share"), level)
     order = np.argsort(-posterior.judgements(), kind="stable")[:most]
     order = order[np.argsort(mean[order], kind="stable")]
-    ax = _axes(ax, (6, 1 + 0.22 * len(order)))
+    ax = _axes(ax, (6, 1.1 + 0.2 * len(order)))
     y = np.arange(len(order))
     ax.hlines(y, low[order], high[order], color=LIGHT, lw=3)
     ax.scatter(mean[order], y, color=BLUE, s=14, zorder=3)
-    ax.set_yticks(y, [_name(name) for name in posterior.worker_names()[order]], fontsize=7)
+    _rows(ax, [_name(name) for name in posterior.worker_names()[order]], f"worker{_of(len(mean), most)}")
     ax.set_xlim(0, 1)
-    ax.set_xlabel("share of judgements from common noise; the rest is the worker's own")
+    ax.set_xlabel(f"share of annotations with common noise\n{_intervals(posterior, level)}", fontsize=8)
     return ax
 
 
@@ -342,12 +468,13 @@ def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> A
     Raises:
         OptionError: for a model without.
     """
+    _require(posterior, Posterior, "groups")
     if "membership" not in posterior.tree["posterior"]:
         raise OptionError(f"{posterior.info['model']} has no groups; fit model='worker-groups' or 'crowd-mixture'")
     membership = posterior.draws("membership").mean(0)  # (J, M)
     order = np.argsort(-posterior.judgements(), kind="stable")[:most]
     order = order[np.lexsort((-membership[order].max(1), membership[order].argmax(1)))]
-    ax = _axes(ax, (6, 1 + 0.2 * len(order)))
+    ax = _axes(ax, (6, 1.3 + 0.2 * len(order)))
     left = np.zeros(len(order))
     for m in range(membership.shape[1]):
         ax.barh(
@@ -358,23 +485,72 @@ def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> A
             color=plt.get_cmap("tab10")(m % 10),
         )
         left += membership[order, m]
-    ax.set_yticks(np.arange(len(order)), [_name(name) for name in posterior.worker_names()[order]], fontsize=7)
-    ax.invert_yaxis()
+    _rows(ax, [_name(name) for name in posterior.worker_names()[order]], f"worker{_of(len(membership), most)}")
+    ax.set_ylim(len(order) - 0.5, -0.5)
     ax.set_xlim(0, 1)
-    ax.set_xlabel("probability")
-    ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1))
+    ax.set_xlabel("probability", fontsize=8)
+    ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     return ax
 
 
-def _footnote(ax: Axes, words: str, posterior: Posterior) -> None:
-    """Label the axis, and say under it where the intervals come from and how often such ones held."""
-    ax.set_xlabel(f"{words}\n{fill(f'{posterior.correlation} {posterior.coverage}', 110)}", fontsize=6, loc="left")
+def _require(given: Any, kind: type, name: str, made: str = "crowdppl.fit(...)") -> None:
+    """Refuse what is not what a function draws, and say where that comes from."""
+    if not isinstance(given, kind):
+        raise OptionError(f"plots.{name} draws a {kind.__name__}, not a {type(given).__name__}: plots.{name}({made})")
+
+
+def _intervals(posterior: Posterior, level: float | None) -> str:
+    """Say in one short line what the intervals are."""
+    if posterior.kind == "point":
+        return "one point, no intervals"
+    allowed = "rho" in posterior.tree["posterior"]
+    errors = "correlated errors allowed for" if allowed else "annotations of an item taken as independent"
+    return f"{workers.default_level(level):.0%} intervals, {errors}"
+
+
+def _of(everybody: int, most: int) -> str:
+    """Say that not everybody is shown."""
+    return f", {most:,} of {everybody:,}" if everybody > most else ""
+
+
+def _rows(ax: Axes, names: list[str], what: str, size: float = 7) -> None:
+    """Name the rows of a plot, and leave no empty room above and below them."""
+    ax.set_yticks(np.arange(len(names)), names, fontsize=size)
+    ax.set_ylim(-0.7, len(names) - 0.3)
+    ax.set_ylabel(what, fontsize=8)
+    ax.tick_params(axis="x", labelsize=8)
+
+
+def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
+    """Make a figure of so many axes, three or fewer in a row."""
+    columns = min(3, count)
+    rows = -(-count // columns)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(3.3 * columns, 0.5 + height * rows), squeeze=False, layout="constrained"
+    )
+    for ax in axes.flat[count:]:
+        ax.axis("off")
+    return figure, list(axes.flat[:count])
+
+
+def _name_places(ax: Axes, names: Array, places: Array, order: Array) -> None:
+    """Write names beside places in a given order, leaving out those that would touch another name."""
+    ax.figure.draw_without_rendering()  # type: ignore[union-attr]  # settles where everything lies
+    taken: list[Any] = []
+    for n in np.argsort(order, kind="stable")[:200]:
+        text = ax.annotate(_name(names[n]), places[n], fontsize=6, xytext=(4, 3), textcoords="offset points")
+        box = text.get_window_extent()
+        outside = box.x1 > ax.bbox.x1 or box.y1 > ax.bbox.y1
+        if outside or any(box.overlaps(other) for other in taken):
+            text.remove()
+        else:
+            taken.append(box)
 
 
 def _which(posterior: Posterior, which: Any, most: int) -> list[tuple[Any, str]]:
     if which == "average":
         return [(None, "mean of the crowd")]
-    if isinstance(which, list):
+    if isinstance(which, (list, tuple, np.ndarray)) and len(which):
         return [(name, f"{name}") for name in which]
     order = posterior.workers(sort="accuracy")["worker"].tolist()
     if which == "best":
@@ -394,7 +570,10 @@ def _axes(ax: Axes | None, size: tuple[float, float] = (5.5, 3.5)) -> Axes:
     return made
 
 
-def _name(text: Any) -> str:
-    """Write a name so that matplotlib does not read mathematics into it, and no longer than there is room."""
-    plain = str(text).replace("$", r"\$")
-    return plain if len(plain) <= 24 else plain[:23] + "…"
+def _name(text: Any, longest: int = LONGEST) -> str:
+    """Write a name on one line, so that matplotlib does not read mathematics into it, cut in the middle where it is too long."""
+    plain = " ".join(str(text).split())
+    if len(plain) > longest:
+        end = longest // 3
+        plain = f"{plain[: longest - end - 1]}…{plain[-end:]}"
+    return plain.replace("$", r"\$")

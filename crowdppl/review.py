@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from scipy.sparse import coo_matrix
+from torch import Tensor
 
 from crowdppl.annotations import Annotations
+from crowdppl.errors import listed
 
 Array = npt.NDArray[np.int64]
 
@@ -14,6 +17,8 @@ Array = npt.NDArray[np.int64]
 PERMUTATIONS = 30
 ENOUGH, BUSY, EACH = 5_000, 20, 20
 NOTHING = 3.0
+# A class is unused where fewer items than this are expected to be of it.
+UNUSED = 0.5
 
 
 def review(data: Annotations) -> list[str]:
@@ -42,6 +47,37 @@ def review(data: Annotations) -> list[str]:
             f"nothing"
         )
     return told
+
+
+def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
+    """Return a sentence where a fit uses fewer classes than the labels do.
+
+    A class is named if it wins the vote of at least one item, no item has it as its most probable class, and fewer than
+    ``UNUSED`` items are expected to be of it. With few labels such a fit is often a collapsed one: a mode in which all items are
+    of one class and all disagreement is error.
+
+    Args:
+        data: the annotations.
+        probability: of each class for each item, ``(N, K)``.
+    """
+    rare = probability.sum(0) < UNUSED
+    if not bool(rare.any()):
+        return []
+    rare &= torch.bincount(probability.argmax(1), minlength=data.K) == 0
+    cell = data.item * data.K + data.label
+    votes = torch.bincount(cell, minlength=data.N * data.K).view(data.N, data.K)
+    top = votes == votes.max(1, keepdim=True).values
+    wins = (top & (top.sum(1, keepdim=True) == 1)).sum(0)
+    unused = (rare & (wins > 0)).nonzero()[:, 0].tolist()
+    if not unused:
+        return []
+    given, names = torch.bincount(data.label, minlength=data.K), data.labels.tolist()
+    labels = f"the label {listed([names[k] for k in unused], 3)}"
+    return [
+        f"the fit assigns no item to {labels}, which was given {int(given[unused].sum()):,} times and has the most votes of "
+        f"{int(wins[unused].sum()):,} of {data.N:,} items: there are too few labels for this model, or annotators do not tell "
+        f"these classes apart; compare with model='majority-vote' and method='gibbs', or merge the classes"
+    ]
 
 
 def pieces(data: Annotations) -> list[int]:

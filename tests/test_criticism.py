@@ -89,6 +89,17 @@ def test_replicates_follow_the_story(fit_and_data):
         criticism.replicates(posterior, 0)
 
 
+@pytest.mark.parametrize("method", ["em", "svi", "gibbs"])
+def test_as_many_replicates_as_asked_for(method):
+    """Also from a point and from few draws: labels differ from one replicate to the next, and a misfit shows."""
+    frame, _ = crowd_with_characters(items=80, each=30)
+    posterior = fitted(frame, method=method, num_samples=5)
+    found = criticism.check(posterior, draws=60)
+    assert len(found.draws) == 60
+    assert found.draws.nunique().min() > 10
+    assert found.table["p_value"].min() < 1
+
+
 def test_a_story_that_cannot_be_told_again_comes_from_the_tables():
     data, _, _ = simulated(items=40, seed=2)
     posterior = quiet_fit(data, SkillAndDifficulty(), method="em", num_samples=30)
@@ -175,7 +186,8 @@ def test_refits_are_of_the_model_that_was_fitted(monkeypatch):
 def test_kfold_by_hand():
     """One fold by a fit and a sum over classes of the test items' likelihood, in plain numpy."""
     data, _, _ = simulated(items=30, seed=6)
-    found = criticism.kfold(data, "dawid-skene", method="em", items=np.arange(6), folds=2, seed=0, num_samples=40)
+    with pytest.warns(CrowdpplWarning, match="assigns no item to the label 0"):  # in one fold
+        found = criticism.kfold(data, "dawid-skene", method="em", items=np.arange(6), folds=2, seed=0, num_samples=40)
     out = np.flatnonzero(found["fold"].to_numpy() == 0)
     rest = np.setdiff1d(np.arange(30), out)
     posterior = quiet_fit(data.batch(torch.from_numpy(rest)), method="em", seed=0, num_samples=40)

@@ -1,4 +1,7 @@
-"""Pictures: each is drawn without a warning, and shows the numbers of the tables."""
+"""Plots: each is drawn without a warning, can be read, and shows the numbers of the tables."""
+
+import inspect
+import itertools
 
 import matplotlib as mpl
 import numpy as np
@@ -6,7 +9,7 @@ import pandas as pd
 import pytest
 from crowds import crowd_with_characters, fitted
 
-from crowdppl import OptionError, acquisition, criticism, plots, workers
+from crowdppl import OptionError, Posterior, acquisition, criticism, plots, workers
 
 mpl.use("Agg")
 
@@ -72,17 +75,17 @@ def test_items(crowd):
     posterior, _ = crowd
     task = posterior.items()[3]
     ax = plots.item(posterior, task)
-    heights = [bar.get_height() for bar in ax.patches[:3]]
-    np.testing.assert_allclose(heights, posterior.probability()[3])
-    with pytest.raises(OptionError, match="no item"):
-        plots.item(posterior, "nothing")
+    widths = [bar.get_width() for bar in ax.patches[:3]]
+    np.testing.assert_allclose(widths, posterior.probability()[3])
+    with pytest.raises(OptionError, match=r"no item 'item 1000' in this result \(did you mean"):
+        plots.item(posterior, "item 1000")
     points = plots.simplex(posterior).collections[0].get_offsets()
     np.testing.assert_allclose(points[:, 1], posterior.probability()[:, 2] * np.sqrt(0.75))
     ax = plots.entropy(posterior)
     assert sum(bar.get_height() for bar in ax.patches) == len(posterior.items())
     left, right = plots.load(posterior)
     assert sum(bar.get_height() for bar in left.patches) == len(posterior.items())
-    assert right.lines[0].get_ydata()[-1] == pytest.approx(1)
+    assert right.lines[0].get_ydata()[[0, -1]] == pytest.approx([0, 1])
 
 
 def test_a_triangle_needs_three_classes():
@@ -110,8 +113,161 @@ def test_traces(method):
     ax = plots.trace(posterior)
     assert ax.get_xlabel() == ("draw" if method == "gibbs" else "iteration")
     assert len(ax.lines) >= 1
-    if method == "gibbs":
-        plots.chains(posterior)
+    if method != "gibbs":
+        with pytest.raises(OptionError, match="one chain, and ranks compare chains; fit with method='gibbs'"):
+            plots.chains(posterior)
+        return
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [f"chain {n}" for n in (1, 2, 3, 4)]
+    figure = plots.chains(posterior)
+    assert [ax.get_title() for ax in figure.axes][:3] == ["log posterior", "rho", "prevalence of 1"]
+    assert len(plots.chains(posterior, most=2).axes) == 2
+    # The line of a chain at rank u: the share of its draws below u, less u. Those of all chains average to nothing.
+    lines = np.array([line.get_ydata() for line in figure.axes[0].lines])
+    lp = posterior.tree["sample_stats"]["lp"].values
+    half = lines.shape[1] // 2
+    share = (lp[0] < np.median(lp)).mean() - 0.5
+    assert lines[0, half] == pytest.approx(share, abs=0.02)
+    np.testing.assert_allclose(lines.mean(0), 0, atol=0.01)
+
+
+def test_chains_that_disagree_leave_the_band():
+    frame, _ = crowd_with_characters(items=60, each=20)
+    posterior = fitted(frame, method="gibbs", num_samples=100)
+    apart = posterior.tree.copy(deep=True)
+    apart["sample_stats"]["lp"].values[0] += 1000
+    inside, outside = (
+        np.abs(plots.chains(Posterior(tree)).axes[0].lines[0].get_ydata()).max() for tree in (posterior.tree, apart)
+    )
+    assert outside == pytest.approx(0.75, abs=0.01)  # of four chains the first is above all others
+    assert inside < 0.3
+
+
+def test_only_plots_are_offered():
+    assert dir(plots) == plots.__all__ == sorted(plots.__all__)
+    assert {name for name, value in vars(plots).items() if inspect.isfunction(value) and name[0] != "_"} - set(
+        plots.__all__
+    ) == {"suggestion"}  # a helper of the library's own
+
+
+@pytest.mark.parametrize("name", plots.__all__)
+def test_other_things_are_refused(name, crowd):
+    posterior, _ = crowd
+    draw = getattr(plots, name)
+    more = ("item 3",) if name == "item" else ()
+    others = [None, pd.DataFrame(), "posterior.nc", posterior.tree]
+    if name in ("predictive", "reliability", "curve"):
+        others.append(posterior)
+    for other in others:
+        with pytest.raises(OptionError, match=rf"^plots\.{name} draws a .*, not a .*: plots\.{name}\(.*\)$"):
+            draw(other, *more)
+
+
+# Names that run into each other if nothing is done about it, and numbers of workers and classes.
+LONG = [
+    "a very long class name that goes on and on",
+    "Complaint about $billing$ and payments",
+    "Übergrößenträger <b>",
+    "neither of the two\nnamed",
+    "spam",
+    "other, please specify",
+    "technical question about devices",
+    "x",
+]
+DESIGNS = {
+    "two classes": (60, 8, ["no", "yes"], "w{}"),
+    "eight classes, long names": (160, 40, LONG, "annotator-{:03d}@some.long.company-domain.example.org"),
+    "thirty classes": (300, 6, [f"class number {k}" for k in range(30)], "{}"),
+    "three hundred workers": (400, 300, [0, 1, 2], "worker {}"),
+    "equal numbers of annotations": (50, 4, [0.5, 1.5, 10.25], "{}"),
+}
+
+
+@pytest.fixture(scope="module")
+def designs():
+    made = {}
+
+    def get(name):
+        if name not in made:
+            items, workers, labels, called = DESIGNS[name]
+            rng = np.random.default_rng(1)
+            truth, skill = rng.integers(0, len(labels), items), rng.beta(5, 2, workers)
+            busy = np.ones(workers) if name.startswith("equal") else rng.uniform(0.02, 1, workers) ** 3
+            rows = [
+                (
+                    f"item {i}",
+                    called.format(j),
+                    labels[truth[i] if rng.random() < skill[j] else rng.integers(len(labels))],
+                )
+                for i in range(items)
+                for j in rng.choice(workers, 4, replace=False, p=busy / busy.sum())
+            ]
+            frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
+            known = pd.Series([labels[k] for k in truth], index=[f"item {i}" for i in range(items)])
+            method = "gibbs" if len(labels) < 4 else "em"
+            made[name] = fitted(frame.astype({"label": str}), method=method, num_samples=40), known.astype(str)
+        return made[name]
+
+    return get
+
+
+def illegible(figure):
+    """Texts that lie outside the figure, and neighbouring tick labels that touch."""
+    figure.canvas.draw()
+    wrong = []
+    for ax in figure.axes:
+        texts = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
+        # Rotated labels are laid out side by side along their baselines: their boxes overlap, they do not.
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [
+                tick.label1
+                for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks())
+                if tick.label1.get_text() and low - 1e-9 <= tick.get_loc() <= high + 1e-9
+            ]
+            ticks = [tick for tick in ticks if tick.get_visible()] if ax.axison else []
+            texts += ticks
+            boxes = [tick.get_window_extent() for tick in ticks if tick.get_rotation() == 0]
+            wrong += [
+                f"tick labels {a.get_text()!r} and {b.get_text()!r} touch"
+                for (a, one), (b, other) in itertools.combinations(zip(ticks, boxes, strict=False), 2)
+                if one.overlaps(other)
+            ]
+        for text in texts:
+            box = text.get_window_extent()
+            if text.get_text() and not (
+                box.x0 >= -1 and box.y0 >= -1 and box.x1 <= figure.bbox.x1 + 1 and box.y1 <= figure.bbox.y1 + 1
+            ):
+                wrong.append(f"{text.get_text()!r} is cut off")
+    for text in (figure._supxlabel, figure._supylabel):
+        box = None if text is None else text.get_window_extent()
+        if box is not None and (box.height > figure.bbox.height or box.width > figure.bbox.width):
+            wrong.append(f"{text.get_text()!r} is cut off")
+        if text is not None and "\n" in text.get_text():
+            wrong.append("a footnote of several lines")
+    return wrong
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_texts_can_be_read(name, designs):
+    """Tick labels do not touch, nothing is cut off, whatever the numbers and names are."""
+    posterior, truth = designs(name)
+    drawn = {
+        "confusion": plots.confusion(posterior)[0],
+        "confusion of the crowd": plots.confusion(posterior, "average")[0],
+        "item": plots.item(posterior, "item 3"),
+        "load": plots.load(posterior)[0],
+        "reliability": plots.reliability(criticism.calibration(posterior, truth)),
+        "curve": plots.curve(acquisition.curve(posterior, 50, steps=2, replicates=4)),
+        "predictive": plots.predictive(criticism.check(posterior, draws=20)).axes[0],
+    }
+    for draw in ("entropy", "experience", "forest", "ranks", "redundancy", "trace", "workers_map"):
+        drawn[draw] = getattr(plots, draw)(posterior)
+    if len(posterior.labels) == 3:
+        drawn["simplex"] = plots.simplex(posterior)
+    if posterior.info["method"] == "gibbs":
+        drawn["chains"] = plots.chains(posterior).axes[0]
+    wrong = [f"{plot}: {words}" for plot, ax in drawn.items() for words in illegible(ax.figure)]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_what_models_know_of_workers(crowd):

@@ -1,12 +1,16 @@
 """What is odd about judgements is told: groups that share nothing, shuffled worker names, capitals."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from catalog import quiet_fit
 
+import crowdppl
 from crowdppl import Annotations, CrowdpplWarning
-from crowdppl.review import pieces, review, worker_information
+from crowdppl.review import pieces, review, unused_classes, worker_information
 
 
 def crowd(seed=0, items=1200, workers=30, spread=0.5):
@@ -87,3 +91,43 @@ def test_names_that_differ_in_capitals_are_told_and_kept(column, values, told):
     with pytest.warns(CrowdpplWarning, match=told):
         data = Annotations.from_frame(frame)
     assert len(getattr(data, f"{column}s")) == 3
+
+
+# Three items of a public tutorial: one class wins two votes, the other the third.
+FEW = pd.DataFrame(
+    [(0, 0, 1), (0, 1, 0), (0, 2, 1), (0, 3, 1), (1, 0, 1), (1, 2, 0), (1, 3, 0), (2, 1, 1), (2, 3, 1)],
+    columns=["task", "worker", "label"],
+)
+
+
+@pytest.mark.parametrize("model", ["dawid-skene", "one-coin", "class-conditional", "pooled"])
+def test_a_fit_that_uses_fewer_classes_than_the_labels(model):
+    words = "assigns no item to the label 0, which was given 3 times and has the most votes of 1 of 3 items"
+    with pytest.warns(CrowdpplWarning, match=words):
+        posterior = crowdppl.fit(FEW, model, method="em", num_samples=200)
+    assert any(words in sentence for sentence in posterior.warnings)
+    assert posterior.truth()["label"].unique().tolist() == [1]
+
+
+def test_no_class_is_missed_where_all_are_used():
+    data = Annotations.from_frame(FEW)
+    both = torch.tensor([[0.1, 0.9], [0.6, 0.4], [0.0, 1.0]], dtype=torch.float64)
+    assert unused_classes(data, both) == []
+    # Unlikely everywhere, but several items may be of it.
+    spread = torch.tensor([[0.3, 0.7]] * 3, dtype=torch.float64)
+    assert unused_classes(data, spread) == []
+    # A label that wins no vote is outvoted, not overlooked; so is a declared class that nobody gave.
+    outvoted = Annotations.from_frame(FEW[FEW["task"] != 1], labels=[0, 1, 2])
+    sure = torch.tensor([[0.0, 1.0, 0.0]] * 2, dtype=torch.float64)
+    assert unused_classes(outvoted, sure) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["bluebirds", "rte", "wsd", "weather-sentiment-amt", "labelme", "adult3-dense", "ducks"]
+)
+def test_good_fits_use_all_classes(name, public):
+    data = public(name)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        posterior = crowdppl.fit(data, "dawid-skene", method="em", num_samples=5)
+    assert not any("assigns no item" in sentence for sentence in posterior.warnings)

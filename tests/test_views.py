@@ -142,13 +142,14 @@ ELSEWHERE = {
 FEW = {"em, one draw", "svi, a point", "gibbs, one chain", "nuts, few draws"}
 SAMPLED = {name for name in FITS if name.startswith(("gibbs", "nuts"))}
 NETWORKS = {"em, a truth for each annotation"}  # its networks are a point, and it is given no features here
+ONE_CHAIN = {name for name in FITS if not name.startswith(("gibbs", "nuts")) or "one chain" in name}
 # What a view refuses, in one line that names what to do: (view, results) -> words of the message.
 REFUSED = {
     "criticism.loo": (FEW | NETWORKS, "too few draws"),
     "criticism.prior_sensitivity": ((set(FITS) - SAMPLED) | FEW, "method='gibbs'|too few draws"),
     "groups.table": (set(FITS) - {"gibbs, groups", *NETWORKS}, "group"),
     "groups.worker_map": (set(FITS), "map|embedding|workers"),
-    "plots.chains": (FEW | NETWORKS, "too few draws"),
+    "plots.chains": (FEW | NETWORKS | ONE_CHAIN, "too few draws|one chain"),
     "plots.groups": (set(FITS) - {"gibbs, groups", *NETWORKS}, "group"),
     "plots.noise": (set(FITS), "noise|model"),
     "prediction.predict": (set(FITS) - {"em, normal approximation"}, "features|classifier"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,8 @@ def _from_model(
     posterior: Posterior, draws: int, seed: int, data: Annotations, model: AnnotationModel | None
 ) -> Iterator[Array]:
     with isolated(seed), torch.no_grad():
-        for bound, values in parameter_draws(posterior, data, model, draws):
+        # A point, and fewer draws than replicates, are gone through again: truths and labels are drawn anew each time.
+        for bound, values in islice(cycle(parameter_draws(posterior, data, model, draws)), draws):
             if bound.arrange(data).owner is not None:
                 raise ModelError("each judgement has a truth of its own in this model; leave data= out")
             parameters, _ = conditioned(bound, values, data)
@@ -187,7 +189,7 @@ def _from_tables(posterior: Posterior, draws: int, seed: int) -> Iterator[Array]
     truth = posterior.truth_draws()
     confusion = posterior.tree["posterior"].to_dataset()["confusion"]
     per_chain = confusion.sizes["draw"]
-    for s in _spread(len(truth), draws):
+    for s in islice(cycle(_spread(len(truth), draws)), draws):
         rows = np.asarray(confusion[s // per_chain, s % per_chain].values)[worker, truth[s, item]]  # (A, K)
         edges = rows.cumsum(1)
         yield (edges < rng.random(len(item))[:, None] * edges[:, -1:]).sum(1)
