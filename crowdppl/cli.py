@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +27,7 @@ from rich.table import Table
 from crowdppl import acquisition, criticism, datasets, exports, fetching, ranks, reading, report, results, streaming
 from crowdppl.draws import result_bytes
 from crowdppl.errors import CrowdpplError, OptionError, silent, suggestion
-from crowdppl.files import atomic
+from crowdppl.folders import replaced
 from crowdppl.hyperparameters import described, summary
 from crowdppl.inference import catalogue, fit, named_model, progress_bar
 from crowdppl.intake import ITEM_COLUMNS, WORKER_COLUMNS, column_of, names_of
@@ -37,6 +38,7 @@ from crowdppl.io.streams import local, source_name
 from crowdppl.io.tables import integers, read_table
 from crowdppl.model import AnnotationModel, provides
 from crowdppl.posterior import Posterior, probability_columns
+from crowdppl.terminal import any_encoding
 from crowdppl.truths import Known, alike
 from crowdppl.wording import in_command, with_engine_options
 from crowdppl.workers import default_level
@@ -163,6 +165,8 @@ def fit_command(
     with _plain_errors():
         gold = Known(truth, truth_file, truth_item, truth_label)
         default_level(level)
+        if checkpoint is None:
+            _stage("nothing was written; with --checkpoint FOLDER a fit that is stopped can be continued")
         results.free(out, overwrite=overwrite)
         chosen = _with_prior(model, prior or [])
         began = time.perf_counter()
@@ -201,6 +205,7 @@ def fit_command(
         source = {"file": source_name(file), "sha256": digest, "rows": data.A}
         _finish(posterior, out, level, {"input": source, "timings": {"read": read}}, raw=raw)
         if with_report:
+            _stage(f"the results are in {out}, but no report was written; for one: crowdppl report {out}")
             _report(out, out / "report.html", level)
 
 
@@ -233,44 +238,40 @@ def stream_command(
     with _plain_errors():
         results.free(out, overwrite=overwrite, files=("truth.parquet", "workers.csv", "run.json"))
         began = time.perf_counter()
-        there = out.is_dir()
-        out.mkdir(parents=True, exist_ok=True)
-        try:
-            with progress_bar(err.is_terminal, "stream") as told:
-                found = streaming.stream(
-                    path,
-                    model,
-                    method=method,  # type: ignore[arg-type]  # checked there
-                    seed=seed,
-                    level=level,
-                    consensus=out / "truth.parquet",
-                    passes=passes,
-                    rows=rows,
-                    task=task,
-                    worker=worker,
-                    label=label,
-                    truth=truth,
-                    progress=told,
-                )
-        except BaseException:
-            if not there:
-                out.rmdir()
-            raise
-        exports.write(found.workers, out / "workers.csv")
-        story = {
-            "model": model,
-            "method": method,
-            "options": {"passes": passes, "rows": rows, "seed": seed, "truth": truth},
-            "input": path.name,
-            "how": found.how,
-            "items": found.items,
-            "judgements": found.judgements,
-            "classes": len(found.labels),
-            "objective": found.objective,
-            "seconds": time.perf_counter() - began,
-        }
-        with atomic(out / "run.json") as temporary:
-            temporary.write_text(json.dumps(story, indent=2) + "\n", encoding="utf-8")
+        written = partial(_stage, f"the results are in {out}")
+        with (
+            replaced(out, ("truth.parquet", "workers.csv", "run.json"), written) as staging,
+            progress_bar(err.is_terminal, "stream") as told,
+        ):
+            found = streaming.stream(
+                path,
+                model,
+                method=method,  # type: ignore[arg-type]  # checked there
+                seed=seed,
+                level=level,
+                consensus=staging / "truth.parquet",
+                passes=passes,
+                rows=rows,
+                task=task,
+                worker=worker,
+                label=label,
+                truth=truth,
+                progress=told,
+            )
+            exports.write(found.workers, staging / "workers.csv")
+            story = {
+                "model": model,
+                "method": method,
+                "options": {"passes": passes, "rows": rows, "seed": seed, "truth": truth},
+                "input": path.name,
+                "how": found.how,
+                "items": found.items,
+                "judgements": found.judgements,
+                "classes": len(found.labels),
+                "objective": found.objective,
+                "seconds": time.perf_counter() - began,
+            }
+            (staging / "run.json").write_text(json.dumps(story, indent=2) + "\n", encoding="utf-8")
         console.print(
             f"{found.judgements:,} judgements of {found.items:,} items by {len(found.workers):,} workers in "
             f"{story['seconds']:.1f} s."
@@ -422,6 +423,7 @@ def next_command(
         if path.suffix not in exports.SUFFIXES:
             raise OptionError(f"{path.name}: write to a file that ends in {', '.join(exports.SUFFIXES)}")
         exports.write(table, path, raw=raw)
+        _stage(f"the batch is in {path}")
         if not len(table):
             console.print("Nothing to ask: every item is known, sure enough, or judged by everyone.")
         grid = Table(title=f"Next: {len(table):,} judgements", title_justify="left", box=box.SIMPLE_HEAD)
@@ -480,6 +482,7 @@ def export_command(
     with _plain_errors():
         posterior, _ = results.opened(folder)
         path = exports.export(posterior, what, folder / f"{what}.csv" if out is None else out, level=level, raw=raw)
+        _stage(f"the file is {path}")
         console.print(f"Wrote {escape(str(path))}.")
 
 
@@ -615,6 +618,7 @@ def _methods(kind: type[AnnotationModel]) -> list[str]:
 
 def main() -> None:
     """Run the command; of several processes the one that leads does, and the others help it."""
+    any_encoding()
     try:
         with ranks.joined() as leads:
             if leads:
@@ -631,7 +635,8 @@ def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[s
     began = time.perf_counter()
     run["command"] = ["crowdppl", *sys.argv[1:]]
     run["timings"] |= {"fit": posterior.info["seconds"]}
-    files, workers = results.write(posterior, folder, level=level, run=run, raw=raw)
+    written = partial(_stage, f"the results are in {folder}")
+    files, workers = results.write(posterior, folder, level=level, run=run, raw=raw, then=written)
     _show_truth(posterior)
     _show_workers(workers, default_level(level))
     info = posterior.info
@@ -654,6 +659,7 @@ def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[s
 def _report(folder: Path, path: Path, level: float | None) -> None:
     posterior, run = results.opened(folder)
     report.write(posterior, path, run, level=level)
+    _stage(f"the report is in {path}")
     console.print(f"Wrote {escape(str(path))} ({path.stat().st_size / 1e6:.1f} MB): open it in a browser.")
 
 
@@ -798,15 +804,26 @@ def _say(error: CrowdpplError) -> None:
     err.print(f"[red]error:[/red] {escape(in_command(str(error), app))}", soft_wrap=True)
 
 
+# What Ctrl-C leaves: said where it is pressed.
+_STAGE = ["nothing was written"]
+
+
+def _stage(left: str) -> None:
+    """Say what there is from now on where the command is stopped."""
+    _STAGE[0] = left
+
+
 @contextmanager
 def _plain_errors() -> Iterator[None]:
+    _stage("nothing was written")
     try:
         yield
     except CrowdpplError as error:
         _say(error)
         raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        err.print("stopped; no results were written. With --checkpoint, the same command goes on from here")
+    except KeyboardInterrupt as stop:
+        kept = f"; {stop}" if str(stop) else ""
+        err.print(f"stopped: {escape(_STAGE[0] + in_command(kept, app))}", soft_wrap=True)
         raise typer.Exit(130) from None
 
 

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
+import secrets
 import shutil
+import sys
 import tempfile
+import time
+import zlib
+from functools import cache
 from pathlib import Path
 
 from crowdppl.errors import CrowdpplError, FileError
@@ -20,29 +27,85 @@ class atomic:  # noqa: N801 - reads as a verb in a with statement
         if self.path.is_dir():
             raise FileError(f"cannot write {self.path}: it is a folder; name a file in it")
         try:
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+            for left in abandoned(self.path):
+                if left.is_file():
+                    left.unlink(missing_ok=True)
+            self.temporary = named_part(self.path)
+            os.close(os.open(self.temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         except OSError as error:
             raise FileError(f"cannot write {self.path}: {error.strerror}") from None
-        os.close(handle)
-        self.temporary = Path(name)
         return self.temporary
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        finished(self.temporary)
         if kind is not None:
             self.temporary.unlink(missing_ok=True)
             if isinstance(error, OSError) and not isinstance(error, CrowdpplError):
                 raise FileError(f"cannot write {self.path}: {error.strerror or error}") from error
             return
-        umask = os.umask(0)
-        os.umask(umask)
         try:
-            self.temporary.chmod(0o666 & ~umask)
             with self.temporary.open("rb+") as file:
                 os.fsync(file.fileno())
             self.temporary.replace(self.path)
         except OSError as failed:
             self.temporary.unlink(missing_ok=True)
             raise FileError(f"cannot write {self.path}: {failed.strerror or failed}") from failed
+
+
+# What this process is writing under another name.
+_WRITING: set[str] = set()
+_PART = re.compile(r"\.part-(?P<host>[0-9a-f]{8})-(?P<process>\d+)-[0-9a-f]{8}")
+# Seconds after which nobody is still writing what is told by its age alone.
+OLD = 24 * 3600.0
+
+
+def named_part(path: Path) -> Path:
+    """Return a hidden name beside a path, for what is to get the path's name when it is complete."""
+    mark = f"part-{_host()}-{os.getpid()}-{secrets.token_hex(4)}"
+    part = path.with_name(f".{path.name[:100]}.{mark}")
+    _WRITING.add(str(part))
+    return part
+
+
+def finished(part: Path) -> None:
+    """Say that a part is no longer written."""
+    _WRITING.discard(str(part))
+
+
+def abandoned(path: Path) -> list[Path]:
+    """Return the parts of a path that were left by processes that were killed."""
+    begin = f".{path.name[:100]}."
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry in entries if entry.name.startswith(begin)]
+    except OSError:  # not there, or not to be listed
+        return []
+    found = [(path.with_name(name), _PART.fullmatch(name[len(begin) - 1 :])) for name in names]
+    return [part for part, match in found if match is not None and not _written(part, match)]
+
+
+def _written(part: Path, match: re.Match[str]) -> bool:
+    """Tell whether somebody may still be writing a part."""
+    process = int(match["process"])
+    if match["host"] != _host() or sys.platform == "win32":
+        try:
+            return time.time() - part.stat().st_mtime < OLD
+        except FileNotFoundError:
+            return True
+    if process == os.getpid():
+        return str(part) in _WRITING
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
+
+
+@cache
+def _host() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 def require_room(folder: Path, size: int, what: str) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,11 @@ import pandas as pd
 from crowdppl import exports
 from crowdppl.errors import FileError
 from crowdppl.files import require_room
+from crowdppl.folders import replaced, settle, tidy
 from crowdppl.posterior import Posterior, load
 
+# What was made of a result and goes with it.
+DERIVED = ("report.html",)
 FILES = ("truth.csv", "workers.csv", "confusion.csv", "posterior.nc", "run.json")
 
 
@@ -34,6 +36,10 @@ def free(folder: Path, *, overwrite: bool, size: int = 0, files: Sequence[str] =
     """
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder} is a file; name a folder for the results")
+    try:
+        tidy(folder, (*files, *DERIVED))
+    except OSError as error:
+        raise FileError(f"cannot write in {folder}: {error.strerror or error}") from None
     held = [name for name in files if (folder / name).exists()]
     if held and not overwrite:
         raise FileError(f"{folder} already holds {', '.join(held)}; name another folder, or add --overwrite")
@@ -54,8 +60,9 @@ def write(
     level: float | None = None,
     run: Mapping[str, Any],
     raw: bool = False,
+    then: Callable[[], None] = lambda: None,
 ) -> tuple[list[Path], pd.DataFrame]:
-    """Write all result files; each appears when it is complete, ``run.json`` last.
+    """Write all result files, which appear at once; a report of an earlier run goes.
 
     The posterior is written before any table is made: whatever becomes of these, what was computed is there to be loaded.
 
@@ -65,6 +72,7 @@ def write(
         level: probability of the intervals in the tables.
         run: added to what the posterior knows of its making (input, command, timings).
         raw: leave text in CSV as it is, see :func:`crowdppl.exports.export`.
+        then: called as soon as they are in place.
 
     Returns:
         The files, and the table of workers.
@@ -72,12 +80,9 @@ def write(
     Raises:
         FileError: where something cannot be written; files of an earlier run are then left as they were.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(dir=folder, prefix=".writing-"))
-    except OSError as error:
-        raise FileError(f"cannot write in {folder}: {error.strerror}") from None
-    try:
+    failed: Exception | None = None
+    workers = pd.DataFrame()
+    with replaced(folder, (*FILES, *DERIVED), then) as staging:
         posterior.save(staging / "posterior.nc")
         story = (
             posterior.info
@@ -98,19 +103,13 @@ def write(
             exports.write(posterior.truth(), staging / "truth.csv", raw=raw)
             exports.write(workers, staging / "workers.csv", raw=raw)
             exports.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
-        except Exception as error:
-            for name in FILES:  # no table of an earlier run beside this posterior
-                (folder / name).unlink(missing_ok=True)
-            for name in ("posterior.nc", "run.json"):
-                (staging / name).replace(folder / name)
-            error.add_note(f"the tables could not be made; the posterior is in {folder / 'posterior.nc'}")
-            raise
-        for name in FILES:
-            (staging / name).replace(folder / name)
-    except OSError as error:
-        raise FileError(f"cannot write in {folder}: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        except Exception as error:  # no table of an earlier run beside this posterior, and none that is incomplete
+            for name in FILES[:3]:
+                (staging / name).unlink(missing_ok=True)
+            failed = error
+    if failed is not None:
+        failed.add_note(f"the tables could not be made; the posterior is in {folder / 'posterior.nc'}")
+        raise failed
     return [folder / name for name in FILES], workers
 
 
@@ -126,6 +125,10 @@ def opened(folder: Path) -> tuple[Posterior, dict[str, Any]]:
     Raises:
         FileError: where the folder holds no result, or it is damaged.
     """
+    try:
+        settle(folder)
+    except OSError as error:
+        raise FileError(f"{folder} was being written when a process was stopped: {error.strerror or error}") from None
     if not (folder / "posterior.nc").is_file():
         raise FileError(f"{folder} holds no posterior.nc; name the folder that `crowdppl fit --out` has written")
     posterior = load(folder / "posterior.nc")
