@@ -32,6 +32,8 @@ from crowdppl.gold import codes
 from crowdppl.posterior import Posterior
 from crowdppl.workers import default_level, interval
 
+__all__ = ["Curve", "curve", "effective", "gains", "next_items", "next_pairs", "redundancy", "settled"]
+
 Array = npt.NDArray[Any]
 By = Literal["entropy", "information", "accuracy"]
 WAYS = ("entropy", "information", "accuracy")
@@ -43,6 +45,10 @@ GROWTH = (-2.2, 1.2)
 RHOS = 50
 # Items x labels x classes handled at a time.
 CELLS = 2**22
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def effective(n: Any, rho: Any) -> Array:

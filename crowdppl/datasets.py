@@ -19,6 +19,8 @@ from crowdppl.annotations import Annotations
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 from crowdppl.io.tables import integers, read_csv
 
+__all__ = ["anaesthesia", "folder", "listing", "public"]
+
 # Dawid & Skene (1979), Table 1: pre-operative fitness of 45 patients, classes 1-4, judged by five anaesthetists, the first
 # of whom judged each patient three times. A row a patient: his three judgements, then anaesthetists 2 to 5. Patient 7 is
 # 1, 2, 2 as in most copies (one in circulation has 1, 1, 2).
@@ -34,6 +36,10 @@ _ANAESTHESIA = """
 # A set's annotations, or where it has no worker identifiers its label counts: a row for each item, a column for each class.
 ANNOTATIONS, COUNTS = "annotations.csv.gz", "counts.csv.gz"
 FILES = (ANNOTATIONS, COUNTS)
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def anaesthesia() -> Annotations:

@@ -15,9 +15,15 @@ from crowdppl.files import atomic
 from crowdppl.posterior import Posterior, probability_columns
 from crowdppl.spreadsheets import protected, protected_values
 
+__all__ = ["SUFFIXES", "TABLES", "confusion", "export", "neutral", "soft", "truth", "weights", "workers", "write"]
+
 SUFFIXES = (".csv", ".parquet", ".jsonl")
 # Classes less probable than this are left out of weights for training.
 LEAST = 1e-4
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def truth(posterior: Posterior) -> pd.DataFrame:

@@ -17,7 +17,13 @@ from crowdppl.model import AnnotationModel
 from crowdppl.posterior import Posterior
 from crowdppl.workers import interval
 
+__all__ = ["choose", "row_entropy", "similarity", "table", "worker_map"]
+
 Array = npt.NDArray[Any]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def table(posterior: Posterior, *, level: float | None = None) -> pd.DataFrame:

@@ -28,7 +28,13 @@ from crowdppl.model import AnnotationModel, bind, conditioned, repeated
 from crowdppl.options import Method
 from crowdppl.posterior import Posterior
 
+__all__ = ["NoDraws", "coverage", "ranks", "table", "uniformity"]
+
 Array = npt.NDArray[Any]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class NoDraws(ModelError):

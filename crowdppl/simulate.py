@@ -11,7 +11,20 @@ import numpy.typing as npt
 from crowdppl.annotations import Annotations
 from crowdppl.errors import OptionError
 
+__all__ = [
+    "THREE_ABILITIES",
+    "Simulation",
+    "common_and_individual",
+    "correlated_crowd",
+    "three_gaussians",
+    "two_gaussians",
+]
+
 Array = npt.NDArray[Any]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Plots: each is drawn without a warning, can be read, and shows the numbers of the tables."""
 
+import importlib
 import inspect
 import itertools
 
@@ -142,11 +143,22 @@ def test_chains_that_disagree_leave_the_band():
     assert inside < 0.3
 
 
-def test_only_plots_are_offered():
-    assert dir(plots) == plots.__all__ == sorted(plots.__all__)
-    assert {name for name, value in vars(plots).items() if inspect.isfunction(value) and name[0] != "_"} - set(
-        plots.__all__
-    ) == {"suggestion"}  # a helper of the library's own
+PUBLIC = ("acquisition", "criticism", "datasets", "exports", "groups", "plots", "report", "sbc", "simulate", "workers")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_modules_offer_what_is_theirs(name):
+    """What dir() lists and an editor completes is the module's own: neither what it imports nor its helpers."""
+    module = importlib.import_module(f"crowdppl.{name}")
+    assert dir(module) == sorted(module.__all__)
+    own = {
+        key
+        for key, value in vars(module).items()
+        if key[0] != "_"
+        and str(getattr(value, "__module__", "")).startswith(module.__name__)
+        and not inspect.ismodule(value)
+    }
+    assert own - {"Array", "By"} == {key for key in module.__all__ if callable(getattr(module, key))}
 
 
 @pytest.mark.parametrize("name", plots.__all__)

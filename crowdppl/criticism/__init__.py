@@ -24,3 +24,7 @@ __all__ = [
     "prior_sensitivity",
     "replicates",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,3 +4,7 @@ from crowdppl.report.figures import content
 from crowdppl.report.layout import page, write
 
 __all__ = ["content", "page", "write"]
+
+
+def __dir__() -> list[str]:
+    return __all__
