@@ -127,7 +127,7 @@ def forest(
     table = table.head(most).iloc[::-1]
     ax = _axes(ax, (6, 1.1 + 0.2 * len(table)))
     y = np.arange(len(table))
-    colour = np.where(table["verdict"].isin(["guesses", "always", "contrary"]), RED, BLUE)
+    colour = np.where(table["verdict"].isin(workers.NOT_IN_EARNEST), RED, BLUE)
     ax.hlines(y, table[f"{by}_low"], table[f"{by}_high"], color=colour, alpha=0.6, lw=2)
     size = 12 + 60 * np.sqrt(table["judgements"] / max(1, table["judgements"].max()))
     ax.scatter(table[by], y, s=size, c=colour, zorder=3)
@@ -166,7 +166,7 @@ def ranks(
     table = table.sort_values(["rank", "rank_high"], kind="stable").head(most).iloc[::-1]
     ax = _axes(ax, (6, 1.1 + 0.2 * len(table)))
     y = np.arange(len(table))
-    colour = np.where(table["place"] == "unknown", GREY, BLUE)
+    colour = np.where(table["rank_high"] - table["rank_low"] + 1 > len(table) / 2, GREY, BLUE)
     ax.hlines(y, table["rank_low"], table["rank_high"], color=colour, lw=3, alpha=0.6)
     ax.scatter(table["rank"], y, c=colour, s=16, zorder=3)
     _rows(ax, [_name(name) for name in table["worker"]], f"worker{_of(everybody, most)}")

@@ -166,9 +166,10 @@ class Posterior:
         Columns: ``worker``; ``judgements``; ``share_right``, the share of the worker's own judgements that are right (by the
         truth of each draw); ``accuracy`` under the prevalence, that of judgements yet to come; ``sensitivity_<class>``, the
         probability of the right label in each class; ``informativeness`` in bits; each followed by ``_low`` and ``_high``. Then
-        ``rank`` by accuracy with ``rank_low`` and ``rank_high``, and ``place``, the same in words, "unknown" where the
-        interval holds more than half of the crowd; ``spammer``, the probability of one whose labels do not depend on the truth;
-        and ``verdict``, see :func:`crowdppl.workers.verdicts`. ``seconds``, the median of a judgement, where times are known.
+        ``rank`` by accuracy with ``rank_low`` and ``rank_high``, and ``place``, the same in words, see
+        :func:`crowdppl.workers.place`; ``spammer``, the probability of one whose labels do not depend on the truth;
+        ``adversarial``, that of one who avoids the correct label; ``verdict``, see :func:`crowdppl.workers.verdicts`; and
+        ``seconds``, the median of a judgement, where times are known.
 
         Args:
             level: probability of the intervals (equal-tailed); ArviZ's default, .89, where not given.
@@ -195,8 +196,9 @@ class Posterior:
             | {name: np.concatenate(values) for name, values in parts.items()}
         )
         enough = (table["judgements"] >= minimum).to_numpy()
-        table["spammer"] = workers.spammer_probability(self)
-        verdict = workers.verdicts(self, table["spammer"].to_numpy())
+        probabilities = workers.hypotheses(self)
+        table["spammer"], table["adversarial"] = probabilities[:, 1], probabilities[:, 2]
+        verdict = workers.verdicts(self, probabilities)
         if "seconds" in self.tree["constant_data"]:
             table["seconds"] = workers.seconds(self)
         table = table[enough].reset_index(drop=True)
@@ -432,7 +434,7 @@ def _sorted(table: pd.DataFrame, column: str) -> pd.DataFrame:
     if column not in table:
         raise OptionError(f"no column {column!r} to sort by{suggestion(column, table.columns)}")
     text = not pd.api.types.is_numeric_dtype(table[column])
-    ascending = text or column in (*workers.LOWER_IS_BETTER, "rank", "spammer", "seconds")
+    ascending = text or column in (*workers.LOWER_IS_BETTER, "rank", "spammer", "adversarial", "seconds")
     end = f"{column}_{'high' if ascending else 'low'}"
     keys = [key for key in (end, column) if key in table]
     return table.sort_values(keys, ascending=ascending, kind="stable").reset_index(drop=True)

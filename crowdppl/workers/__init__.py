@@ -4,6 +4,7 @@
 :class:`crowdppl.Posterior`: who is better than whom, who does not look, who changes over time, who passes known items.
 """
 
+from crowdppl.workers.confusions import by_label, of_crowd, systematic
 from crowdppl.workers.measures import (
     BY_CLASS,
     LOWER_IS_BETTER,
@@ -26,39 +27,48 @@ from crowdppl.workers.measures import (
     specificity,
 )
 from crowdppl.workers.ranks import best, better, place, rank, worst
-from crowdppl.workers.spammers import VERDICTS, spammer_probability, verdicts
-from crowdppl.workers.times import change, over_time, seconds
+from crowdppl.workers.spammers import hypotheses, spammer_probability
+from crowdppl.workers.times import change, over_time, relative_speed, seconds
 from crowdppl.workers.traps import trap_score
+from crowdppl.workers.verdicts import ACTIONS, NOT_IN_EARNEST, NOTABLE, VERDICTS, verdicts
 
 __all__ = [
+    "ACTIONS",
     "BY_CLASS",
     "LOWER_IS_BETTER",
     "MEASURES",
+    "NOTABLE",
+    "NOT_IN_EARNEST",
     "USUAL",
     "VERDICTS",
     "accuracy",
     "best",
     "better",
+    "by_label",
     "change",
     "cost_quality",
     "default_level",
     "diagonal_log_odds",
     "distance_from_spammer",
     "expected_cost",
+    "hypotheses",
     "informativeness",
     "interval",
     "kappa",
     "mean_diagonal",
     "measure",
+    "of_crowd",
     "over_time",
     "place",
     "qualities",
     "rank",
+    "relative_speed",
     "seconds",
     "sensitivity",
     "spammer_probability",
     "spammer_score",
     "specificity",
+    "systematic",
     "trap_score",
     "verdicts",
     "worst",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-# A rank is unknown where its interval holds more than this share of all places.
+# A rank is told by its interval alone where that holds more than this share of all ranks.
 KNOWN = 0.5
 UNKNOWN = "unknown"
 
@@ -33,7 +33,8 @@ def place(ranks: Array, level: float | None = None) -> pd.DataFrame:
 
     Returns:
         A row for each worker: ``rank``, the median; ``rank_low`` and ``rank_high``, the ends of its interval, rounded outwards;
-        ``place``, in words: "3 (1–6)", or "unknown" where the interval holds more than half of all places.
+        ``place``, in words: "3 (1–6)", "1–3 of 5" where the interval holds more than half of all ranks, and "unknown" where it
+        holds all of them.
     """
     level, J = default_level(level), ranks.shape[1]
     if len(ranks) < 2:  # one draw has no spread: nothing is known of how sure the order is
@@ -41,12 +42,16 @@ def place(ranks: Array, level: float | None = None) -> pd.DataFrame:
     else:
         low, middle, high = np.quantile(ranks, [(1 - level) / 2, 0.5, (1 + level) / 2], axis=0)
     low, high = np.floor(low + 1e-9).astype(int), np.ceil(high - 1e-9).astype(int)
-    unknown = (high - low + 1 > KNOWN * J) & (high > low)
-    words = [
-        UNKNOWN if u else (f"{m:.0f} ({a}–{b})" if b > a else str(a))
-        for u, m, a, b in zip(unknown, middle, low, high, strict=True)
-    ]
+    words = [_place(m, a, b, J) for m, a, b in zip(middle, low, high, strict=True)]
     return pd.DataFrame({"rank": middle, "rank_low": low, "rank_high": high, "place": words})
+
+
+def _place(middle: float, low: Any, high: Any, J: int) -> str:
+    if low == high:
+        return str(low)
+    if high - low + 1 == J:
+        return UNKNOWN
+    return f"{low}–{high} of {J}" if high - low + 1 > KNOWN * J else f"{middle:.0f} ({low}–{high})"
 
 
 def better(posterior: Posterior, a: Any, b: Any, *, by: str = "accuracy", cost: Any = None) -> float:

@@ -1,12 +1,14 @@
-"""Who does not look: workers whose labels say nothing of the truth, told apart from those who are wrong in earnest.
+"""Spammers and adversaries: workers whose labels do not depend on the true label, and workers who avoid it.
 
-Given the truths of a draw a worker's labels are a table of counts, ``counts[k, l]``. Two stories compete for it:
+Given the true labels of a draw, a worker's labels are a table of counts, ``counts[k, l]``. Three hypotheses compete for it:
 
-- *looks*: each class has its own distribution of labels, around the crowd's;
-- *does not look*: one distribution of labels whatever the class, any.
+- *informed*: each class has its own distribution of labels, around the crowd's;
+- *random*: one distribution of labels whatever the class, any;
+- *adversarial*: the correct label is given less than half as often as by chance. The wrong label is either swapped (each
+  class has its own distribution of wrong labels) or picked (one distribution whatever the class), each with probability one half.
 
-Both have a Dirichlet prior, so that their marginal likelihoods are closed; with the share of spammers to be expected they
-give the probability that the worker is one. Few judgements leave it near that share.
+All have closed marginal likelihoods. With the shares of such workers that are expected in a crowd, these give the probability of
+each hypothesis. A worker with few annotations stays near the expected shares.
 """
 
 from __future__ import annotations
@@ -17,27 +19,22 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl.errors import OptionError
-from crowdppl.workers.measures import kappa
 
 if TYPE_CHECKING:
     from crowdppl.posterior import Posterior
 
 Array = npt.NDArray[Any]
 
-# Share of spammers expected before anything is known of a crowd.
+# Share of random workers expected before anything is known of a crowd, and of adversaries for each of them.
 EXPECTED = 0.1
-# Imaginary labels, for each class, that a worker who looks starts with: given as the crowd gives them.
+ADVERSARIES = 0.5
+# Pseudo-counts, for each class, that an informed worker starts with: labels as the crowd gives them.
 LOOKS = 4.0
+# Pseudo-counts of each wrong label, for each class, of an adversary who swaps labels.
+SWAPS = 0.5
 # Draws of the truth that the probability is averaged over, fewer where there is much to count, but some.
 DRAWS, FEW = 200, 20
 WORK = 2e8
-# From here on a worker is called a spammer, and from here on informed or contrary. The truths drawn are those of a posterior
-# that allows for judgements that err together; in some of its draws hardly anything is known, and few guessers reach .95.
-SPAMMER = 0.8
-SURE = 0.95
-# A spammer who gives one label at least this often is said to give that one always.
-ALWAYS = 0.9
-VERDICTS = ("informed", "contrary", "guesses", "always", "unknown")
 
 
 def spammer_probability(posterior: Posterior, *, expected: float = EXPECTED) -> Array:
@@ -48,16 +45,29 @@ def spammer_probability(posterior: Posterior, *, expected: float = EXPECTED) -> 
         expected: share of spammers in a crowd like this, before its labels are seen.
 
     Raises:
-        OptionError: for a share outside (0, 1).
+        OptionError: for a share outside (0, .6).
     """
-    if not 0 < expected < 1:
+    return hypotheses(posterior, expected=expected)[:, 1]
+
+
+def hypotheses(posterior: Posterior, *, expected: float = EXPECTED) -> Array:
+    """Return the probability that each worker is informed, random or adversarial: ``(J, 3)``, rows summing to one.
+
+    Args:
+        posterior: a result.
+        expected: share of random workers in a crowd like this, before its labels are seen; half as many adversaries are expected.
+
+    Raises:
+        OptionError: for a share outside (0, .6).
+    """
+    if not 0 < expected < 0.6:
         raise OptionError(
-            f"expected={expected!r}; the share of spammers expected lies between 0 and 1, such as {EXPECTED}"
+            f"expected={expected!r}; the share of spammers expected lies between 0 and 0.6, such as {EXPECTED}"
         )
-    total = np.zeros(len(posterior.worker_names()))
+    total = np.zeros((len(posterior.worker_names()), 3))
     draws = 0
     cells = (
-        len(posterior.judged()[0]) + 10 * total.size * len(posterior.labels) ** 2
+        len(posterior.judged()[0]) + 10 * len(total) * len(posterior.labels) ** 2
     )  # a gamma function is ten additions
     for counts in posterior.counts(int(np.clip(WORK / cells, FEW, DRAWS))):  # (J, K, K)
         total += _probability(counts, expected)
@@ -66,13 +76,43 @@ def spammer_probability(posterior: Posterior, *, expected: float = EXPECTED) -> 
 
 
 def _probability(counts: Array, expected: float) -> Array:
+    """Return the probability of each hypothesis given tables of counts ``(J, K, K)``: ``(J, 3)``."""
     K = counts.shape[-1]
+    prior = np.array([1 - (1 + ADVERSARIES) * expected, expected, ADVERSARIES * expected])
     crowd = counts.sum(0) + np.eye(K) + 1 / K  # (K, K); no row is empty
     crowd = crowd / crowd.sum(-1, keepdims=True)
-    looks = _log_marginal(counts, LOOKS * crowd).sum(-1)  # (J,)
-    does_not = _log_marginal(counts.sum(1), np.ones(K))  # (J,)
-    gain = np.clip(looks - does_not + np.log(1 - expected) - np.log(expected), -700, 700)
-    return 1 / (1 + np.exp(gain))
+    logs = np.stack(
+        [
+            _log_marginal(counts, LOOKS * crowd).sum(-1),
+            _log_marginal(counts.sum(1), np.ones(K)),
+            _adversarial(counts),
+        ],
+        axis=-1,
+    ) + np.log(prior)  # (J, 3)
+    weight = np.exp(logs - logs.max(-1, keepdims=True))
+    return weight / weight.sum(-1, keepdims=True)
+
+
+def _adversarial(counts: Array) -> Array:
+    """Log-probability of labels under an adversary: ``(J,)``; minus infinity for a single class, which leaves none to avoid."""
+    from scipy.special import betainc, betaln  # here, since it takes a while to load
+
+    J, K = counts.shape[:2]
+    if K == 1:
+        return np.where(counts.sum((1, 2)) > 0, -np.inf, 0.0)
+    correct = np.einsum("jkk->j", counts)
+    wrong = counts.sum((1, 2)) - correct
+    # The share of correct labels is uniform from 0 to half of chance.
+    most = 0.5 / K
+    with np.errstate(divide="ignore"):  # zero to the last digit for a worker who is mostly correct
+        avoids = betaln(correct + 1, wrong + 1) + np.log(betainc(correct + 1, wrong + 1, most)) - np.log(most)
+    off = counts[:, ~np.eye(K, dtype=bool)].reshape(J, K, K - 1)
+    swaps = _log_marginal(off, np.full(K - 1, SWAPS)).sum(-1)
+    # Picked from one distribution, without the correct label: that distribution at its posterior mean where it is divided by.
+    given = (counts * (1 - np.eye(K))).sum(1)  # (J, K)
+    share = (given + 1) / (given.sum(-1, keepdims=True) + K)
+    picks = _log_marginal(given, np.ones(K)) - (off.sum(-1) * np.log1p(-share)).sum(-1)
+    return avoids + np.logaddexp(swaps, picks) - np.log(2)
 
 
 def _log_marginal(counts: Array, prior: Array) -> Array:
@@ -81,27 +121,3 @@ def _log_marginal(counts: Array, prior: Array) -> Array:
 
     rows = gammaln(prior.sum(-1)) - gammaln(prior.sum(-1) + counts.sum(-1))
     return rows + (gammaln(prior + counts) - gammaln(prior)).sum(-1)
-
-
-def verdicts(posterior: Posterior, spammer: Array) -> Array:
-    """Say in a word what each worker is: ``(J,)``, one of ``VERDICTS``.
-
-    - ``guesses``, ``always``: a spammer with probability .8, who spreads the labels, or gives one of them nine times in ten;
-    - ``contrary``: right less often than by chance, and hardly a spammer, each with probability .95: swaps labels. What such a
-      worker says is turned round by the model and helps;
-    - ``informed``: right more often than by chance, and hardly a spammer, each with probability .95;
-    - ``unknown``: nothing of that is sure.
-
-    Args:
-        posterior: a result.
-        spammer: of :func:`spammer_probability`, ``(J,)``.
-    """
-    given = posterior.given()  # (J, K)
-    share = given.max(1) / np.maximum(given.sum(1), 1)
-    against = np.concatenate([(kappa(c, p) < 0).mean(0) for _, c, p in posterior.by_workers()])
-    words = np.where((against <= 1 - SURE) & (spammer <= 1 - SURE), "informed", "unknown").astype(object)
-    words[(against >= SURE) & (spammer <= 1 - SURE)] = "contrary"
-    words[(spammer >= SPAMMER) & (share < ALWAYS)] = "guesses"
-    words[(spammer >= SPAMMER) & (share >= ALWAYS)] = "always"
-    words[given.sum(1) == 0] = "unknown"
-    return words

@@ -19,6 +19,8 @@ Array = npt.NDArray[Any]
 
 # Imaginary right and wrong answers in each window (Jeffreys).
 START = 0.5
+# A worker is fast below this share of the time that the others take, with at least this many annotations of known duration.
+FAST, TIMED = 1 / 3, 10
 
 
 def over_time(
@@ -104,6 +106,33 @@ def seconds(posterior: Posterior) -> Array:
     _, worker, _ = posterior.judged()
     medians = pd.Series(took).groupby(worker).median()
     return medians.reindex(range(len(posterior.worker_names()))).to_numpy()
+
+
+def relative_speed(posterior: Posterior) -> Array:
+    """Return the median time of each worker over that of the others: ``(J,)``, below 1 for the faster.
+
+    The others are taken as the median of their medians. NaN where less than ten annotations of a worker, or of all others, have
+    a duration.
+    """
+    J = len(posterior.worker_names())
+    if "seconds" not in posterior.tree["constant_data"]:
+        return np.full(J, np.nan)
+    took = posterior.per_judgement("seconds")
+    _, worker, _ = posterior.judged()
+    known = ~np.isnan(took)
+    medians = seconds(posterior)
+    enough = np.bincount(worker[known], minlength=J) >= TIMED
+    out = np.full(J, np.nan)
+    held = np.flatnonzero(enough)
+    if len(held) < 2:
+        return out
+    ordered = np.sort(medians[held])
+    place = np.searchsorted(ordered, medians[held])
+    # The median of all but one: of an ordered list with that one taken out.
+    middle = np.array([(len(held) - 2) // 2, (len(held) - 1) // 2])
+    others = ordered[middle[None, :] + (place[:, None] <= middle[None, :])].mean(1)
+    out[held] = np.divide(medians[held], others, out=np.full(len(held), np.nan), where=others > 0)
+    return out
 
 
 def _in_time(posterior: Posterior, worker: Any, minimum: int) -> Iterator[tuple[Any, Array]]:
