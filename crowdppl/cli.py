@@ -41,7 +41,7 @@ from crowdppl.posterior import Posterior, probability_columns
 from crowdppl.terminal import any_encoding
 from crowdppl.truths import Known, alike
 from crowdppl.wording import in_command, with_engine_options
-from crowdppl.workers import default_level
+from crowdppl.workers import NOT_IN_EARNEST, NOTABLE, default_level
 
 app = typer.Typer(
     add_completion=False,
@@ -54,7 +54,9 @@ err = Console(stderr=True, highlight=False)
 SHOWN_ITEMS = 12
 SHOWN_WORKERS = 20
 SURE = 0.95
-BAR = 16  # characters
+BAR = 12  # characters
+# What stands before a verdict, also where there is no colour.
+_MARKS = dict.fromkeys(NOTABLE, "!") | dict.fromkeys(NOT_IN_EARNEST, "x")
 
 Out = Annotated[Path, typer.Option(help="Folder for the results.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results already in the folder.")]
@@ -95,6 +97,10 @@ TruthLabel = Annotated[
     str | None, typer.Option(help="Column of the class in --truth-file. (default: as in the annotations, or label)")
 ]
 Results = Annotated[Path, typer.Argument(help="Folder that `crowdppl fit` has written.")]
+Title = Annotated[str | None, typer.Option(help="Heading of the report. (default: name of the file)")]
+TextColumn = Annotated[str | None, typer.Option(help="Column with the text of each item, for the report.")]
+UrlColumn = Annotated[str | None, typer.Option(help="Column with a link to each item (http, https), for the report.")]
+Cost = Annotated[float | None, typer.Option(help="Price of one annotation: what further ones cost is then shown.")]
 Level = Annotated[float | None, typer.Option(help="Probability of the intervals. (default: 0.89)")]
 
 
@@ -157,6 +163,10 @@ def fit_command(
     ] = None,
     every: Annotated[float, typer.Option(help="Seconds between two writes of it.")] = 60.0,
     with_report: Annotated[bool, typer.Option("--report", help="Write report.html, too.")] = False,
+    title: Title = None,
+    text_column: TextColumn = None,
+    url_column: UrlColumn = None,
+    cost: Cost = None,
     raw: Raw = False,
     overwrite: Overwrite = False,
     **engine: Any,
@@ -165,6 +175,7 @@ def fit_command(
     with _plain_errors():
         gold = Known(truth, truth_file, truth_item, truth_label)
         default_level(level)
+        report.price(cost)
         if checkpoint is None:
             _stage("nothing was written; with --checkpoint FOLDER a fit that is stopped can be continued")
         results.free(out, overwrite=overwrite)
@@ -188,6 +199,12 @@ def fit_command(
                 worker_features=_features(worker_features, frame, WORKER_COLUMNS, worker),
                 **{name: column for name, column in (("when", when), ("seconds", seconds)) if column is not None},
             )
+            described = {}
+            if text_column is not None or url_column is not None:
+                items = column_of(
+                    frame, task, ITEM_COLUMNS, source_name(file), "say which one holds the item with --task"
+                )
+                described = report.columns(frame, items, text=text_column, url=url_column, source=source_name(file))
             del found, frame  # the table is as large as the data
             let_go()
             read = time.perf_counter() - began
@@ -202,11 +219,13 @@ def fit_command(
             options = engine | {"independent": independent, "rho": rho, "checkpoint": checkpoint, "every": every}
             options |= {"method": method, "seed": seed, "device": device, "progress": err.is_terminal}
             posterior = fit(data, chosen, **options)
+        posterior = report.describe(posterior, **described) if described else posterior
         source = {"file": source_name(file), "sha256": digest, "rows": data.A}
-        _finish(posterior, out, level, {"input": source, "timings": {"read": read}}, raw=raw)
+        story = {"input": source, "timings": {"read": read}} | ({} if title is None else {"title": title})
+        _finish(posterior, out, level, story, raw=raw, cost=cost)
         if with_report:
             _stage(f"the results are in {out}, but no report was written; for one: crowdppl report {out}")
-            _report(out, out / "report.html", level)
+            _report(out, out / "report.html", level, cost=cost)
 
 
 @app.command("stream")
@@ -384,11 +403,28 @@ def report_command(
     folder: Results = Path("results"),
     out: Annotated[Path | None, typer.Option(help="The file. (default: report.html in the folder)")] = None,
     level: Level = None,
+    title: Title = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Table with texts or links of items. (default: those kept by `crowdppl fit`)")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", "--item", help="Its column of the item. (default: task, else item)")
+    ] = None,
+    text_column: TextColumn = None,
+    url_column: UrlColumn = None,
+    cost: Cost = None,
 ) -> None:
-    """Write one HTML file for people to read: consensus, workers, disputed items, checks, what to label next."""
+    """Write one HTML file for people to read: what to do, workers, who confuses what, items to send out again, checks."""
     with _plain_errors():
         default_level(level)
-        _report(folder, folder / "report.html" if out is None else out, level)
+        report.price(cost)
+        described: dict[str, Any] = {}
+        if items is not None:
+            described = report.from_file(items, task, text=text_column, url=url_column)
+        elif text_column is not None or url_column is not None:
+            raise OptionError("--text-column and --url-column need the table of items here; name it with --items")
+        path = folder / "report.html" if out is None else out
+        _report(folder, path, level, title=title, cost=cost, show=True, **described)
 
 
 @app.command("next")
@@ -463,7 +499,7 @@ def update_command(
             taken, digest = _taken(file, format_, None)
             more = reading.annotated(taken, source_name(file), task=task, worker=worker, label=label)
             err.print(f"[bold]{escape(source_name(file))}[/bold]: {more.A:,} further judgements")
-            found = posterior.update(more, repeats=repeats, progress=err.is_terminal)
+            found = report.carried(posterior, posterior.update(more, repeats=repeats, progress=err.is_terminal))
         source = {"file": source_name(file), "sha256": digest, "rows": more.A, "added to": run.get("input", {})}
         _finish(found, place, level, {"input": source, "timings": {}}, raw=raw)
 
@@ -497,16 +533,19 @@ def check(
         posterior, _ = results.opened(folder)
         found = criticism.check(posterior, draws=draws, level=level)
         sure = default_level(level)
-        grid = Table(title="Labels given and labels of the model", title_justify="left", box=box.SIMPLE_HEAD)
-        for column in ("what", "given", f"the model's ({sure:.0%})", "p"):
-            grid.add_column(column, justify="left" if column == "what" else "right")
-        for row in found.table.dropna(subset=["observed"]).to_dict("records"):
-            style = "yellow" if row["p_value"] < criticism.NOTABLE else None
-            told = (f"{row['observed']:.3f}", f"{row['low']:.3f}–{row['high']:.3f}", f"{row['p_value']:.3f}")
-            grid.add_row(escape(row["meaning"]), *told, style=style)
-        console.print(grid)
-        for sentence in criticism.advice(posterior):
+        for sentence in (*found.summary, *criticism.advice(posterior)):
             console.print(escape(in_command(sentence, app)))
+        for sentence in found.sentences:
+            console.print(f"[yellow]![/yellow] {escape(sentence)}")
+        grid = Table(title="\nLabels given and labels of the model", title_justify="left", box=box.SIMPLE_HEAD)
+        for column in ("", "statistic", "given", f"the model's ({sure:.0%})", "p-value"):
+            grid.add_column(column, justify="left" if column in ("", "statistic") else "right")
+        for row in found.table.dropna(subset=["observed"]).to_dict("records"):
+            differs = row["p_value"] < criticism.NOTABLE
+            told = (f"{row['observed']:.3f}", f"{row['low']:.3f}–{row['high']:.3f}", f"{row['p_value']:.3f}")
+            mark = "! differs" if differs else ""
+            grid.add_row(mark, escape(row["meaning"]), *told, style="yellow" if differs else None)
+        console.print(grid)
 
 
 @app.command()
@@ -631,12 +670,21 @@ def main() -> None:
 # ---------------------------------------------------------------------- what a person sees
 
 
-def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[str, Any], *, raw: bool = False) -> None:
+def _finish(
+    posterior: Posterior,
+    folder: Path,
+    level: float | None,
+    run: dict[str, Any],
+    *,
+    raw: bool = False,
+    cost: float | None = None,
+) -> None:
     began = time.perf_counter()
     run["command"] = ["crowdppl", *sys.argv[1:]]
     run["timings"] |= {"fit": posterior.info["seconds"]}
     written = partial(_stage, f"the results are in {folder}")
     files, workers = results.write(posterior, folder, level=level, run=run, raw=raw, then=written)
+    _show_actions(posterior, cost, workers)
     _show_truth(posterior)
     _show_workers(workers, default_level(level))
     info = posterior.info
@@ -656,11 +704,21 @@ def _finish(posterior: Posterior, folder: Path, level: float | None, run: dict[s
     console.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - began:.1f} s).")
 
 
-def _report(folder: Path, path: Path, level: float | None) -> None:
+def _report(folder: Path, path: Path, level: float | None, *, show: bool = False, **options: Any) -> None:
     posterior, run = results.opened(folder)
-    report.write(posterior, path, run, level=level)
+    report.write(posterior, path, run, level=level, **options)
     _stage(f"the report is in {path}")
+    if show:
+        _show_actions(posterior, options.get("cost"))
     console.print(f"Wrote {escape(str(path))} ({path.stat().st_size / 1e6:.1f} MB): open it in a browser.")
+
+
+def _show_actions(posterior: Posterior, cost: float | None, workers: pd.DataFrame | None = None) -> None:
+    """Say what to do, in a few lines: the same as the report's first screen."""
+    console.print("\n[bold]What to do[/bold]")
+    for line in report.lines(report.actions(posterior, cost=cost, table=workers), posterior):
+        head, colon, rest = line.partition(": ")
+        console.print(f"- [bold]{escape(head)}[/bold]{colon}{escape(rest)}" if colon else f"  {escape(line)}")
 
 
 def _show_truth(posterior: Posterior) -> None:
@@ -696,23 +754,25 @@ def _show_workers(workers: pd.DataFrame, level: float) -> None:
     grid = Table(title=f"Workers{most} (intervals of {level:.0%})", title_justify="left", box=box.SIMPLE_HEAD)
     grid.add_column("worker", overflow="ellipsis", no_wrap=True)
     grid.add_column("judgements", justify="right", no_wrap=True, min_width=10)
-    grid.add_column("accuracy", justify="right")
+    grid.add_column("accuracy", justify="right", no_wrap=True, min_width=8)
     grid.add_column("interval", no_wrap=True)
     grid.add_column("0" + " " * (BAR - 2) + "1", no_wrap=True, min_width=BAR)
-    grid.add_column("bits", justify="right")
+    grid.add_column("verdict", no_wrap=True)
     for row in shown.to_dict("records"):
         value, low, high = (float(row[f"accuracy{end}"]) for end in ("", "_low", "_high"))
         grid.add_row(
             escape(str(row["worker"])),
             f"{row['judgements']:,}",
-            f"{value:.2f}",
-            f"{low:.2f}–{high:.2f}" if pd.notna(low) else "none",
+            f"{value:.0%}",
+            f"{100 * low:.0f}–{high:.0%}" if pd.notna(low) else "none",
             _bar(value, low, high),
-            f"{row['informativeness']:.2f}",
+            f"{_MARKS.get(row['verdict'], ' ')} {row['verdict']}",
+            style={"!": "yellow", "x": "red"}.get(_MARKS.get(row["verdict"], "")),
         )
     console.print(grid)
     console.print(
-        "accuracy: probability of the right label; bits: what one judgement tells about the truth", style="dim"
+        "accuracy: probability that a further annotation is correct; x: not to be used unchecked; !: retrain",
+        style="dim",
     )
 
 

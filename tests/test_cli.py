@@ -371,6 +371,54 @@ def test_report(folder, tmp_path):
     (tmp_path / "run.json").replace(folder / "run.json")
 
 
+def test_texts_links_title_and_cost(folder, tmp_path):
+    """What the first screen says comes first in the terminal; texts and links are kept, or come from a table of items."""
+    frame = pd.read_csv(folder.parent / "labels.csv")
+    frame["words"] = "text of " + frame["task"]
+    frame["where"] = "https://example.com/" + frame["task"].str.replace(" ", "")
+    frame.to_csv(tmp_path / "labels.csv", index=False)
+    words = (
+        "--method",
+        "em",
+        "--num-samples",
+        60,
+        "--text-column",
+        "words",
+        "--url-column",
+        "where",
+        "--title",
+        "Mine",
+    )
+    fit = ("fit", tmp_path / "labels.csv", *words, "--cost", 0.5, "--report", "--out", tmp_path / "r")
+    told = " ".join(run(*fit).stdout.split())
+    assert told.startswith("What to do - Stop and check")
+    assert told.index("Send out again") < told.index("Share of each class")
+    assert ", cost " in told
+    page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    assert '<h1 dir="auto">Mine</h1>' in page
+    assert "text of item 3" in page
+    run("report", tmp_path / "r", "--title", "Other", "--out", tmp_path / "later.html")
+    later = (tmp_path / "later.html").read_text(encoding="utf-8")
+    assert "Other</h1>" in later
+    assert "https://example.com/item3" in later
+    frame.drop_duplicates("task").rename(columns={"task": "ID"}).to_csv(tmp_path / "items.csv", index=False)
+    table = ("--items", tmp_path / "items.csv", "--item", "ID", "--text-column", "words")
+    result = run("report", folder, *table, "--out", tmp_path / "table.html")
+    assert result.stdout.strip().startswith("What to do")
+    assert "text of item 3" in (tmp_path / "table.html").read_text(encoding="utf-8")
+    for wrong, said in (
+        (("--text-column", "words"), "--items"),
+        (("--items", tmp_path / "items.csv", "--item", "ID"), "--text-column or --url-column"),
+        (("--items", tmp_path / "items.csv", "--item", "ID", "--text-column", "word"), "did you mean 'words'"),
+        (("--items", tmp_path / "items.csv", "--text-column", "words"), "no column 'task' or 'item'"),
+        (("--cost", -1), "price of one annotation"),
+    ):
+        assert said in " ".join(run("report", folder, *wrong, code=2).output.split())
+    wrong = run("fit", tmp_path / "labels.csv", "--text-column", "txt", "--out", tmp_path / "s", code=2)
+    assert "no column 'txt' for --text-column" in " ".join(wrong.output.split())
+    assert not (tmp_path / "s").exists()
+
+
 def test_next(folder, tmp_path):
     result = run("next", folder, "-n", 7)
     batch = pd.read_csv(folder / "next.csv")
@@ -397,8 +445,17 @@ def test_export(folder, tmp_path):
 
 
 def test_check(folder):
-    told = " ".join(run("check", folder, "--draws", 50).output.split())
-    assert "Labels given and labels of the model" in told
+    few = " ".join(run("check", folder, "--draws", 50).output.split())
+    assert "50 data sets drawn from the model are too few" in few
+    told = " ".join(run("check", folder).output.split())
+    sentences = crowdppl.criticism.check(crowdppl.load(folder / "posterior.nc")).sentences
+    assert told.startswith(
+        f"The model does not reproduce {len(sentences)} of " if sentences else "The model reproduces"
+    )
+    assert told.count("! differs") == len(sentences)
+    for sentence in sentences:
+        assert f"! {sentence}" in told
+    assert told.index("model") < told.index("Labels given and labels of the model")
     assert "share of the label 0" in told
     assert "approximation" in told
 

@@ -60,7 +60,7 @@ def test_items_that_differ_are_noticed():
     plain = criticism.check(quiet_fit(data, method="gibbs", num_samples=100))
     table = plain.table.set_index("statistic")
     assert table["p_value"]["agreement_spread"] < 0.02
-    assert any("how far items differ" in sentence for sentence in plain.sentences)
+    assert any("differ in difficulty more than the model allows" in sentence for sentence in plain.sentences)
     split = criticism.check(quiet_fit(data, ItemSubtypes(subtypes=2), method="gibbs", num_samples=100))
     assert split.story == "model"
     better = split.table.set_index("statistic")

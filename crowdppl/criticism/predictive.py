@@ -33,6 +33,37 @@ BUSIEST = 100
 COMMON = 5
 # Below this a statistic is told to be one the model does not reproduce.
 NOTABLE = 0.01
+# With fewer replicates no p-value can be below that: the observed value counts as one of them.
+TELLING = 200
+
+# What a statistic that the model does not reproduce means: more than the model expects, and less.
+HOW = ("more often than the model expects", "less often than the model expects")
+PLAIN = {
+    "agreement": tuple(f"Annotations of an item agree {how}" for how in HOW),
+    "agreement_spread": (
+        "Items differ in difficulty more than the model allows",
+        "Items differ in difficulty less than the model expects",
+    ),
+    "entropy": (
+        "The labels of an item are more mixed than the model expects",
+        "The labels of an item are less mixed than the model expects",
+    ),
+    "entropy_spread": (
+        "Some items are disputed and others are not, more than the model allows",
+        "Items are disputed more evenly than the model expects",
+    ),
+    "majority": tuple(f"Workers give the most frequent label of an item {how}" for how in HOW),
+    "majority_spread": (
+        "Workers differ from each other more than the model allows",
+        "Workers differ from each other less than the model expects",
+    ),
+    "pairs": tuple(f"Two workers agree {how}" for how in HOW),
+    "pairs_spread": (
+        "Some pairs of workers agree far more than others: they may copy from each other, or see things alike",
+        "Pairs of workers are more alike than the model expects",
+    ),
+}
+LABEL = "share of the label "
 
 # Spreads are standard deviations.
 WORDS = {
@@ -70,11 +101,31 @@ class PredictiveCheck:
         """What the story does not reproduce, in plain words."""
         out = []
         for row in self.table[self.table["p_value"] < NOTABLE].to_dict("records"):
-            where = "more" if row["observed"] > row["mean"] else "less"
-            out.append(
-                f"{row['meaning']}: {row['observed']:.3f}, {where} than the model's {row['low']:.3f} to {row['high']:.3f}"
-            )
+            more = row["observed"] > row["mean"]
+            words = PLAIN.get(row["statistic"])
+            if words is None:
+                words = tuple(f"The label {row['meaning'].removeprefix(LABEL)} is given {how}" for how in HOW)
+            out.append(f"{words[not more]} ({row['observed']:.3f}; the model: {row['low']:.3f} to {row['high']:.3f}).")
         return out
+
+    @property
+    def summary(self) -> list[str]:
+        """Whether the model gives labels like these, and what to do if not, in plain words; :attr:`sentences` has the details."""
+        compared = int(self.table["p_value"].notna().sum())
+        differ = len(self.sentences)
+        if not compared:
+            return ["There are too few annotations to compare with the model."]
+        if len(self.draws) < TELLING:
+            return [
+                f"{len(self.draws):,} data sets drawn from the model are too few to tell whether it reproduces the labels; draw "
+                f"at least {TELLING} (draws=, --draws)."
+            ]
+        if not differ:
+            return [f"The model reproduces the labels: none of {compared} statistics differs."]
+        return [
+            f"The model does not reproduce {differ} of {compared} statistics of the labels. Treat probabilities and intervals "
+            f"with care; another model may fit better (`crowdppl models`)."
+        ]
 
     def __str__(self) -> str:
         return self.table.to_string(index=False, float_format=lambda x: f"{x:.3f}")
@@ -147,7 +198,7 @@ def replicates(
 
     Args:
         posterior: a result.
-        draws: replicates at most.
+        draws: replicates; several of a posterior draw where there are fewer of these.
         seed: of the draws.
         data: the judgements that were fitted, needed where they have features.
         model: the fitted model, where it cannot be rebuilt by its name.
@@ -261,7 +312,7 @@ def _compare(
     story: str,
 ) -> PredictiveCheck:
     level = default_level(level)
-    words = {f"label_{n}": f"share of the label {k}" for n, k in enumerate(labels)} | WORDS
+    words = {f"label_{n}": f"{LABEL}{k}" for n, k in enumerate(labels)} | WORDS
     draws = pd.DataFrame([one for one, _ in made])
     table = _summary(np.array([observed[0][name] for name in words]), draws[list(words)].to_numpy(), level)
     table.insert(0, "statistic", list(words))

@@ -1,9 +1,23 @@
-"""The report: one HTML file that needs no network: what is true, who is good, and how sure that is."""
+"""The report: one HTML file that needs no network, and begins with what to do."""
 
 from crowdppl.report.figures import content
+from crowdppl.report.items import carried, columns, describe, from_file
 from crowdppl.report.layout import page, write
+from crowdppl.report.plan import Actions, actions, lines, price
 
-__all__ = ["content", "page", "write"]
+__all__ = [
+    "Actions",
+    "actions",
+    "carried",
+    "columns",
+    "content",
+    "describe",
+    "from_file",
+    "lines",
+    "page",
+    "price",
+    "write",
+]
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -10,25 +11,36 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import acquisition, criticism
+from crowdppl import acquisition, criticism, workers
 from crowdppl.posterior import Posterior
+from crowdppl.report import items, plan
 from crowdppl.workers import default_level
 
 Array = npt.NDArray[Any]
 
-# Items shown with who said what, and in the list of what to label next.
-DISPUTED = 50
-NEXT = 50
+# Items shown with who said what, in the list of what to send out again.
+AGAIN = 50
 # Cells of confusion matrices that the page carries; workers with most judgements come first.
 CONFUSION_CELLS = 100_000
-# Replicates of the predictive check, and judgements above which it is left out: it is quick, but not free.
+# Replicates of the predictive check, and annotations, and labels drawn, above which it is left out.
 REPLICATES = 200
-CHECKED = 2_000_000
+CHECKED, CHECK_WORK = 500_000, 5e9
 SURE = (0.8, 0.9, 0.95, 0.99)
+# Classes up to which the crowd's confusions are a matrix, and rows of the lists of confusions.
+MATRIX, CONFUSIONS = 12, 50
+# Letters of an item's text, fewer where there are many items.
+LETTERS, FEW_LETTERS, MANY_ITEMS = 400, 120, 5_000
 
 
 def content(
-    posterior: Posterior, run: Mapping[str, Any] | None = None, *, level: float | None = None
+    posterior: Posterior,
+    run: Mapping[str, Any] | None = None,
+    *,
+    level: float | None = None,
+    title: str | None = None,
+    text: items.Descriptions | None = None,
+    url: items.Descriptions | None = None,
+    cost: float | None = None,
 ) -> dict[str, Any]:
     """Return what the report says, as plain lists and numbers.
 
@@ -36,26 +48,42 @@ def content(
         posterior: a result.
         run: what is known of its making besides (``run.json``): input, command, timings.
         level: probability of the intervals.
+        title: heading of the report; the name of the input where not given.
+        text: text of each item, see :func:`crowdppl.report.describe`; what is kept with the result where not given.
+        url: link of each item, likewise.
+        cost: price of one annotation, in any currency.
+
+    Raises:
+        OptionError: for a level outside (0, 1) or a price that is none.
+        DataError: for texts or links of other items.
     """
     level = default_level(level)
+    if text is not None or url is not None:
+        posterior = items.describe(posterior, text=text, url=url)
     info = posterior.info
     run = {} if run is None else run
-    labels = [str(k) for k in posterior.labels.tolist()]
     truth = posterior.truth()
+    table = posterior.workers(level=level)
+    found = plan.actions(posterior, cost=cost, table=table)
+    source = run.get("input", {})
     return {
+        "title": title or str(run.get("title") or source.get("file") or source.get("dataset") or "Annotation report"),
+        "source": str(source.get("file") or source.get("dataset") or ""),
         "model": info["model"],
         "method": info["method"],
         "level": level,
-        "labels": labels,
+        "labels": [str(k) for k in posterior.labels.tolist()],
+        "names": found.names,
         "counts": info["counts"],
         "confidence": _short(truth["probability"].mean()),
         "sure": [[at, int((truth["probability"] >= at).sum())] for at in SURE],
         "known": int((posterior.known_truth() >= 0).sum()),
+        "todo": _todo(found),
         "prevalence": _rows(posterior.prevalence(level=level), ["label", "share", "low", "high"]),
         "items": _items(posterior, truth),
-        "workers": _workers(posterior, level),
-        "disputed": _disputed(posterior, truth),
-        "next": _next(posterior),
+        "workers": _workers(posterior, table, level),
+        "again": _again(posterior, found),
+        "crowd": _crowd(posterior, table),
         "redundancy": _rows(acquisition.redundancy(posterior, 15, level=level)),
         "check": _check(posterior, level),
         "advice": criticism.advice(posterior),
@@ -63,9 +91,9 @@ def content(
         "correlation": posterior.correlation,
         "coverage": posterior.coverage,
         "warnings": posterior.warnings,
-        "notes": posterior.notes,
+        "notes": [*posterior.notes, *_links(posterior)],
         "reproduce": {
-            "input": run.get("input", {}),
+            "input": source,
             "command": run.get("command", []),
             "seed": info["seed"],
             "seconds": _short(info["seconds"]),
@@ -76,23 +104,63 @@ def content(
     }
 
 
+def _todo(found: plan.Actions) -> dict[str, Any]:
+    return {
+        "stop": [dataclasses.asdict(person) for person in found.unusable],
+        "retrain": [dataclasses.asdict(person) for person in found.retrain],
+        "questions": [dataclasses.asdict(question) for question in found.questions],
+        "open": len(found.open),
+        "probable": found.probable,
+        "finished": found.finished,
+        "total": found.total,
+        "correct": _short(found.correct),
+        "rounds": [
+            dataclasses.asdict(one) | {"corrected": None if one.corrected is None else _short(one.corrected)}
+            for one in found.rounds
+        ],
+        "shown": plan.SHOWN,
+        "at": [plan.OPEN, plan.FINISHED],
+    }
+
+
 def _items(posterior: Posterior, truth: pd.DataFrame) -> dict[str, list[Any]]:
     votes = posterior.votes()
     klass = posterior.probability().argmax(1)
-    return {
-        "task": [str(task) for task in truth[posterior.item_column].tolist()],
+    out = {
+        "task": [str(task) for task in posterior.items().tolist()],
         "label": klass.tolist(),
         "probability": _shorts(truth["probability"]),
-        "entropy": _shorts(truth["entropy"]),
         "judgements": votes.sum(1).tolist(),
         # Only what was said: with many classes most counts are 0.
         "votes": [[[int(k), int(row[k])] for k in np.flatnonzero(row)] for row in votes],
         "known": np.flatnonzero(posterior.known_truth() >= 0).tolist(),
     }
+    texts, urls = items.descriptions(posterior)
+    if texts is not None:
+        letters = LETTERS if len(texts) <= MANY_ITEMS else FEW_LETTERS
+        out["text"] = [_cut(text, letters) for text in texts]
+    if urls is not None:
+        out["url"] = [items.safe_url(url) if url else None for url in urls]
+    return out
 
 
-def _workers(posterior: Posterior, level: float) -> dict[str, Any]:
-    table = posterior.workers(level=level)
+def _links(posterior: Posterior) -> list[str]:
+    """Say how many links are none."""
+    _, urls = items.descriptions(posterior)
+    wrong = [url for url in urls or [] if url and items.safe_url(url) is None]
+    if not wrong:
+        return []
+    return [
+        f"{len(wrong):,} links of items are not http or https addresses and are left out, such as {_cut(wrong[0], 80)!r}"
+    ]
+
+
+def _cut(text: str, letters: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= letters else text[: letters - 1].rstrip() + "…"
+
+
+def _workers(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[str, Any]:
     order = np.argsort(-table["judgements"].to_numpy(), kind="stable")
     K = len(posterior.labels)
     shown = order[: max(1, CONFUSION_CELLS // K**2)] if K**2 <= CONFUSION_CELLS else order[:0]
@@ -116,17 +184,17 @@ def _workers(posterior: Posterior, level: float) -> dict[str, Any]:
             out[name + end] = _shorts(table[name + end])
     if "seconds" in table:
         out["seconds"] = _shorts(table["seconds"])
+        out["speed"] = _shorts(workers.relative_speed(posterior))
     return out
 
 
-def _disputed(posterior: Posterior, truth: pd.DataFrame) -> list[dict[str, Any]]:
+def _again(posterior: Posterior, found: plan.Actions) -> list[dict[str, Any]]:
+    """Items to send out again with who said what, least certain first."""
     item, worker, label = posterior.judged()
     probability = posterior.probability()
-    many = posterior.judgements_per_item() > 0
-    order = np.argsort(-np.where(many, truth["entropy"].to_numpy(), -1.0), kind="stable")[:DISPUTED]
     starts = np.searchsorted(item, np.arange(len(probability) + 1))
     out = []
-    for i in order[many[order]].tolist():
+    for i in found.open[:AGAIN].tolist():
         part = slice(starts[i], starts[i + 1])
         likely = np.argsort(-probability[i], kind="stable")[:5]
         out.append(
@@ -139,24 +207,47 @@ def _disputed(posterior: Posterior, truth: pd.DataFrame) -> list[dict[str, Any]]
     return out
 
 
-def _next(posterior: Posterior) -> list[list[Any]]:
-    table = acquisition.next_items(posterior, NEXT)
-    place = {task: n for n, task in enumerate(posterior.items().tolist())}
-    return [
-        [place[task], _short(gain)]
-        for task, gain in zip(table[posterior.item_column].tolist(), table["gain"], strict=True)
-    ]
+def _crowd(posterior: Posterior, table: pd.DataFrame) -> dict[str, Any]:
+    """Who confuses what: the crowd without those not in earnest, and systematic errors of single workers."""
+    doubtful = table["verdict"].isin(workers.NOT_IN_EARNEST).to_numpy()
+    counts = workers.by_label(posterior, without=doubtful)
+    K = len(counts)
+    wrong = counts * (1 - np.eye(K, dtype=int))
+    largest = np.argsort(-wrong, axis=None, kind="stable")[:CONFUSIONS]
+    largest = largest[wrong.ravel()[largest] > 0]
+    places = {name: n for n, name in enumerate(posterior.worker_names().tolist())}
+    codes = {name: n for n, name in enumerate(posterior.labels.tolist())}
+    single = workers.systematic(posterior).head(CONFUSIONS)
+    return {
+        "without": int(doubtful.sum()),
+        "matrix": counts.tolist() if K <= MATRIX else [],
+        "pairs": [[int(c // K), int(c % K), int(counts.flat[c]), int(counts[c // K].sum())] for c in largest],
+        "single": [
+            [
+                places[row["worker"]],
+                codes[row["truth"]],
+                codes[row["label"]],
+                int(row["annotations"]),
+                int(row["of"]),
+                _short(row["others"]),
+            ]
+            for row in single.to_dict("records")
+        ],
+    }
 
 
 def _check(posterior: Posterior, level: float) -> dict[str, Any]:
-    if len(posterior.judged()[0]) > CHECKED:
-        return {"rows": [], "sentences": [], "story": "", "left_out": True}
+    A, K = len(posterior.judged()[0]), len(posterior.labels)
+    if A > CHECKED or REPLICATES * A * K**2 > CHECK_WORK:
+        return {"rows": [], "summary": [], "sentences": [], "story": "", "notable": criticism.NOTABLE, "left_out": True}
     found = criticism.check(posterior, draws=REPLICATES, level=level)
     table = found.table.dropna(subset=["observed", "p_value"])
     return {
         "rows": _rows(table, ["meaning", "observed", "low", "high", "p_value"]),
+        "summary": found.summary,
         "sentences": found.sentences,
         "story": found.story,
+        "notable": criticism.NOTABLE,
         "left_out": False,
     }
 

@@ -14,17 +14,17 @@ from typing import Any
 from crowdppl.files import atomic
 from crowdppl.posterior import Posterior
 from crowdppl.report.figures import content
+from crowdppl.report.items import Descriptions
 
 
-def page(posterior: Posterior, run: Mapping[str, Any] | None = None, *, level: float | None = None) -> str:
-    """Return the report as HTML; arguments as of :func:`crowdppl.report.content`."""
-    told = content(posterior, run, level=level)
-    source = told["reproduce"]["input"]
-    name = source.get("file") or source.get("dataset") or told["model"]
+def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
+    """Return the report as HTML; arguments as of :func:`write`."""
+    told = content(posterior, run, **options)
+    title = told["title"]
     style, script = _part("style.css"), _part("script.js")
     parts = {
-        "TITLE": html.escape(f"{name}: labels and workers"),
-        "HEADING": html.escape(str(name)),
+        "TITLE": html.escape(title),
+        "HEADING": html.escape(title),
         "STYLE_HASH": _digest(style),
         "SCRIPT_HASH": _digest(script),
         "STYLE": style,
@@ -42,17 +42,38 @@ def page(posterior: Posterior, run: Mapping[str, Any] | None = None, *, level: f
 
 
 def write(
-    posterior: Posterior, path: str | Path, run: Mapping[str, Any] | None = None, *, level: float | None = None
+    posterior: Posterior,
+    path: str | Path,
+    run: Mapping[str, Any] | None = None,
+    *,
+    level: float | None = None,
+    title: str | None = None,
+    text: Descriptions | None = None,
+    url: Descriptions | None = None,
+    cost: float | None = None,
 ) -> Path:
     """Write the report to a file, in one go.
 
+    Args:
+        posterior: a result.
+        path: of the HTML file.
+        run: what is known of its making besides (``run.json``): input, command, timings.
+        level: probability of the intervals.
+        title: heading of the report; the name of the input where not given.
+        text: text of each item, by item (a mapping, or a Series indexed by item); what :func:`crowdppl.report.describe` has
+            kept with the result where not given.
+        url: link of each item, likewise; only ``http`` and ``https`` addresses become links.
+        cost: price of one annotation, in any currency.
+
     Raises:
         FileError: where it cannot be written.
+        OptionError: for a level outside (0, 1) or a price that is none.
+        DataError: for texts or links of other items.
     """
     path = Path(path)
-    text = page(posterior, run, level=level)
+    told = page(posterior, run, level=level, title=title, text=text, url=url, cost=cost)
     with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(told, encoding="utf-8")
     return path
 
 

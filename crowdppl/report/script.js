@@ -6,7 +6,6 @@ const percent = (x, digits = 0) => (x === null ? "–" : (100 * x).toFixed(digit
 const number = (x, digits = 2) => (x === null ? "–" : x.toFixed(digits));
 const whole = (x) => x.toLocaleString("en");
 const level = percent(data.level);
-const PAGE = 25;
 
 function make(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -49,68 +48,154 @@ function interval(mean, low, high, most = 1) {
 }
 const span = (low, high) => (low === null ? "none" : number(low) + "–" + number(high));
 
-// ---------------------------------------------------------------- summary
-const counts = data.counts;
-at("what").textContent =
-  `${whole(counts.judgements)} judgements of ${whole(counts.items)} items by ${whole(counts.workers)} workers in ` +
-  `${whole(counts.classes)} classes, fitted with ${data.model} by ${data.method}. ${data.how}`;
-const card = (value, words) => at("cards").append(make("div", { class: "card" }, make("b", { text: value }), make("span", { text: words })));
-for (const [threshold, number_of] of data.sure.filter((pair) => pair[0] === 0.95 || pair[0] === 0.8)) {
-  card(whole(number_of), `of ${whole(counts.items)} items have a label at least ${percent(threshold)} probable`);
+// ---------------------------------------------------------------- words
+const counts = data.counts, crew = data.workers, items = data.items, todo = data.todo, known = new Set(data.items.known);
+const count = (n, word) => `${whole(n)} ${word}${n === 1 ? "" : "s"}`;
+const range = (n) => Array.from({ length: n }, (_, i) => i);
+// Numbers are told to be classes; names of classes stand as they are.
+const numbered = data.names.length > 0 && data.names[0].startsWith("class ");
+const klass = (k) => (numbered ? data.names[k] : data.labels[k]);
+const times = (n) => (n === 1 ? "once" : n === 2 ? "twice" : `${whole(n)} times`);
+const given = (votes) => votes.map(([k, often]) => `${klass(k)} × ${whole(often)}`).join(", ");
+const verdicts = {
+  adversarial: ["adversarial", "bad", "✕", "ask why"], random: ["random labels", "bad", "✕", "exclude"],
+  constant: ["one label for all", "bad", "✕", "exclude"], hasty: ["hasty", "bad", "✕", "check speed"],
+  confuses: ["confuses classes", "warn", "!", "retrain"], weak: ["weak", "warn", "!", "retrain"],
+  unknown: ["not known yet", "dim", "?", "wait"], fair: ["fair", "plain", "•", "keep"], reliable: ["reliable", "good", "✓", "keep"],
+};
+const severity = Object.keys(verdicts);
+function pill(verdict) {
+  const [words, kind, mark] = verdicts[verdict];
+  return make("span", { class: "pill " + kind }, make("span", { class: "mark", "aria-hidden": "true", text: mark }), words);
 }
-card(percent(data.confidence, 1), "of labels are expected to be right");
-if (data.known) card(whole(data.known), "items had a known truth");
-const doubtful = data.workers.verdict.filter((v) => v === "guesses" || v === "always").length;
-card(whole(doubtful), doubtful === 1 ? "worker probably does not look" : "workers probably do not look");
+// Only http and https, again: whatever the file says, nothing else becomes a link.
+function address(url) {
+  try {
+    const parsed = new URL(url);
+    return ["http", "https"].includes(parsed.protocol.slice(0, -1)) ? parsed.href : null;
+  } catch { return null; }
+}
+function itemName(i) {
+  const href = items.url && items.url[i] ? address(items.url[i]) : null;
+  const name = href
+    ? make("a", { href, target: "_blank", rel: "noopener noreferrer", class: "name", dir: "auto", text: items.task[i] })
+    : make("span", { class: "name", dir: "auto", text: items.task[i] });
+  const out = make("span", { class: "item" }, name);
+  if (items.text && items.text[i]) out.append(make("span", { class: "excerpt", dir: "auto", text: items.text[i] }));
+  return out;
+}
+const itemWords = (i) => items.task[i] + " " + (items.text ? items.text[i] : "");
 
-const edges = [0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0001];
-const histogram = make("div", { class: "bars" });
-const tally = edges.slice(1).map((high, n) => data.items.probability.filter((p) => p >= edges[n] && p < high).length);
-tally.forEach((size, n) => {
-  if (n === 0 && size === 0) return;
-  const high = n === tally.length - 1 ? 1 : edges[n + 1];
-  histogram.append(
-    make("span", { text: `${number(edges[n])}–${number(high)}` }),
-    bar(size / Math.max(1, ...tally)),
-    make("span", { class: "num", text: whole(size) })
-  );
-});
-at("histogram").append(histogram);
-const prevalence = make("div", { class: "bars" });
-const shares = [...data.prevalence].sort((a, b) => b[1] - a[1]);
-for (const [label, share, low, high] of shares.slice(0, 20)) {
-  prevalence.append(
-    make("span", { class: "name", text: label }),
-    bar(share, low, high),
-    make("span", { class: "num", text: `${percent(share)} (${low === null ? "none" : percent(low) + "–" + percent(high)})` })
-  );
+// ---------------------------------------------------------------- what to do
+const [openAt, finishedAt] = todo.at;
+at("what").textContent =
+  `${count(counts.workers, "worker")} gave ${count(counts.judgements, "annotation")} to ${count(counts.items, "item")} in ` +
+  `${counts.classes === 1 ? "one class" : whole(counts.classes) + " classes"}. ` +
+  (todo.correct === null ? "" : `About ${percent(todo.correct)} of the resulting labels are expected to be correct.`);
+if (data.warnings.length) {
+  at("caution").append(make("p", { class: "note" }, "Read before relying on this report: ",
+    make("a", { href: "#appendix", text: count(data.warnings.length, "warning") }), "."));
 }
-at("prevalence").append(prevalence);
-if (shares.length > 20) at("prevalence").append(make("p", { class: "small", text: `and ${shares.length - 20} classes more` }));
-for (const sentence of data.advice) at("advice").append(make("p", { text: sentence }));
-for (const sentence of data.warnings) at("advice").append(make("p", { class: "note", text: sentence }));
-at("correlation").textContent = data.correlation;
-const footnote = `Intervals are ${level} intervals. ${data.coverage}`;
-at("coverage").textContent = footnote;
-for (const node of document.querySelectorAll("[data-footnote]")) node.textContent = footnote + " " + data.correlation;
+const card = (value, words, href, kind = "") =>
+  at("cards").append(make("a", { class: "card " + kind, href }, make("b", { text: value }), make("span", { text: words })));
+card(whole(todo.stop.length), `worker${todo.stop.length === 1 ? "" : "s"} to stop and check`, "#do-stop", todo.stop.length ? "bad" : "");
+card(whole(todo.retrain.length), `worker${todo.retrain.length === 1 ? "" : "s"} to talk to`, "#do-retrain", todo.retrain.length ? "warn" : "");
+card(whole(todo.open), `item${todo.open === 1 ? "" : "s"} to send out again`, "#do-items", todo.open ? "warn" : "");
+card(whole(todo.finished), `of ${count(todo.total, "item")} finished`, "#do-finished", todo.finished ? "good" : "");
+
+const left = make("div"), right = make("div");
+at("todo-body").append(left, right);
+function block(side, id, title, kind, ...children) {
+  const out = make("section", { class: "block " + kind, id, "aria-label": title }, make("h3", { text: title }), ...children);
+  side.append(out);
+  return out;
+}
+const small = (text) => make("p", { class: "small", text });
+function people(list) {
+  const out = make("ul", { class: "people" });
+  for (const person of list.slice(0, todo.shown)) {
+    out.append(make("li", {},
+      make("div", { class: "who" },
+        make("a", { href: "#workers", dir: "auto", text: person.name, onclick: () => find(crew.worker[person.index]) }), pill(person.verdict)),
+      make("p", {}, make("b", { text: person.action + ". " }), person.sentence)));
+  }
+  return out;
+}
+function more(list, words) {
+  return list.length > todo.shown ? [make("p", { class: "small" }, make("a", { href: "#workers", text: `${whole(list.length - todo.shown)} more ${words}` }))] : [];
+}
+if (todo.stop.length) {
+  block(left, "do-stop", "Stop and check these workers", "bad", small("No further work for them before somebody has checked. The final labels already allow for this."),
+    people(todo.stop), ...more(todo.stop, "in the table of workers"));
+}
+if (todo.retrain.length) {
+  block(left, "do-retrain", "Talk to these workers", "warn", small("They work in earnest; most wrong labels first."), people(todo.retrain),
+    ...more(todo.retrain, "in the table of workers"));
+}
+if (!todo.stop.length && !todo.retrain.length) {
+  block(left, "do-retrain", "Workers", "good", make("p", { text: crew.verdict.every((v) => v === "unknown")
+    ? "Nothing can be said of the workers: there is nothing to compare their labels with."
+    : "No worker stands out: there is nobody to talk to." }));
+}
+if (todo.open) {
+  const list = make("ul", { class: "people" });
+  for (const one of data.again.slice(0, todo.shown)) {
+    const likely = one.probabilities.slice(0, 2).map(([k, p]) => `${klass(k)} ${percent(p)}`).join(" or ");
+    list.append(make("li", {}, make("span", { class: "now", text: likely }), itemName(one.item)));
+  }
+  block(right, "do-items", `Send out again: ${count(todo.open, "item")}`, "warn",
+    small(`Their label is less than ${percent(openAt)} probable. Least certain first.`), list,
+    make("p", { class: "small" }, make("a", { href: "#again", text: "Who gave which label" }), " · all of them as a file: ", make("code", { text: "crowdppl next" })));
+}
+if (todo.questions.length) {
+  const list = make("ul", { class: "people" });
+  for (const one of todo.questions.slice(0, todo.shown)) {
+    list.append(make("li", {}, make("b", { dir: "auto", text: `${data.names[one.first]} or ${data.names[one.second]}?` }), make("p", { text: one.sentence })));
+  }
+  block(left, "do-questions", "Clarify in the guideline", "plain", small("Most workers confuse these classes: a matter of the instructions, not of single workers."), list,
+    ...(todo.questions.length > todo.shown ? [make("p", { class: "small" }, make("a", { href: "#confusions", text: "All confusions" }))] : []));
+}
+if (todo.rounds.length) {
+  const priced = todo.rounds[0].cost !== null, told = todo.rounds[0].corrected !== null;
+  const money = (x) => x.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: x < 0.1 && x > 0 ? 4 : 2 });
+  const head = make("tr", {}, make("th", { scope: "col", text: "each" }), make("th", { scope: "col", class: "num", text: "annotations" }));
+  if (priced) head.append(make("th", { scope: "col", class: "num", text: "cost" }));
+  if (told) head.append(make("th", { scope: "col", class: "num", text: "labels corrected" }));
+  const rows = make("tbody");
+  for (const one of todo.rounds) {
+    const line = make("tr", {}, make("th", { scope: "row", text: `+${one.each}` }), make("td", { class: "num", text: whole(one.annotations) }));
+    if (priced) line.append(make("td", { class: "num", text: money(one.cost) }));
+    if (told) line.append(make("td", { class: "num", text: one.corrected < 0.5 ? "under 1" : `about ${whole(Math.round(one.corrected))}` }));
+    rows.append(line);
+  }
+  block(right, "do-cost", "What it costs", "plain", small(`Further annotations for each of the ${whole(todo.open)} items to send out again` +
+    (priced ? "." : "; for prices, make the report with --cost.")),
+    make("table", { class: "tight" }, make("thead", {}, head), rows));
+}
+const finished = make("div", { class: "bars" });
+for (const [words, n] of [[`finished (${percent(finishedAt)} or more)`, todo.finished], [`probable (${percent(openAt)}–${percent(finishedAt)})`, todo.probable],
+  [`open (under ${percent(openAt)})`, todo.open]]) {
+  finished.append(make("span", { text: words }), bar(todo.total ? n / todo.total : 0), make("span", { class: "num", text: whole(n) }));
+}
+block(right, "do-finished", "What is finished", "good", small("Items by the probability of their label" + (data.known ? `; ${count(data.known, "item")} had a known true label` : "") + "."), finished);
 
 // ---------------------------------------------------------------- tables
-// columns: {name, value(row) to sort by, cell(row) node or text, num, row}; detail(row) opens under the row.
-function table(place, name, rows, columns, { search, detail, sorted, descending = true } = {}) {
+// columns: {name, value(row) to sort by, cell(row) node or text, num, row, wide}; detail(row) opens under the row.
+function table(place, name, rows, columns, { search, detail, sorted, descending = true } = {}, PAGE = 25) {
   let shown = rows, page = 0, by = sorted, down = descending;
   const body = make("tbody"), head = make("tr"), status = make("span", { class: "small", "aria-live": "polite" });
   const input = make("input", { type: "search", placeholder: `Search ${name}`, "aria-label": `Search ${name}` });
   const back = make("button", { type: "button", text: "Previous", onclick: () => { page -= 1; draw(); } });
   const on = make("button", { type: "button", text: "Next", onclick: () => { page += 1; draw(); } });
-  if (detail) head.append(make("th", { class: "open" }, make("span", { class: "hidden", text: "Open" })));
+  const choice = make("select", { class: "sort", "aria-label": `Sort ${name} by`, onchange: () => sort(Number(choice.value), !columns[choice.value].text) });
   const skipped = detail ? 1 : 0;
+  if (detail) head.append(make("th", { class: "open" }, make("span", { class: "hidden", text: "Open" })));
   columns.forEach((column, n) => {
-    const button = make("button", {
-      type: "button", text: column.name,
-      onclick: () => { down = by === n ? !down : !column.text; by = n; page = 0; order(); draw(); },
-    });
-    head.append(make("th", { scope: "col", class: column.num ? "num" : "" }, button));
+    const button = make("button", { type: "button", text: column.name, onclick: () => sort(n, by === n ? !down : !column.text) });
+    head.append(make("th", { scope: "col", class: (column.num ? "num " : "") + (column.wide ? "wide" : "") }, button));
+    if (!column.wide) choice.append(make("option", { value: n, text: `by ${column.name}` }));
   });
+  function sort(n, descend) { by = n; down = descend; page = 0; order(); draw(); }
   function order() {
     if (by === undefined) return;
     const value = columns[by].value, sign = down ? -1 : 1;
@@ -134,33 +219,32 @@ function table(place, name, rows, columns, { search, detail, sorted, descending 
       const line = make("tr"), opener = make("td", { class: "open" });
       if (detail) line.append(opener);
       columns.forEach((column) => {
-        const cell = column.cell(row);
-        line.append(make(column.row ? "th" : "td", column.row ? { scope: "row" } : { class: column.num ? "num" : column.text ? "id" : "" }, cell));
+        const kind = (column.num ? "num " : "") + (column.text ? "id " : "") + (column.wide ? "wide " : "");
+        line.append(make(column.row ? "th" : "td", { ...(column.row ? { scope: "row" } : {}), class: kind, "data-label": column.name, dir: column.text ? "auto" : "ltr" }, column.cell(row)));
       });
       body.append(line);
-      if (detail) {
-        const content = detail(row);
-        if (content) {
-          const under = make("tr", { class: "detail", hidden: "" });
-          const button = make("button", {
-            type: "button", "aria-expanded": "false", text: "Open", "aria-label": `Open ${search(row)}`,
-            onclick: () => {
-              const open = under.hasAttribute("hidden");
-              under.toggleAttribute("hidden", !open);
-              if (open && !under.firstChild) under.append(make("td", { colspan: columns.length + 1 }, make("div", { class: "inside" }, content())));
-              button.setAttribute("aria-expanded", String(open));
-              button.textContent = open ? "Close" : "Open";
-            },
-          });
-          opener.append(button);
-          body.append(under);
-        }
+      const content = detail ? detail(row) : null;
+      if (content) {
+        const under = make("tr", { class: "detail", hidden: "" });
+        const button = make("button", {
+          type: "button", "aria-expanded": "false", text: "Open", "aria-label": `Open ${search(row)}`,
+          onclick: () => {
+            const open = under.hasAttribute("hidden");
+            under.toggleAttribute("hidden", !open);
+            if (open && !under.firstChild) under.append(make("td", { colspan: columns.length + 1 }, make("div", { class: "inside" }, content())));
+            button.setAttribute("aria-expanded", String(open));
+            button.textContent = open ? "Close" : "Open";
+          },
+        });
+        opener.append(button);
+        body.append(under);
       }
     }
     head.querySelectorAll("th").forEach((cell, n) => {
       if (n - skipped === by) cell.setAttribute("aria-sort", down ? "descending" : "ascending");
       else cell.removeAttribute("aria-sort");
     });
+    if (by !== undefined) choice.value = String(by);
     const last = Math.min(shown.length, (page + 1) * PAGE);
     status.textContent = shown.length ? `${whole(page * PAGE + 1)}–${whole(last)} of ${whole(shown.length)}` : "nothing found";
     back.disabled = page === 0;
@@ -169,108 +253,180 @@ function table(place, name, rows, columns, { search, detail, sorted, descending 
   input.addEventListener("input", find);
   const tools = make("div", { class: "tools" });
   if (search) tools.append(input);
-  tools.append(status);
+  tools.append(choice, status);
   if (rows.length > PAGE) tools.append(back, on);
-  place.append(tools, make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), body)));
+  place.append(tools, make("div", { class: "scroll" }, make("table", { class: "data" + (detail ? " opens" : "") }, make("thead", {}, head), body)));
   order();
   draw();
+  return (text) => { input.value = text; find(); };
 }
-const range = (n) => Array.from({ length: n }, (_, i) => i);
-const said = (votes) => votes.map(([k, often]) => `${whole(often)} × ${data.labels[k]}`).join(", ");
-
-const items = data.items, known = new Set(items.known);
-table(at("items-table"), "items", range(items.task.length), [
-  { name: "item", text: true, row: true, value: (i) => items.task[i], cell: (i) => items.task[i] },
-  { name: "label", text: true, value: (i) => items.label[i], cell: (i) => data.labels[items.label[i]] + (known.has(i) ? " (known)" : "") },
-  { name: "probability", num: true, value: (i) => items.probability[i], cell: (i) => number(items.probability[i], 3) },
-  { name: "judgements", num: true, value: (i) => items.judgements[i], cell: (i) => whole(items.judgements[i]) },
-  { name: "labels given", text: true, value: (i) => items.votes[i].length, cell: (i) => said(items.votes[i]) },
-], { search: (i) => items.task[i] + " " + data.labels[items.label[i]], sorted: 2, descending: false });
 
 // ---------------------------------------------------------------- workers
-const crew = data.workers;
-const words = {
-  informed: ["informed", "good"], contrary: ["swaps labels", "bad"], guesses: ["probably guesses", "bad"],
-  always: ["one label for all", "bad"], unknown: ["unknown", "dim"],
-};
+function grid(rows, columns, corner, cell, hit) {
+  const head = make("tr", {}, make("th", { scope: "col", text: corner }));
+  columns.forEach((name) => head.append(make("th", { scope: "col", dir: "auto", text: name })));
+  const body = make("tbody");
+  rows.forEach((name, k) => {
+    const line = make("tr", {}, make("th", { scope: "row", dir: "auto", text: name }));
+    columns.forEach((_, l) => {
+      const [share, under] = cell(k, l);
+      const node = make("td", { class: hit && k === l ? "hit" : "" }, share === null ? "–" : percent(share), make("small", { text: under }));
+      node.style.background = `color-mix(in srgb, var(${k === l ? "--accent-soft" : "--miss-soft"}) ${Math.round(100 * (share ?? 0))}%, transparent)`;
+      line.append(node);
+    });
+    body.append(line);
+  });
+  return make("div", { class: "scroll" }, make("table", { class: "matrix" }, make("thead", {}, head), body));
+}
+const span100 = (low, high) => (low === null ? "" : `${percent(low).slice(0, -1)}–${percent(high)}`);
+const sentences = new Map([...todo.stop, ...todo.retrain].map((one) => [one.index, one]));
 function matrix(j) {
-  const cells = crew.confusion[j];
-  if (!cells) return null;
+  const cells = crew.confusion[j], person = sentences.get(j);
+  if (!cells && !person) return null;
   return () => {
-    const K = data.labels.length, [mean, low, high] = cells;
-    const head = make("tr", {}, make("th", { scope: "col", text: "truth \\ label" }));
-    data.labels.forEach((label) => head.append(make("th", { scope: "col", text: label })));
-    const body = make("tbody");
-    for (let k = 0; k < K; k += 1) {
-      const line = make("tr", {}, make("th", { scope: "row", text: data.labels[k] }));
-      for (let l = 0; l < K; l += 1) {
-        const n = k * K + l;
-        const cell = make("td", { class: k === l ? "hit" : "" }, number(mean[n]), make("small", { text: span(low[n], high[n]) }));
-        cell.style.background = `color-mix(in srgb, var(--accent-soft) ${Math.round(100 * mean[n])}%, transparent)`;
-        line.append(cell);
-      }
-      body.append(line);
-    }
-    const given = crew.given.length ? `Gave ${said(crew.given[j].map((n, k) => [k, n]).filter((pair) => pair[1]))}. ` : "";
-    return make("div", {},
-      make("p", { class: "small", text: `${given}Probability of being a spammer ${percent(crew.spammer[j])}. Share of own judgements right ` +
-        `${number(crew.share_right[j])} (${span(crew.share_right_low[j], crew.share_right_high[j])}). Below: how probable each label is ` +
-        `under each truth, with ${level} intervals.` }),
-      make("div", { class: "scroll" }, make("table", { class: "matrix" }, make("thead", {}, head), body)));
+    const K = data.labels.length, out = make("div");
+    if (person) out.append(make("p", {}, make("b", { text: person.action + ". " }), person.sentence));
+    const gave = crew.given.length ? crew.given[j].map((n, k) => [k, n]).filter((pair) => pair[1]).sort((a, b) => b[1] - a[1]) : [];
+    const listed = gave.slice(0, 8).map(([k, n]) => `${klass(k)} ${times(n)}`).join(", ") + (gave.length > 8 ? `, and ${gave.length - 8} other classes` : "");
+    out.append(make("p", { class: "small", text: (gave.length ? `Gave ${listed}. ` : "") +
+      `Share of own annotations correct ${percent(crew.share_right[j])} (${span100(crew.share_right_low[j], crew.share_right_high[j])}). ` +
+      `Labels independent of the truth with probability ${percent(crew.spammer[j])}. One annotation tells ${number(crew.informativeness[j])} bits.` }));
+    if (!cells) return out;
+    out.append(make("p", { class: "small", text: `How often this worker gives each label (columns) to items of each true class (rows), with ${level} intervals:` }));
+    const names = range(K).map(klass), [mean, low, high] = cells;
+    out.append(grid(names, names, "true class", (k, l) => [mean[k * K + l], span100(low[k * K + l], high[k * K + l])], true));
+    return out;
   };
 }
-const bits = Math.max(0.1, ...crew.informativeness_high.map((x) => x ?? 0));
+const pace = (j) => (crew.speed && crew.speed[j] !== null && crew.speed[j] < 1 / 3 ? " (fast)" : "");
 const columns = [
   { name: "worker", text: true, row: true, value: (j) => crew.worker[j], cell: (j) => crew.worker[j] },
-  { name: "judgements", num: true, value: (j) => crew.judgements[j], cell: (j) => whole(crew.judgements[j]) },
-  { name: "accuracy", num: true, value: (j) => crew.accuracy_low[j] ?? crew.accuracy[j], cell: (j) => number(crew.accuracy[j]) },
-  { name: "interval", num: true, value: (j) => (crew.accuracy_high[j] === null ? null : crew.accuracy_high[j] - crew.accuracy_low[j]),
-    cell: (j) => span(crew.accuracy_low[j], crew.accuracy_high[j]) },
-  { name: "0 … 1", value: (j) => crew.accuracy[j], cell: (j) => interval(crew.accuracy[j], crew.accuracy_low[j], crew.accuracy_high[j]) },
-  { name: "bits", num: true, value: (j) => crew.informativeness_low[j] ?? crew.informativeness[j],
-    cell: (j) => `${number(crew.informativeness[j])} (${span(crew.informativeness_low[j], crew.informativeness_high[j])})` },
-  { name: "place", num: true, value: (j) => (crew.place[j] === "unknown" ? null : crew.rank[j]), cell: (j) => crew.place[j] },
-  { name: "verdict", text: true, value: (j) => crew.verdict[j],
-    cell: (j) => make("span", { class: "pill " + words[crew.verdict[j]][1], text: words[crew.verdict[j]][0] }) },
+  { name: "verdict", text: true, value: (j) => severity.indexOf(crew.verdict[j]),
+    cell: (j) => make("span", { class: "verdict" }, pill(crew.verdict[j]), make("span", { class: "small", text: verdicts[crew.verdict[j]][3] })) },
+  { name: "accuracy", num: true, value: (j) => crew.accuracy_low[j] ?? crew.accuracy[j],
+    cell: (j) => make("span", {}, percent(crew.accuracy[j]), make("small", { class: "range", text: span100(crew.accuracy_low[j], crew.accuracy_high[j]) })) },
+  { name: "0 … 100%", wide: true, value: (j) => crew.accuracy[j], cell: (j) => interval(crew.accuracy[j], crew.accuracy_low[j], crew.accuracy_high[j]) },
+  { name: "annotations", num: true, value: (j) => crew.judgements[j], cell: (j) => whole(crew.judgements[j]) },
+  { name: "rank", num: true, value: (j) => (crew.place[j] === "unknown" ? null : -crew.rank[j]), cell: (j) => (crew.place[j] === "unknown" ? "–" : crew.place[j]) },
 ];
-if (crew.seconds) columns.splice(2, 0, { name: "seconds", num: true, value: (j) => crew.seconds[j], cell: (j) => number(crew.seconds[j], 1) });
-table(at("workers-table"), "workers", range(crew.worker.length), columns,
-  { search: (j) => crew.worker[j] + " " + words[crew.verdict[j]][0], sorted: 1, detail: (j) => matrix(j) });
+if (crew.seconds) columns.splice(5, 0, { name: "seconds", num: true, value: (j) => crew.seconds[j], cell: (j) => number(crew.seconds[j], 1) + pace(j) });
+at("workers-note").textContent = `Accuracy: how probably a further annotation is correct, with its ${level} interval. Rank: by accuracy, with the ranks that are possible. ` +
+  "Open a worker to see which labels they give to which class.";
+// Of workers with the same verdict, those with most wrong labels first.
+const wrong = (j) => crew.judgements[j] * (1 - (crew.accuracy[j] ?? 1));
+const place = new Map(range(crew.worker.length).sort((a, b) => wrong(b) - wrong(a) || a - b).map((j, n) => [j, n]));
+columns[1].value = (j) => severity.indexOf(crew.verdict[j]) * crew.worker.length + place.get(j);
+const find = table(at("workers-table"), "workers", range(crew.worker.length), columns,
+  { search: (j) => crew.worker[j] + " " + verdicts[crew.verdict[j]][0], sorted: 1, descending: false, detail: (j) => matrix(j) });
 
-// ---------------------------------------------------------------- disputed items, next
-for (const one of data.disputed) {
-  const i = one.item;
-  const likely = one.probabilities.map(([k, p]) => `${data.labels[k]} ${percent(p)}`).join(", ");
-  const list = make("ul");
-  for (const [j, k] of one.said) {
-    list.append(make("li", { text: `${crew.worker[j]} (accuracy ${number(crew.accuracy[j])}): ${data.labels[k]}` }));
-  }
-  at("disputed-list").append(make("details", {}, make("summary", {}, make("b", { text: items.task[i] }), `: ${likely}`), list));
+// ---------------------------------------------------------------- who confuses what
+const crowd = data.crowd, confusions = at("confusions-body");
+confusions.append(small("Of the annotations given to items with each final label, the share that has each label" +
+  (crowd.without ? `; without ${count(crowd.without, "worker")} to stop and check` : "") + "."));
+const names = range(data.labels.length).map(klass);
+if (crowd.matrix.length) {
+  const totals = crowd.matrix.map((row) => row.reduce((a, b) => a + b, 0));
+  confusions.append(make("div", { class: names.length > 3 ? "broad" : "" }, make("h3", { text: "The crowd" }), grid(names, names, "final label ↓  label given →",
+    (k, l) => [totals[k] ? crowd.matrix[k][l] / totals[k] : null, whole(crowd.matrix[k][l])], true)));
 }
-if (!data.disputed.length) at("disputed-list").append(make("p", { text: "No item was judged." }));
-const gain = new Map(data.next);
-table(at("next-table"), "items to label next", data.next.map((pair) => pair[0]), [
-  { name: "item", text: true, row: true, value: (i) => items.task[i], cell: (i) => items.task[i] },
-  { name: "label now", text: true, value: (i) => items.label[i], cell: (i) => data.labels[items.label[i]] },
-  { name: "probability", num: true, value: (i) => items.probability[i], cell: (i) => number(items.probability[i], 3) },
-  { name: "judgements", num: true, value: (i) => items.judgements[i], cell: (i) => whole(items.judgements[i]) },
-  { name: "open", num: true, value: (i) => gain.get(i), cell: (i) => number(gain.get(i), 3) },
-], { sorted: 4 });
+if (crowd.pairs.length && names.length > 3) {
+  // A list where there are many classes, and in place of the matrix where the screen is narrow.
+  const place = make("div");
+  confusions.append(make("div", { class: crowd.matrix.length ? "narrow" : "" }, make("h3", { text: "The crowd: the most frequent confusions" }), place));
+  table(place, "confusions", range(crowd.pairs.length), [
+    { name: "final label", text: true, row: true, value: (n) => klass(crowd.pairs[n][0]), cell: (n) => klass(crowd.pairs[n][0]) },
+    { name: "label given", text: true, value: (n) => klass(crowd.pairs[n][1]), cell: (n) => klass(crowd.pairs[n][1]) },
+    { name: "share", num: true, value: (n) => crowd.pairs[n][2] / crowd.pairs[n][3], cell: (n) => percent(crowd.pairs[n][2] / crowd.pairs[n][3]) },
+    { name: "annotations", num: true, value: (n) => crowd.pairs[n][2], cell: (n) => `${whole(crowd.pairs[n][2])} of ${whole(crowd.pairs[n][3])}` },
+  ], { search: (n) => klass(crowd.pairs[n][0]) + " " + klass(crowd.pairs[n][1]), sorted: 3 }, 10);
+}
+confusions.append(make("h3", { text: "Single workers" }));
+if (crowd.single.length) {
+  const place = make("div");
+  confusions.append(small("Wrong labels that a worker gives systematically and the others do not."), place);
+  const single = crowd.single;
+  table(place, "confusions of workers", range(single.length), [
+    { name: "worker", text: true, row: true, value: (n) => crew.worker[single[n][0]], cell: (n) => crew.worker[single[n][0]] },
+    { name: "final label", text: true, value: (n) => klass(single[n][1]), cell: (n) => klass(single[n][1]) },
+    { name: "label given", text: true, value: (n) => klass(single[n][2]), cell: (n) => klass(single[n][2]) },
+    { name: "share", num: true, value: (n) => single[n][3] / single[n][4], cell: (n) => percent(single[n][3] / single[n][4]) },
+    { name: "annotations", num: true, value: (n) => single[n][3], cell: (n) => `${whole(single[n][3])} of ${whole(single[n][4])}` },
+    { name: "others", num: true, value: (n) => single[n][5], cell: (n) => percent(single[n][5]) },
+  ], { search: (n) => [crew.worker[single[n][0]], klass(single[n][1]), klass(single[n][2])].join(" "), sorted: 4 });
+} else confusions.append(small("No worker gives a wrong label systematically that the others do not give."));
+
+// ---------------------------------------------------------------- items
+if (data.again.length) {
+  at("again-note").textContent = `The label of ${todo.open === 1 ? "this item" : "these items"} is less than ${percent(openAt)} probable` +
+    (todo.open > data.again.length ? `; the ${data.again.length} least certain of ${whole(todo.open)}` : "") + ". Open an item to see who gave which label.";
+  table(at("again-table"), "items to send out again", range(data.again.length), [
+    { name: "item", text: true, row: true, value: (n) => items.task[data.again[n].item], cell: (n) => itemName(data.again[n].item) },
+    { name: "probable labels", text: true, value: (n) => data.again[n].probabilities[0][1],
+      cell: (n) => data.again[n].probabilities.slice(0, 3).map(([k, p]) => `${klass(k)} ${percent(p)}`).join(", ") },
+    { name: "labels given", text: true, value: (n) => items.votes[data.again[n].item].length, cell: (n) => given(items.votes[data.again[n].item]) || "none" },
+  ], {
+    search: (n) => itemWords(data.again[n].item), sorted: 1, descending: false,
+    detail: (n) => data.again[n].said.length ? () => {
+      const list = make("ul", { class: "said" });
+      for (const [j, k] of data.again[n].said) {
+        list.append(make("li", {}, make("bdi", { text: crew.worker[j] }), ` (accuracy ${percent(crew.accuracy[j])}): `, make("b", { dir: "auto", text: klass(k) })));
+      }
+      return list;
+    } : null,
+  });
+} else at("again-note").textContent = `None: every label is at least ${percent(openAt)} probable.`;
+table(at("items-table"), "items", range(items.task.length), [
+  { name: "item", text: true, row: true, value: (i) => items.task[i], cell: itemName },
+  { name: "label", text: true, value: (i) => klass(items.label[i]), cell: (i) => klass(items.label[i]) + (known.has(i) ? " (known)" : "") },
+  { name: "probability", num: true, value: (i) => items.probability[i], cell: (i) => percent(items.probability[i], 1) },
+  { name: "annotations", num: true, value: (i) => items.judgements[i], cell: (i) => whole(items.judgements[i]) },
+  { name: "labels given", text: true, value: (i) => items.votes[i].length, cell: (i) => given(items.votes[i]) || "none" },
+], { search: (i) => itemWords(i) + " " + klass(items.label[i]), sorted: 2, descending: false });
+
+const edges = [0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0001];
+const histogram = make("div", { class: "bars" });
+const tally = edges.slice(1).map((high, n) => items.probability.filter((p) => p >= edges[n] && p < high).length);
+tally.forEach((size, n) => {
+  if (n === 0 && size === 0) return;
+  const high = n === tally.length - 1 ? 1 : edges[n + 1];
+  histogram.append(make("span", { text: `${percent(edges[n])}–${percent(high)}` }), bar(size / Math.max(1, ...tally)), make("span", { class: "num", text: whole(size) }));
+});
+at("histogram").append(histogram);
+const prevalence = make("div", { class: "bars" });
+const shares = data.prevalence.map((row, k) => [k, ...row.slice(1)]).sort((a, b) => b[1] - a[1]);
+for (const [k, share, low, high] of shares.slice(0, 20)) {
+  prevalence.append(make("span", { class: "name", dir: "auto", text: klass(k) }), bar(share, low, high),
+    make("span", { class: "num", text: percent(share) + (low === null ? "" : ` (${span100(low, high)})`) }));
+}
+at("prevalence").append(prevalence);
+if (shares.length > 20) at("prevalence").append(small(`and ${shares.length - 20} further classes`));
+
+// ---------------------------------------------------------------- appendix
+for (const sentence of data.warnings) at("notes").append(make("p", { class: "note", text: sentence }));
+if (data.notes.length) {
+  const list = make("ul");
+  for (const sentence of data.notes) list.append(make("li", { text: sentence }));
+  at("notes").append(make("h3", { text: "Notes on the data" }), list);
+}
+at("advice").append(make("p", { text: `Model ${data.model}, fitted by ${data.method}. ${data.how}` }));
+for (const sentence of data.advice) at("advice").append(make("p", { text: sentence }));
+at("correlation").textContent = data.correlation;
+const footnote = `Intervals are ${level} intervals. ${data.coverage}`;
+at("coverage").textContent = footnote;
+for (const node of document.querySelectorAll("[data-footnote]")) node.textContent = footnote;
+
 const worth = make("tbody");
 for (const [n, mean, low, high] of data.redundancy) {
   worth.append(make("tr", {}, make("td", { class: "num", text: whole(n) }), make("td", { class: "num", text: number(mean, 1) }),
     make("td", { class: "num", text: low === null ? "none" : `${number(low, 1)}–${number(high, 1)}` })));
 }
-at("redundancy").append(make("div", { class: "scroll" }, make("table", { class: "matrix" },
-  make("thead", {}, make("tr", {}, make("th", { text: "judgements" }), make("th", { text: "worth" }), make("th", { text: `${level} interval` }))), worth)));
+at("redundancy").append(make("div", { class: "scroll" }, make("table", { class: "tight" },
+  make("thead", {}, make("tr", {}, make("th", { class: "num", text: "annotations" }), make("th", { class: "num", text: "worth" }), make("th", { class: "num", text: `${level} interval` }))), worth)));
 
-// ---------------------------------------------------------------- checks, how to make it again
 const checks = at("checks-body"), check = data.check;
-if (check.left_out) checks.append(make("p", { text: "With so many judgements the predictive check is left to crowdppl.criticism.check." }));
+if (check.left_out) checks.append(make("p", { text: "With so many annotations or classes the predictive check is left to crowdppl.criticism.check." }));
 else {
-  checks.append(make("p", { text: check.sentences.length
-    ? "Labels drawn from the fitted model differ from those given in what follows. What the model says of it is to be taken with care:"
-    : "Labels drawn from the fitted model look like those that were given, by every statistic below." }));
+  for (const sentence of check.summary) checks.append(make("p", { text: sentence }));
   if (check.sentences.length) {
     const list = make("ul");
     for (const sentence of check.sentences) list.append(make("li", { text: sentence }));
@@ -279,17 +435,17 @@ else {
   const body = make("tbody");
   for (const [meaning, observed, low, high, p] of check.rows) {
     body.append(make("tr", {}, make("td", { text: meaning }), make("td", { class: "num", text: number(observed, 3) }),
-      make("td", { class: "num", text: `${number(low, 3)}–${number(high, 3)}` }), make("td", { class: "num", text: number(p, 3) })));
+      make("td", { class: "num", text: `${number(low, 3)}–${number(high, 3)}` }), make("td", { class: "num", text: number(p, 3) }),
+      make("td", { text: p < check.notable ? "differs" : "" })));
   }
-  checks.append(make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, make("th", { text: "what" }),
-    make("th", { class: "num", text: "given" }), make("th", { class: "num", text: `the model's, ${level}` }), make("th", { class: "num", text: "p" }))), body)));
+  checks.append(make("div", { class: "scroll" }, make("table", { class: "plain" }, make("thead", {}, make("tr", {}, make("th", { text: "statistic" }),
+    make("th", { class: "num", text: "given" }), make("th", { class: "num", text: `model, ${level}` }), make("th", { class: "num", text: "p-value" }), make("th"))), body)));
 }
-for (const sentence of data.notes) checks.append(make("p", { class: "note", text: sentence }));
 
 const again = data.reproduce, list = make("dl");
 const fact = (name, value) => list.append(make("dt", { text: name }), make("dd", { text: value }));
 if (again.command.length) at("reproduce-body").append(make("pre", { text: again.command.map((word) => (/^[\w./=:-]+$/.test(word) ? word : JSON.stringify(word))).join(" ") }));
-for (const [key, value] of Object.entries(again.input)) fact(key === "sha256" ? "SHA-256 of the input" : key, String(value));
+for (const [key, value] of Object.entries(again.input)) fact(key === "sha256" ? "SHA-256 of the input" : key, typeof value === "object" ? JSON.stringify(value) : String(value));
 fact("seed", String(again.seed));
 fact("options", Object.entries(again.options).map(([k, v]) => `${k}=${v}`).join(", ") || "none");
 fact("prior", Object.entries(again.hyperparameters).map(([k, v]) => `${k}=${v}`).join(", ") || "defaults");
