@@ -5,10 +5,14 @@ import shutil
 import site
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = """
@@ -81,6 +85,25 @@ def test_wheel_with_its_own_dependencies(wheel, tmp_path):
     run(python, "-c", SCRIPT, home, cwd=tmp_path)
     run(home / "bin" / "crowdppl", "demo", "--out", "results", cwd=tmp_path)
     assert (tmp_path / "results" / "workers.csv").is_file()
+
+
+def test_lowest_versions_are_those_of_pyproject():
+    """Each lower bound is what `make test-lowest` installs; a bound that was changed needs `make constraints-lowest`."""
+    lines = [line for line in (ROOT / "constraints-lowest.txt").read_text().splitlines() if not line.startswith("#")]
+    lowest = {canonicalize_name(name): Version(version) for name, version in (line.split("==") for line in lines)}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [Requirement(text) for text in project["dependencies"]]
+    wanted = [one for one in wanted if one.marker is None or one.marker.evaluate({"python_version": "3.11"})]
+    bounds: dict[str, Version] = {}
+    for one in wanted:
+        least = [Version(part.version) for part in one.specifier if part.operator == ">="]
+        bounds[canonicalize_name(one.name)] = max([*least, bounds.get(canonicalize_name(one.name), Version("0"))])
+    assert all(bound > Version("0") for bound in bounds.values())
+    there = {name: lowest[name] for name in bounds}
+    pinned = (ROOT / "constraints.txt").read_text()
+    assert f"torch=={there.pop('torch')}" in pinned  # the one that is not at its lowest
+    assert there == {name: bound for name, bound in bounds.items() if name != "torch"}
+    assert not [name for name in lowest if name.startswith(("nvidia", "cuda", "triton"))]
 
 
 def test_editable_install_is_the_checkout():
