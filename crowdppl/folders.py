@@ -26,6 +26,8 @@ from crowdppl.isolation import uninterrupted
 COMPLETE = ".complete"
 # In that folder: the files that it replaces, of which it need not hold all.
 NAMES = ".names.json"
+# In a folder that exchanges its name with the new one: likewise. Besides them it may hold what is not to be lost.
+OLD = ".replaced.json"
 # Of folders that earlier versions wrote inside of the old one.
 EARLIER = ".writing-"
 
@@ -72,12 +74,13 @@ def tidy(folder: Path, names: Sequence[str]) -> None:
     """
     folder = folder.resolve()
     settle(folder)
-    for left in abandoned(_beside(folder) / folder.name):
+    (folder / OLD).unlink(missing_ok=True)
+    for left in (*abandoned(_beside(folder) / folder.name), *abandoned(folder / folder.name)):
         if left.is_dir():
-            _move_others(left, folder, names)
+            if (left / OLD).exists():
+                _move_others(left, folder)
             shutil.rmtree(left)
-    inside = [*abandoned(folder / folder.name), *folder.glob(f"{EARLIER}*")] if folder.is_dir() else []
-    for left in inside:
+    for left in folder.glob(f"{EARLIER}*"):
         if left.is_dir() and {path.name for path in left.iterdir() if path.name[0] != "."} <= set(names):
             shutil.rmtree(left)
 
@@ -103,12 +106,13 @@ def _put(staging: Path, folder: Path, names: Sequence[str]) -> None:
         return
     if staging.parent != folder:
         shutil.copymode(folder, staging)
+        (folder / OLD).write_text(json.dumps(list(names)), encoding="utf-8")
         try:
             _exchange(staging, folder)
         except OSError:  # this file system cannot
-            pass
+            (folder / OLD).unlink()
         else:
-            _move_others(staging, folder, names)
+            _move_others(staging, folder)
             shutil.rmtree(staging)
             return
     (staging / NAMES).write_text(json.dumps(list(names)), encoding="utf-8")
@@ -136,8 +140,9 @@ def settle(folder: Path) -> None:
     complete.rmdir()
 
 
-def _move_others(old: Path, folder: Path, names: Sequence[str]) -> None:
+def _move_others(old: Path, folder: Path) -> None:
     """Move from an old folder to the new one what was not to be replaced."""
+    names = [*json.loads((old / OLD).read_text(encoding="utf-8")), OLD]
     for path in old.iterdir():
         if path.name not in names and not os.path.lexists(folder / path.name):
             folder.mkdir(exist_ok=True)

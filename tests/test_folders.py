@@ -120,16 +120,21 @@ def test_what_was_abandoned_is_removed_and_what_is_written_is_not(tmp_path, monk
         gone = dead()
         other.setattr(os, "getpid", lambda: gone)
         left = named_part(target)
-    left.mkdir()
-    fill(left, "partly", "ab")
-    (left / "mine.txt").write_text("mine")  # killed as it was moved back
+        incomplete = named_part(target)
+    for folder in (left, incomplete):
+        folder.mkdir()
+        fill(folder, "partly", "ab")
+    (left / folders.OLD).write_text(json.dumps(NAMES))  # killed as the user's file was moved back
+    (left / "mine.txt").write_text("mine")
+    (incomplete / "x").write_text("partly, of another command")
     (target / ".writing-xyz").mkdir(parents=True)
     fill(target / ".writing-xyz", "of an earlier version", "ab")
-    assert abandoned(target) == [left]
+    assert set(abandoned(target)) == {left, incomplete}
     tidy(target, NAMES)
     assert content(target) == {"mine.txt": "mine"}
     assert living.is_dir()
     assert not left.exists()
+    assert not incomplete.exists()
     files.finished(living)
     assert abandoned(target) == [living]
 
