@@ -65,6 +65,10 @@ ROUNDING = 1e-3
 _PIECE = 2**24
 
 
+def _values(tree: xr.DataTree, group: str, name: str) -> np.ndarray[Any, Any]:
+    return np.asarray(tree[group].to_dataset()[name].values)
+
+
 def validate(tree: xr.DataTree) -> None:
     """Check groups, axes, types, codes, probabilities and metadata of a result.
 
@@ -74,17 +78,17 @@ def validate(tree: xr.DataTree) -> None:
     _groups(tree)
     sizes = _axes(tree)
     for (group, name), (axis, least) in CODES.items():
-        _codes(f"{group}/{name}", tree[group][name].values, least, sizes[axis], axis)
-    if not bool((np.diff(tree["constant_data"]["item_index"].values) >= 0).all()):
+        _codes(f"{group}/{name}", _values(tree, group, name), least, sizes[axis], axis)
+    if not bool((np.diff(_values(tree, "constant_data", "item_index")) >= 0).all()):
         raise DataError("constant_data/item_index is not ascending")
     for group, name in DISTRIBUTIONS:
         if name in tree[group]:
-            _distribution(f"{group}/{name}", tree[group][name].values)
+            _distribution(f"{group}/{name}", _values(tree, group, name))
     for group, name in (("posterior", "rho"), ("constant_data", "weight")):
         if name in tree[group]:
-            _within(f"{group}/{name}", tree[group][name].values, 1.0 if name == "rho" else np.inf)
+            _within(f"{group}/{name}", _values(tree, group, name), 1.0 if name == "rho" else np.inf)
     for group, name in (("sample_stats", "lp"), ("log_likelihood", "labels")):
-        if np.isnan(tree[group][name].values).any():
+        if np.isnan(_values(tree, group, name)).any():
             raise DataError(f"{group}/{name} holds values that are not numbers")
     _metadata(tree)
     _networks(tree)

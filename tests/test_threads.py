@@ -8,6 +8,7 @@ import textwrap
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyro
 import pytest
@@ -315,3 +316,24 @@ def test_a_place_for_compiled_code_that_is_full(tmp_path):
         "0.0",
         "0.0",
     ]
+
+
+ROOT = Path(__file__).parent.parent
+# What changes a setting of the whole process, and the modules that may: one, under its lock.
+PROCESS_WIDE = {
+    "warnings.warn(": ["errors.py"],
+    "catch_warnings": ["isolation.py"],
+    "simplefilter": ["isolation.py"],
+    "filterwarnings(": ["isolation.py"],
+    "set_default_dtype": ["isolation.py"],
+    "set_num_threads": ["isolation.py", "sweeps.py"],  # numba's threads set torch's number as they start: set back
+    "enable_validation": ["isolation.py"],
+    "os.umask": [],
+}
+
+
+def test_settings_of_the_process_are_changed_in_one_place():
+    for path in [*(ROOT / "crowdppl").rglob("*.py"), *(ROOT / "models").glob("*.py")]:
+        source = path.read_text(encoding="utf-8")
+        for call, owners in PROCESS_WIDE.items():
+            assert call not in source or path.name in owners, f"{path.name} calls {call}"
