@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import re
 import unicodedata
 import uuid
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow
+import pyarrow.compute as pc
 
 from crowdppl.errors import DataError, listed, suggestion
 
@@ -27,6 +29,9 @@ Array = npt.NDArray[Any]
 WRITTEN = (uuid.UUID, enum.Enum, datetime.date, datetime.time, datetime.timedelta, pd.Period, pd.Interval)
 
 
+# Names from which on a quick look comes before one at each of them.
+_MANY = 20_000
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 # Codes looked at in one go.
 _PIECE = 2**15
 _NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
@@ -73,8 +78,43 @@ def coded(series: pd.Series[Any], what: str, where: str) -> Coded:
         where: where it stands ("labels.csv, column 'worker'"), for the messages.
 
     Raises:
-        DataError: for numbers that are not whole, for strings and numbers in one column, and for what is no name.
+        DataError: for numbers that are not whole, for strings and numbers in one column, for what is no name, and for text that
+            files of results cannot hold.
     """
+    found = _coded(series, what, where)
+    if found.names.dtype == object:
+        _require_text(found, what, where)
+    return found
+
+
+def _require_text(column: Coded, what: str, where: str) -> None:
+    """Refuse names that no file of results can hold: with halves of surrogate pairs, as broken JSON has them, or with NUL."""
+    names = column.names.tolist()
+    try:
+        whole = "".join(names)
+        whole.encode()
+        if "\0" not in whole:
+            return
+    except UnicodeEncodeError:
+        pass
+    for code, name in enumerate(names):
+        why = unwritable(name)
+        if why is not None:
+            raise DataError(f"{where}, {rows_text(np.flatnonzero(column.codes == code))}: the {what} {name!r} {why}")
+
+
+def unwritable(text: str) -> str | None:
+    """Say why no file of results can hold a text; ``None`` where one can."""
+    if "\0" in text:
+        broken = "a NUL character"
+    elif any("\ud800" <= letter <= "\udfff" for letter in text):
+        broken = "half a character (one of a surrogate pair)"
+    else:
+        return None
+    return f"holds {broken}, which files of results cannot hold; remove it, or export the data again as UTF-8"
+
+
+def _coded(series: pd.Series[Any], what: str, where: str) -> Coded:
     if isinstance(series.dtype, pd.CategoricalDtype):
         try:
             names = _plain(pd.Series(series.cat.categories), what, where).names
@@ -321,12 +361,44 @@ def spaced(names: Array) -> list[str]:
     return [] if stripped == given else [n for n, s in zip(given, stripped, strict=True) if n != s]
 
 
-def case_variants(names: Array) -> list[str]:
-    """Return the string identifiers that differ from an earlier one in capital letters only."""
-    if names.dtype != object:
+def variants(names: Array) -> list[tuple[str, str]]:
+    """Return the string identifiers that differ from an earlier one in capitals or white space only, each with that one."""
+    if names.dtype != object or _distinct(names):
         return []
-    forms = pd.Series([n.casefold() for n in names.tolist()], dtype=object)
-    return names[forms.duplicated().to_numpy()].tolist()
+    first: dict[str, str] = {}
+    out = []
+    for name in names.tolist():
+        earlier = first.setdefault(" ".join(name.split()).casefold(), name)
+        if earlier != name:
+            out.append((name, earlier))
+    return out
+
+
+def _distinct(names: Array) -> bool:
+    """Tell of many names, quickly, that no two are the same in small letters and without white space."""
+    if len(names) < _MANY:
+        return False
+    bare = pc.utf8_lower(pc.replace_substring_regex(pyarrow.array(names, pyarrow.large_string()), r"\s+", ""))
+    return bool(pc.count_distinct(bare).as_py() == len(names))
+
+
+def fractions(names: Array) -> list[str]:
+    """Return the string identifiers that are numbers with a fraction, where all of them are numbers."""
+    if names.dtype != object or not all(map(_NUMBER.fullmatch, names.tolist())):
+        return []
+    return [name for name in names.tolist() if not float(name).is_integer()]
+
+
+def equal_numbers(names: Array) -> list[tuple[str, str]]:
+    """Return the string identifiers that are the same number as an earlier one, each with that one: 1.0 and 1, not 01 and 1."""
+    first: dict[float, str] = {}
+    out = []
+    for name in names.tolist() if names.dtype == object else []:
+        if _NUMBER.fullmatch(name):
+            earlier = first.setdefault(float(name), name)
+            if earlier != name and not (name.isdecimal() and earlier.isdecimal()):
+                out.append((name, earlier))
+    return out
 
 
 def lookalikes(names: Array) -> list[str]:

@@ -17,16 +17,18 @@ from crowdppl.errors import DataError, listed, suggestion, warn
 from crowdppl.frames import maybe_pandas, to_series
 from crowdppl.identifiers import (
     Coded,
-    case_variants,
     clean,
     coded,
     encode,
+    equal_numbers,
+    fractions,
     from_arrow,
     kind_of,
     lookalikes,
     positions,
     rows_text,
     spaced,
+    variants,
 )
 from crowdppl.io.tables import UNQUOTED
 from crowdppl.moments import since_1970
@@ -229,17 +231,20 @@ def fields(
         if declared[2] is not None:
             raise DataError(f"{source}: only one class declared, {listed(labels.tolist())}; declare at least two")
         _tell(
-            told, f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes"
+            told,
+            f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes. "
+            f"With one class every label is correct by construction: accuracy cannot be judged",
         )
     for ids, role in ((items, "task"), (workers, "worker"), (labels, "label")):
-        odd, alike = spaced(ids), lookalikes(ids)
-        # Items are many, and their names are rarely typed.
-        cases = [] if role == "task" else [name for name in case_variants(ids) if name not in alike]
+        alike = lookalikes(ids)
+        cases = [(name, other) for name, other in variants(ids) if name not in alike]
+        named = {name for pair in cases for name in pair}
+        odd = [name for name in spaced(ids) if name not in named]
         if cases:
             _tell(
                 told,
-                f"{source}: {len(cases):,} {role} names differ from others in capitals only, and are taken as "
-                f"{role}s of their own: {listed(cases)}; write them alike if they are the same",
+                f"{source}: {len(cases):,} {role} names differ from others in capitals or white space only, and are taken as "
+                f"{role}s of their own: {beside(cases)}; write them alike if they are the same",
             )
         if odd:
             _tell(
@@ -251,6 +256,8 @@ def fields(
                 told, f"{source}: {len(alike):,} {role} names differ from others in Unicode form only: {listed(alike)}"
             )
 
+    if declared[2] is None:
+        _odd_numbers(labels, source, told)
     order = by_item(item, len(items))
     kept = _resolve_repeats(item, worker, label, repeats, rows, source, told)
     if kept is not None:
@@ -272,6 +279,29 @@ def fields(
         )
         for name, column in (timings or {}).items()
     }
+
+
+def beside(pairs: Sequence[tuple[str, str]], most: int = 5) -> str:
+    """Return names beside others as readable text, with a count of those left out."""
+    text = ", ".join(f"{name!r} beside {other!r}" for name, other in pairs[:most])
+    return text if len(pairs) <= most else f"{text} and {len(pairs) - most:,} more"
+
+
+def _odd_numbers(labels: Array, source: str, told: list[str]) -> None:
+    """Tell of labels that look like scores, and of one number written in two ways."""
+    scores, again = fractions(labels), equal_numbers(labels)
+    if scores:
+        _tell(
+            told,
+            f"{source}: labels are numbers, some of them not whole ({listed(scores)}), and are taken as {len(labels):,} classes "
+            f"without order; if they are scores, round them or cut them into ranges first",
+        )
+    if again:
+        _tell(
+            told,
+            f"{source}: {len(again):,} labels are the same number as others and are taken as classes of their own: "
+            f"{beside(again)}; write them alike if they are the same",
+        )
 
 
 def _timing(column: pd.Series[Any], where: str, *, moment: bool) -> Array:

@@ -19,6 +19,8 @@ ENOUGH, BUSY, EACH = 5_000, 20, 20
 NOTHING = 3.0
 # A class is unused where fewer items than this are expected to be of it.
 UNUSED = 0.5
+# Labels given so often or less say nothing of a class; among more labels than these, most should be given more often.
+RARE, MANY = 2, 10
 
 
 def review(data: Annotations) -> list[str]:
@@ -34,6 +36,19 @@ def review(data: Annotations) -> list[str]:
         )
     if data.J == 1:
         told.append("there is one worker only: how good they are cannot be told from their own answers")
+    given = np.bincount(label, minlength=data.K)
+    occurring = int((given > 0).sum())
+    if occurring == 1 and data.K > 1:
+        told.append(
+            f"every label given is {data.labels.tolist()[int(given.argmax())]!r}: how often workers err on the other classes, "
+            f"and with it their accuracy, cannot be judged from these annotations"
+        )
+    rare = int(((given > 0) & (given <= RARE)).sum())
+    if occurring > MANY and rare > occurring / 2:
+        told.append(
+            f"{rare:,} of {occurring:,} labels were given {RARE} times or fewer: nothing can be learned of such classes; "
+            f"group them, or round them if they are numbers"
+        )
     single = int((np.bincount(item, minlength=data.N) == 1).sum())
     if single and data.J > 1:
         told.append(

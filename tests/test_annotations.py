@@ -77,7 +77,7 @@ IDENTIFIERS = {
     "categorical": (pd.Categorical(["b", "a", "b"], categories=["z", "a", "b"]), ["b", "a"], object),
     "categorical integers": (pd.Categorical([9, 4, 9]), [9, 4], np.int64),
     "categorical, bad category unused": (pd.Categorical(["b", "a", "b"], categories=["a", "b", 1]), ["b", "a"], object),
-    "new lines": (["a\nb", "a\n\nb", "a"], ["a\nb", "a\n\nb", "a"], object),
+    "new lines": (["a\nb", "a\n\nc", "a"], ["a\nb", "a\n\nc", "a"], object),
 }
 
 
@@ -115,10 +115,18 @@ def test_names_in_many_scripts_survive():
     assert data.workers.tolist() == WORDS
 
 
-def test_lone_surrogates_do_not_break_reading():
-    data = Annotations.from_arrays([1, 2, 3], [1, 1, 1], ["\ud800", "b", "\ud800"], truth={1: "\ud800"})
-    assert data.votes.tolist() == [[0, 1], [1, 0], [0, 1]]
-    assert data.truth.tolist() == [1, -1, -1]
+def test_text_that_no_file_can_hold_is_refused():
+    """It could be fitted, but not saved: it is refused before anything is computed."""
+    for broken in ("\ud800", "a\0b"):
+        refused(
+            lambda broken=broken: Annotations.from_arrays([1, 2, 3], [1, 1, 1], [broken, "b", broken]),
+            DataError,
+            "column 'label', rows 1, 3",
+            repr(broken),
+            "which files of results cannot hold; remove it",
+        )
+        refused(lambda broken=broken: frame_of(BASE, truth={1: broken}), DataError, "the known truths, row 1")
+        refused(lambda broken=broken: frame_of(BASE, labels=["a", "b", broken]), DataError, "the declared labels")
 
 
 def test_unsorted_rows_are_sorted_by_item_and_keep_their_order_within():
@@ -258,7 +266,8 @@ def test_white_space_and_unicode_forms_are_told_and_kept():
         data = frame_of(frame)
     assert [str(w.message) for w in told] == [
         "the frame: 1 worker names differ from others in Unicode form only: 'cafe\u0301'",
-        "the frame: 1 label names with white space around them, kept as they are: 'a '",
+        "the frame: 1 label names differ from others in capitals or white space only, and are taken as labels of their own: "
+        "'a ' beside 'a'; write them alike if they are the same",
     ]
     assert (data.J, data.K) == (2, 2)
 

@@ -6,6 +6,7 @@ do not fit. Formats of platforms have tables of their own in test_formats.py.
 
 import gzip
 import io
+import json
 import re
 import subprocess
 import sys
@@ -115,6 +116,43 @@ REFUSED = {
     "no item": (taken(frame(task=["x", None, "y", "y", "z", "z"])), r"column 'task', row 2: task missing"),
     "no worker": (taken(frame(worker=["u", "v", np.nan, "v", "u", "v"])), r"column 'worker', row 3: worker missing"),
     "blank worker in a file": (file(GOOD.replace("x,u", "x,")), r"x.csv, column 'worker', row 1: worker missing"),
+    "a label with NUL": (taken(frame(label=["a\0", *"ababa"])), r"row 1: the label 'a\\x00' holds a NUL character"),
+    "half a character in a worker": (
+        taken(frame(worker=pd.Series(["v\ud800", *"wvwvw"], dtype=object))),
+        r"row 1: the worker 'v\\ud800' holds half a character .*remove it, or export",
+    ),
+    "half a character in a truth": (taken(FRAME, truth={"x": "\udcff"}), r"row 1: the label '\\udcff' holds half"),
+    **{
+        f"{what} in {where} of JSON": (
+            file(
+                json.dumps(
+                    [
+                        {
+                            "id": f"t{text}" if where == "task" else "t",
+                            "data": {},
+                            "annotations": [
+                                {
+                                    "completed_by": {"email": f"w{text}" if where == "worker" else "w"},
+                                    "ground_truth": where == "truth",
+                                    "result": [
+                                        {
+                                            "from_name": "q",
+                                            "type": "choices",
+                                            "value": {"choices": [f"c{text}" if where in ("label", "truth") else "c"]},
+                                        }
+                                    ],
+                                }
+                            ],
+                        }
+                    ]
+                ),
+                "x.json",
+            ),
+            rf"x.json, task 1: the {where.replace('truth', 'label')} '\w.*' holds {what}.*; remove it",
+        )
+        for what, text in (("a NUL character", "\0"), ("half a character", "\ud800"))
+        for where in ("task", "worker", "label", "truth")
+    },
     "every label missing": (taken(frame(label=[None] * 6)), r"every label is missing"),
     "mixed types": (taken(frame(worker=["u", 1, "u", 1, "u", 1])), r"worker names mix str and int"),
     "integers against their strings": (
@@ -245,11 +283,11 @@ TOLD = {
     "a single class": (taken(frame(label=["a"] * 6)), r"every label is 'a'; declare labels="),
     "spaces around": (
         taken(frame(worker=["u", "v ", "u", "v", "u", "v"])),
-        r"1 worker names with white space around them, kept",
+        r"1 worker names differ from others in capitals or white space only, .*'v ' beside 'v'",
     ),
     "capitals": (
         taken(frame(label=["a", "B", "b", "b", "a", "a"])),
-        r"1 label names differ from others in capitals only",
+        r"1 label names differ from others in capitals or white space only",
     ),
     "one name in two Unicode forms": (
         taken(frame(worker=["\u00e9", "e\u0301", "u", "v", "u", "v"])),

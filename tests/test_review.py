@@ -1,5 +1,6 @@
 """What is odd about judgements is told: groups that share nothing, shuffled worker names, capitals."""
 
+import re
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ from catalog import quiet_fit
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning
+from crowdppl.identifiers import variants
 from crowdppl.review import pieces, review, unused_classes, worker_information
 
 
@@ -80,9 +82,11 @@ def test_cifar10n_has_lost_its_workers(public):
         (
             "label",
             ["Cat", "cat", "dog", "dog"],
-            "1 label names differ from others in capitals only.*'cat'",
+            "1 label names differ from others in capitals or white space only.*'cat'",
         ),
         ("worker", ["Ann", "ann", "bob", "bob"], "1 worker names differ from others in capitals"),
+        ("label", ["big  cat", "Big cat", "dog", "dog"], "'big  cat' beside 'Big cat'|'Big cat' beside 'big  cat'"),
+        ("task", ["Cat", "cat\t", "dog", "dog"], r"1 task names differ from others in .*'cat\\t' beside 'Cat'"),
     ],
 )
 def test_names_that_differ_in_capitals_are_told_and_kept(column, values, told):
@@ -90,7 +94,65 @@ def test_names_that_differ_in_capitals_are_told_and_kept(column, values, told):
     frame[column] = values
     with pytest.warns(CrowdpplWarning, match=told):
         data = Annotations.from_frame(frame)
-    assert len(getattr(data, f"{column}s")) == 3
+    names = {"task": "items", "worker": "workers", "label": "labels"}
+    assert len(getattr(data, names[column])) == 3
+
+
+def test_white_space_and_capitals_at_once():
+    """`Cat` and `cat ` are two classes, and both notes name the pair."""
+    frame = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["Cat", "cat ", "dog"]})
+    with pytest.warns(CrowdpplWarning) as told:
+        data = Annotations.from_frame(frame)
+    assert data.K == 3
+    assert any("'cat ' beside 'Cat'" in str(warning.message) for warning in told)
+
+
+def test_many_names_are_looked_at_as_few_are():
+    names = np.array([f"Item {n}" for n in range(30_000)], dtype=object)
+    assert variants(names) == []
+    names[29_999] = " item  7"
+    assert variants(names) == [(" item  7", "Item 7")]
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (
+            ["0.5", "0.7", "1.25", "0.5"],
+            r"numbers, some of them not whole \('0.5', '0.7', '1.25'\).* 3 classes without order",
+        ),
+        (["1", "2.5", "-1e-3", "1"], "some of them not whole"),
+        (["1", "1.0", "2", "x"], "1 labels are the same number as others .*'1.0' beside '1'"),
+        (["x", "x", "x", "x"], "With one class every label is correct by construction: accuracy cannot be judged"),
+    ],
+)
+def test_labels_that_look_like_something_else(labels, told, tmp_path):
+    frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": labels})
+    with pytest.warns(CrowdpplWarning, match=told):
+        data = Annotations.from_frame(frame)
+    assert any(re.search(told, note) for note in data.notes)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    with pytest.warns(CrowdpplWarning, match=told):
+        Annotations.from_csv(tmp_path / "x.csv")
+
+
+def test_labels_that_are_as_they_should_be():
+    for labels in (["1.0", "2.0"], ["a", "0.5"], ["001", "002"], [1, 2], ["1-2", "3-4"]):
+        frame = pd.DataFrame({"task": [1, 1], "worker": ["a", "b"], "label": labels})
+        assert Annotations.from_frame(frame).notes == ()
+    scores = pd.DataFrame({"task": [1, 1], "worker": ["a", "b"], "label": ["0.5", "1"]})
+    assert Annotations.from_frame(scores, labels=["0.5", "1"]).notes == ()
+
+
+def test_labels_that_are_no_classes():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"task": np.arange(60) // 3, "worker": np.arange(60) % 3, "label": rng.permutation(60) // 2})
+    assert any("30 of 30 labels were given 2 times or fewer" in note for note in review(Annotations.from_frame(frame)))
+    assert not any(
+        "or fewer" in note for note in review(Annotations.from_frame(frame.assign(label=frame["label"] % 9)))
+    )
+    one = Annotations.from_frame(frame.assign(label="b"), labels=["a", "b"])
+    assert any("every label given is 'b'" in note and "accuracy, cannot be judged" in note for note in review(one))
 
 
 # Three items of a public tutorial: one class wins two votes, the other the third.

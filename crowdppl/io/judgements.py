@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
+from crowdppl.identifiers import unwritable
 from crowdppl.moments import since_1970
 
 # The label of judgements that were skipped, where that is to count as an answer.
@@ -81,12 +82,22 @@ class Rows:
         if label is None:
             self.drop("without a label")
             return
-        self.rows.append((plain(task), plain(worker), label, when, seconds))
+        self._take(plain(task), plain(worker), label, when, seconds, where=where)
+
+    def _take(self, task: Any, worker: Any, label: Any, when: Any = None, seconds: Any = None, *, where: str) -> None:
+        for value, what in ((task, "task"), (worker, "worker"), (label, "label")):
+            self._require_text(value, what, where)
+        self.rows.append((task, worker, label, when, seconds))
+
+    def _require_text(self, value: Any, what: str, where: str) -> None:
+        why = unwritable(value) if isinstance(value, str) else None
+        if why is not None:
+            raise DataError(f"{self.source}, {where}: the {what} {value!r} {why}")
 
     def skip(self, task: Any, worker: Any, what: str) -> None:
         """Take a judgement that was skipped, as the person has chosen."""
         if self.choices.skip == "answer" and worker not in (None, ""):
-            self.rows.append((plain(task), plain(worker), SKIPPED, None, None))
+            self._take(plain(task), plain(worker), SKIPPED, where=f"annotation {len(self.rows) + 1:,}")
         else:
             self.drop(what)
 
@@ -95,6 +106,7 @@ class Rows:
         label, task = self.one(labels, where), plain(task)
         if label is None:
             return
+        self._require_text(label, "label", where)
         if self.truth.setdefault(task, label) != label:
             self.conflicts.add(task)
 
