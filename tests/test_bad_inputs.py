@@ -283,7 +283,7 @@ TOLD = {
     "a single class": (taken(frame(label=["a"] * 6)), r"every label is 'a'; declare labels="),
     "spaces around": (
         taken(frame(worker=["u", "v ", "u", "v", "u", "v"])),
-        r"1 worker names differ from others in capitals or white space only, .*'v ' beside 'v'",
+        r"1 worker names differ from others in capitals or white space only, .*'v' beside 'v '",
     ),
     "capitals": (
         taken(frame(label=["a", "B", "b", "b", "a", "a"])),
