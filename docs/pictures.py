@@ -8,6 +8,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 import crowdppl
 from crowdppl import criticism, datasets
@@ -30,7 +31,7 @@ def anaesthesia() -> None:
     left.set(xlabel="probability of the right label", ylabel="anaesthetist (judgements)")
     left.set_title("Who is good: accuracy, 89% intervals", loc="left", fontsize=11)
 
-    matrix = posterior.confusion(2).pivot(index="truth", columns="label", values="probability")
+    matrix = posterior.confusion(2).pivot_table(index="truth", columns="label", values="probability")
     middle.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
     for (i, j), value in np.ndenumerate(matrix.to_numpy()):
         middle.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.5 else INK)
@@ -89,8 +90,39 @@ def honest() -> None:
     figure.savefig(HERE / "honest-intervals.png", dpi=110)
 
 
+def tickets() -> tuple[pd.DataFrame, dict[str, str]]:
+    """Simulate support tickets labelled by good workers, one who takes complaints for billing, a fast one and a contrary one."""
+    rng = np.random.default_rng(3)
+    classes = ["Complaint", "Billing", "Technical", "Praise", "Cancellation"]
+    truth = rng.choice(5, 400, p=[0.25, 0.3, 0.25, 0.1, 0.1])
+    said = [
+        "I waited two weeks for an answer.",
+        "Why is there a fee on my bill?",
+        "The app crashes when I open an invoice.",
+    ]
+    said += ["Quick and friendly support, thank you!", "Please cancel my contract."]
+    rows = []
+
+    def take(i: int, worker: str, label: int, seconds: float) -> None:
+        rows.append((f"T-{1000 + i}", worker, classes[label], seconds * rng.lognormal(0, 0.4)))
+
+    for i in range(400):
+        for name in rng.choice(["Ann", "Carla", "Deniz", "Emeka", "Fatima", "Goran"], 3, replace=False):
+            technical = truth[i] == 2 and rng.random() < 0.3
+            take(i, name, 1 if technical else truth[i] if rng.random() < 0.88 else rng.integers(5), 10)
+    for i in rng.choice(400, 180, replace=False):
+        complaint = truth[i] == 0 and rng.random() < 0.72
+        take(i, "Bob", 1 if complaint else truth[i] if rng.random() < 0.88 else rng.integers(5), 9)
+    for i in rng.choice(400, 150, replace=False):
+        take(i, "speedy_77", rng.integers(5), 1.7)
+    for i in rng.choice(400, 44, replace=False):
+        take(i, "Mallory", (truth[i] + rng.integers(1, 5)) % 5, 10)
+    frame = pd.DataFrame(rows, columns=["task", "worker", "label", "seconds"])
+    return frame, {f"T-{1000 + i}": said[k] for i, k in enumerate(truth)}
+
+
 def page() -> None:
-    """Photograph the report of the anaesthesia table in Chromium."""
+    """Photograph the first screen of a report in Chromium."""
     import tempfile
 
     from selenium import webdriver
@@ -98,7 +130,9 @@ def page() -> None:
 
     from crowdppl import report
 
-    posterior = crowdppl.fit(datasets.anaesthesia(), "dawid-skene", method="gibbs", seed=0)
+    frame, texts = tickets()
+    data = crowdppl.Annotations.from_frame(frame, seconds="seconds")
+    posterior = crowdppl.fit(data, "dawid-skene", method="gibbs", seed=0)
     options = webdriver.ChromeOptions()
     options.binary_location = "/usr/bin/chromium"
     for flag in (
@@ -110,12 +144,10 @@ def page() -> None:
     ):
         options.add_argument(flag)
     with tempfile.TemporaryDirectory() as folder:
-        path = report.write(posterior, Path(folder) / "report.html", {"input": {"file": "anaesthesia.csv"}})
+        path = report.write(posterior, Path(folder) / "report.html", title="Support tickets", text=texts, cost=0.08)
         browser = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
-        browser.set_window_size(1100, 900)
+        browser.set_window_size(1180, 1180)
         browser.get(path.as_uri())
-        browser.find_element("css selector", "#workers-table tbody button").click()
-        browser.execute_script("document.querySelector('#workers').scrollIntoView()")
         browser.save_screenshot(str(HERE / "report.png"))
         browser.quit()
 
