@@ -447,5 +447,5 @@ def test_trapping_set():
     assert table["score"]["honest 5"] == pytest.approx((mine["label"] == known[mine["task"]].to_numpy()).mean())
     assert (table["low"] <= table["high"]).all()
     data = crowdppl.Annotations.from_frame(frame, truth=known)
-    again = workers.trap_score(crowdppl.fit(data, method="em", num_samples=5)).set_index("worker")
+    again = workers.trap_score(crowdppl.fit(data, method="em", num_samples=100)).set_index("worker")
     pd.testing.assert_frame_equal(again, table)
