@@ -15,11 +15,18 @@ import pytest
 from scipy.special import digamma, gammaln, logsumexp, softmax
 from typer.testing import CliRunner
 
-from crowdppl import Annotations, fit, stream, sweeps
+import crowdppl
+from crowdppl import Annotations, stream, sweeps
 from crowdppl.cli import app
-from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError
+from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, silent
 from crowdppl.models import ClassConditional, DawidSkene, HierarchicalDawidSkene, OneCoin
 from crowdppl.streaming.stored import Stored
+
+
+def fit(*args, **options):
+    """Fit with the library's warnings kept back: runs here are short."""
+    with silent():
+        return crowdppl.fit(*args, **options)
 
 
 def crowd(items=4000, workers=30, each=5, K=3, seed=0):

@@ -11,13 +11,21 @@ import numpy as np
 import pytest
 import torch
 
-from crowdppl import Annotations, draws, fit, inference, kernels, ranks, sweeps
+import crowdppl
+from crowdppl import Annotations, draws, inference, kernels, ranks, sweeps
 from crowdppl.correlation import _counted
-from crowdppl.errors import CrowdpplWarning
+from crowdppl.errors import CrowdpplWarning, silent
 from crowdppl.isolation import isolated
 from crowdppl.model import one_hot, sums_of
 from crowdppl.models import ClassConditional, DawidSkene, OneCoin
 from crowdppl.sweeps import Items, Sweeps, plain
+
+
+def fit(*args, **options):
+    """Fit with the library's warnings kept back: runs here are short."""
+    with silent():
+        return crowdppl.fit(*args, **options)
+
 
 pytestmark = pytest.mark.filterwarnings("ignore:the chains have not mixed", "ignore:the draws of")
 
