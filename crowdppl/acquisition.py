@@ -26,8 +26,9 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from crowdppl import arguments
 from crowdppl.correlation import POPULATION, DesignEffect
-from crowdppl.errors import OptionError, suggestion
+from crowdppl.errors import OptionError
 from crowdppl.gold import codes
 from crowdppl.posterior import Posterior
 from crowdppl.workers import default_level, interval
@@ -51,12 +52,14 @@ def __dir__() -> list[str]:
     return __all__
 
 
+@arguments.checked(n=arguments.amounts(0), rho=arguments.amounts(0, 1))
 def effective(n: Any, rho: Any) -> Array:
     """Return how many independent judgements ``n`` correlated ones are worth, ``n / (1 + (n - 1) rho)``; 0 for none."""
     n, rho = np.asarray(n, dtype=float), np.asarray(rho, dtype=float)
     return np.asarray(n / (1 + np.maximum(n - 1, 0) * rho))
 
 
+@arguments.checked(posterior=arguments.posterior, most=arguments.whole(1), level=arguments.level)
 def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = None) -> pd.DataFrame:
     """Return the effective number of independent workers behind ``n`` judgements of an item.
 
@@ -74,6 +77,7 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
     return pd.DataFrame({"judgements": n, "independent": mean, "low": low, "high": high})
 
 
+@arguments.checked(posterior=arguments.posterior, by=arguments.choice(*WAYS), worker=arguments.identifier)
 def gains(posterior: Posterior, *, by: By = "entropy", worker: Any = None) -> Array:
     """Return what speaks for one more judgement of each item: ``(N,)``.
 
@@ -93,6 +97,9 @@ def gains(posterior: Posterior, *, by: By = "entropy", worker: Any = None) -> Ar
     return _gains(posterior, by, [who])[0]
 
 
+@arguments.checked(
+    posterior=arguments.posterior, n=arguments.whole(1), by=arguments.choice(*WAYS), worker=arguments.identifier
+)
 def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker: Any = None) -> pd.DataFrame:
     """Return the items for which one more judgement brings most, best first.
 
@@ -111,13 +118,20 @@ def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker:
     """
     gain = gains(posterior, by=by, worker=worker)
     gain[posterior.known_truth() >= 0] = -np.inf
-    order = np.argsort(-gain, kind="stable")[: _count(n)]
+    order = np.argsort(-gain, kind="stable")[:n]
     order = order[gain[order] > -np.inf]
     now = posterior.truth().iloc[order]
     table = now[[posterior.item_column, "label", "probability"]].reset_index(drop=True)
     return table.assign(judgements=posterior.judgements_per_item()[order], gain=gain[order])
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    n=arguments.whole(1),
+    by=arguments.choice(*WAYS),
+    workers=arguments.identifiers,
+    each=arguments.whole(1),
+)
 def next_pairs(
     posterior: Posterior,
     n: int = 10,
@@ -144,9 +158,7 @@ def next_pairs(
     """
     names = posterior.worker_names().tolist() if workers is None else workers
     if each is None:
-        each = -(-_count(n) // len(names)) + 1
-    if isinstance(each, bool) or each < 1:
-        raise OptionError(f"each={each!r}; a worker must be given at least 1 item")
+        each = -(-n // len(names)) + 1
     item, by_worker, _ = posterior.judged()
     place = {posterior.worker_index(name): w for w, name in enumerate(names)}
     table = _gains(posterior, by, list(place))  # (W, N)
@@ -169,6 +181,7 @@ def next_pairs(
     return now.assign(judgements=posterior.judgements_per_item()[rows], gain=table[who, rows])
 
 
+@arguments.checked(posterior=arguments.posterior, sure=arguments.between(0, 1, 0.99))
 def settled(posterior: Posterior, sure: float = 0.99) -> pd.DataFrame:
     """Apply a stopping rule: which items need no further judgement.
 
@@ -182,8 +195,6 @@ def settled(posterior: Posterior, sure: float = 0.99) -> pd.DataFrame:
     Raises:
         OptionError: for a probability outside (0, 1).
     """
-    if not 0 < sure < 1:
-        raise OptionError(f"sure={sure!r}; it must lie between 0 and 1, such as 0.99")
     now = posterior.truth()[[posterior.item_column, "label", "probability"]]
     return now.assign(judgements=posterior.judgements_per_item(), settled=now["probability"] >= sure)
 
@@ -201,6 +212,7 @@ class Curve:
     table: pd.DataFrame
     level: float
 
+    @arguments.checked(accuracy=arguments.share)
     def needed(self, accuracy: float) -> pd.DataFrame:
         """Return how many further judgements it takes to an accuracy: ``judgements`` and ``cost``, with a band.
 
@@ -215,6 +227,17 @@ class Curve:
         return pd.DataFrame([row | {"cost": row["judgements"] * price}])
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    most=arguments.whole(1),
+    by=arguments.choice(*WAYS, "random"),
+    truth=arguments.anything,
+    price=arguments.at_least_zero,
+    steps=arguments.whole(1),
+    replicates=arguments.whole(2),
+    level=arguments.level,
+    seed=arguments.seed,
+)
 def curve(
     posterior: Posterior,
     most: int | None = None,
@@ -250,13 +273,9 @@ def curve(
     Raises:
         OptionError: for another ``by``, or numbers out of range.
     """
-    if by not in (*WAYS, "random"):
-        raise OptionError(f"by={by!r}; use one of {', '.join((*WAYS, 'random'))}{suggestion(by, WAYS)}")
-    if price < 0 or steps < 1 or replicates < 2:
-        raise OptionError("price must be at least 0, steps at least 1 and replicates at least 2")
     level = default_level(level)
     N = len(posterior.items())
-    most = 2 * N if most is None else _count(most)
+    most = 2 * N if most is None else most
     open_items = np.flatnonzero(posterior.known_truth() < 0)
     if len(open_items) == 0:
         raise OptionError("the truth of every item was known to the fit; there is nothing to ask")
@@ -333,8 +352,6 @@ class _State:
 
 def _gains(posterior: Posterior, by: str, workers: list[int | None]) -> Array:
     """Return gains for each of some workers, by place, or for a worker of the crowd: ``(W, N)``."""
-    if by not in WAYS:
-        raise OptionError(f"by={by!r}; use one of {', '.join(WAYS)}{suggestion(by, WAYS)}")
     p = posterior.probability()
     if by == "entropy":  # the same, whoever is asked
         return np.tile(_entropy(p), (len(workers), 1))
@@ -420,9 +437,3 @@ def _rounds(asked: Array) -> list[Array]:
     first = np.searchsorted(ranked, ranked)
     turn = np.arange(len(ranked)) - first
     return [ranked[turn == t] for t in range(int(turn.max()) + 1)] if len(asked) else []
-
-
-def _count(n: int) -> int:
-    if isinstance(n, bool) or n < 1:
-        raise OptionError(f"n={n!r}; at least 1 is needed")
-    return n

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from crowdppl.errors import DataError, OptionError, listed, suggestion
+from crowdppl import arguments
+from crowdppl.errors import DataError, listed
 from crowdppl.frames import indexed, to_pandas
 from crowdppl.identifiers import clean, coded, encode
 from crowdppl.intake import (
@@ -155,6 +156,7 @@ class Annotations:
         """Votes as evidence, ``(N, K)``: those of an item times its weight."""
         return self.votes if self.weight is None else self.votes * self.weight.unsqueeze(-1)
 
+    @arguments.checked(values=arguments.tensor)
     def weighted(self, values: Tensor) -> Tensor:
         """Multiply ``(A, ...)`` by the weight of each judgement's item: what is summed as evidence goes through this."""
         if self.weight is None:
@@ -193,6 +195,7 @@ class Annotations:
         share[known] = torch.nn.functional.one_hot(self.truth[known], self.K).to(self.dtype)
         return share
 
+    @arguments.checked(values=arguments.tensor)
     def mean_by_worker(self, values: Tensor) -> Tensor:
         """Average ``(A, ...)`` over each worker's judgements, ``(J, ...)``; 0 for workers without any."""
         total = sum_by(self.worker, values, self.J)
@@ -201,14 +204,13 @@ class Annotations:
 
     # ------------------------------------------------------------------ parts and places
 
+    @arguments.checked(device=arguments.device, dtype=arguments.floating)
     def to(self, device: str | torch.device | None = None, dtype: torch.dtype | None = None) -> Annotations:
         """Return the same data on a device and with a floating type for statistics.
 
         Raises:
             OptionError: for a type that is not floating.
         """
-        if dtype is not None and not dtype.is_floating_point:
-            raise OptionError(f"dtype={dtype} is not a floating type; use torch.float64 or torch.float32")
         device = self.device if device is None else torch.device(device)
         dtype = self.dtype if dtype is None else dtype
         if device == self.device and dtype == self.dtype:
@@ -221,6 +223,7 @@ class Annotations:
             moved[name] = None if value is None else value.to(device, dtype)
         return replace(self, dtype=dtype, **moved)
 
+    @arguments.checked(features=arguments.anything, workers=arguments.anything)
     def with_features(self, features: Any = None, *, workers: Any = None) -> Annotations:
         """Return the same judgements with numbers known of the items, and of the workers.
 
@@ -244,6 +247,7 @@ class Annotations:
         }
         return replace(self, **placed)
 
+    @arguments.checked(weights=arguments.anything)
     def with_weights(self, weights: Any) -> Annotations:
         """Return the same judgements, the evidence of each item raised to a power.
 
@@ -264,6 +268,7 @@ class Annotations:
         if isinstance(weights, pd.Series):
             column = matrix(weights.to_frame("weight"), self.items, "task", "weights")
         else:
+            weights = arguments.amounts(axes=1)("weights", weights)
             column = matrix(torch.as_tensor(weights).reshape(-1, 1), self.items, "task", "weights")
         if (column < 0).any():
             negative = self.items[(column < 0)[:, 0]].tolist()
@@ -288,6 +293,7 @@ class Annotations:
         often = None if self.multiplicity is None else self.multiplicity[self.item]
         return self._owned(self.item, self.worker, self.label, often)
 
+    @arguments.checked(features=arguments.anything, items=arguments.a_list, workers=arguments.anything)
     def unseen(self, features: Any = None, *, items: Any = None, workers: Any = None) -> Annotations:
         """Return new items without a judgement, and maybe new workers, with the classes of these data: what to predict for.
 
@@ -339,6 +345,7 @@ class Annotations:
             self, item=item, worker=workers.repeat(self.N), label=torch.zeros_like(item), when=None, seconds=None
         )
 
+    @arguments.checked(labels=arguments.a_list, what=arguments.text)
     def code(self, labels: Any, what: str) -> Tensor:
         """Return class identifiers ``(n,)`` as codes ``0..K-1``.
 
@@ -367,6 +374,7 @@ class Annotations:
             owner=owner,
         )
 
+    @arguments.checked(index=arguments.positions)
     def batch(self, index: Tensor) -> Annotations:
         """Return the judgements of the items ``index`` ``(B,)``, renumbered ``0..B-1``; workers and classes stay."""
         ends = self.judgements_per_item.cumsum(0)
@@ -393,6 +401,7 @@ class Annotations:
             owner=None,
         )
 
+    @arguments.checked(judgements=arguments.mask)
     def keep(self, judgements: Tensor) -> Annotations:
         """Return the same items and workers with some of the judgements only.
 
@@ -416,6 +425,22 @@ class Annotations:
     # ------------------------------------------------------------------ ways in
 
     @classmethod
+    @arguments.checked(
+        frame=arguments.anything,
+        task=arguments.anything,
+        worker=arguments.anything,
+        label=arguments.anything,
+        truth=arguments.anything,
+        labels=arguments.a_list,
+        items=arguments.a_list,
+        workers=arguments.a_list,
+        repeats=arguments.choice("keep", "last", "refuse"),
+        features=arguments.anything,
+        worker_features=arguments.anything,
+        when=arguments.anything,
+        seconds=arguments.anything,
+        source=arguments.text,
+    )
     def from_frame(
         cls,
         frame: Any,
@@ -462,10 +487,6 @@ class Annotations:
             OptionError: for an unknown ``repeats``.
         """
         frame = to_pandas(frame, source, ", or use from_arrays")
-        if repeats not in get_args(Repeats):
-            raise OptionError(
-                f"repeats={repeats!r}; use 'keep', 'last' or 'refuse'{suggestion(repeats, get_args(Repeats))}"
-            )
         task, worker, label = three_columns(frame, (task, worker, label), source)
         if labels is None and isinstance(frame[label].dtype, pd.CategoricalDtype):
             labels = frame[label].cat.categories
@@ -490,6 +511,14 @@ class Annotations:
         )
 
     @classmethod
+    @arguments.checked(
+        frame=arguments.anything,
+        task=arguments.anything,
+        labels=arguments.a_list,
+        truth=arguments.anything,
+        features=arguments.anything,
+        source=arguments.text,
+    )
     def from_counts(
         cls,
         frame: Any,
@@ -539,6 +568,18 @@ class Annotations:
         return replace(made, notes=notes, item_column=item_column(named))
 
     @classmethod
+    @arguments.checked(
+        task=arguments.anything,
+        worker=arguments.anything,
+        label=arguments.anything,
+        truth=arguments.anything,
+        labels=arguments.a_list,
+        items=arguments.a_list,
+        workers=arguments.a_list,
+        repeats=arguments.choice("keep", "last", "refuse"),
+        features=arguments.anything,
+        worker_features=arguments.anything,
+    )
     def from_arrays(
         cls,
         task: Any,
@@ -574,6 +615,7 @@ class Annotations:
         )
 
     @classmethod
+    @arguments.checked(path=arguments.input_path, options=arguments.anything)
     def from_csv(cls, path: str | Path, **options: Any) -> Annotations:
         """Read a CSV file (plain or compressed); options as in :meth:`from_frame`.
 
@@ -587,6 +629,7 @@ class Annotations:
         return cls._from_long(long_csv, path, options)
 
     @classmethod
+    @arguments.checked(path=arguments.input_path, options=arguments.anything)
     def from_parquet(cls, path: str | Path, **options: Any) -> Annotations:
         """Read a Parquet file; options as in :meth:`from_frame`, errors as in :meth:`from_csv`."""
         return cls._from_long(long_parquet, path, options)
@@ -606,6 +649,10 @@ def _needed(options: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _names(features: Any, names: Any) -> Array:
+    if not hasattr(features, "__len__") or getattr(features, "ndim", 1) == 0:
+        raise DataError(
+            f"features={arguments.shown(features)}; it must be a frame or an array of numbers, a row for each"
+        )
     if names is None:
         names = features.index if isinstance(features, pd.DataFrame) else np.arange(len(features))
     return clean(pd.Series(names).reset_index(drop=True), "name", "the new rows")[0]

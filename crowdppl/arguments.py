@@ -1,7 +1,8 @@
 """Checks of what callers pass: every public argument goes through one of these, and is refused in one line that names it.
 
 A check is a function ``(name, value) -> value``: it returns the value in the type that the code behind it expects, or raises.
-:func:`checked` applies checks to the arguments of a function by name. ``None`` is accepted wherever it is the default.
+:func:`checked` applies checks to the arguments of a function by name. ``None`` is accepted where it is the default, or the type
+allows it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import inspect
 import math
 import numbers
 import os
+import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -57,6 +59,7 @@ def checked(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         unknown = set(checks) - set(signature.parameters)
         if unknown:
             raise TypeError(f"{function.__qualname__} has no parameter {', '.join(sorted(unknown))}")
+        optional = {name for name, parameter in signature.parameters.items() if takes_none(parameter)}
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -65,7 +68,7 @@ def checked(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
             except TypeError:
                 return function(*args, **kwargs)  # Python's own message names the function and what is missing
             for name, value in given.arguments.items():
-                if name in checks and not (value is None and signature.parameters[name].default is None):
+                if name in checks and not (value is None and name in optional):
                     given.arguments[name] = checks[name](name, value)
             return function(*given.args, **given.kwargs)
 
@@ -75,9 +78,9 @@ def checked(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def check(checks: Mapping[str, Check], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply checks to values by name; ``None`` stays ``None``."""
-    return {name: None if value is None else checks[name](name, value) for name, value in values.items()}
+def takes_none(parameter: inspect.Parameter) -> bool:
+    """Tell whether ``None`` stands for something: it is the default, or the type says so."""
+    return parameter.default is None or re.search(r"\bNone\b", str(parameter.annotation)) is not None
 
 
 # ---------------------------------------------------------------------- numbers
@@ -230,6 +233,15 @@ def several(each: Check, at_least: int = 1, *, distinct: bool = False) -> Check:
     return check
 
 
+def identifier(name: str, value: Any) -> Any:
+    """Accept the name of one thing: text, a number, a date, and whatever else can name something."""
+    try:
+        hash(value)
+    except TypeError:
+        raise refuse(name, value, "a name") from None
+    return value
+
+
 def identifiers(name: str, value: Any) -> list[Any]:
     """Accept a list of different identifiers, at least one."""
     values = _listed(name, value, 1)
@@ -250,17 +262,38 @@ def _listed(name: str, value: Any, at_least: int) -> list[Any]:
 
 
 def _distinct(name: str, values: Sequence[Any]) -> None:
-    seen: list[Any] = []
     known: set[Any] = set()
     for value in values:
-        try:
-            again = value in known
-            known.add(value)
-        except TypeError:
-            again = any(value is other for other in seen)
-            seen.append(value)
-        if again:
+        identifier(name, value)
+        if value in known:
             raise OptionError(f"{name} has {shown(value)} more than once; give each once")
+        known.add(value)
+
+
+def a_list(name: str, value: Any) -> Any:
+    """Accept several values in any form but text, and leave them as they are."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) != 1:
+        raise refuse(name, value, "a list")
+    return value
+
+
+def amounts(at_least: float | None = None, at_most: float | None = None, axes: int = 0) -> Check:
+    """Accept a number, or an array of numbers with at least so many axes, all within bounds and none missing."""
+    wanted = "numbers" if at_least is None else f"numbers of at least {at_least:g}"
+    wanted = wanted if at_most is None else f"numbers from {at_least:g} to {at_most:g}"
+    wanted = wanted if not axes else f"an array of {wanted}"
+
+    def check(name: str, value: Any) -> Any:
+        values = _array(value)
+        if values is None or values.dtype.kind not in "iuf" or values.ndim < axes or not np.isfinite(values).all():
+            raise refuse(name, value, wanted)
+        if axes and not values.size:
+            raise refuse(name, value, wanted)
+        if (at_least is not None and (values < at_least).any()) or (at_most is not None and (values > at_most).any()):
+            raise refuse(name, value, wanted)
+        return value if not axes else values
+
+    return check
 
 
 def array(*shape: str, kind: str = "number") -> Check:
@@ -277,7 +310,7 @@ def array(*shape: str, kind: str = "number") -> Check:
     def check(name: str, value: Any) -> Any:
         values = value if isinstance(value, np.ndarray) else _array(value)
         kinds = "iub" if kind == "whole" else "iubf"
-        if values is None or values.ndim != len(shape) or values.dtype.kind not in kinds:
+        if values is None or values.ndim != len(shape) or values.dtype.kind not in kinds or not len(values):
             came = f"an array of shape {values.shape}" if values is not None and values.ndim else shown(value)
             raise OptionError(f"{name} is {came}; it must be {wanted}")
         lengths: dict[str, int] = {}
@@ -359,6 +392,8 @@ def _a(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
+confusions = array("draw", "worker", "class", "class")
+prevalences = array("draw", "class")
 posterior = instance("crowdppl.posterior", "Posterior", "a result of crowdppl.fit or crowdppl.load")
 judgements = instance("crowdppl.annotations", "Annotations", "crowdppl.Annotations")
 frame = instance("pandas", "DataFrame", "a pandas DataFrame")
@@ -366,12 +401,57 @@ model = instance("crowdppl.model", "AnnotationModel", "an instance of a crowdppl
 axes = instance("matplotlib.axes", "Axes", "axes of matplotlib, such as plt.gca()")
 
 
+def some_draws(name: str, value: Any) -> Any:
+    """Accept an array of numbers along whose first axis there are draws; some may be missing."""
+    values = _array(value)
+    if values is None or values.dtype.kind not in "iubf" or not values.ndim or not len(values):
+        raise refuse(name, value, "an array of numbers, draws along its first axis")
+    return values
+
+
+def mapping(name: str, value: Any) -> Mapping[Any, Any]:
+    """Accept a mapping."""
+    if not isinstance(value, Mapping):
+        raise refuse(name, value, "a mapping")
+    return value
+
+
+def tensor(name: str, value: Any) -> torch.Tensor:
+    """Accept a tensor with an axis at least."""
+    if not isinstance(value, torch.Tensor) or not value.dim():
+        raise refuse(name, value, "a tensor")
+    return value
+
+
+def positions(name: str, value: Any) -> torch.Tensor:
+    """Accept a tensor of places, whole numbers of at least 0."""
+    if not isinstance(value, torch.Tensor) or value.dtype != torch.int64 or value.dim() != 1 or bool((value < 0).any()):
+        raise refuse(name, value, "a tensor of whole numbers of at least 0, one axis, int64")
+    return value
+
+
+def mask(name: str, value: Any) -> torch.Tensor:
+    """Accept a tensor that says of each thing whether it is kept."""
+    if not isinstance(value, torch.Tensor) or value.dtype != torch.bool or value.dim() != 1:
+        raise refuse(name, value, "a tensor of True and False with one axis")
+    return value
+
+
+def floating(name: str, value: Any) -> torch.dtype:
+    """Accept a floating type that is computed with."""
+    if not isinstance(value, torch.dtype) or value not in (torch.float32, torch.float64):
+        raise OptionError(
+            f"{name}={value if isinstance(value, torch.dtype) else shown(value)}; it must be a floating type, torch.float64 or torch.float32"
+        )
+    return value
+
+
 def device(name: str, value: Any) -> torch.device:
     """Accept the name of a device that torch can compute on here."""
     try:
         place = torch.device(value)
     except (RuntimeError, TypeError):
-        raise OptionError(f"no device {shown(value)}; use 'cpu', 'cuda' or 'cuda:0'") from None
+        raise OptionError(f"{name}={shown(value)}: no such device; use 'cpu', 'cuda' or 'cuda:0'") from None
     if place.type not in ("cpu", "cuda"):
         raise OptionError(f"{name}={str(place)!r}; fits run on 'cpu' or 'cuda'")
     if place.type == "cuda":

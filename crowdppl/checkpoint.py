@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.annotations import Annotations
+from crowdppl.arguments import at_least_zero
 from crowdppl.errors import FileError, OptionError, warn
 from crowdppl.files import atomic
 from crowdppl.identity import described
@@ -49,8 +50,7 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | Path | None = None, identity: str = "", every: float = EVERY):
-        if not every >= 0:
-            raise OptionError(f"every={every!r}; seconds between checkpoints must be at least 0")
+        every = at_least_zero("every", every)
         self.path = None if folder is None else Path(folder) / NAME
         self.identity, self.every = identity, every
         self.stopping = False

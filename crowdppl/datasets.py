@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crowdppl import fetching
+from crowdppl import arguments, fetching
 from crowdppl.annotations import Annotations
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 from crowdppl.io.tables import integers, read_csv
@@ -155,6 +155,7 @@ def _companion(name: str) -> str | None:
     )
 
 
+@arguments.checked(name=arguments.text, options=arguments.anything)
 def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
     """Read a public data set: a folder with ``annotations.csv.gz`` or ``counts.csv.gz`` and, maybe, ``truth.csv``.
 

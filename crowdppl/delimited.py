@@ -25,6 +25,8 @@ EXACT = 22
 def write(table: pd.DataFrame, path: Path) -> None:
     """Write a table with a header and without its index, numbers as by ``%.6g``; what is missing is empty."""
     with path.open("wb") as file:
+        if not table.shape[1]:
+            return
         file.write(_lines([_quoted(pyarrow.array([str(name)])) for name in table.columns]))
         for begin in range(0, len(table), ROWS):
             part = table.iloc[begin : begin + ROWS]

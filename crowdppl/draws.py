@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.correlation import DesignEffect, factors, quality
-from crowdppl.errors import ModelError, OptionError
+from crowdppl.errors import ModelError
 from crowdppl.kernels import above_zero, normalise, sum_by
 from crowdppl.model import AnnotationModel, Parameters, conditioned, densities, provides, repeated
 from crowdppl.sweeps import Items, Sweeps, at
@@ -424,21 +424,6 @@ def chunk(data: Annotations, total: int) -> int:
 def room(data: Annotations) -> int:
     """Return how many bytes the temporary arrays of a batch may take, where the data are."""
     return WORK_BYTES if data.device.type == "cpu" else GPU_WORK_BYTES
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """Check a count among the options."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise OptionError(f"{name}={value!r}; it must be a whole number of at least {least}")
-    return value
-
-
-def positive(name: str, value: Any, *, zero: bool = False) -> float:
-    """Check a positive number among the options."""
-    valid = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not valid or not (0 <= value < float("inf")) or (value == 0 and not zero):
-        raise OptionError(f"{name}={value!r}; it must be a {'non-negative' if zero else 'positive'} number")
-    return float(value)
 
 
 class Batches:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from crowdppl import delimited
+from crowdppl import arguments, delimited
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.files import atomic
 from crowdppl.posterior import Posterior, probability_columns
@@ -26,18 +26,21 @@ def __dir__() -> list[str]:
     return __all__
 
 
+@arguments.checked(posterior=arguments.posterior)
 def truth(posterior: Posterior) -> pd.DataFrame:
     """Consensus labels: ``task``, ``label``, ``probability``, ``judgements``, ``known`` (the fit was told the truth)."""
     table = posterior.truth()[[posterior.item_column, "label", "probability"]]
     return table.assign(judgements=posterior.judgements_per_item(), known=posterior.known_truth() >= 0)
 
 
+@arguments.checked(posterior=arguments.posterior)
 def soft(posterior: Posterior) -> pd.DataFrame:
     """Soft labels: ``task``, and ``p_<class>`` for every class."""
     table = posterior.truth()
     return table[[posterior.item_column, *probability_columns(posterior.labels)]]
 
 
+@arguments.checked(posterior=arguments.posterior)
 def weights(posterior: Posterior) -> pd.DataFrame:
     """Weights for training: ``task``, ``label``, ``weight``, a row for each class an item may be of.
 
@@ -54,11 +57,13 @@ def weights(posterior: Posterior) -> pd.DataFrame:
     )
 
 
+@arguments.checked(posterior=arguments.posterior, level=arguments.level)
 def workers(posterior: Posterior, level: float | None = None) -> pd.DataFrame:
     """The table of workers, see :meth:`Posterior.workers`."""
     return posterior.workers(level=level)
 
 
+@arguments.checked(posterior=arguments.posterior, level=arguments.level)
 def confusion(posterior: Posterior, level: float | None = None) -> pd.DataFrame:
     """The confusion of every worker, a row for each cell, see :meth:`Posterior.confusion`."""
     return posterior.confusion(level=level)
@@ -73,6 +78,13 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 }
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    what=arguments.text,
+    path=arguments.output_file,
+    level=arguments.level,
+    raw=arguments.flag,
+)
 def export(posterior: Posterior, what: str, path: str | Path, *, level: float | None = None, raw: bool = False) -> Path:
     """Write a table of a result to a file, in one go.
 
@@ -98,6 +110,7 @@ def export(posterior: Posterior, what: str, path: str | Path, *, level: float | 
     return path
 
 
+@arguments.checked(table=arguments.frame, path=arguments.output_file, raw=arguments.flag)
 def write(table: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
     """Write a table in the format of the path's ending; see :func:`export`."""
     with atomic(path) as temporary:
@@ -113,6 +126,7 @@ def write(table: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
             delimited.write(table if raw else neutral(table), temporary)
 
 
+@arguments.checked(table=arguments.frame)
 def neutral(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with a quote in every text, of cells and of the header, where a spreadsheet would run a formula.
 

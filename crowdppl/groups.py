@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl import arguments
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, silent
 from crowdppl.inference import fit
@@ -26,6 +27,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+@arguments.checked(posterior=arguments.posterior, level=arguments.level)
 def table(posterior: Posterior, *, level: float | None = None) -> pd.DataFrame:
     """Return a row for each group of annotators, after Table 3 of Mena and Ñanculef (2019).
 
@@ -55,6 +57,7 @@ def table(posterior: Posterior, *, level: float | None = None) -> pd.DataFrame:
     return pd.DataFrame(out)
 
 
+@arguments.checked(confusion=arguments.amounts(0, 1, axes=2))
 def similarity(confusion: Array) -> Array:
     """Return how near matrices ``(..., K, K)`` are to the identity: 1 the identity, 0 uniform rows, below 0 worse than that."""
     K = confusion.shape[-1]
@@ -62,11 +65,19 @@ def similarity(confusion: Array) -> Array:
     return np.asarray(1 - _divergence(confusion, np.eye(K)).mean(-1) / uniform)
 
 
+@arguments.checked(confusion=arguments.amounts(0, 1, axes=2))
 def row_entropy(confusion: Array) -> Array:
     """Return the mean entropy of the rows of ``(..., K, K)`` in nats: 0 for rows that know, log K for uniform ones."""
     return np.asarray(-_xlogx(confusion).sum(-1).mean(-1))
 
 
+@arguments.checked(
+    data=arguments.judgements,
+    make=arguments.function,
+    groups=arguments.several(arguments.whole(1)),
+    seed=arguments.seed,
+    options=arguments.anything,
+)
 def choose(
     data: Annotations,
     make: Callable[[int], AnnotationModel],
@@ -114,6 +125,7 @@ def choose(
     return pd.DataFrame(rows)
 
 
+@arguments.checked(posterior=arguments.posterior)
 def worker_map(posterior: Posterior) -> pd.DataFrame:
     """Return where workers stand in the plane: the two main directions of their embeddings, for a plot.
 

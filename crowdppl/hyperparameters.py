@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from crowdppl.arguments import shown
 from crowdppl.errors import ModelError
 
 
@@ -41,8 +42,8 @@ def require_whole(model: Any, *names: str, least: int = 1) -> None:
 def require_one_of(model: Any, name: str, choices: Sequence[str]) -> None:
     """Require one of some words."""
     value = getattr(model, name)
-    if value not in choices:
-        raise ModelError(f"{type(model).__name__}: {name} is {value!r}; use {' or '.join(map(repr, choices))}")
+    if not isinstance(value, str) or value not in choices:
+        raise ModelError(f"{type(model).__name__}: {name} is {shown(value)}; use {' or '.join(map(repr, choices))}")
 
 
 def _require(model: Any, names: Sequence[str], valid: Callable[[Any], bool], wanted: str) -> None:
@@ -50,7 +51,7 @@ def _require(model: Any, names: Sequence[str], valid: Callable[[Any], bool], wan
         value = getattr(model, name)
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if not number or not valid(value):
-            raise ModelError(f"{type(model).__name__}: {name} is {value!r}; it must be {wanted}")
+            raise ModelError(f"{type(model).__name__}: {name} is {shown(value)}; it must be {wanted}")
 
 
 def summary(kind: type[Any]) -> str:

@@ -24,6 +24,7 @@ from pyro.poutine.messenger import Messenger
 from torch import Tensor
 from torch.distributions import constraints
 
+from crowdppl import arguments
 from crowdppl.annotations import Annotations
 from crowdppl.errors import CrowdpplError, ModelError
 from crowdppl.isolation import isolated
@@ -366,6 +367,15 @@ class AnnotationModel(ABC):
         mean = data.mean_by_worker(each)  # (J, K, K)
         return torch.where((data.judgements_per_worker == 0).view(-1, 1, 1), 1 / data.K, mean)
 
+    @arguments.checked(
+        task=arguments.a_list,
+        worker=arguments.a_list,
+        classes=arguments.whole(2),
+        seed=arguments.seed,
+        parameters=arguments.mapping,
+        features=arguments.anything,
+        worker_features=arguments.anything,
+    )
     def simulate(
         self,
         task: Any,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, ParamSpec, TypedDict, TypeVar
 
-from crowdppl.arguments import Check, anything, at_least_zero, between, choice, flag, positive, whole
+from crowdppl.arguments import Check, anything, at_least_zero, between, choice, flag, positive, shown, whole
 from crowdppl.errors import OptionError, listed, suggestion
 
 P = ParamSpec("P")
@@ -117,7 +117,7 @@ def require_method(name: str, value: Any) -> str:
     """Accept the name of an engine."""
     if not isinstance(value, str) or value not in OPTIONS:
         near = suggestion(value, OPTIONS) if isinstance(value, str) else ""
-        raise OptionError(f"no method {value!r}{near}; use one of {listed(OPTIONS)}")
+        raise OptionError(f"no method {shown(value)}{near}; use one of {listed(OPTIONS)}")
     return value
 
 

@@ -19,11 +19,12 @@ import xarray as xr
 
 from crowdppl import arguments, workers
 from crowdppl.arguments import checked
-from crowdppl.errors import DataError, FileError, OptionError, suggestion
+from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
 from crowdppl.files import atomic, require_room
 from crowdppl.identifiers import class_columns
 from crowdppl.isolation import same_filters
 from crowdppl.schema import validate
+from crowdppl.workers import USUAL
 from crowdppl.workers import measure as measure_of
 
 Array = npt.NDArray[Any]
@@ -152,13 +153,20 @@ class Posterior:
             self._values("truth", "item"), self.labels, self._values("truth", "probability"), self.item_column
         )
 
+    @arguments.checked(
+        level=arguments.level,
+        sort=arguments.text,
+        minimum=arguments.whole(0),
+        measures=arguments.several(arguments.text, 0),
+        cost=arguments.anything,
+    )
     def workers(
         self,
         *,
         level: float | None = None,
         sort: str | None = None,
         minimum: int = 0,
-        measures: Iterable[str] = workers.USUAL,
+        measures: Iterable[str] = USUAL,
         cost: Any = None,
     ) -> pd.DataFrame:
         """Return a row for each worker, every quality with the ends of its interval.
@@ -210,6 +218,7 @@ class Posterior:
             table = _sorted(table, sort)
         return table
 
+    @arguments.checked(by=arguments.text, workers=arguments.several(arguments.identifier), cost=arguments.anything)
     def measure(self, by: str = "accuracy", *, workers: Iterable[Any] | None = None, cost: Any = None) -> Array:
         """Return draws of a measure of workers, ``(S, J)``: what every comparison is made of.
 
@@ -227,6 +236,7 @@ class Posterior:
             return measure_of(by, self.draws("confusion", worker=chosen), self.draws("prevalence"), cost)
         return np.concatenate([measure_of(by, c, p, cost) for _, c, p in self.by_workers()], axis=1)
 
+    @arguments.checked(worker=arguments.identifier, level=arguments.level)
     def confusion(self, worker: Any = None, *, level: float | None = None) -> pd.DataFrame:
         """Return a row for each cell of a worker's confusion matrix, or of every worker's.
 
@@ -258,6 +268,7 @@ class Posterior:
         )
         return table if worker is None else table.drop(columns="worker")
 
+    @arguments.checked(level=arguments.level)
     def prevalence(self, *, level: float | None = None) -> pd.DataFrame:
         """Return a row for each class: ``label``, ``share`` of items, ``low``, ``high``."""
         mean, low, high = workers.interval(self.draws("prevalence"), level)
@@ -265,9 +276,16 @@ class Posterior:
 
     # ------------------------------------------------------------------ what tables are made of
 
+    @arguments.checked(name=arguments.text, at=arguments.anything)
     def draws(self, name: str, **at: Any) -> Array:
         """Return draws of a variable of ``posterior`` chains end to end, ``(S, ...)``; ``at`` selects along its axes."""
-        values = np.asarray(self.tree["posterior"].to_dataset()[name].isel(at).values)
+        group = self.tree["posterior"].to_dataset()
+        if name not in group.data_vars:
+            known = [str(variable) for variable in group.data_vars]
+            raise OptionError(
+                f"name={name!r}: no such variable{suggestion(name, known)}; there are {listed(known, 20)}"
+            )
+        values = np.asarray(group[name].isel(at).values)
         return values.reshape(-1, *values.shape[2:])
 
     def truth_draws(self) -> Array:
@@ -298,6 +316,7 @@ class Posterior:
         """Return the workers' identifiers, ``(J,)``."""
         return self._values("posterior", "worker")
 
+    @arguments.checked(worker=arguments.identifier)
     def worker_index(self, worker: Any) -> int:
         """Return the place of a worker.
 
@@ -315,6 +334,7 @@ class Posterior:
         item, worker = (self._values("constant_data", f"{name}_index") for name in ("item", "worker"))
         return item, worker, self._values("observed_data", "labels")
 
+    @arguments.checked(name=arguments.text)
     def per_judgement(self, name: str) -> Array:
         """Return what is known of each judgement besides, ``when`` or ``seconds``: ``(A,)``, NaN where unknown.
 
@@ -347,6 +367,7 @@ class Posterior:
         _, worker, label = self.judged()
         return _table(worker, label, len(self.worker_names()), len(self.labels))
 
+    @arguments.checked(most=arguments.whole(1))
     def counts(self, most: int) -> Iterator[Array]:
         """Go through draws of the truth, at most ``most`` evenly spread, and count each worker's labels by it.
 
@@ -360,6 +381,7 @@ class Posterior:
             cell = (worker * K + truth[s, item]) * K + label
             yield np.bincount(cell, minlength=J * K * K).reshape(J, K, K).astype(float)
 
+    @arguments.checked(items=arguments.anything)
     def shares_right(self, items: Array | None = None) -> Array:
         """Return the share of each worker's own judgements that are right, by the truth of each draw: ``(S, J)``.
 
@@ -370,7 +392,12 @@ class Posterior:
         """
         item, worker, label = self.judged()
         if items is not None:
-            kept = np.asarray(items)[item]
+            items = np.asarray(items)
+            if items.shape != (len(self.items()),) or items.dtype.kind != "b":
+                raise OptionError(
+                    f"items={arguments.shown(items)}; it must be True or False for each of {len(self.items()):,} items"
+                )
+            kept = items[item]
             item, worker, label = item[kept], worker[kept], label[kept]
         J = len(self.worker_names())
         total = np.bincount(worker, minlength=J)
@@ -393,6 +420,7 @@ class Posterior:
     def _values(self, group: str, name: str) -> Array:
         return np.asarray(self.tree[group].to_dataset()[name].values)
 
+    @arguments.checked(more=arguments.anything, options=arguments.anything)
     def update(self, more: Any, **options: Any) -> Posterior:
         """Return a fit to the judgements of this result and more, started from it: see :func:`crowdppl.updating.update`."""
         # The result itself knows no engine; who asks for a new fit has the library at hand.
@@ -402,6 +430,7 @@ class Posterior:
 
     # ------------------------------------------------------------------ files
 
+    @arguments.checked(path=arguments.output_file)
     def save(self, path: str | Path) -> Path:
         """Write the whole result to one NetCDF file, in one go: an interruption leaves the old file or the new one.
 
@@ -440,6 +469,9 @@ def _sorted(table: pd.DataFrame, column: str) -> pd.DataFrame:
     return table.sort_values(keys, ascending=ascending, kind="stable").reset_index(drop=True)
 
 
+@arguments.checked(
+    items=arguments.a_list, labels=arguments.a_list, probability=arguments.anything, item_column=arguments.text
+)
 def truth_table(items: Array, labels: Array, probability: Array, item_column: str = "task") -> pd.DataFrame:
     """Return a row for each item from its class probabilities ``(N, K)``, as described in :meth:`Posterior.truth`."""
     best, bits = probability.argmax(-1), np.empty(len(probability), dtype=probability.dtype)

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from crowdppl import workers
+from crowdppl import arguments, workers
 from crowdppl.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference import named_model
@@ -23,6 +23,7 @@ from crowdppl.validation import class_probabilities
 DRAWS = 100
 
 
+@arguments.checked(posterior=arguments.posterior, items=arguments.anything, model=arguments.model, seed=arguments.seed)
 def predict(
     posterior: Posterior, items: Annotations | Any, *, model: AnnotationModel | None = None, seed: int = 0
 ) -> pd.DataFrame:
@@ -41,7 +42,7 @@ def predict(
         ModelError: where the model cannot be rebuilt by its name, or the weights are of another.
         DataError: where the features are not of the kind the model was fitted to.
     """
-    design = _design(posterior, items)
+    design = _design(posterior, items, "items")
     total = torch.zeros(design.N, design.K, dtype=design.dtype)
     with isolated(seed), torch.no_grad():
         count = 0
@@ -51,6 +52,7 @@ def predict(
     return truth_table(design.items, posterior.labels, (total / count).numpy(), posterior.item_column)
 
 
+@arguments.checked(posterior=arguments.posterior, design=arguments.anything, model=arguments.model, seed=arguments.seed)
 def predict_correct(
     posterior: Posterior, design: Annotations | Any, *, model: AnnotationModel | None = None, seed: int = 0
 ) -> pd.DataFrame:
@@ -68,7 +70,7 @@ def predict_correct(
     Returns:
         A row for each pair: ``task``, ``worker``, ``probability``.
     """
-    asked = _design(posterior, design)
+    asked = _design(posterior, design, "design")
     pairs = asked.paired()
     total = torch.zeros(pairs.A, dtype=asked.dtype)
     with isolated(seed), torch.no_grad():
@@ -90,6 +92,13 @@ def predict_correct(
     )
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    data=arguments.anything,
+    level=arguments.level,
+    model=arguments.model,
+    seed=arguments.seed,
+)
 def predict_workers(
     posterior: Posterior,
     data: Annotations,
@@ -112,7 +121,7 @@ def predict_workers(
     Returns:
         A row for each worker with the columns of :meth:`Posterior.workers` without intervals where the fit has none.
     """
-    design = _design(posterior, data)
+    design = _design(posterior, data, "data")
     confusion, prevalence = [], []
     with isolated(seed), torch.no_grad():
         for bound, values in parameter_draws(posterior, design, model):
@@ -155,7 +164,7 @@ def data_of(posterior: Posterior) -> Annotations:
     )
 
 
-def _design(posterior: Posterior, items: Annotations | Any) -> Annotations:
+def _design(posterior: Posterior, items: Annotations | Any, name: str) -> Annotations:
     if isinstance(items, Annotations):
         if items.labels.tolist() != posterior.labels.tolist():
             raise DataError(
@@ -174,6 +183,8 @@ def _design(posterior: Posterior, items: Annotations | Any) -> Annotations:
         labels=posterior.labels,
         features=torch.zeros(0, width, dtype=torch.float64) if width else None,
     )
+    if len(items) == 0 if hasattr(items, "__len__") else items is None:
+        raise DataError(f"{name} holds nothing to predict for; pass features (n, D), or what data.unseen(...) returns")
     return template.unseen(items)
 
 

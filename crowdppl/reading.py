@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from crowdppl import arguments
 from crowdppl.annotations import Annotations
 from crowdppl.io import formats
 from crowdppl.io.arrow import let_go
@@ -13,7 +14,19 @@ from crowdppl.io.judgements import Choices, Judgements
 from crowdppl.io.streams import source_name
 from crowdppl.io.tables import LIMIT
 
+_READ = arguments.instance("crowdppl.io.judgements", "Judgements", "what a reader returns")
 
+
+@arguments.checked(
+    path=arguments.input_path,
+    format=arguments.text,
+    question=arguments.text,
+    skip=arguments.text,
+    several=arguments.text,
+    rejected=arguments.flag,
+    limit=arguments.whole(1),
+    options=arguments.anything,
+)
 def read(
     path: str | Path,
     format: str | None = None,
@@ -51,6 +64,11 @@ def read(
     return made
 
 
+@arguments.checked(
+    found=_READ,
+    source=arguments.text,
+    options=arguments.anything,
+)
 def annotated(found: Judgements, source: str, **options: Any) -> Annotations:
     """Make annotations of what a reader took; options as of :meth:`Annotations.from_frame`."""
     if found.format != formats.LONG:

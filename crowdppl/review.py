@@ -8,6 +8,7 @@ import torch
 from scipy.sparse import coo_matrix
 from torch import Tensor
 
+from crowdppl import arguments
 from crowdppl.annotations import Annotations
 from crowdppl.errors import listed
 
@@ -21,8 +22,10 @@ NOTHING = 3.0
 UNUSED = 0.5
 # Labels given so often or less say nothing of a class; among more labels than these, most should be given more often.
 RARE, MANY = 2, 10
+_CODES = arguments.array("annotation", kind="whole")
 
 
+@arguments.checked(data=arguments.judgements)
 def review(data: Annotations) -> list[str]:
     """Return what is odd about judgements, in sentences; nothing of it forbids a fit."""
     item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
@@ -64,6 +67,7 @@ def review(data: Annotations) -> list[str]:
     return told
 
 
+@arguments.checked(data=arguments.judgements, probability=arguments.tensor)
 def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
     """Return a sentence where a fit uses fewer classes than the labels do.
 
@@ -95,6 +99,7 @@ def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
     ]
 
 
+@arguments.checked(data=arguments.judgements)
 def pieces(data: Annotations) -> list[int]:
     """Return the numbers of workers in each group that shares no item with the others, largest first."""
     from scipy.sparse.csgraph import connected_components  # here, since it takes a tenth of a second to load
@@ -107,6 +112,13 @@ def pieces(data: Annotations) -> list[int]:
     return sorted([int(n) for n in np.bincount(of[data.N + judged]) if n], reverse=True)
 
 
+@arguments.checked(
+    item=_CODES,
+    worker=_CODES,
+    label=_CODES,
+    sizes=arguments.several(arguments.whole(1), 3),
+    seed=arguments.seed,
+)
 def worker_information(
     item: Array, worker: Array, label: Array, sizes: tuple[int, int, int], seed: int = 0
 ) -> float | None:

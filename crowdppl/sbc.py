@@ -18,14 +18,14 @@ import pandas as pd
 import scipy.stats
 import torch
 
+from crowdppl import arguments
 from crowdppl.annotations import Annotations
-from crowdppl.draws import whole
-from crowdppl.errors import ModelError, silent
+from crowdppl.errors import ModelError, OptionError, silent
 from crowdppl.inference import fit, named_model
 from crowdppl.isolation import isolated
 from crowdppl.kernels import normalise
 from crowdppl.model import AnnotationModel, bind, conditioned, repeated
-from crowdppl.options import Method
+from crowdppl.options import Method, require_method
 from crowdppl.posterior import Posterior
 
 __all__ = ["NoDraws", "coverage", "ranks", "table", "uniformity"]
@@ -41,6 +41,20 @@ class NoDraws(ModelError):
     """An engine that gives a point was to be calibrated."""
 
 
+@arguments.checked(
+    model=arguments.anything,
+    method=require_method,
+    simulations=arguments.whole(1),
+    items=arguments.whole(1),
+    workers=arguments.whole(1),
+    per_item=arguments.whole(1),
+    classes=arguments.whole(2),
+    features=arguments.whole(0),
+    draws=arguments.whole(1),
+    seed=arguments.seed,
+    independent=arguments.flag,
+    options=arguments.anything,
+)
 def ranks(
     model: str | AnnotationModel,
     method: Method,
@@ -83,8 +97,6 @@ def ranks(
         ModelError: where the engine gives a point and no draws.
     """
     chosen = named_model(model)
-    for what, size in (("simulations", simulations), ("items", items), ("workers", workers), ("draws", draws)):
-        whole(what, size, 1)
     rows = []
     for s in range(simulations):
         rng = np.random.default_rng(seed + s)
@@ -151,6 +163,12 @@ def _quantities(
     return {name: float(value) for name, value in true.items()}, sampled
 
 
+@arguments.checked(
+    rank=arguments.array("simulation", kind="whole"),
+    draws=arguments.whole(1),
+    replications=arguments.whole(1),
+    seed=arguments.seed,
+)
 def uniformity(rank: Array, draws: int, *, replications: int = 4000, seed: int = 0) -> float:
     """Return the p-value of uniform ranks by simultaneous bands of their distribution function.
 
@@ -180,18 +198,23 @@ def uniformity(rank: Array, draws: int, *, replications: int = 4000, seed: int =
     return float((1 + (least(uniform) <= seen).sum()) / (1 + replications))
 
 
+@arguments.checked(rank=arguments.array("simulation", kind="whole"), draws=arguments.whole(1), level=arguments.level)
 def coverage(rank: Array, draws: int, level: float = 0.89) -> float:
     """Return the share of ranks inside the central interval of a level: how often such an interval holds what was drawn."""
     place = (np.asarray(rank) + 0.5) / (draws + 1)
     return float(((place > (1 - level) / 2) & (place < (1 + level) / 2)).mean())
 
 
+@arguments.checked(result=arguments.frame, draws=arguments.whole(1), level=arguments.level)
 def table(result: pd.DataFrame, draws: int = 99, level: float = 0.89) -> pd.DataFrame:
     """Sum up :func:`ranks`: a row for each quantity, workers' accuracies as one.
 
     Columns: ``quantity``; ``simulations``; ``p`` of uniform ranks (of several workers the least, times their number);
     ``coverage`` of intervals of the level; ``mean_rank``, .5 where there is no bias.
     """
+    missing = {"simulation", "quantity", "rank"} - set(result.columns)
+    if missing or not len(result):
+        raise OptionError("result is not a table of ranks(): it lacks " + (", ".join(sorted(missing)) or "rows"))
     rows = []
     kind = result["quantity"].str.replace(r"^accuracy \d+$", "accuracy", regex=True)
     for name, part in result.groupby(kind, sort=False):

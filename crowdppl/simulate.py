@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crowdppl import arguments
 from crowdppl.annotations import Annotations
 from crowdppl.errors import OptionError
 
@@ -57,6 +58,14 @@ THREE_ABILITIES = np.array(
 )
 
 
+@arguments.checked(
+    seed=arguments.seed,
+    workers=arguments.whole(1),
+    train=arguments.whole(1),
+    test=arguments.whole(0),
+    per_item=arguments.positive,
+    sigma=arguments.at_least_zero,
+)
 def three_gaussians(
     *, seed: int, workers: int, train: int = 2457, test: int = 819, per_item: float = 5.0, sigma: float = 0.4
 ) -> Simulation:
@@ -101,6 +110,20 @@ def three_gaussians(
     )
 
 
+@arguments.checked(
+    seed=arguments.seed,
+    items=arguments.whole(1),
+    workers=arguments.whole(1),
+    per_item=arguments.whole(1),
+    classes=arguments.whole(2),
+    common=arguments.share,
+    common_strength=arguments.share,
+    individual_strength=arguments.share,
+    asymmetric=arguments.flag,
+    dimensions=arguments.whole(1),
+    separation=arguments.number(),
+    test=arguments.whole(0),
+)
 def common_and_individual(
     *,
     seed: int,
@@ -171,6 +194,13 @@ def common_and_individual(
     )
 
 
+@arguments.checked(
+    seed=arguments.seed,
+    train=arguments.whole(1),
+    test=arguments.whole(0),
+    sensitivity=arguments.several(arguments.share),
+    specificity=arguments.several(arguments.share),
+)
 def two_gaussians(
     *,
     seed: int,
@@ -231,6 +261,14 @@ def _draw(rng: np.random.Generator, rows: Array) -> Array:
     return (rng.random((len(rows), 1)) > rows.cumsum(-1)[:, :-1]).sum(-1)
 
 
+@arguments.checked(
+    seed=arguments.seed,
+    items=arguments.whole(1),
+    workers=arguments.whole(1),
+    per_item=arguments.whole(1),
+    classes=arguments.whole(2),
+    copies=arguments.share,
+)
 def correlated_crowd(
     *, seed: int, items: int = 400, workers: int = 30, per_item: int = 10, classes: int = 2, copies: float = 0.3
 ) -> Simulation:

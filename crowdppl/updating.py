@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from crowdppl import arguments
 from crowdppl.annotations import CROWD, Annotations
 from crowdppl.errors import DataError, listed, warn
 from crowdppl.frames import to_pandas
@@ -27,6 +28,14 @@ TIMINGS = ("when", "seconds")
 SWEEPS = 2
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    more=arguments.anything,
+    data=arguments.judgements,
+    model=arguments.model,
+    seed=arguments.seed,
+    options=arguments.anything,
+)
 def update(
     posterior: Posterior,
     more: Annotations | pd.DataFrame | Any,
@@ -105,6 +114,9 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     return model.by_class(r)
 
 
+@arguments.checked(
+    before=arguments.judgements, more=arguments.judgements, repeats=arguments.choice("keep", "last", "refuse")
+)
 def joined(before: Annotations, more: Annotations, repeats: Repeats | None = None) -> Annotations:
     """Return two sets of judgements as one: items and workers of the first, in their order, then the new ones.
 

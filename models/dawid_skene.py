@@ -68,8 +68,12 @@ class DawidSkene(AnnotationModel):
     def __post_init__(self) -> None:
         require_answers(self, *(["wrong", "items"] if self.right is None else ["right", "wrong", "items"]))
         if self.concentration is not None:
-            rows = torch.as_tensor(self.concentration, dtype=torch.float64)
-            if rows.dim() != 2 or rows.shape[0] != rows.shape[1] or not bool((rows > 0).all()):
+            try:
+                rows = torch.as_tensor(self.concentration, dtype=torch.float64)
+            except (TypeError, ValueError, RuntimeError):
+                rows = torch.zeros(0)
+            square = rows.dim() == 2 and rows.shape[0] == rows.shape[1] > 1
+            if not square or not bool(((rows > 0) & torch.isfinite(rows)).all()):
                 raise ModelError("DawidSkene: concentration must be a (K, K) table of positive numbers, (truth, label)")
             object.__setattr__(self, "concentration", tuple(map(tuple, rows.tolist())))
 

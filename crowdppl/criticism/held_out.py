@@ -13,12 +13,14 @@ import torch
 import xarray as xr
 from scipy.special import logsumexp
 
+from crowdppl import arguments
 from crowdppl.annotations import Annotations
 from crowdppl.draws import item_log_likelihood
 from crowdppl.errors import OptionError, silent, warn
 from crowdppl.inference import fit, named_model
 from crowdppl.isolation import isolated, without_warnings
 from crowdppl.model import AnnotationModel, conditioned
+from crowdppl.options import require_method
 from crowdppl.posterior import Posterior
 from crowdppl.prediction import parameter_draws, rebuilt
 
@@ -61,6 +63,13 @@ class LeaveOneOut:
         return told
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    data=arguments.judgements,
+    model=arguments.model,
+    folds=arguments.whole(2),
+    seed=arguments.seed,
+)
 def loo(
     posterior: Posterior,
     *,
@@ -135,6 +144,15 @@ def require_draws(posterior: Posterior, what: str) -> None:
         )
 
 
+@arguments.checked(
+    data=arguments.judgements,
+    model=arguments.anything,
+    method=require_method,
+    items=arguments.anything,
+    folds=arguments.whole(2),
+    seed=arguments.seed,
+    options=arguments.anything,
+)
 def kfold(
     data: Annotations,
     model: str | AnnotationModel,
@@ -163,7 +181,11 @@ def kfold(
         OptionError: for fewer than two folds.
     """
     data = data.to("cpu")
-    chosen = np.arange(data.N) if items is None else np.asarray(items)
+    chosen = np.arange(data.N)
+    if items is not None:
+        chosen = arguments.array("item", kind="whole")("items", items)
+        if chosen.min() < 0 or chosen.max() >= data.N or len(np.unique(chosen)) < len(chosen):
+            raise OptionError(f"items are places from 0 to {data.N - 1:,}, each once")
     fold = _folds(len(chosen), folds, seed)
     elpd = np.full(len(chosen), np.nan)
     story = named_model(model)
@@ -202,6 +224,7 @@ def _quiet_fit(*args: Any, **options: Any) -> Posterior:
         return fit(*args, **options)
 
 
+@arguments.checked(posteriors=arguments.anything)
 def compare(posteriors: Mapping[str, Posterior]) -> pd.DataFrame:
     """Rank results on the same data by leave-one-item-out prediction (ArviZ's ``compare``).
 
@@ -218,6 +241,8 @@ def compare(posteriors: Mapping[str, Posterior]) -> pd.DataFrame:
     """
     import arviz_stats  # takes a second: only for those who ask
 
+    for name, posterior in arguments.mapping("posteriors", posteriors).items():
+        arguments.posterior(f"posteriors[{name!r}]", posterior)
     if len(posteriors) < 2:
         raise OptionError("give at least two results to compare, by name")
     first = next(iter(posteriors.values()))
@@ -230,6 +255,14 @@ def compare(posteriors: Mapping[str, Posterior]) -> pd.DataFrame:
     return table
 
 
+@arguments.checked(
+    data=arguments.judgements,
+    model=arguments.anything,
+    method=require_method,
+    folds=arguments.whole(2),
+    seed=arguments.seed,
+    options=arguments.anything,
+)
 def leave_workers_out(
     data: Annotations,
     model: str | AnnotationModel,

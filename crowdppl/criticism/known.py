@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import workers
+from crowdppl import arguments, workers
 from crowdppl.correlation import POPULATION
 from crowdppl.gold import codes
 from crowdppl.posterior import Posterior
@@ -94,6 +94,9 @@ class Calibration:
         )
 
 
+@arguments.checked(
+    posterior=arguments.posterior, truth=arguments.anything, level=arguments.level, minimum=arguments.whole(0)
+)
 def coverage(posterior: Posterior, truth: Any, *, level: float | None = None, minimum: int = 20) -> Coverage:
     """Compare intervals of workers with the share of their judgements that is right.
 
@@ -128,6 +131,7 @@ def coverage(posterior: Posterior, truth: Any, *, level: float | None = None, mi
     return Coverage(level, out)
 
 
+@arguments.checked(posterior=arguments.posterior, truth=arguments.anything, level=arguments.level)
 def calibration(posterior: Posterior, truth: Any, *, level: float | None = None) -> Calibration:
     """Compare the truth's probabilities with true classes; arguments and errors as of :func:`coverage`.
 

@@ -17,6 +17,7 @@ import pandas as pd
 import scipy.sparse as sparse
 import torch
 
+from crowdppl import arguments
 from crowdppl.annotations import Annotations
 from crowdppl.draws import sample_truth
 from crowdppl.errors import ModelError, OptionError
@@ -131,6 +132,12 @@ class PredictiveCheck:
         return self.table.to_string(index=False, float_format=lambda x: f"{x:.3f}")
 
 
+@arguments.checked(
+    item=arguments.array("annotation", kind="whole"),
+    worker=arguments.array("annotation", kind="whole"),
+    label=arguments.array("annotation", kind="whole"),
+    sizes=arguments.several(arguments.whole(1), 3),
+)
 def statistics(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int]) -> tuple[dict[str, float], Array]:
     """Return the statistics of labels ``(A,)``, and each worker's share of labels that are the item's most frequent ``(J,)``.
 
@@ -181,6 +188,13 @@ def _pairs(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int]
     return np.asarray(agree[upper] / both[upper])
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    draws=arguments.whole(1),
+    seed=arguments.seed,
+    data=arguments.judgements,
+    model=arguments.model,
+)
 def replicates(
     posterior: Posterior,
     draws: int = 200,
@@ -246,6 +260,14 @@ def _from_tables(posterior: Posterior, draws: int, seed: int) -> Iterator[Array]
         yield (edges < rng.random(len(item))[:, None] * edges[:, -1:]).sum(1)
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    draws=arguments.whole(1),
+    level=arguments.level,
+    seed=arguments.seed,
+    data=arguments.judgements,
+    model=arguments.model,
+)
 def check(
     posterior: Posterior,
     *,
@@ -270,6 +292,13 @@ def check(
     return _compare(posterior.worker_names(), posterior.labels, observed, made, level, story)
 
 
+@arguments.checked(
+    model=arguments.model,
+    data=arguments.judgements,
+    draws=arguments.whole(1),
+    level=arguments.level,
+    seed=arguments.seed,
+)
 def prior_check(
     model: AnnotationModel, data: Annotations, *, draws: int = 100, level: float | None = None, seed: int = 0
 ) -> PredictiveCheck:

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from crowdppl import arguments
 from crowdppl.criticism.held_out import require_draws
 from crowdppl.errors import OptionError
 from crowdppl.posterior import Posterior
@@ -16,6 +17,7 @@ from crowdppl.posterior import Posterior
 NOTICEABLE = 0.05
 
 
+@arguments.checked(posterior=arguments.posterior, workers=arguments.identifiers)
 def prior_sensitivity(posterior: Posterior, *, workers: list[Any] | None = None) -> pd.DataFrame:
     """Return how much the prevalence and workers' accuracies move when prior or likelihood are raised to a power near one.
 

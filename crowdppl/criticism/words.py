@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from crowdppl import arguments
 from crowdppl.convergence import ESS_LIMIT, RHAT_LIMIT, longer
 from crowdppl.posterior import Posterior
 
@@ -14,6 +15,7 @@ APART = 1.1
 MOST_DRAWS = 20_000
 
 
+@arguments.checked(posterior=arguments.posterior)
 def advice(posterior: Posterior) -> list[str]:
     """Return sentences for someone who has not studied statistics: can the numbers be relied on, and what to do if not.
 

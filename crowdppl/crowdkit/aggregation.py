@@ -23,7 +23,7 @@ import pandas as pd
 from scipy.sparse import csr_matrix
 
 from crowdppl.annotations import Annotations
-from crowdppl.draws import whole
+from crowdppl.arguments import choice, flag, number, shown, whole
 from crowdppl.errors import DataError, OptionError, listed, silent, warn
 from crowdppl.frames import to_pandas
 from crowdppl.inference import fit
@@ -124,15 +124,12 @@ class _ByEm(_Fitted):
         *,
         smoothing: bool = True,
     ):
-        whole("n_iter", n_iter, 0)
+        n_iter = whole(0)("n_iter", n_iter)
         if isinstance(tol, bool) or not isinstance(tol, (int, float)) or math.isnan(tol):
-            raise OptionError(f"tol={tol!r}; it must be a number (a negative one runs all of n_iter)")
-        if initial_error_strategy not in (None, *STRATEGIES):
-            raise OptionError(
-                f"initial_error_strategy={initial_error_strategy!r}; use {listed(STRATEGIES)}, or None for no initial errors"
-            )
-        if not isinstance(smoothing, bool):
-            raise OptionError(f"smoothing={smoothing!r}; use True or False")
+            raise OptionError(f"tol={shown(tol)}; it must be a number (a negative one runs all of n_iter)")
+        if initial_error_strategy is not None:
+            choice(*STRATEGIES)("initial_error_strategy", initial_error_strategy)
+        flag("smoothing", smoothing)
         self.n_iter, self.tol, self.initial_error_strategy = n_iter, tol, initial_error_strategy
         self.smoothing = smoothing
         self._data: Annotations | None = None
@@ -347,8 +344,9 @@ class MajorityVote(_Fitted):
     def __init__(
         self, default_skill: float | None = None, on_missing_skill: Literal["error", "ignore", "value"] = "error"
     ):
-        if on_missing_skill not in MISSING_SKILLS:
-            raise OptionError(f"on_missing_skill={on_missing_skill!r}; use {listed(MISSING_SKILLS)}")
+        choice(*MISSING_SKILLS)("on_missing_skill", on_missing_skill)
+        if default_skill is not None:
+            default_skill = number()("default_skill", default_skill)
         if on_missing_skill == "value" and default_skill is None:
             raise OptionError("on_missing_skill='value' needs a default_skill")
         self.default_skill, self.on_missing_skill = default_skill, on_missing_skill

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import acquisition, criticism, workers
+from crowdppl import acquisition, arguments, criticism, workers
 from crowdppl.posterior import Posterior
 from crowdppl.report import items, plan
 from crowdppl.workers import default_level
@@ -32,6 +32,7 @@ MATRIX, CONFUSIONS = 12, 50
 LETTERS, FEW_LETTERS, MANY_ITEMS = 400, 120, 5_000
 
 
+@arguments.checked(posterior=arguments.posterior, run=arguments.mapping, level=arguments.level, title=arguments.text, text=arguments.anything, url=arguments.anything, cost=arguments.at_least_zero)
 def content(
     posterior: Posterior,
     run: Mapping[str, Any] | None = None,

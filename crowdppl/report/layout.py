@@ -11,12 +11,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from crowdppl import arguments
 from crowdppl.files import atomic
 from crowdppl.posterior import Posterior
 from crowdppl.report.figures import content
 from crowdppl.report.items import Descriptions
 
 
+@arguments.checked(posterior=arguments.posterior, run=arguments.mapping, options=arguments.anything)
 def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
     """Return the report as HTML; arguments as of :func:`write`."""
     told = content(posterior, run, **options)
@@ -41,6 +43,9 @@ def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: 
     return "".join(out)
 
 
+@arguments.checked(
+    posterior=arguments.posterior, path=arguments.output_file, run=arguments.mapping, level=arguments.level, title=arguments.text, text=arguments.anything, url=arguments.anything, cost=arguments.at_least_zero
+)
 def write(
     posterior: Posterior,
     path: str | Path,

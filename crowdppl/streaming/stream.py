@@ -14,9 +14,9 @@ import pyarrow
 import pyarrow.parquet
 import torch
 
-from crowdppl import workers
+from crowdppl import arguments, workers
 from crowdppl.annotations import Annotations
-from crowdppl.draws import Report, positive, whole
+from crowdppl.draws import Report
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
 from crowdppl.files import atomic
 from crowdppl.inference import catalogue, named_model
@@ -64,6 +64,26 @@ class Streamed:
     how: str
 
 
+@arguments.checked(
+    path=arguments.input_path,
+    model=arguments.anything,
+    method=arguments.text,
+    consensus=arguments.output_file,
+    passes=arguments.whole(1),
+    rows=arguments.whole(1),
+    forget=arguments.number(above=0.5, at_most=1),
+    guide=arguments.choice("auto", "point"),
+    batch_size=arguments.whole(1),
+    learning_rate=arguments.positive,
+    num_samples=arguments.whole(1),
+    level=arguments.level,
+    seed=arguments.seed,
+    task=arguments.text,
+    worker=arguments.text,
+    label=arguments.text,
+    truth=arguments.text,
+    progress=arguments.function,
+)
 def stream(
     path: str | Path,
     model: str | AnnotationModel = "dawid-skene",
@@ -117,19 +137,11 @@ def stream(
         ModelError: where the model needs more than the method gives it.
         OptionError: for a value outside its range.
     """
-    for name, value in (("passes", passes), ("rows", rows), ("batch_size", batch_size), ("num_samples", num_samples)):
-        whole(name, value, 1)
-    whole("seed", seed, 0)
-    positive("learning_rate", learning_rate)
     level = workers.default_level(level)
-    if not 0.5 < positive("forget", forget) <= 1:
-        raise OptionError(f"forget={forget!r}; it must be above 0.5 and at most 1")
     if method not in NEEDS:
         raise OptionError(
             f"no method {method!r} from disk{suggestion(str(method), NEEDS)}; use one of {', '.join(NEEDS)}"
         )
-    if guide not in ("auto", "point"):
-        raise OptionError(f"guide={guide!r}; use 'auto' or 'point'")
     chosen = named_model(model)
     if not _suited(chosen, method):
         others = [name for name, kind in catalogue().items() if _suited(kind(), method)]

@@ -12,28 +12,34 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crowdppl import arguments
 from crowdppl.errors import OptionError, listed, suggestion
 from crowdppl.identifiers import class_columns
 
 Array = npt.NDArray[Any]
 
 
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
 def accuracy(confusion: Array, prevalence: Array) -> Array:
     """Probability that a judgement of a random item is right, ``sum_k pi_k theta_j[k, k]``: ``(S, J)``."""
+    _match(confusion, prevalence)
     return np.einsum("sk,sjkk->sj", prevalence, confusion)
 
 
+@arguments.checked(confusion=arguments.confusions)
 def sensitivity(confusion: Array) -> Array:
     """Probability of the right label in each class, ``theta_j[k, k]``: ``(S, J, K)``."""
     return np.einsum("sjkk->sjk", confusion)
 
 
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
 def informativeness(confusion: Array, prevalence: Array) -> Array:
     """Mutual information of a worker's label and the truth, in bits: ``(S, J)``.
 
     0 for a worker who answers without looking, the entropy of the prevalence for one who is always right, and as much for
     one who permutes the labels: what a judgement tells, once the worker is known.
     """
+    _match(confusion, prevalence)
     joint = prevalence[:, None, :, None] * confusion  # (S, J, K, K)
     marginal = joint.sum(-2, keepdims=True)  # p(label)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -42,18 +48,22 @@ def informativeness(confusion: Array, prevalence: Array) -> Array:
     return np.maximum((joint * np.log2(ratio)).sum((-2, -1)), 0.0)
 
 
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
 def specificity(confusion: Array, prevalence: Array) -> Array:
     """Probability that a class is not given to an item of another class, ``p(label != k | truth != k)``: ``(S, J, K)``."""
+    _match(confusion, prevalence)
     others = 1 - prevalence  # (S, K)
     wrongly = np.einsum("sk,sjkl->sjl", prevalence, confusion) - prevalence[:, None] * sensitivity(confusion)
     return 1 - wrongly / np.maximum(others, np.finfo(float).tiny)[:, None]
 
 
+@arguments.checked(confusion=arguments.confusions)
 def mean_diagonal(confusion: Array) -> Array:
     """Mean probability of the right label over classes, ``trace / K``: ``(S, J)``; the accuracy were all classes as frequent."""
     return sensitivity(confusion).mean(-1)
 
 
+@arguments.checked(confusion=arguments.confusions)
 def diagonal_log_odds(confusion: Array) -> Array:
     """Mean log-odds of the right label over classes: ``(S, J)``.
 
@@ -63,13 +73,16 @@ def diagonal_log_odds(confusion: Array) -> Array:
     return np.log(diagonal / (1 - diagonal)).mean(-1)
 
 
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
 def kappa(confusion: Array, prevalence: Array) -> Array:
     """Agreement with the truth beyond chance (Cohen 1960): ``(S, J)``; 0 for who guesses, below 0 for who is right less often."""
+    _match(confusion, prevalence)
     given = np.einsum("sk,sjkl->sjl", prevalence, confusion)  # p(label)
     chance = np.einsum("sk,sjk->sj", prevalence, given)
     return (accuracy(confusion, prevalence) - chance) / np.maximum(1 - chance, np.finfo(float).eps)
 
 
+@arguments.checked(confusion=arguments.confusions)
 def distance_from_spammer(confusion: Array) -> Array:
     """Squared distance of the confusion to the nearest matrix of equal rows: ``(S, J)``, from 0 to ``K - 1``.
 
@@ -81,11 +94,13 @@ def distance_from_spammer(confusion: Array) -> Array:
     return (centred**2).sum((-2, -1))
 
 
+@arguments.checked(confusion=arguments.confusions)
 def spammer_score(confusion: Array) -> Array:
     """:func:`distance_from_spammer` over its largest value ``K - 1``: ``(S, J)``, 0 for a spammer and 1 for a perfect worker."""
     return distance_from_spammer(confusion) / (confusion.shape[-1] - 1)
 
 
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything)
 def expected_cost(confusion: Array, prevalence: Array, cost: Any = None) -> Array:
     """Cost of what a worker's label leaves open: ``(S, J)``, in units of ``cost``.
 
@@ -101,6 +116,7 @@ def expected_cost(confusion: Array, prevalence: Array, cost: Any = None) -> Arra
     Raises:
         OptionError: for a cost that is not ``(K, K)``, or negative.
     """
+    _match(confusion, prevalence)
     costs = _costs(cost, confusion.shape[-1])
     joint = prevalence[:, None, :, None] * confusion  # (S, J, truth, label)
     given = joint.sum(-2)  # (S, J, label)
@@ -108,25 +124,35 @@ def expected_cost(confusion: Array, prevalence: Array, cost: Any = None) -> Arra
     return np.divide(total, given, out=np.zeros_like(total), where=given > 0).sum(-1)
 
 
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything)
 def cost_quality(confusion: Array, prevalence: Array, cost: Any = None) -> Array:
     """One minus :func:`expected_cost` over that of a spammer: ``(S, J)``, 0 for a spammer and 1 for who costs nothing.
 
     Ipeirotis, Provost and Wang (2010).
     """
+    _match(confusion, prevalence)
     costs = _costs(cost, confusion.shape[-1])
     spammer = np.einsum("sk,sm,km->s", prevalence, prevalence, costs)[:, None]
     return 1 - expected_cost(confusion, prevalence, cost) / np.maximum(spammer, np.finfo(float).tiny)
 
 
+def _match(confusion: Array, prevalence: Array) -> None:
+    if (len(confusion), confusion.shape[-1]) != prevalence.shape:
+        raise OptionError(
+            f"confusion has shape {confusion.shape} and prevalence {prevalence.shape}; they must be of the same draws and classes"
+        )
+
+
 def _costs(cost: Any, K: int) -> Array:
     if cost is None:
         return 1 - np.eye(K)
-    costs = np.asarray(cost, dtype=float)
-    if costs.shape != (K, K) or not np.isfinite(costs).all() or (costs < 0).any():
+    try:
+        return np.asarray(arguments.array(str(K), str(K))("cost", arguments.amounts(0)("cost", cost)), dtype=float)
+    except OptionError:
+        shape = f", of shape {np.shape(cost)}" if isinstance(cost, np.ndarray) else ""
         raise OptionError(
-            f"cost must be {K} x {K} numbers of at least 0, rows the true class; it has shape {costs.shape}"
-        )
-    return costs
+            f"cost={arguments.shown(cost)}{shape}; it must be {K} x {K} numbers of at least 0, rows the true class"
+        ) from None
 
 
 # What tables of workers can show besides sensitivity and specificity, which have a column for each class.
@@ -149,6 +175,9 @@ ENDS = ("", "_low", "_high")
 LOWER_IS_BETTER = ("expected_cost",)
 
 
+@arguments.checked(
+    name=arguments.text, confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything
+)
 def measure(name: str, confusion: Array, prevalence: Array, cost: Any = None) -> Array:
     """Return a measure with one number a worker by its name, ``(S, J)``.
 
@@ -160,6 +189,13 @@ def measure(name: str, confusion: Array, prevalence: Array, cost: Any = None) ->
     return MEASURES[name](confusion, prevalence, cost)
 
 
+@arguments.checked(
+    confusion=arguments.confusions,
+    prevalence=arguments.prevalences,
+    labels=arguments.a_list,
+    measures=arguments.several(arguments.text, 0),
+    cost=arguments.anything,
+)
 def qualities(
     confusion: Array, prevalence: Array, labels: Array, measures: Iterable[str] = USUAL, cost: Any = None
 ) -> dict[str, Array]:
@@ -189,6 +225,7 @@ def qualities(
     return out
 
 
+@arguments.checked(draws=arguments.some_draws, level=arguments.level)
 def interval(draws: Array, level: float | None = None) -> tuple[Array, Array, Array]:
     """Summarise draws along the first axis.
 
@@ -209,11 +246,9 @@ def interval(draws: Array, level: float | None = None) -> tuple[Array, Array, Ar
     return draws.mean(0), low, high
 
 
+@arguments.checked(level=arguments.level)
 def default_level(level: float | None) -> float:
     """Return a valid level: the given one, or ArviZ's default."""
     from arviz_base import rcParams  # here, since it takes a while to load
 
-    chosen = float(rcParams["stats.ci_prob"]) if level is None else level
-    if not 0 < chosen < 1:
-        raise OptionError(f"level={level!r}; an interval's probability lies between 0 and 1, such as 0.89")
-    return chosen
+    return float(rcParams["stats.ci_prob"]) if level is None else level

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl import arguments
 from crowdppl.errors import OptionError
 from crowdppl.workers.measures import LOWER_IS_BETTER, default_level
 
@@ -21,6 +22,7 @@ KNOWN = 0.5
 UNKNOWN = "unknown"
 
 
+@arguments.checked(values=arguments.array("draw", "worker"), lower_is_better=arguments.flag)
 def rank(values: Array, *, lower_is_better: bool = False) -> Array:
     """Return ranks from 1 for the best, in each draw: ``(S, J)`` of values ``(S, J)``; equals share the mean of their places."""
     from scipy.stats import rankdata  # here, since it takes a third of a second to load
@@ -28,6 +30,7 @@ def rank(values: Array, *, lower_is_better: bool = False) -> Array:
     return np.asarray(rankdata(values if lower_is_better else -values, axis=1, method="average"))
 
 
+@arguments.checked(ranks=arguments.array("draw", "worker"), level=arguments.level)
 def place(ranks: Array, level: float | None = None) -> pd.DataFrame:
     """Summarise ranks ``(S, J)`` over draws.
 
@@ -54,6 +57,13 @@ def _place(middle: float, low: Any, high: Any, J: int) -> str:
     return f"{low}–{high} of {J}" if high - low + 1 > KNOWN * J else f"{middle:.0f} ({low}–{high})"
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    a=arguments.identifier,
+    b=arguments.identifier,
+    by=arguments.text,
+    cost=arguments.anything,
+)
 def better(posterior: Posterior, a: Any, b: Any, *, by: str = "accuracy", cost: Any = None) -> float:
     """Return the probability that worker ``a`` is better than worker ``b``; equals count half.
 
@@ -73,6 +83,13 @@ def better(posterior: Posterior, a: Any, b: Any, *, by: str = "accuracy", cost: 
     return float((gain > 0).mean() + (gain == 0).mean() / 2)
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    m=arguments.whole(1),
+    by=arguments.text,
+    cost=arguments.anything,
+    minimum=arguments.whole(0),
+)
 def best(posterior: Posterior, m: int, *, by: str = "accuracy", cost: Any = None, minimum: int = 0) -> pd.DataFrame:
     """Return how probable it is that each worker is among the best ``m``: ``worker``, ``judgements``, ``probability``, sorted.
 
@@ -89,6 +106,13 @@ def best(posterior: Posterior, m: int, *, by: str = "accuracy", cost: Any = None
     return _extreme(posterior, m, by, cost, minimum, turned=False)
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    m=arguments.whole(1),
+    by=arguments.text,
+    cost=arguments.anything,
+    minimum=arguments.whole(0),
+)
 def worst(posterior: Posterior, m: int, *, by: str = "accuracy", cost: Any = None, minimum: int = 0) -> pd.DataFrame:
     """Return how probable it is that each worker is among the worst ``m``; as :func:`best`."""
     return _extreme(posterior, m, by, cost, minimum, turned=True)
@@ -96,7 +120,7 @@ def worst(posterior: Posterior, m: int, *, by: str = "accuracy", cost: Any = Non
 
 def _extreme(posterior: Posterior, m: int, by: str, cost: Any, minimum: int, *, turned: bool) -> pd.DataFrame:
     enough = posterior.judgements() >= minimum
-    if isinstance(m, bool) or not 1 <= m <= max(1, int(enough.sum())):
+    if m > max(1, int(enough.sum())):
         raise OptionError(f"m={m!r}; choose from 1 to the {int(enough.sum()):,} workers compared")
     values = posterior.measure(by, cost=cost)[:, enough]
     places = rank(values, lower_is_better=(by in LOWER_IS_BETTER) != turned)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from crowdppl import arguments
 from crowdppl.errors import OptionError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ DRAWS, FEW = 200, 20
 WORK = 2e8
 
 
+@arguments.checked(posterior=arguments.posterior, expected=arguments.between(0, 0.6, EXPECTED))
 def spammer_probability(posterior: Posterior, *, expected: float = EXPECTED) -> Array:
     """Return the probability that each worker's labels do not depend on the truth: ``(J,)``.
 
@@ -50,6 +52,7 @@ def spammer_probability(posterior: Posterior, *, expected: float = EXPECTED) -> 
     return hypotheses(posterior, expected=expected)[:, 1]
 
 
+@arguments.checked(posterior=arguments.posterior, expected=arguments.between(0, 0.6, EXPECTED))
 def hypotheses(posterior: Posterior, *, expected: float = EXPECTED) -> Array:
     """Return the probability that each worker is informed, random or adversarial: ``(J, 3)``, rows summing to one.
 
@@ -60,10 +63,6 @@ def hypotheses(posterior: Posterior, *, expected: float = EXPECTED) -> Array:
     Raises:
         OptionError: for a share outside (0, .6).
     """
-    if not 0 < expected < 0.6:
-        raise OptionError(
-            f"expected={expected!r}; the share of spammers expected lies between 0 and 0.6, such as {EXPECTED}"
-        )
     total = np.zeros((len(posterior.worker_names()), 3))
     draws = 0
     cells = (

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl import arguments
 from crowdppl.errors import OptionError
 from crowdppl.workers.measures import default_level, interval
 
@@ -23,6 +24,13 @@ START = 0.5
 FAST, TIMED = 1 / 3, 10
 
 
+@arguments.checked(
+    posterior=arguments.posterior,
+    worker=arguments.identifier,
+    windows=arguments.whole(2),
+    level=arguments.level,
+    seed=arguments.seed,
+)
 def over_time(
     posterior: Posterior, worker: Any = None, *, windows: int = 5, level: float | None = None, seed: int = 0
 ) -> pd.DataFrame:
@@ -46,8 +54,6 @@ def over_time(
         OptionError: where the judgements carry no times.
         DataError: for an unknown worker.
     """
-    if isinstance(windows, bool) or windows < 2:
-        raise OptionError(f"windows={windows!r}; at least 2 are needed to see a change")
     rng = np.random.default_rng(seed)
     when = posterior.per_judgement("when")
     rows: list[dict[str, Any]] = []
@@ -70,6 +76,9 @@ def over_time(
     return pd.DataFrame(rows, columns=columns)
 
 
+@arguments.checked(
+    posterior=arguments.posterior, level=arguments.level, minimum=arguments.whole(0), seed=arguments.seed
+)
 def change(posterior: Posterior, *, level: float | None = None, minimum: int = 10, seed: int = 0) -> pd.DataFrame:
     """Return by how much each worker's accuracy changed from the first to the second half of the judgements.
 
@@ -96,6 +105,7 @@ def change(posterior: Posterior, *, level: float | None = None, minimum: int = 1
     return pd.DataFrame(rows, columns=["worker", "judgements", "change", "change_low", "change_high", "worse"])
 
 
+@arguments.checked(posterior=arguments.posterior)
 def seconds(posterior: Posterior) -> Array:
     """Return the median time of each worker's judgements, in the unit of the data: ``(J,)``, NaN where none is known.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from crowdppl import arguments
 from crowdppl.errors import OptionError
 from crowdppl.gold import codes
 from crowdppl.workers.measures import default_level
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from crowdppl.posterior import Posterior
 
 
+@arguments.checked(posterior=arguments.posterior, truth=arguments.anything, level=arguments.level)
 def trap_score(posterior: Posterior, truth: Any = None, *, level: float | None = None) -> pd.DataFrame:
     """Return the share of right judgements on items of known truth, which needs no model.
 

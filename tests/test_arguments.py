@@ -1,0 +1,474 @@
+"""Every argument of every public callable, with values of wrong types and sizes: one line that names it, or a result.
+
+Public callables are found, not listed: a new one without checks of all its arguments, or without a row in ``CALLS``, fails.
+"""
+
+import functools
+import inspect
+import math
+import re
+import types
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from catalog import quiet_fit
+
+import crowdppl
+from crowdppl import (
+    acquisition,
+    arguments,
+    criticism,
+    crowdkit,
+    datasets,
+    exports,
+    fetching,
+    groups,
+    plots,
+    reading,
+    report,
+    review,
+    sbc,
+    simulate,
+    streaming,
+    updating,
+    workers,
+)
+from crowdppl.acquisition import Curve
+from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError
+from crowdppl.models import CATALOGUE, DawidSkene, WorkerGroups
+
+MODULES = [crowdppl, acquisition, criticism, datasets, exports, groups, plots, reading, report, review, sbc, simulate]
+MODULES += [streaming, updating, workers]
+CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve]
+# Methods that models and engines call with tensors of their own making, inside a fit.
+INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.by_workers"}
+
+
+def discovered():
+    """All public functions and methods by name."""
+    found = {"AnnotationModel.simulate": crowdppl.AnnotationModel.simulate, "fetching.fetch": fetching.fetch}
+    for module in MODULES:
+        short = module.__name__.removeprefix("crowdppl.")
+        for name in getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")]):
+            value = getattr(module, name)
+            ours = getattr(value, "__module__", "").startswith(module.__name__)
+            if isinstance(value, types.FunctionType) and ours:
+                found[f"{short}.{name}"] = value
+    for kind in CLASSES:
+        for name, value in vars(kind).items():
+            function = value.__func__ if isinstance(value, classmethod) else value
+            if not name.startswith("_") and isinstance(function, types.FunctionType):
+                found[f"{kind.__name__}.{name}"] = function
+    unique = {}
+    for name, function in found.items():
+        unique.setdefault(id(inspect.unwrap(function)), (name, function))
+    return dict(unique.values())
+
+
+PUBLIC = discovered()
+
+
+def parameters(function):
+    every = inspect.signature(inspect.unwrap(function)).parameters.values()
+    return [p for p in every if p.name not in ("self", "cls")]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_argument_is_checked(name):
+    checks = getattr(PUBLIC[name], "__checks__", {})
+    missing = {p.name for p in parameters(PUBLIC[name])} - set(checks)
+    if name == "crowdppl.fit":  # the data, the model, the columns and options are checked as they are used
+        missing -= {"data", "model", "rho", "task", "worker", "label", "truth", "options"}
+    assert not missing, f"{name} does not check {', '.join(sorted(missing))}; see crowdppl.arguments.checked"
+
+
+# ---------------------------------------------------------------------- things to call with
+
+
+@functools.cache
+def frame():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 12)
+    label = np.where(rng.random((4, 12)) < 0.8, truth, 1 - truth)
+    return pd.DataFrame(
+        {
+            "task": np.tile(np.arange(12), 4),
+            "worker": np.repeat(["u", "v", "w", "x"], 12),
+            "label": label.reshape(-1),
+            "when": np.arange(48.0),
+            "seconds": np.arange(48.0) + 1,
+        }
+    )
+
+
+@functools.cache
+def data():
+    return crowdppl.Annotations.from_frame(frame(), truth={0: 0}, when="when", seconds="seconds")
+
+
+@functools.cache
+def posterior(model="dawid-skene", method="gibbs"):
+    options = {"chains": 2, "warmup": 5, "num_samples": 20} if method == "gibbs" else {"num_samples": 20}
+    made = {"groups": WorkerGroups(groups=2)}.get(model, model)
+    features = pd.DataFrame({"f": np.linspace(-1, 1, 12)}, index=range(12))
+    told = data().with_features(features) if model == "raykar" else data()
+    return quiet_fit(told, made, method=method, independent=False, **options)
+
+
+def probabilities(*shape):
+    drawn = np.random.default_rng(1).random(shape) + 0.1
+    return drawn / drawn.sum(-1, keepdims=True)
+
+
+THETA = {"confusion": probabilities(3, 2, 2, 2), "prevalence": probabilities(3, 2)}
+TRUTH = {1: 0, 2: 1, 3: 0, 4: 1, 5: 1}
+GIBBS = {"method": "gibbs", "chains": 1, "warmup": 2, "num_samples": 12}
+
+
+def calls(place):
+    """Arguments with which each public callable works; a method takes its object as ``self``."""
+    p = {"posterior": posterior()}
+    mine = {"self": posterior()}
+    own = {"self": data()}
+    path = place / "x.parquet"
+    if not path.exists():
+        frame().sort_values("task").to_parquet(path)
+        frame().to_csv(place / "x.csv", index=False)
+    item, worker, label = posterior().judged()
+    long = {"task": [0, 0, 1], "worker": ["u", "v", "u"], "label": [0, 1, 0]}
+    tiny = {"simulations": 1, "items": 6, "workers": 3, "per_item": 2, "draws": 4}
+    confusion = {"confusion": THETA["confusion"]}
+    return {
+        "crowdppl.fit": {"data": data(), "model": "one-coin", **GIBBS},
+        "crowdppl.load": {"path": posterior().save(place / "x.nc")},
+        "crowdppl.predict": {"posterior": posterior("raykar", "em"), "items": np.zeros((2, 1))},
+        "crowdppl.predict_correct": {"posterior": posterior("raykar", "em"), "design": np.zeros((2, 1))},
+        "crowdppl.predict_workers": {**p, "data": data()},
+        "crowdppl.read": {"path": place / "x.csv"},
+        "crowdppl.stream": {"path": path, "passes": 1, "num_samples": 20},
+        "updating.update": {**p, "more": frame().head(3)},
+        "updating.joined": {"before": data(), "more": data()},
+        "reading.annotated": None,
+        "acquisition.effective": {"n": 3, "rho": 0.1},
+        "acquisition.gains": p,
+        "acquisition.next_items": p,
+        "acquisition.next_pairs": {**p, "workers": ["u", "v"]},
+        "acquisition.redundancy": p,
+        "acquisition.settled": p,
+        "acquisition.curve": {**p, "most": 4, "steps": 2, "replicates": 3},
+        "Curve.needed": {"self": acquisition.curve(posterior(), 4, steps=2, replicates=3), "accuracy": 0.9},
+        "criticism.loo": p,
+        "criticism.kfold": {"data": data(), "model": "one-coin", "folds": 2, **GIBBS},
+        "criticism.leave_workers_out": {"data": data(), "model": "one-coin", "folds": 2, **GIBBS},
+        "criticism.compare": {"posteriors": {"a": posterior(), "b": posterior()}},
+        "criticism.calibration": {**p, "truth": TRUTH},
+        "criticism.coverage": {**p, "truth": TRUTH, "minimum": 1},
+        "criticism.check": {**p, "draws": 3},
+        "criticism.replicates": {**p, "draws": 3},
+        "criticism.prior_check": {"model": DawidSkene(), "data": data(), "draws": 2},
+        "criticism.prior_sensitivity": p,
+        "criticism.advice": p,
+        "datasets.anaesthesia": {},
+        "datasets.folder": {},
+        "datasets.listing": {},
+        "datasets.public": None,
+        "fetching.fetch": None,
+        "exports.truth": p,
+        "exports.soft": p,
+        "exports.weights": p,
+        "exports.workers": p,
+        "exports.confusion": p,
+        "exports.export": {**p, "what": "truth", "path": place / "t.csv"},
+        "exports.write": {"table": posterior().truth(), "path": place / "t.csv"},
+        "exports.neutral": {"table": posterior().truth()},
+        "groups.table": {"posterior": posterior("groups")},
+        "groups.similarity": {"confusion": probabilities(2, 3, 3)},
+        "groups.row_entropy": {"confusion": probabilities(2, 3, 3)},
+        "groups.choose": {
+            "data": data(),
+            "make": lambda m: WorkerGroups(groups=m),
+            "groups": [1],
+            "chains": 2,
+            "warmup": 5,
+            "num_samples": 50,
+        },
+        "groups.worker_map": None,
+        "plots.confusion": p,
+        "plots.forest": p,
+        "plots.experience": p,
+        "plots.ranks": p,
+        "plots.item": {**p, "task": 1},
+        "plots.simplex": None,
+        "plots.entropy": p,
+        "plots.load": p,
+        "plots.reliability": {"calibration": criticism.calibration(posterior(), TRUTH)},
+        "plots.redundancy": p,
+        "plots.curve": {"found": acquisition.curve(posterior(), 4, steps=2, replicates=3)},
+        "plots.trace": p,
+        "plots.chains": p,
+        "plots.predictive": {"check": criticism.check(posterior(), draws=3)},
+        "plots.workers_map": p,
+        "plots.noise": None,
+        "plots.groups": {"posterior": posterior("groups")},
+        "report.content": p,
+        "report.page": p,
+        "report.write": {**p, "path": place / "r.html"},
+        "review.review": {"data": data()},
+        "review.pieces": {"data": data()},
+        "review.worker_information": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
+        "sbc.ranks": {"model": "one-coin", **tiny, **GIBBS},
+        "sbc.uniformity": {"rank": np.arange(5), "draws": 9, "replications": 5},
+        "sbc.coverage": {"rank": np.arange(5), "draws": 9},
+        "sbc.table": {"result": sbc.ranks("one-coin", **tiny, **GIBBS), "draws": 4},
+        "simulate.three_gaussians": {"seed": 0, "workers": 6, "train": 5, "test": 2, "per_item": 2.0},
+        "simulate.common_and_individual": {"seed": 0, "items": 5, "workers": 4, "per_item": 2, "test": 2},
+        "simulate.two_gaussians": {"seed": 0, "train": 5, "test": 2},
+        "simulate.correlated_crowd": {"seed": 0, "items": 5, "workers": 4, "per_item": 2},
+        "workers.better": {**p, "a": "u", "b": "v"},
+        "workers.best": {**p, "m": 1},
+        "workers.worst": {**p, "m": 1},
+        "workers.rank": {"values": probabilities(4, 3)},
+        "workers.place": {"ranks": workers.rank(probabilities(4, 3))},
+        "workers.spammer_probability": p,
+        "workers.verdicts": {**p, "spammer": np.full(4, 0.1)},
+        "workers.over_time": {**p, "windows": 2},
+        "workers.change": {**p, "minimum": 2},
+        "workers.seconds": p,
+        "workers.trap_score": p,
+        "workers.interval": {"draws": probabilities(4, 3)},
+        "workers.default_level": {"level": 0.5},
+        "workers.measure": {"name": "accuracy", **THETA},
+        "workers.qualities": {"labels": [0, 1], **THETA},
+        **{f"workers.{n}": THETA for n in ("accuracy", "informativeness", "specificity", "kappa")},
+        **{f"workers.{n}": THETA for n in ("expected_cost", "cost_quality")},
+        **{f"workers.{n}": confusion for n in ("sensitivity", "mean_diagonal", "diagonal_log_odds")},
+        **{f"workers.{n}": confusion for n in ("distance_from_spammer", "spammer_score")},
+        "AnnotationModel.simulate": {"self": DawidSkene(), "task": [0, 1], "worker": [0, 0], "classes": 2, "seed": 0},
+        "Posterior.workers": mine,
+        "Posterior.measure": mine,
+        "Posterior.confusion": mine,
+        "Posterior.prevalence": mine,
+        "Posterior.draws": {**mine, "name": "prevalence"},
+        "Posterior.worker_index": {**mine, "worker": "u"},
+        "Posterior.per_judgement": {**mine, "name": "when"},
+        "Posterior.counts": {**mine, "most": 2},
+        "Posterior.shares_right": mine,
+        "Posterior.update": {**mine, "more": frame().head(3)},
+        "Posterior.save": {**mine, "path": place / "y.nc"},
+        "Annotations.to": own,
+        "Annotations.with_features": own,
+        "Annotations.with_weights": {**own, "weights": np.ones(12)},
+        "Annotations.unseen": own,
+        "Annotations.code": {**own, "labels": [0, 1], "what": "labels"},
+        "Annotations.batch": {**own, "index": torch.arange(2)},
+        "Annotations.keep": {**own, "judgements": torch.ones(48, dtype=torch.bool)},
+        "Annotations.from_frame": {"frame": frame()},
+        "Annotations.from_counts": {"frame": pd.DataFrame({"a": [1, 2], "b": [0, 3]})},
+        "Annotations.from_arrays": long,
+        "Annotations.from_csv": {"path": place / "x.csv"},
+        "Annotations.from_parquet": {"path": path},
+    }
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("arguments")
+
+
+WRONG = [None, math.nan, math.inf, -1, 1.5, "x", [], True, {}, b"x", [1.5, "x"], pd.DataFrame(), object()]
+TAKES_NOTHING = {name for name, function in PUBLIC.items() if not parameters(function)}
+
+
+def refusal(function, **given):
+    """Return what is said of refused arguments; ``None`` where they are taken."""
+    try:
+        function(**given)
+    except CrowdpplError as error:
+        return str(error)
+    return None
+
+
+def needed(parameter):
+    return parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+
+
+def called(function, **given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = function(**given)
+        if inspect.isgenerator(found):
+            list(found)
+    plt.close("all")
+    return found
+
+
+def test_every_public_callable_has_a_row(place):
+    assert set(PUBLIC) - set(calls(place)) - TAKES_NOTHING - INTERNAL == set()
+
+
+@pytest.mark.parametrize("name", sorted(set(PUBLIC) - TAKES_NOTHING - INTERNAL))
+def test_wrong_values_are_refused_in_one_line(name, place, monkeypatch):
+    """Refused where the check of the argument refuses; where it does not, the function works or refuses for itself."""
+    function, base = PUBLIC[name], calls(place)[name]
+    monkeypatch.chdir(place)
+    checks = getattr(function, "__checks__", {})
+    if base is not None:
+        called(
+            function if "Annotations.from_" not in name else getattr(crowdppl.Annotations, name.split(".")[1]), **base
+        )
+    if "Annotations.from_" in name:
+        function = getattr(crowdppl.Annotations, name.split(".")[1])
+    for parameter in parameters(PUBLIC[name]):
+        keyword = {} if parameter.kind is not inspect.Parameter.VAR_KEYWORD else None
+        if keyword is None:
+            continue  # options are checked by who takes them
+        check = checks.get(parameter.name, arguments.anything)
+        for value in [*WRONG, place]:
+            optional = value is None and arguments.takes_none(parameter)
+            refused = None
+            if not optional:
+                try:
+                    check(parameter.name, value)
+                except CrowdpplError as error:
+                    refused = error
+            if base is None and refused is None:
+                continue  # what takes a network, or another model than is fitted here
+            given = (base or {}) | {parameter.name: value}
+            given |= {p.name: 1 for p in parameters(PUBLIC[name]) if needed(p) and p.name not in given}
+            try:
+                called(function, **given)
+            except CrowdpplError as error:
+                told = str(error)
+                assert "\n" not in told
+                assert len(told) < 500, told
+                if refused is not None and base is not None:
+                    assert parameter.name in told, f"{name}({parameter.name}={value!r}): {told}"
+            else:
+                assert refused is None, f"{name}({parameter.name}={value!r}) was accepted"
+
+
+# ---------------------------------------------------------------------- the checks themselves
+
+
+ACCEPTED = {
+    "whole": (arguments.whole(1), [1, 5, np.int32(3), np.uint8(1)]),
+    "number": (arguments.number(), [0, -1.5, np.float32(2), np.int64(1)]),
+    "positive": (arguments.positive, [1e-300, 3]),
+    "share": (arguments.share, [0, 1, 0.5]),
+    "probability": (arguments.probability, [0.5]),
+    "level": (arguments.level, [0.89]),
+    "seed": (arguments.seed, [0, 2**63 - 1]),
+    "flag": (arguments.flag, [True, False, np.True_]),
+    "text": (arguments.text, ["", "x"]),
+    "choice": (arguments.choice("a", "b"), ["a", "b"]),
+    "identifiers": (arguments.identifiers, [["a", 1], (1,), np.array([1, 2]), pd.Series(["a"])]),
+    "array": (arguments.array("draw", "worker"), [np.ones((2, 3)), [[1, 2]]]),
+    "square": (arguments.array("class", "class"), [np.ones((2, 2))]),
+    "device": (arguments.device, ["cpu", torch.device("cpu")]),
+}
+REFUSED = {
+    "whole": [0, -1, 1.5, 1.0, True, np.True_, "1", None, math.nan, [1]],
+    "number": [math.nan, math.inf, True, "1", None, 1j],
+    "positive": [0, -1, math.nan],
+    "share": [-0.1, 1.1, math.nan, True],
+    "probability": [0, 1, math.nan, "0.9"],
+    "level": [0, 1, 89, "0.9", math.nan, True],
+    "seed": [-1, 2**63, 1.0, "0"],
+    "flag": ["yes", 1, 0, None, "True"],
+    "text": [1, None, b"x"],
+    "choice": ["c", None, 1, ["a"]],
+    "identifiers": [[], "ab", None, ["a", "a"], {"a": 1}, [[1], [1]] * 0, np.ones((2, 2)), 3],
+    "array": [np.ones(2), [[1, 2], [3]], [["a"]], None, "x", object()],
+    "square": [np.ones((2, 3))],
+    "device": ["meta", "tpu", 1.5, None, [], "cuda:99"],
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_checks(name):
+    check, values = ACCEPTED[name]
+    for value in values:
+        check("it", value)
+    for value in REFUSED[name]:
+        with pytest.raises(OptionError, match=r"^[^\n]{1,200}$") as refused:
+            check("it", value)
+        assert "it" in str(refused.value)
+
+
+def test_faults_found_from_outside(place):
+    """The examples that were reported, each as it was."""
+    p = posterior()
+    folder = place / "a folder"
+    folder.mkdir(exist_ok=True)
+    before = sorted(place.iterdir())
+    for call, message in {
+        lambda: crowdppl.fit(data(), rho=(math.nan, 1)): r"rho=\(nan, 1\); it must be a correlation from 0 to 1",
+        lambda: crowdppl.fit(data(), rho=("a", 1)): r"rho=\('a', 1\)",
+        lambda: crowdppl.fit(data(), rho=(0, -1)): r"rho=\(0, -1\)",
+        lambda: crowdppl.fit(data(), rho=(0, math.inf)): r"rho=\(0, inf\)",
+        lambda: crowdppl.fit(data(), rho=math.nan): r"rho=nan",
+        lambda: crowdppl.fit(data(), method="nuts", target_accept=2): r"target_accept=2",
+        lambda: crowdppl.fit(data(), independent="yes"): r"independent='yes'; it must be True or False",
+        lambda: crowdppl.fit(data(), device="meta"): r"device='meta'; fits run on",
+        lambda: crowdppl.fit(data(), progress="yes"): r"progress='yes'",
+        lambda: crowdppl.fit(data(), checkpoint=place / "x.csv"): r"checkpoint=.*is a file",
+        lambda: workers.best(p, 1.5): r"m=1.5",
+        lambda: acquisition.curve(p, price=math.nan): r"price=nan",
+        lambda: acquisition.next_pairs(p, workers=[]): r"workers has 0 values; at least 1 is needed",
+        lambda: acquisition.next_pairs(p, workers=["u", "u"]): r"workers has 'u' more than once",
+        lambda: acquisition.next_items(p, 1.5): r"n=1.5; it must be a whole number of at least 1",
+        lambda: criticism.prior_check(DawidSkene(), data(), draws=0): r"draws=0",
+        lambda: criticism.check(p, draws=math.nan): r"draws=nan",
+        lambda: p.workers(level="0.9"): r"level='0.9'",
+        lambda: p.update(None): r"more is a NoneType",
+        lambda: crowdppl.load(None): r"path=None",
+        lambda: p.workers(cost="x", measures=["expected_cost"]): r"cost='x'; it must be 2 x 2 numbers",
+        lambda: p.workers(
+            cost=[[0, 1], [1]], measures=["expected_cost"]
+        ): r"cost=\[\[0, 1\], \[1\]\]; it must be 2 x 2",
+        lambda: p.save(folder): r"is a folder; name a file in it",
+        lambda: report.write(p, folder): r"is a folder; name a file in it",
+        lambda: exports.export(p, "truth", folder): r"is a folder; name a file in it",
+        lambda: p.save(place / "none" / "x.nc"): r"there is no folder",
+    }.items():
+        with pytest.raises(CrowdpplError, match=rf"^[^\n]*{message}[^\n]*$"):
+            call()
+    assert sorted(place.iterdir()) == before
+
+
+@pytest.mark.parametrize("kind", list(CATALOGUE.values()), ids=list(CATALOGUE))
+def test_models_refuse_what_is_no_hyperparameter(kind):
+    for name in inspect.signature(kind).parameters:
+        for value in [v for v in WRONG if v is not None]:
+            told = refusal(kind, **{name: value})
+            assert told is None or re.search(rf"^{kind.__name__}: [^\n]*{name}[^\n]*$", told), told
+
+
+@pytest.mark.parametrize("kind", ["DawidSkene", "OneCoinDawidSkene", "MajorityVote"])
+def test_crowdkit_refuses_what_is_no_argument(kind):
+    made = getattr(crowdkit.aggregation, kind)
+    for name in inspect.signature(made).parameters:
+        for value in [v for v in WRONG if v is not None]:
+            told = refusal(made, **{name: value})
+            assert told is None or (name in told and "\n" not in told), told
+
+
+def test_checked_functions_keep_their_signature_and_pythons_messages():
+    with pytest.raises(TypeError, match=r"next_items\(\) missing 1 required positional argument: 'posterior'"):
+        acquisition.next_items()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'm'"):
+        acquisition.next_items(posterior(), m=3)
+    assert list(inspect.signature(acquisition.next_items).parameters) == ["posterior", "n", "by", "worker"]
+    with pytest.raises(TypeError, match="has no parameter nothing"):
+        arguments.checked(nothing=arguments.text)(lambda: None)
+
+
+def test_warnings_point_at_the_callers_line():
+    """Checks stand between the caller and the library: warnings name the caller's file all the same."""
+    with pytest.warns(CrowdpplWarning) as told:
+        criticism.leave_workers_out(data(), "one-coin", folds=2, method="gibbs", chains=2, warmup=2, num_samples=8)
+    assert {one.filename for one in told} == {__file__}
