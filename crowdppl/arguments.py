@@ -440,9 +440,8 @@ def mask(name: str, value: Any) -> torch.Tensor:
 def floating(name: str, value: Any) -> torch.dtype:
     """Accept a floating type that is computed with."""
     if not isinstance(value, torch.dtype) or value not in (torch.float32, torch.float64):
-        raise OptionError(
-            f"{name}={value if isinstance(value, torch.dtype) else shown(value)}; it must be a floating type, torch.float64 or torch.float32"
-        )
+        given = value if isinstance(value, torch.dtype) else shown(value)
+        raise OptionError(f"{name}={given}; it must be a floating type, torch.float64 or torch.float32")
     return value
 
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from crowdppl.annotations import Annotations
 from crowdppl.arguments import at_least_zero
-from crowdppl.errors import FileError, OptionError, warn
+from crowdppl.errors import FileError, warn
 from crowdppl.files import atomic
 from crowdppl.identity import described
 from crowdppl.isolation import on_signal

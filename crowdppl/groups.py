@@ -11,6 +11,7 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.annotations import Annotations
+from crowdppl.criticism.held_out import require_draws
 from crowdppl.errors import DataError, silent
 from crowdppl.inference import fit
 from crowdppl.isolation import without_warnings
@@ -109,6 +110,7 @@ def choose(
         with silent():
             posterior = fit(data, make(count), method="gibbs", seed=seed, **options)
         with without_warnings(message=".*Pareto.*", category=UserWarning):
+            require_draws(posterior, "leave-one-item-out prediction")
             loo = arviz_stats.loo(posterior.tree, pointwise=True)
         total = np.asarray(posterior.tree["log_likelihood"]["labels"].values).sum(-1).mean()
         each = np.asarray(loo.elpd_i.values).reshape(-1)

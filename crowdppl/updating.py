@@ -34,6 +34,7 @@ SWEEPS = 2
     data=arguments.judgements,
     model=arguments.model,
     seed=arguments.seed,
+    repeats=arguments.choice("keep", "last", "refuse"),
     options=arguments.anything,
 )
 def update(
