@@ -212,7 +212,7 @@ class Curve:
     table: pd.DataFrame
     level: float
 
-    @arguments.checked(accuracy=arguments.share)
+    @arguments.checked(accuracy=arguments.number())
     def needed(self, accuracy: float) -> pd.DataFrame:
         """Return how many further judgements it takes to an accuracy: ``judgements`` and ``cost``, with a band.
 

@@ -204,7 +204,7 @@ class Annotations:
 
     # ------------------------------------------------------------------ parts and places
 
-    @arguments.checked(device=arguments.device, dtype=arguments.floating)
+    @arguments.checked(device=arguments.place, dtype=arguments.floating)
     def to(self, device: str | torch.device | None = None, dtype: torch.dtype | None = None) -> Annotations:
         """Return the same data on a device and with a floating type for statistics.
 
@@ -431,9 +431,9 @@ class Annotations:
         worker=arguments.anything,
         label=arguments.anything,
         truth=arguments.anything,
-        labels=arguments.a_list,
-        items=arguments.a_list,
-        workers=arguments.a_list,
+        labels=arguments.anything,
+        items=arguments.anything,
+        workers=arguments.anything,
         repeats=arguments.choice("keep", "last", "refuse"),
         features=arguments.anything,
         worker_features=arguments.anything,
@@ -514,7 +514,7 @@ class Annotations:
     @arguments.checked(
         frame=arguments.anything,
         task=arguments.anything,
-        labels=arguments.a_list,
+        labels=arguments.anything,
         truth=arguments.anything,
         features=arguments.anything,
         source=arguments.text,
@@ -573,9 +573,9 @@ class Annotations:
         worker=arguments.anything,
         label=arguments.anything,
         truth=arguments.anything,
-        labels=arguments.a_list,
-        items=arguments.a_list,
-        workers=arguments.a_list,
+        labels=arguments.anything,
+        items=arguments.anything,
+        workers=arguments.anything,
         repeats=arguments.choice("keep", "last", "refuse"),
         features=arguments.anything,
         worker_features=arguments.anything,

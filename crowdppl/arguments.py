@@ -110,7 +110,7 @@ def number(
     """Accept a finite number within bounds."""
     bounds = [
         f"{words} {bound:g}"
-        for words, bound in (("at least", at_least), ("above", above), ("at most", at_most), ("below", below))
+        for words, bound in (("of at least", at_least), ("above", above), ("at most", at_most), ("below", below))
         if bound is not None
     ]
     wanted = f"a number {' and '.join(bounds)}" if bounds else "a finite number"
@@ -273,7 +273,7 @@ def _distinct(name: str, values: Sequence[Any]) -> None:
 def a_list(name: str, value: Any) -> Any:
     """Accept several values in any form but text, and leave them as they are."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) != 1:
-        raise refuse(name, value, "a list")
+        raise DataError(str(refuse(name, value, "a list")))
     return value
 
 
@@ -445,17 +445,22 @@ def floating(name: str, value: Any) -> torch.dtype:
     return value
 
 
-def device(name: str, value: Any) -> torch.device:
-    """Accept the name of a device that torch can compute on here."""
+def place(name: str, value: Any) -> torch.device:
+    """Accept the name of any device that torch knows."""
     try:
-        place = torch.device(value)
+        return torch.device(value)
     except (RuntimeError, TypeError):
         raise OptionError(f"{name}={shown(value)}: no such device; use 'cpu', 'cuda' or 'cuda:0'") from None
-    if place.type not in ("cpu", "cuda"):
-        raise OptionError(f"{name}={str(place)!r}; fits run on 'cpu' or 'cuda'")
-    if place.type == "cuda":
+
+
+def device(name: str, value: Any) -> torch.device:
+    """Accept the name of a device that torch can compute on here."""
+    found = place(name, value)
+    if found.type not in ("cpu", "cuda"):
+        raise OptionError(f"{name}={str(found)!r}; fits run on 'cpu' or 'cuda'")
+    if found.type == "cuda":
         if not torch.cuda.is_available():
-            raise OptionError(f"{name}={str(place)!r}, but torch finds no CUDA device here; use {name}='cpu'")
-        if place.index is not None and place.index >= torch.cuda.device_count():
-            raise OptionError(f"{name}={str(place)!r}; torch finds {torch.cuda.device_count()} CUDA devices here")
-    return place
+            raise OptionError(f"{name}={str(found)!r}, but torch finds no CUDA device here; use {name}='cpu'")
+        if found.index is not None and found.index >= torch.cuda.device_count():
+            raise OptionError(f"{name}={str(found)!r}; torch finds {torch.cuda.device_count()} CUDA devices here")
+    return found

@@ -118,7 +118,7 @@ def test_next_pairs(crowd):
     assert not set(pairs["worker"].head(10)) & {"guesser", "always"}
     few = acquisition.next_pairs(posterior, 6, workers=["honest 1", "honest 2"], each=3)
     assert few["worker"].value_counts().to_dict() == {"honest 1": 3, "honest 2": 3}
-    with pytest.raises(OptionError, match="at least 1 item"):
+    with pytest.raises(OptionError, match="each=0; it must be a whole number of at least 1"):
         acquisition.next_pairs(posterior, 5, each=0)
 
 
@@ -175,7 +175,7 @@ def test_the_curve_comes_true():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"by": "chance"}, "use one of"),
+        ({"by": "chance"}, "use 'entropy', 'information', 'accuracy' or 'random'"),
         ({"price": -1.0}, "price"),
         ({"steps": 0}, "steps"),
         ({"replicates": 1}, "replicates"),

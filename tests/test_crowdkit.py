@@ -289,7 +289,7 @@ def test_options():
         for kind in (aggregation.DawidSkene, aggregation.OneCoinDawidSkene):
             with pytest.raises(OptionError, match=next(iter(wrong))):
                 kind(**wrong)
-    with pytest.raises(OptionError, match="'assign', 'addition', or None"):
+    with pytest.raises(OptionError, match="use 'assign' or 'addition'"):
         aggregation.DawidSkene(initial_error_strategy="add")
     with pytest.raises(DataError, match="data is a list; pass a pandas DataFrame"):
         aggregation.MajorityVote().fit([])
