@@ -514,7 +514,7 @@ class Annotations:
     @arguments.checked(
         frame=arguments.anything,
         task=arguments.anything,
-        labels=arguments.anything,
+        labels=arguments.a_list,
         truth=arguments.anything,
         features=arguments.anything,
         source=arguments.text,

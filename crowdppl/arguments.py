@@ -445,6 +445,15 @@ def floating(name: str, value: Any) -> torch.dtype:
     return value
 
 
+def by_item(name: str, value: Any) -> Any:
+    """Accept a mapping, or a Series indexed by item."""
+    if not isinstance(value, Mapping) and not (
+        hasattr(value, "index") and hasattr(value, "items") and getattr(value, "ndim", 0) == 1
+    ):
+        raise refuse(name, value, "a mapping or a Series by item")
+    return value
+
+
 def place(name: str, value: Any) -> torch.device:
     """Accept the name of any device that torch knows."""
     try:

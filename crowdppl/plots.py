@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from crowdppl import acquisition, workers
+from crowdppl import acquisition, arguments, workers
 from crowdppl.criticism import Calibration, PredictiveCheck
 from crowdppl.criticism.predictive import NOTABLE
 from crowdppl.errors import OptionError, suggestion
@@ -60,6 +60,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
+@arguments.checked(
+    posterior=arguments.anything, which=arguments.anything, most=arguments.whole(1), level=arguments.level
+)
 def confusion(
     posterior: Posterior,
     which: Literal["best", "worst", "average"] | list[Any] | None = None,
@@ -117,6 +120,9 @@ def confusion(
     return np.asarray(axes[0])
 
 
+@arguments.checked(
+    posterior=arguments.anything, by=arguments.text, most=arguments.whole(1), level=arguments.level, ax=arguments.axes
+)
 def forest(
     posterior: Posterior, *, by: str = "accuracy", most: int = 40, level: float | None = None, ax: Axes | None = None
 ) -> Axes:
@@ -137,6 +143,7 @@ def forest(
     return ax
 
 
+@arguments.checked(posterior=arguments.anything, level=arguments.level, ax=arguments.axes)
 def experience(posterior: Posterior, *, level: float | None = None, ax: Axes | None = None) -> Axes:
     """Draw each worker's accuracy with its interval against the number of annotations."""
     _require(posterior, Posterior, "experience")
@@ -155,6 +162,9 @@ def experience(posterior: Posterior, *, level: float | None = None, ax: Axes | N
     return ax
 
 
+@arguments.checked(
+    posterior=arguments.anything, by=arguments.text, most=arguments.whole(1), level=arguments.level, ax=arguments.axes
+)
 def ranks(
     posterior: Posterior, *, by: str = "accuracy", most: int = 40, level: float | None = None, ax: Axes | None = None
 ) -> Axes:
@@ -176,6 +186,7 @@ def ranks(
     return ax
 
 
+@arguments.checked(posterior=arguments.anything, task=arguments.identifier, ax=arguments.axes)
 def item(posterior: Posterior, task: Any, *, ax: Axes | None = None) -> Axes:
     """Draw what is believed of one item: the probability of each class, beside the share of the labels given.
 
@@ -201,6 +212,7 @@ def item(posterior: Posterior, task: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@arguments.checked(posterior=arguments.anything, ax=arguments.axes)
 def simplex(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     """Draw the items of a result with three classes in the triangle of their probabilities.
 
@@ -232,6 +244,7 @@ def simplex(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@arguments.checked(posterior=arguments.anything, ax=arguments.axes)
 def entropy(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     """Draw a histogram of the items' entropy in bits; 0 is a certain label."""
     _require(posterior, Posterior, "entropy")
@@ -243,6 +256,7 @@ def entropy(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@arguments.checked(posterior=arguments.anything)
 def load(posterior: Posterior) -> Array:
     """Draw annotations per item, and per worker from the busiest down: two axes."""
     _require(posterior, Posterior, "load")
@@ -263,6 +277,7 @@ def load(posterior: Posterior) -> Array:
     return np.asarray(axes)
 
 
+@arguments.checked(calibration=arguments.anything, ax=arguments.axes)
 def reliability(calibration: Calibration, *, ax: Axes | None = None) -> Axes:
     """Draw the reliability curve of :func:`crowdppl.criticism.calibration`: accuracy against confidence, dots by items."""
     _require(calibration, Calibration, "reliability", "criticism.calibration(posterior, truth)")
@@ -280,6 +295,7 @@ def reliability(calibration: Calibration, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
 def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = None, ax: Axes | None = None) -> Axes:
     """Draw how many independent annotations ``n`` of one item are worth."""
     _require(posterior, Posterior, "redundancy")
@@ -294,6 +310,7 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
     return ax
 
 
+@arguments.checked(expected=arguments.anything, ax=arguments.axes)
 def curve(expected: acquisition.Curve, *, ax: Axes | None = None) -> Axes:
     """Draw the accuracy to be expected after more annotations, see :func:`crowdppl.acquisition.curve`."""
     _require(expected, acquisition.Curve, "curve", "acquisition.curve(posterior)")
@@ -307,6 +324,7 @@ def curve(expected: acquisition.Curve, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@arguments.checked(posterior=arguments.anything, ax=arguments.axes)
 def trace(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     """Draw how the fit went: the objective at each iteration, or the log posterior of the draws, a line for each chain."""
     _require(posterior, Posterior, "trace")
@@ -329,6 +347,7 @@ def trace(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@arguments.checked(posterior=arguments.anything, most=arguments.whole(1))
 def chains(posterior: Posterior, *, most: int = 12) -> Figure:
     """Draw whether chains agree: the ranks of the draws of each chain among those of all chains.
 
@@ -380,6 +399,7 @@ def chains(posterior: Posterior, *, most: int = 12) -> Figure:
     return figure
 
 
+@arguments.checked(check=arguments.anything)
 def predictive(check: PredictiveCheck) -> Figure:
     """Draw the statistics of a predictive check: replicates as histograms, what was observed as a line.
 
@@ -401,6 +421,7 @@ def predictive(check: PredictiveCheck) -> Figure:
     return figure
 
 
+@arguments.checked(posterior=arguments.anything, ax=arguments.axes)
 def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     """Draw workers in the plane such that those who label alike lie near each other, coloured by accuracy.
 
@@ -440,6 +461,7 @@ def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
 def noise(posterior: Posterior, *, most: int = 40, level: float | None = None, ax: Axes | None = None) -> Axes:
     """Draw the share of each worker's judgements that follow the common noise, of a model that tells it from their own (CoNAL).
 
@@ -462,6 +484,7 @@ def noise(posterior: Posterior, *, most: int = 40, level: float | None = None, a
     return ax
 
 
+@arguments.checked(posterior=arguments.anything, most=arguments.whole(1), ax=arguments.axes)
 def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> Axes:
     """Draw which group each worker belongs to, how probably, of a model of groups.
 
@@ -548,6 +571,8 @@ def _name_places(ax: Axes, names: Array, places: Array, order: Array) -> None:
 
 
 def _which(posterior: Posterior, which: Any, most: int) -> list[tuple[Any, str]]:
+    if (which is not None and not isinstance(which, (str, list))) or (isinstance(which, list) and not which):
+        raise OptionError(f"which={arguments.shown(which)}; use 'best', 'worst', 'average' or a list of workers")
     if which == "average":
         return [(None, "mean of the crowd")]
     if isinstance(which, (list, tuple, np.ndarray)) and len(which):

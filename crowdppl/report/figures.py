@@ -32,7 +32,15 @@ MATRIX, CONFUSIONS = 12, 50
 LETTERS, FEW_LETTERS, MANY_ITEMS = 400, 120, 5_000
 
 
-@arguments.checked(posterior=arguments.posterior, run=arguments.mapping, level=arguments.level, title=arguments.text, text=arguments.anything, url=arguments.anything, cost=arguments.at_least_zero)
+@arguments.checked(
+    posterior=arguments.posterior,
+    run=arguments.mapping,
+    level=arguments.level,
+    title=arguments.text,
+    text=arguments.by_item,
+    url=arguments.by_item,
+    cost=arguments.at_least_zero,
+)
 def content(
     posterior: Posterior,
     run: Mapping[str, Any] | None = None,

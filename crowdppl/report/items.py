@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pandas as pd
 
+from crowdppl import arguments
 from crowdppl.errors import DataError, OptionError, suggestion
 from crowdppl.intake import ITEM_COLUMNS, column_of
 from crowdppl.io.tables import read_table
@@ -23,6 +24,7 @@ SCHEMES = ("http", "https")
 Descriptions = Mapping[Any, Any] | pd.Series
 
 
+@arguments.checked(posterior=arguments.posterior, text=arguments.by_item, url=arguments.by_item)
 def describe(posterior: Posterior, *, text: Descriptions | None = None, url: Descriptions | None = None) -> Posterior:
     """Return the result with a text or a link for each item: reports show them, and files keep them.
 
@@ -52,6 +54,7 @@ def descriptions(posterior: Posterior) -> tuple[list[str] | None, list[str] | No
     return texts, urls
 
 
+@arguments.checked(earlier=arguments.posterior, later=arguments.posterior)
 def carried(earlier: Posterior, later: Posterior) -> Posterior:
     """Return a later result with the descriptions of an earlier one, of the items that both have."""
     names = earlier.items().tolist()
@@ -61,6 +64,9 @@ def carried(earlier: Posterior, later: Posterior) -> Posterior:
     return describe(later, text=texts, url=urls)
 
 
+@arguments.checked(
+    frame=arguments.frame, item=arguments.text, text=arguments.text, url=arguments.text, source=arguments.text
+)
 def columns(
     frame: pd.DataFrame, item: str, *, text: str | None = None, url: str | None = None, source: str = "the table"
 ) -> dict[str, pd.Series[Any]]:
@@ -94,6 +100,7 @@ def columns(
     return found
 
 
+@arguments.checked(path=arguments.input_path, column=arguments.text, text=arguments.text, url=arguments.text)
 def from_file(path: Path, column: str | None, *, text: str | None, url: str | None) -> dict[str, pd.Series[Any]]:
     """Read texts and links of items from a table, a row for each item or annotation; see :func:`columns`.
 

@@ -44,7 +44,14 @@ def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: 
 
 
 @arguments.checked(
-    posterior=arguments.posterior, path=arguments.output_file, run=arguments.mapping, level=arguments.level, title=arguments.text, text=arguments.anything, url=arguments.anything, cost=arguments.at_least_zero
+    posterior=arguments.posterior,
+    path=arguments.output_file,
+    run=arguments.mapping,
+    level=arguments.level,
+    title=arguments.text,
+    text=arguments.by_item,
+    url=arguments.by_item,
+    cost=arguments.at_least_zero,
 )
 def write(
     posterior: Posterior,

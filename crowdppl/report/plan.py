@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import acquisition, workers
+from crowdppl import acquisition, arguments, workers
 from crowdppl.errors import OptionError
 from crowdppl.posterior import Posterior
 from crowdppl.workers.times import FAST
@@ -130,6 +130,9 @@ class Actions:
         return len(self.open) + self.probable + self.finished
 
 
+@arguments.checked(
+    posterior=arguments.posterior, cost=arguments.at_least_zero, table=arguments.frame, seed=arguments.seed
+)
 def actions(
     posterior: Posterior, *, cost: float | None = None, table: pd.DataFrame | None = None, seed: int = 0
 ) -> Actions:
@@ -167,6 +170,7 @@ def actions(
     )
 
 
+@arguments.checked(cost=arguments.anything)
 def price(cost: Any) -> None:
     """Refuse a price that is none.
 
@@ -177,7 +181,9 @@ def price(cost: Any) -> None:
         return
     number = isinstance(cost, (int, float, np.integer, np.floating)) and not isinstance(cost, bool)
     if not number or not np.isfinite(cost) or cost < 0:
-        raise OptionError(f"cost={cost!r}; the price of one annotation is a number of at least 0, such as 0.05")
+        raise OptionError(
+            f"cost={arguments.shown(cost)}; the price of one annotation is a number of at least 0, such as 0.05"
+        )
 
 
 def class_names(labels: Array) -> list[str]:
@@ -359,6 +365,7 @@ def _percent(share: float) -> str:
 # ---------------------------------------------------------------------- as lines of text
 
 
+@arguments.checked(found=arguments.anything, posterior=arguments.posterior, shown=arguments.whole(1))
 def lines(found: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list[str]:
     """Return what to do as lines for a terminal, most urgent first."""
     total, out = found.total, []

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl import arguments
+
 if TYPE_CHECKING:
     from crowdppl.posterior import Posterior
 
@@ -39,6 +41,7 @@ COLUMNS = ["worker", "truth", "label", "share", "annotations", "of", "others", "
 CROWD_COLUMNS = ["truth", "label", "share", "annotations", "of", "workers", "asked", "torn"]
 
 
+@arguments.checked(posterior=arguments.posterior)
 def systematic(posterior: Posterior) -> pd.DataFrame:
     """Return systematic errors of single workers: a wrong label that they often give to a class, and others do not.
 
@@ -89,6 +92,7 @@ def systematic(posterior: Posterior) -> pd.DataFrame:
     return table[table["probability"] >= SURE].reset_index(drop=True)
 
 
+@arguments.checked(posterior=arguments.posterior, without=arguments.array("worker", kind="whole"))
 def of_crowd(posterior: Posterior, *, without: Array | None = None) -> pd.DataFrame:
     """Return the classes that the crowd as a whole confuses: a matter of the guideline rather than of single workers.
 
@@ -152,6 +156,7 @@ def of_crowd(posterior: Posterior, *, without: Array | None = None) -> pd.DataFr
     return table.sort_values("annotations", ascending=False, kind="stable").reset_index(drop=True)
 
 
+@arguments.checked(posterior=arguments.posterior, without=arguments.array("worker", kind="whole"))
 def by_label(posterior: Posterior, *, without: Array | None = None) -> Array:
     """Return how often items reported as each class were given each label, ``(K, K)``, by all workers or all but some."""
     K = len(posterior.labels)

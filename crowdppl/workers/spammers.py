@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl import arguments
-from crowdppl.errors import OptionError
 
 if TYPE_CHECKING:
     from crowdppl.posterior import Posterior

@@ -118,6 +118,7 @@ def seconds(posterior: Posterior) -> Array:
     return medians.reindex(range(len(posterior.worker_names()))).to_numpy()
 
 
+@arguments.checked(posterior=arguments.posterior)
 def relative_speed(posterior: Posterior) -> Array:
     """Return the median time of each worker over that of the others: ``(J,)``, below 1 for the faster.
 

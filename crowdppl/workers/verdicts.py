@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from crowdppl import arguments
 from crowdppl.workers.confusions import systematic
 from crowdppl.workers.measures import accuracy, kappa
 from crowdppl.workers.spammers import hypotheses
@@ -54,6 +55,7 @@ GREEN = 0.7
 ENOUGH = 10
 
 
+@arguments.checked(posterior=arguments.posterior, probabilities=arguments.array("worker", "hypothesis"))
 def verdicts(posterior: Posterior, probabilities: Array | None = None) -> Array:
     """Return the verdict on each worker, in a word: ``(J,)``, one of ``VERDICTS``.
 
