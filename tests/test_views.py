@@ -351,7 +351,7 @@ def test_commands(method, table, tmp_path):
             *(["export", str(out), "--what", what] for what in exports.TABLES),
             ["update", str(out), str(table / "more.csv"), "--out", str(tmp_path / "more")],
             ["report", str(tmp_path / "more")],
-            ["calibrate", labels, "--truth", str(table / "gold.csv"), "--method", method, *OPTIONS[method][:2]],
+            ["calibrate", labels, "--truth-file", str(table / "gold.csv"), "--method", method, *OPTIONS[method][:2]],
         ):
             if words[0] == "calibrate" and method != "nuts":
                 words = words[:-2]
