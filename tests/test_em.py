@@ -19,6 +19,9 @@ from crowdppl.model import bind, check, conditioned, responsibilities
 from crowdppl.models import DawidSkene, MajorityVote
 from crowdppl.space import Space, is_simplex
 
+# Most fits here are about the point: few draws are taken, and the library says that their intervals are rough.
+pytestmark = pytest.mark.filterwarnings("ignore:the ends of intervals come from:crowdppl.CrowdpplWarning")
+
 FLAT = DawidSkene.maximum_likelihood()
 PLAIN = {"method": "em", "accelerate": False, "tol": 1e-10, "num_samples": 2}
 
