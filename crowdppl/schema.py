@@ -94,10 +94,6 @@ def validate(tree: xr.DataTree) -> None:
     _networks(tree)
 
 
-def _values(tree: xr.DataTree, group: str, name: str) -> Array:
-    return np.asarray(tree[group].to_dataset()[name].values)
-
-
 def _groups(tree: xr.DataTree) -> None:
     missing = [group for group in VARIABLES if group not in tree.children]
     if missing:

@@ -687,7 +687,12 @@ def test_to_changes_the_type_of_statistics_only():
     assert triples(single) == triples(data)
     assert single.device == torch.device("cpu")
     assert data.to("meta").item.device.type == "meta"
-    refused(lambda: data.to(dtype=torch.int64), OptionError, "torch.int64 is not a floating type", "torch.float64")
+    refused(
+        lambda: data.to(dtype=torch.int64),
+        OptionError,
+        "dtype=torch.int64; it must be a floating type",
+        "torch.float64",
+    )
 
 
 def test_majority_of_ties_and_known_truths_does_not_change_the_votes():

@@ -39,7 +39,7 @@ LETTERS, FEW_LETTERS, MANY_ITEMS = 400, 120, 5_000
     title=arguments.text,
     text=arguments.by_item,
     url=arguments.by_item,
-    cost=arguments.at_least_zero,
+    cost=arguments.anything,
 )
 def content(
     posterior: Posterior,

@@ -51,7 +51,7 @@ def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: 
     title=arguments.text,
     text=arguments.by_item,
     url=arguments.by_item,
-    cost=arguments.at_least_zero,
+    cost=arguments.anything,
 )
 def write(
     posterior: Posterior,

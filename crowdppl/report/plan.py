@@ -130,9 +130,7 @@ class Actions:
         return len(self.open) + self.probable + self.finished
 
 
-@arguments.checked(
-    posterior=arguments.posterior, cost=arguments.at_least_zero, table=arguments.frame, seed=arguments.seed
-)
+@arguments.checked(posterior=arguments.posterior, cost=arguments.anything, table=arguments.frame, seed=arguments.seed)
 def actions(
     posterior: Posterior, *, cost: float | None = None, table: pd.DataFrame | None = None, seed: int = 0
 ) -> Actions:
