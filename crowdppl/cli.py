@@ -41,7 +41,7 @@ from crowdppl.posterior import Posterior, probability_columns
 from crowdppl.terminal import any_encoding
 from crowdppl.truths import Known, alike
 from crowdppl.wording import in_command, with_engine_options
-from crowdppl.workers import NOT_IN_EARNEST, NOTABLE, default_level
+from crowdppl.workers import NOT_IN_EARNEST, NOTABLE, VERDICTS, default_level
 
 app = typer.Typer(
     add_completion=False,
@@ -54,7 +54,7 @@ err = Console(stderr=True, highlight=False)
 SHOWN_ITEMS = 12
 SHOWN_WORKERS = 20
 SURE = 0.95
-BAR = 12  # characters
+BAR = 10  # characters
 # What stands before a verdict, also where there is no colour.
 _MARKS = dict.fromkeys(NOTABLE, "!") | dict.fromkeys(NOT_IN_EARNEST, "x")
 
@@ -755,9 +755,9 @@ def _show_workers(workers: pd.DataFrame, level: float) -> None:
     grid.add_column("worker", overflow="ellipsis", no_wrap=True)
     grid.add_column("judgements", justify="right", no_wrap=True, min_width=10)
     grid.add_column("accuracy", justify="right", no_wrap=True, min_width=8)
-    grid.add_column("interval", no_wrap=True)
+    grid.add_column("interval", no_wrap=True, min_width=8)
     grid.add_column("0" + " " * (BAR - 2) + "1", no_wrap=True, min_width=BAR)
-    grid.add_column("verdict", no_wrap=True)
+    grid.add_column("verdict", no_wrap=True, min_width=2 + max(map(len, VERDICTS)))
     for row in shown.to_dict("records"):
         value, low, high = (float(row[f"accuracy{end}"]) for end in ("", "_low", "_high"))
         grid.add_row(
