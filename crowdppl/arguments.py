@@ -343,9 +343,9 @@ def output_file(name: str, value: Any) -> Path:
     """Accept the path of a file to write: no folder, and in a folder that is there."""
     path = _path(name, value)
     if path.is_dir():
-        raise FileError(f"{name}={str(path)!r} is a folder; name a file in it")
+        raise FileError(f"cannot write {path}: {name} is a folder; name a file in it")
     if not path.parent.is_dir():
-        raise FileError(f"{name}={str(path)!r}: there is no folder {path.parent}; make it first")
+        raise FileError(f"cannot write {path}: there is no folder {path.parent}; make it first")
     return path
 
 
