@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import platform
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -281,9 +282,11 @@ def progress_bar(progress: bool | Report, method: str) -> Iterator[Report]:
     if not progress:
         yield lambda step, steps, what: None
         return
+    stream = random.getstate()
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    random.setstate(stream)  # Python's own stream, which the first import of rich draws from
     columns = (TextColumn(method), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("starting", total=None)

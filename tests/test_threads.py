@@ -337,3 +337,15 @@ def test_settings_of_the_process_are_changed_in_one_place():
         source = path.read_text(encoding="utf-8")
         for call, owners in PROCESS_WIDE.items():
             assert call not in source or path.name in owners, f"{path.name} calls {call}"
+
+
+def test_a_progress_bar_leaves_pythons_random_stream_alone():
+    """In a process of its own: the first import of what draws the bar takes random numbers."""
+    script = """
+    import random, crowdppl
+    from crowdppl import datasets
+    before = random.getstate()
+    crowdppl.fit(datasets.anaesthesia(), method="em", num_samples=20, progress=True)
+    print(random.getstate() == before)
+    """
+    assert forked(script) == ["True"]
