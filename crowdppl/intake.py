@@ -243,18 +243,16 @@ def fields(
         if cases:
             _tell(
                 told,
-                f"{source}: {len(cases):,} {role} names differ from others in capitals or white space only, and are taken as "
-                f"{role}s of their own: {beside(cases)}; write them alike if they are the same",
+                f"{source}: {_differ(role, len(cases))} in capitals or white space only: {beside(cases, 2)}. Each is taken as a "
+                f"{role} of its own; write them alike if they are the same",
             )
         if odd:
             _tell(
                 told,
-                f"{source}: {len(odd):,} {role} names with white space around them, kept as they are: {listed(odd)}",
+                f"{source}: white space stands around {role} names, which are kept as they are: {listed(odd, 2)}",
             )
         if alike:
-            _tell(
-                told, f"{source}: {len(alike):,} {role} names differ from others in Unicode form only: {listed(alike)}"
-            )
+            _tell(told, f"{source}: {_differ(role, len(alike))} in Unicode form only: {listed(alike, 2)}")
 
     if declared[2] is None:
         _odd_numbers(labels, source, told)
@@ -285,6 +283,10 @@ def beside(pairs: Sequence[tuple[str, str]], most: int = 5) -> str:
     """Return names beside others as readable text, with a count of those left out."""
     text = ", ".join(f"{name!r} beside {other!r}" for name, other in pairs[:most])
     return text if len(pairs) <= most else f"{text} and {len(pairs) - most:,} more"
+
+
+def _differ(role: str, count: int) -> str:
+    return f"1 {role} name differs from another" if count == 1 else f"{count:,} {role} names differ from others"
 
 
 def _odd_numbers(labels: Array, source: str, told: list[str]) -> None:

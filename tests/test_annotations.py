@@ -110,7 +110,7 @@ def test_labels_are_sorted_unless_categorical(case):
 
 
 def test_names_in_many_scripts_survive():
-    with pytest.warns(CrowdpplWarning, match="1 worker names with white space"):
+    with pytest.warns(CrowdpplWarning, match="white space stands around worker names"):
         data = frame_of(pd.DataFrame({"task": [*WORDS[:6], "x"], "worker": WORDS, "label": list("abababa")}))
     assert data.workers.tolist() == WORDS
 
@@ -265,9 +265,9 @@ def test_white_space_and_unicode_forms_are_told_and_kept():
     with pytest.warns(CrowdpplWarning) as told:
         data = frame_of(frame)
     assert [str(w.message) for w in told] == [
-        "the frame: 1 worker names differ from others in Unicode form only: 'cafe\u0301'",
-        "the frame: 1 label names differ from others in capitals or white space only, and are taken as labels of their own: "
-        "'a ' beside 'a'; write them alike if they are the same",
+        "the frame: 1 worker name differs from another in Unicode form only: 'cafe\u0301'",
+        "the frame: 1 label name differs from another in capitals or white space only: "
+        "'a ' beside 'a'. Each is taken as a label of its own; write them alike if they are the same",
     ]
     assert (data.J, data.K) == (2, 2)
 

@@ -283,15 +283,15 @@ TOLD = {
     "a single class": (taken(frame(label=["a"] * 6)), r"every label is 'a'; declare labels="),
     "spaces around": (
         taken(frame(worker=["u", "v ", "u", "v", "u", "v"])),
-        r"1 worker names differ from others in capitals or white space only, .*'v' beside 'v '",
+        r"1 worker name differs from another in capitals or white space only: 'v' beside 'v '",
     ),
     "capitals": (
         taken(frame(label=["a", "B", "b", "b", "a", "a"])),
-        r"1 label names differ from others in capitals or white space only",
+        r"1 label name differs from another in capitals or white space only",
     ),
     "one name in two Unicode forms": (
         taken(frame(worker=["\u00e9", "e\u0301", "u", "v", "u", "v"])),
-        r"1 worker names differ from others in Unicode form only",
+        r"1 worker name differs from another in Unicode form only",
     ),
     "truth for items never judged": (
         taken(FRAME, truth={"nobody": "a", "x": "a"}),

@@ -82,11 +82,11 @@ def test_cifar10n_has_lost_its_workers(public):
         (
             "label",
             ["Cat", "cat", "dog", "dog"],
-            "1 label names differ from others in capitals or white space only.*'cat'",
+            "1 label name differs from another in capitals or white space only.*'cat'",
         ),
-        ("worker", ["Ann", "ann", "bob", "bob"], "1 worker names differ from others in capitals"),
+        ("worker", ["Ann", "ann", "bob", "bob"], "1 worker name differs from another in capitals"),
         ("label", ["big  cat", "Big cat", "dog", "dog"], "'big  cat' beside 'Big cat'|'Big cat' beside 'big  cat'"),
-        ("task", ["Cat", "cat\t", "dog", "dog"], r"1 task names differ from others in .*'cat\\t' beside 'Cat'"),
+        ("task", ["Cat", "cat\t", "dog", "dog"], r"1 task name differs from another in .*'cat\\t' beside 'Cat'"),
     ],
 )
 def test_names_that_differ_in_capitals_are_told_and_kept(column, values, told):
