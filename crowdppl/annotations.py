@@ -268,7 +268,7 @@ class Annotations:
         if isinstance(weights, pd.Series):
             column = matrix(weights.to_frame("weight"), self.items, "task", "weights")
         else:
-            weights = arguments.amounts(axes=1)("weights", weights)
+            weights = arguments.array("item")("weights", weights)
             column = matrix(torch.as_tensor(weights).reshape(-1, 1), self.items, "task", "weights")
         if (column < 0).any():
             negative = self.items[(column < 0)[:, 0]].tolist()

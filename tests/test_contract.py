@@ -200,7 +200,7 @@ def test_truth_is_found(case, method):
         ("nuts", {"num_samples": "many"}, "num_samples='many'"),
         ("em", {"seed": -1}, "seed=-1"),
         ("em", {"device": "cuda:77" if not torch.cuda.is_available() else "tpu"}, "device"),
-        ("em", {"device": "quantum"}, "no device 'quantum'"),
+        ("em", {"device": "quantum"}, "device='quantum': no such device"),
     ],
 )
 def test_bad_options_are_refused(method, options, said):

@@ -258,6 +258,15 @@ def test_control_c_of_a_stream_leaves_no_empty_folder(tmp_path, labels, monkeypa
     assert [path.name for path in tmp_path.iterdir()] == ["labels.csv"]
 
 
+@pytest.fixture
+def interruptible():
+    """Let Ctrl-C interrupt, also in a process that was started in the background and ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_control_c_amid_the_exchange_waits_for_it(tmp_path):
     done = []
 
