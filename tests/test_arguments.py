@@ -419,6 +419,7 @@ def test_faults_found_from_outside(place):
     p = posterior()
     folder = place / "a folder"
     folder.mkdir(exist_ok=True)
+    (place / "x.csv").touch()  # a file, where a folder is wanted
     before = sorted(place.iterdir())
     for call, message in {
         lambda: crowdppl.fit(data(), rho=(math.nan, 1)): r"rho=\(nan, 1\); it must be a correlation from 0 to 1",
@@ -440,7 +441,7 @@ def test_faults_found_from_outside(place):
         lambda: criticism.check(p, draws=math.nan): r"draws=nan",
         lambda: p.workers(level="0.9"): r"level='0.9'",
         lambda: p.update(None): r"more is a NoneType",
-        lambda: crowdppl.load(None): r"path=None",
+        lambda: crowdppl.load(None): r"path: a NoneType is not the path of a file",
         lambda: p.workers(cost="x", measures=["expected_cost"]): r"cost='x'; it must be 2 x 2 numbers",
         lambda: p.workers(
             cost=[[0, 1], [1]], measures=["expected_cost"]
