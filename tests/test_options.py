@@ -116,5 +116,7 @@ def test_type_checkers_see_the_options_of_each_engine(tmp_path):
     )
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", str(script)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
-    wrong = sorted({int(line.split(":")[1]) for line in found.stdout.splitlines() if ": error:" in line})
+    # The library has its own check: of what is found here, the caller's lines count.
+    errors = [line for line in found.stdout.splitlines() if ": error:" in line and "calls.py:" in line]
+    wrong = sorted({int(line.split("calls.py:")[1].split(":")[0]) for line in errors})
     assert wrong == [9, 10, 11, 12], found.stdout + found.stderr

@@ -192,6 +192,7 @@ def test_each_pass_is_kept_in_a_file_of_its_own(tmp_path):
 import torch
 from tests.test_sweeps import crowd, tables
 from crowdppl.sweeps import Sweeps
+torch.set_num_threads(2)
 for K, dtype in ((2, torch.float64), (3, torch.float64), (2, torch.float32), (9, torch.float64), (70, torch.float64)):
     data = crowd(K).to(dtype=dtype)
     table, prior = (part.to(dtype) for part in tables(K, data))
@@ -202,8 +203,8 @@ for K, dtype in ((2, torch.float64), (3, torch.float64), (2, torch.float32), (9,
     )
     lists = {path.stem for path in tmp_path.rglob("*.nbi")}
     kept = [path.name for path in tmp_path.rglob("*.nbc")]
-    # Load, sweep and collect, three times; sweep and gather, twice.
-    assert len(lists) == len(kept) == 13
+    # Load, sweep and collect, three times; sweep and gather, twice: each as what one thread does, and as the loop over threads.
+    assert len(lists) == len(kept) == 2 * 13
 
 
 @pytest.mark.parametrize("K", [3, 9, 70])
