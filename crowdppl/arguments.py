@@ -360,9 +360,9 @@ def folder(name: str, value: Any) -> Path:
 def _path(name: str, value: Any) -> Path:
     given = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(given, str):
-        raise FileError(
-            f"{name}: a {type(value).__name__} is not the path of a file or folder; pass a string or a Path"
-        )
+        kind = type(value).__name__
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise FileError(f"{name}: {article} {kind} is not the path of a file or folder; pass a string or a Path")
     if not given.strip():
         raise FileError(f"{name}={shown(value)}; it must be a path")
     if "\0" in given:

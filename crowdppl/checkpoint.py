@@ -65,6 +65,8 @@ class Checkpoint:
                 with atomic(self.path.with_name(".writable")) as probe:
                     probe.write_bytes(b"")
                 self.path.with_name(".writable").unlink()
+            except FileError as error:
+                raise FileError(f"the checkpoint's folder cannot be written to: {error}") from None
             except OSError as error:
                 raise FileError(f"cannot write in {self.path.parent}: {error.strerror}") from None
             self._found = self._read(self.path)

@@ -501,7 +501,8 @@ def update_command(
             err.print(f"[bold]{escape(source_name(file))}[/bold]: {more.A:,} further judgements")
             found = report.carried(posterior, posterior.update(more, repeats=repeats, progress=err.is_terminal))
         source = {"file": source_name(file), "sha256": digest, "rows": more.A, "added to": run.get("input", {})}
-        _finish(found, place, level, {"input": source, "timings": {}}, raw=raw)
+        titled = {name: run[name] for name in ("title",) if run.get(name)}
+        _finish(found, place, level, {"input": source, "timings": {}} | titled, raw=raw)
 
 
 @app.command("export")
@@ -861,7 +862,8 @@ def _classes(text: str | None) -> list[Any] | None:
 
 
 def _say(error: CrowdpplError) -> None:
-    err.print(f"[red]error:[/red] {escape(in_command(str(error), app))}", soft_wrap=True)
+    told = "; ".join([str(error), *getattr(error, "__notes__", [])])
+    err.print(f"[red]error:[/red] {escape(in_command(told, app))}", soft_wrap=True)
 
 
 # What Ctrl-C leaves: said where it is pressed.
@@ -883,7 +885,9 @@ def _plain_errors() -> Iterator[None]:
         raise typer.Exit(2) from None
     except KeyboardInterrupt as stop:
         kept = f"; {stop}" if str(stop) else ""
-        err.print(f"stopped: {escape(_STAGE[0] + in_command(kept, app))}", soft_wrap=True)
+        # What is known of the moment says more than the stage.
+        there = "; ".join(getattr(stop, "__notes__", [])) or _STAGE[0]
+        err.print(f"stopped: {escape(there + in_command(kept, app))}", soft_wrap=True)
         raise typer.Exit(130) from None
 
 

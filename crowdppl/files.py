@@ -21,11 +21,13 @@ class atomic:  # noqa: N801 - reads as a verb in a with statement
     """Write a file under another name and put it in place when it is complete."""
 
     def __init__(self, path: Path):
-        self.path = path
+        self.path = path.resolve() if path.is_symlink() else path  # a link stays, its target changes
 
     def __enter__(self) -> Path:
         if self.path.is_dir():
             raise FileError(f"cannot write {self.path}: it is a folder; name a file in it")
+        if self.path.exists() and not self.path.is_file():
+            raise FileError(f"cannot write {self.path}: it is a device or a pipe; name a file")
         try:
             for left in abandoned(self.path):
                 if left.is_file():
@@ -62,9 +64,14 @@ OLD = 24 * 3600.0
 def named_part(path: Path) -> Path:
     """Return a hidden name beside a path, for what is to get the path's name when it is complete."""
     mark = f"part-{_host()}-{os.getpid()}-{secrets.token_hex(4)}"
-    part = path.with_name(f".{path.name[:100]}.{mark}")
+    part = path.with_name(f".{_short(path.name)}.{mark}")
     _WRITING.add(str(part))
     return part
+
+
+def _short(name: str) -> str:
+    """Cut a name such that a mark fits behind it: file systems count bytes."""
+    return os.fsencode(name)[:100].decode("utf-8", "ignore")
 
 
 def finished(part: Path) -> None:

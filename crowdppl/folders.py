@@ -106,6 +106,9 @@ def _put(staging: Path, folder: Path, names: Sequence[str]) -> None:
         return
     if staging.parent != folder:
         shutil.copymode(folder, staging)
+        if not _owned_alike(staging, folder):
+            _put_within(staging, folder, names)
+            return
         (folder / OLD).write_text(json.dumps(list(names)), encoding="utf-8")
         try:
             _exchange(staging, folder)
@@ -115,9 +118,27 @@ def _put(staging: Path, folder: Path, names: Sequence[str]) -> None:
             _move_others(staging, folder)
             shutil.rmtree(staging)
             return
+    _put_within(staging, folder, names)
+
+
+def _put_within(staging: Path, folder: Path, names: Sequence[str]) -> None:
+    """Put complete files in place in a folder that stays."""
     (staging / NAMES).write_text(json.dumps(list(names)), encoding="utf-8")
     staging.rename(folder / COMPLETE)
     settle(folder)
+
+
+def _owned_alike(staging: Path, folder: Path) -> bool:
+    """Give a new folder the owner and group of the one that it replaces; tell whether it has them."""
+    old, new = folder.stat(), staging.stat()
+    if (old.st_uid, old.st_gid) == (new.st_uid, new.st_gid):
+        return True
+    try:
+        for path in (staging, *staging.iterdir()):
+            os.chown(path, old.st_uid, old.st_gid)
+    except (OSError, AttributeError):  # not allowed, or no such thing on this system
+        return False
+    return True
 
 
 def settle(folder: Path) -> None:

@@ -6,10 +6,11 @@ import dataclasses
 import hashlib
 import re
 from collections.abc import Mapping
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import nn
 
@@ -32,6 +33,11 @@ def described(value: Any, within: tuple[int, ...] = ()) -> str:
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return f"{value.dtype} {value.shape} {_digest(value)}"
     name = type(value).__qualname__
+    if isinstance(value, (pd.DataFrame, pd.Series, pd.Index)):
+        axes = [described(list(axis), within) for axis in getattr(value, "axes", [])]
+        return f"{name} {axes} {described(value.to_numpy(), within)}"
+    if isinstance(value, (set, frozenset)):
+        return f"{name} {sorted(described(part, within) for part in value)}"
     if id(value) in within:
         return f"{name} again"
     within = (*within, id(value))
@@ -40,14 +46,22 @@ def described(value: Any, within: tuple[int, ...] = ()) -> str:
     if isinstance(value, nn.Module):
         return f"{name} {_ADDRESS.sub('', repr(value))} {described(value.state_dict(), within)}"
     if isinstance(value, FunctionType):
-        closed = [described(cell.cell_contents, within) for cell in value.__closure__ or ()]
-        return f"function {_code(value.__code__)} {described(value.__defaults__, within)} {closed}"
+        closed = [_enclosed(cell, within) for cell in value.__closure__ or ()]
+        defaults = described((value.__defaults__, value.__kwdefaults__), within)
+        return f"function {_code(value.__code__)} {defaults} {closed}"
     if isinstance(value, Mapping):
         return f"{{{', '.join(sorted(f'{described(k, within)}: {described(v, within)}' for k, v in value.items()))}}}"
     if isinstance(value, (list, tuple)):
         return f"({', '.join(described(part, within) for part in value)})"
     own = _own(value)
     return f"{name} {described(own, within) if own else _ADDRESS.sub('', repr(value))}"
+
+
+def _enclosed(cell: CellType, within: tuple[int, ...]) -> str:
+    try:
+        return described(cell.cell_contents, within)
+    except ValueError:  # nothing in it yet
+        return "empty"
 
 
 def _own(value: Any) -> dict[str, Any]:

@@ -194,7 +194,6 @@ def fit(
             draws = ENGINES[method](bound, told, report, keep, **options)
         readings = read(bound, data, draws, effect)
         weights = {} if bound._bound is None else bound._bound.state(draws.fixed)
-    keep.clear()
     seconds = time.perf_counter() - began
     count = readings.lp.numel()
     if draws.kind == "approximation" and count < FEW_DRAWS:
@@ -222,6 +221,7 @@ def fit(
     }
     odd = (review(data) if data.A <= REVIEWED else []) + keep.troubles
     posterior = Posterior(_tree(data, bound, draws, readings, weights, effect, run, odd))
+    keep.clear()
     for sentence in draws.warnings:
         warn(sentence)
     return posterior

@@ -22,6 +22,8 @@ from pyro.poutine import runtime
 
 # Held by whoever changes what the process has once.
 _LOCK = threading.RLock()
+# Held by whoever changes the filters of warnings, for a few lines: readers of files do not wait for a fit.
+_FILTERS = threading.RLock()
 # How to restore what the outermost block under way has changed, and the thread that runs it.
 _UNDER_WAY: list[tuple[int, Callable[[], None]]] = []
 
@@ -57,7 +59,7 @@ def uninterrupted() -> Iterator[None]:
 @contextmanager
 def same_filters() -> Iterator[None]:
     """Restore the filters of warnings, which are the process's, at the end of a block: one thread at a time."""
-    with _LOCK, warnings.catch_warnings():
+    with _FILTERS, warnings.catch_warnings():
         yield
 
 
@@ -177,10 +179,10 @@ def _restorable() -> Iterator[None]:
 
 def _in_child() -> None:
     """Make a child of ``fork`` usable: only the thread that forked lives on in it."""
-    global _LOCK
+    global _LOCK, _FILTERS
     # Where the parent has computed in several threads, the first parallel operation of the child would wait for them for ever.
     torch.set_num_threads(1)
-    _LOCK = threading.RLock()
+    _LOCK, _FILTERS = threading.RLock(), threading.RLock()
     if _UNDER_WAY and _UNDER_WAY[0][0] != threading.get_ident():
         _UNDER_WAY.pop()[1]()
 

@@ -80,7 +80,7 @@ def write(
     Raises:
         FileError: where something cannot be written; files of an earlier run are then left as they were.
     """
-    failed: Exception | None = None
+    failed: BaseException | None = None
     workers = pd.DataFrame()
     with replaced(folder, (*FILES, *DERIVED), then) as staging:
         posterior.save(staging / "posterior.nc")
@@ -103,12 +103,14 @@ def write(
             exports.write(posterior.truth(), staging / "truth.csv", raw=raw)
             exports.write(workers, staging / "workers.csv", raw=raw)
             exports.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
-        except Exception as error:  # no table of an earlier run beside this posterior, and none that is incomplete
+        except BaseException as error:  # no table of an earlier run beside this posterior, and none that is incomplete
             for name in FILES[:3]:
                 (staging / name).unlink(missing_ok=True)
             failed = error
     if failed is not None:
-        failed.add_note(f"the tables could not be made; the posterior is in {folder / 'posterior.nc'}")
+        failed.add_note(
+            f"the tables were not written, the posterior is in {folder}; crowdppl export {folder} makes them"
+        )
         raise failed
     return [folder / name for name in FILES], workers
 

@@ -55,7 +55,8 @@ def review(data: Annotations) -> list[str]:
     single = int((np.bincount(item, minlength=data.N) == 1).sum())
     if single and data.J > 1:
         told.append(
-            f"{single:,} of {data.N:,} items have one judgement: nothing checks it but what else is known of its worker"
+            f"{single:,} of {data.N:,} items {'has' if single == 1 else 'have'} one judgement: nothing checks it but what "
+            f"else is known of its worker"
         )
     z = worker_information(item, worker, label, (data.N, data.J, data.K))
     if z is not None and z < NOTHING:
@@ -95,7 +96,7 @@ def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
     return [
         f"the fit assigns no item to {labels}, which was given {int(given[unused].sum()):,} times and has the most votes of "
         f"{int(wins[unused].sum()):,} of {data.N:,} items: there are too few labels for this model, or annotators do not tell "
-        f"these classes apart; compare with model='majority-vote' and method='gibbs', or merge the classes"
+        f"these classes apart; compare with model='majority-vote', or with method='gibbs', or merge the classes"
     ]
 
 

@@ -84,10 +84,14 @@ def update(
     )
     if "point" in posterior.tree.children and provides(chosen, "log_confusion") and provides(chosen, "m_step"):
         start[touched] = _first_sweeps(posterior, chosen, together.batch(touched), start[touched])
-    settings: dict[str, Any] = {name: value for name, value in info["options"].items() if name != "validation"}
+    settings: dict[str, Any] = {}
+    if options.get("method", info["method"]) == info["method"]:  # another engine has other options
+        settings = {name: value for name, value in info["options"].items() if name != "validation"}
     effect = info["rho"]
-    settings["independent"] = effect is None
-    if effect is not None:
+    given = {"independent", "rho"} & options.keys()
+    if not given:
+        settings["independent"] = effect is None
+    if effect is not None and not given:
         settings["rho"] = effect["known"] if effect["known"] is not None else (effect["mean"], effect["spread"])
     settings |= {"method": info["method"], "seed": info["seed"] if seed is None else seed} | options
     return fit(dataclasses.replace(together, start=start), chosen, **settings)

@@ -42,6 +42,11 @@ def for_command(message: str, flags: Mapping[str, str]) -> str:
         if name not in flags:
             return found[0]
         assigned = found[0] != name
+        before, after = message[: found.start()][-1:], message[found.end() :][:2]
+        if before in ("/", "\\") or after[:1] in ("/", "\\") or (after[:1] == "." and after[1:].isalnum()):
+            return found[0]  # part of a path or a file's name
+        if value and value[0] not in "'\"([" and "/" in value:
+            return found[0]  # a folder of partitioned data
         if not assigned:  # a word of prose may be called as an option is, but not with an underscore
             return flags[name] if "_" in name else found[0]
         if value is None or value == "True":

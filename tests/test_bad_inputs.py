@@ -300,7 +300,7 @@ TOLD = {
     "a single worker": (lambda p: fit(FRAME[FRAME["worker"] == "u"], method="em", num_samples=3), r"one worker only"),
     "items with one label": (
         lambda p: fit(FRAME.drop(index=1), method="em", num_samples=3),
-        r"1 of 3 items have one judgement",
+        r"1 of 3 items has one judgement",
     ),
     "disconnected workers": (
         lambda p: fit(

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -232,8 +233,10 @@ def test_control_c_says_what_there_is(tmp_path, labels, monkeypatch):
     with monkeypatch.context() as during:
         during.setattr(cli.results.exports, "write", pressed)
         stopped = run("fit", labels, "--out", out, *FIT)
-    assert "stopped: nothing was written" in stopped.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["labels.csv"]
+    assert f"stopped: the tables were not written, the posterior is in {out}" in stopped.stderr
+    assert sorted(path.name for path in out.iterdir()) == ["posterior.nc", "run.json"]
+    assert run("export", out, "--what", "workers").exit_code == 0
+    shutil.rmtree(out)
     with monkeypatch.context() as during:
         during.setattr(cli, "_show_truth", pressed)
         stopped = run("fit", labels, "--out", out, *FIT)

@@ -36,7 +36,7 @@ def test_groups_that_share_no_item():
     assert pieces(data) == [3, 2, 1]
     told = review(data)
     assert "3 groups that share no item (3, 2, 1 workers)" in told[0]
-    assert "1 of 3 items have one judgement" in told[1]
+    assert "1 of 3 items has one judgement" in told[1]
     assert any("3 groups" in note for note in quiet_fit(data, method="em", num_samples=2).notes)
     together = Annotations.from_frame(
         pd.concat([frame, pd.DataFrame([("a", 3, 0), ("c", 1, 0)], columns=frame.columns)])

@@ -123,7 +123,10 @@ def test_damage_is_one_line(case, saved, tmp_path):
         crowdppl.load(path)
 
 
-@pytest.mark.parametrize(("path", "message"), [(None, "path=None; it must be a path"), (3, "path=3"), ("", "path=''")])
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [(None, "path: a NoneType is not the path"), (3, "path: an int is not the path"), ("", "path=''")],
+)
 def test_what_is_no_path(path, message):
     with pytest.raises(FileError, match=message):
         crowdppl.load(path)

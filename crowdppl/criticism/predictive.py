@@ -300,7 +300,7 @@ def check(
     seed=arguments.seed,
 )
 def prior_check(
-    model: AnnotationModel, data: Annotations, *, draws: int = 100, level: float | None = None, seed: int = 0
+    model: AnnotationModel, data: Annotations, *, draws: int = 200, level: float | None = None, seed: int = 0
 ) -> PredictiveCheck:
     """Compare the labels given with labels drawn from the model before it has seen any: is the prior at all possible?
 

@@ -15,6 +15,7 @@ same loss, the same stopping rule) and return its numbers. What differs is liste
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -406,6 +407,7 @@ class MajorityVote(_Fitted):
                 f"default_skill={self.default_skill!r} is used with on_missing_skill='value' only, not "
                 f"{self.on_missing_skill!r}"
             )
+        skills = _series("skills", skills)
         twice = skills.index[skills.index.duplicated()]
         if len(twice):
             raise DataError(f"skills: worker {listed(twice.unique().tolist(), 3)} has several; give one skill a worker")
@@ -432,9 +434,18 @@ def _columns(data: pd.DataFrame) -> pd.DataFrame:
     return data[COLUMNS]
 
 
+def _series(name: str, value: Any) -> pd.Series[Any]:
+    """Accept a Series, or a mapping."""
+    if isinstance(value, Mapping):
+        return pd.Series(dict(value))
+    if not isinstance(value, pd.Series):
+        raise DataError(f"{name} is a {type(value).__name__}; pass a Series or a mapping")
+    return value
+
+
 def _annotations(frame: pd.DataFrame, true_labels: pd.Series[Any] | None) -> Annotations:
     if true_labels is not None:
-        true_labels = true_labels.dropna()
+        true_labels = _series("true_labels", true_labels).dropna()
         true_labels = true_labels[true_labels.index.isin(frame["task"])]
     with silent("repeated judgements"):
         return Annotations.from_frame(frame, truth=true_labels, task="task", worker="worker", label="label")

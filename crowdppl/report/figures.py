@@ -75,6 +75,8 @@ def content(
     table = posterior.workers(level=level)
     found = plan.actions(posterior, cost=cost, table=table)
     source = run.get("input", {})
+    while source.get("added to"):  # the report is of all annotations, not of those that came last
+        source = source["added to"]
     return {
         "title": title or str(run.get("title") or source.get("file") or source.get("dataset") or "Annotation report"),
         "source": str(source.get("file") or source.get("dataset") or ""),

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from crowdppl import arguments
-from crowdppl.errors import DataError, OptionError, suggestion
+from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.intake import ITEM_COLUMNS, column_of
 from crowdppl.io.tables import read_table
 from crowdppl.posterior import Posterior
@@ -90,13 +90,16 @@ def columns(
         if name is None:
             continue
         if name not in frame:
-            there = ", ".join(map(str, frame.columns))
             raise OptionError(
-                f"{source}: no column {name!r} for --{option}-column{suggestion(name, frame.columns)}; it has {there}"
+                f"{source}: no column {name!r} for --{option}-column{suggestion(name, frame.columns)}; it has "
+                f"{listed(map(str, frame.columns), 12)}"
             )
-        part = frame[[item, name]].dropna()
-        part = part[part[name].astype(str).str.strip() != ""].drop_duplicates(item)
-        found[option] = pd.Series(part[name].to_numpy(dtype=object), index=pd.Index(part[item].to_numpy(dtype=object)))
+        told = frame[name]
+        if told.ndim > 1:
+            raise OptionError(f"{source}: several columns are called {name!r}; rename all but one")
+        part = pd.DataFrame({"item": frame[item].to_numpy(dtype=object), "told": told.to_numpy(dtype=object)}).dropna()
+        part = part[part["told"].astype(str).str.strip() != ""].drop_duplicates("item")
+        found[option] = pd.Series(part["told"].to_numpy(dtype=object), index=pd.Index(part["item"], dtype=object))
     return found
 
 
@@ -139,7 +142,12 @@ def _by_item(posterior: Posterior, told: Descriptions, what: str) -> Any:
         raise DataError(
             f"{what}: none of its items is in the result, such as {next(iter(exact))!r}; it has {names[0]!r}"
         )
-    return np.array(["" if value is None else str(value) for value in found], dtype=object)
+    return np.array(["" if value is None else _writable(str(value)) for value in found], dtype=object)
+
+
+def _writable(text: str) -> str:
+    """Return a text without what no file can hold: NUL, and halves of characters."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def _blank(value: Any) -> bool:

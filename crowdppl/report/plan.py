@@ -103,6 +103,7 @@ class Actions:
         correct: share of labels that are expected to be correct.
         rounds: what further annotations of open items would cost and bring.
         names: how classes are called in sentences.
+        comparable: whether anything can be said of any worker.
     """
 
     people: list[Person]
@@ -113,6 +114,7 @@ class Actions:
     correct: float
     rounds: list[Round]
     names: list[str]
+    comparable: bool = True
 
     @property
     def unusable(self) -> list[Person]:
@@ -156,15 +158,18 @@ def actions(
     order = np.argsort(-gain, kind="stable")
     ordered = order[unsure[order]]
     doubtful = table["verdict"].isin(workers.NOT_IN_EARNEST).to_numpy()
+    comparable = bool((table["verdict"] != "unknown").any())
     return Actions(
         people=_people(posterior, table, names),
-        questions=_questions(posterior, doubtful, names),
+        # Where nothing is known of any worker, their labels are not shown to confuse anything either.
+        questions=_questions(posterior, doubtful, names) if comparable else [],
         open=ordered,
         probable=int((~unsure & ~certain).sum()),
         finished=int(certain.sum()),
         correct=float(np.where(known, 1.0, probability).mean()),
         rounds=_rounds(posterior, len(ordered), cost, seed),
         names=names,
+        comparable=comparable,
     )
 
 
@@ -395,9 +400,11 @@ def lines(found: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list[s
     if not found.people:
         out.insert(
             0,
-            "No worker stands out: there is nobody to talk to."
-            if len(posterior.worker_names()) > 1
-            else "There is one worker only: nothing can be said of their quality without known true labels.",
+            "There is one worker only: nothing can be said of their quality without known true labels."
+            if len(posterior.worker_names()) == 1
+            else "No worker stands out: there is nobody to talk to."
+            if found.comparable
+            else "Nothing can be said of the workers: there is nothing to compare their labels with.",
         )
     return out
 
@@ -408,5 +415,15 @@ def _items(count: int) -> str:
 
 def _round(one: Round) -> str:
     cost = "" if one.cost is None else f", cost {money(one.cost)}"
-    gain = "" if one.corrected is None else f", expected to correct about {one.corrected:,.0f} labels"
-    return f"One more annotation of each: {one.annotations:,} annotations{cost}{gain}."
+    labels = (
+        ""
+        if one.corrected is None
+        else "fewer than 1 label"
+        if one.corrected < 0.5
+        else f"about {one.corrected:,.0f} label"
+    )
+    gain = (
+        "" if not labels else f", expected to correct {labels}{'s' if one.corrected and one.corrected >= 1.5 else ''}"
+    )
+    number = f"{one.annotations:,} further annotation{'' if one.annotations == 1 else 's'}"
+    return f"{number}, given to the items that are least certain{cost}{gain}."

@@ -168,7 +168,7 @@ if (todo.rounds.length) {
     if (told) line.append(make("td", { class: "num", text: one.corrected < 0.5 ? "under 1" : `about ${whole(Math.round(one.corrected))}` }));
     rows.append(line);
   }
-  block(right, "do-cost", "What it costs", "plain", small(`Further annotations for each of the ${whole(todo.open)} items to send out again` +
+  block(right, "do-cost", "What it costs", "plain", small(`Further annotations, given to the items that are least certain at the time: ${whole(todo.open)} and more` +
     (priced ? "." : "; for prices, make the report with --cost.")),
     make("table", { class: "tight" }, make("thead", {}, head), rows));
 }
