@@ -158,7 +158,7 @@ if (todo.questions.length) {
 if (todo.rounds.length) {
   const priced = todo.rounds[0].cost !== null, told = todo.rounds[0].corrected !== null;
   const money = (x) => x.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: x < 0.1 && x > 0 ? 4 : 2 });
-  const head = make("tr", {}, make("th", { scope: "col", text: "each" }), make("th", { scope: "col", class: "num", text: "annotations" }));
+  const head = make("tr", {}, make("th", { scope: "col", text: "rounds" }), make("th", { scope: "col", class: "num", text: "annotations" }));
   if (priced) head.append(make("th", { scope: "col", class: "num", text: "cost" }));
   if (told) head.append(make("th", { scope: "col", class: "num", text: "labels corrected" }));
   const rows = make("tbody");
@@ -168,7 +168,7 @@ if (todo.rounds.length) {
     if (told) line.append(make("td", { class: "num", text: one.corrected < 0.5 ? "under 1" : `about ${whole(Math.round(one.corrected))}` }));
     rows.append(line);
   }
-  block(right, "do-cost", "What it costs", "plain", small(`Further annotations, given to the items that are least certain at the time: ${whole(todo.open)} and more` +
+  block(right, "do-cost", "What it costs", "plain", small("Rounds of further annotations, as many as there are items to send out again, each for the item that is least certain then" +
     (priced ? "." : "; for prices, make the report with --cost.")),
     make("table", { class: "tight" }, make("thead", {}, head), rows));
 }
