@@ -36,6 +36,8 @@ RIGHT = ("share_right", "share_right_low", "share_right_high")
 TABLE_CELLS = 2**24
 # Bytes of a result's file beside its numbers.
 HEADERS = 2**18
+# Bytes of a text in a file beside its letters.
+TEXT = 24
 # Items whose entropies are computed in one go.
 _PIECE = 2**15
 
@@ -448,10 +450,24 @@ class Posterior:
             for group, node in self.tree.children.items()
         }
         # HDF5 brings the whole process down where it cannot write: the room is made sure of first.
-        require_room(path.parent, HEADERS + sum(node.to_dataset().nbytes for node in self.tree.subtree), path.name)
+        require_room(path.parent, HEADERS + _size(self.tree), path.name)
         with atomic(path) as temporary:
             self.tree.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
         return path
+
+
+def _size(tree: xr.DataTree) -> int:
+    """Return how many bytes a file of a result has at most: its numbers, and its text, which arrays hold by reference."""
+    total, texts = 0, dict[tuple[str, int], int]()
+    for node in tree.subtree:
+        for name, variable in node.to_dataset().variables.items():
+            total += variable.nbytes
+            if variable.dtype.kind == "O":
+                kind = (str(name), variable.size)  # identifiers stand in several groups: looked at once
+                if kind not in texts:
+                    texts[kind] = len("".join(map(str, variable.values.ravel())).encode("utf-8", "replace"))
+                total += texts[kind] + TEXT * variable.size
+    return total
 
 
 def _table(row: Array, column: Array, rows: int, columns: int) -> Array:

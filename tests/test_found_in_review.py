@@ -199,3 +199,12 @@ def test_crowdkit_takes_mappings():
 
 def test_a_prior_check_has_enough_draws_by_default():
     assert "too few" not in str(criticism.prior_check(crowdppl.models.OneCoin(), tiny(items=20)).summary)
+
+
+def test_room_is_made_sure_of_for_long_identifiers(tmp_path):
+    names = [f"{n:04d} " + "a long name of an item " * 40 for n in range(300)]
+    frame = pd.DataFrame({"task": np.repeat(names, 2), "worker": ["u", "v"] * 300, "label": [0, 0, 1, 1] * 150})
+    posterior = quiet_fit(frame, method="em", num_samples=2)
+    path = posterior.save(tmp_path / "p.nc")
+    assert path.stat().st_size <= crowdppl.posterior.HEADERS + crowdppl.posterior._size(posterior.tree)
+    assert path.stat().st_size > sum(node.to_dataset().nbytes for node in posterior.tree.subtree)
