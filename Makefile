@@ -20,9 +20,10 @@ test-all: $(VENV)/.peers  ## the whole suite
 	$(BIN)/python -m pytest -n 2
 
 # What old packages use of newer ones may be deprecated there: their warnings are not ours.
-LOWEST_TESTS = annotations tables frames formats exports posterior plots crowdkit cli checkpoint fetching packaging em
+LOWEST_TESTS = tests/data tests/export tests/crowdkit tests/cli tests/test_plots.py tests/test_packaging.py \
+	tests/posterior/test_posterior.py tests/inference/test_em.py tests/inference/test_checkpoint.py
 test-lowest: $(LOWEST)/.installed  ## the tests that touch other packages most, with the lowest versions that pyproject.toml allows
-	$(LOWEST)/bin/python -m pytest -m "not slow" -n 2 -W ignore::DeprecationWarning $(LOWEST_TESTS:%=tests/test_%.py)
+	$(LOWEST)/bin/python -m pytest -m "not slow" -n 2 -W ignore::DeprecationWarning $(LOWEST_TESTS)
 
 constraints-lowest: $(VENV)/.installed  ## constraints-lowest.txt anew, after a change of pyproject.toml
 	$(PIP) 'uv>=0.9'
@@ -37,7 +38,7 @@ check: $(VENV)/.tools  ## lint, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-performance: $(VENV)/.peers  ## docs/performance.md: up to 100 million judgements, half an hour, 16 GB
+performance: $(VENV)/.peers  ## docs/benchmarks/performance.md: up to 100 million annotations, half an hour, 16 GB
 	$(BIN)/python benchmarks/performance.py
 
 benchmark: $(VENV)/.peers  ## every table in docs/ that starts with "benchmark"
@@ -46,10 +47,10 @@ benchmark: $(VENV)/.peers  ## every table in docs/ that starts with "benchmark"
 		papers/crowd_mixture papers/labelme papers/two_gaussians papers/bluebirds papers/subtypes papers/medical; do \
 		$(BIN)/python benchmarks/$$script.py || exit 1; done
 
-sbc: $(VENV)/.tools  ## simulation-based calibration of every model by every engine: docs/sbc.md and the models' pages
+sbc: $(VENV)/.tools  ## simulation-based calibration of every model by every engine: docs/benchmarks/sbc.md and the models' pages
 	$(BIN)/python benchmarks/sbc.py
 
-mutation: $(VENV)/.tools  ## do the tests notice when the code is changed? a sample of mutants; docs/trust.md has the figure
+mutation: $(VENV)/.tools  ## do the tests notice when the code is changed? a sample of mutants; docs/guide/trust.md has the figure
 	$(PIP) 'mutmut>=3.8'
 	$(BIN)/python benchmarks/mutation.py
 

@@ -7,7 +7,8 @@ import warnings
 import numpy as np
 from common import SETS, arguments, fit, table, write
 
-from crowdppl import CrowdpplWarning, datasets
+from crowdppl import CrowdpplWarning
+from crowdppl.data import datasets
 from crowdppl.models import DawidSkene
 
 MODELS = {"default prior": DawidSkene(), "maximum likelihood": DawidSkene.maximum_likelihood()}

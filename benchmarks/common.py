@@ -39,7 +39,9 @@ def arguments(description: str) -> argparse.Namespace:
     """Read ``--quick`` and ``--out``."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; writes nothing")
-    parser.add_argument("--out", type=Path, default=Path("docs"), help="folder for the table [docs]")
+    parser.add_argument(
+        "--out", type=Path, default=Path("docs/benchmarks"), help="folder for the table [docs/benchmarks]"
+    )
     return parser.parse_args()
 
 
@@ -123,6 +125,6 @@ def write(
     if options.quick:
         return
     (options.out / "results").mkdir(parents=True, exist_ok=True)
-    (options.out / f"benchmark-{name.replace('_', '-')}.md").write_text(page, encoding="utf-8")
+    (options.out / f"{name.replace('_', '-')}.md").write_text(page, encoding="utf-8")
     story = {"machine": machine(), "results": results}
     (options.out / "results" / f"{name}.json").write_text(json.dumps(story, indent=1) + "\n", encoding="utf-8")

@@ -14,16 +14,17 @@ import torch
 from common import arguments, median_seconds, table, write
 from crowdkit.aggregation import DawidSkene as CrowdKit
 
-from crowdppl import Annotations, CrowdpplWarning, datasets
-from crowdppl.ascents import Climb
+from crowdppl import Annotations, CrowdpplWarning
+from crowdppl.data import datasets
+from crowdppl.inference.em_loop import Climb
+from crowdppl.inference.passes import Sweeps, at
+from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
-from crowdppl.model import check, sums_of
+from crowdppl.model.base import check, sums_of
 from crowdppl.models import DawidSkene
-from crowdppl.space import Space
-from crowdppl.sweeps import Sweeps, at
 
-SIZE = {"items": 10_000, "workers": 2_500, "judgements": 500_000, "classes": 10}
-QUICK = {"items": 1_000, "workers": 250, "judgements": 20_000, "classes": 5}
+SIZE = {"items": 10_000, "workers": 2_500, "annotations": 500_000, "classes": 10}
+QUICK = {"items": 1_000, "workers": 250, "annotations": 20_000, "classes": 5}
 CASES = {
     "ours, maximum likelihood, float64": (DawidSkene.maximum_likelihood(), torch.float64),
     "ours, default prior, float64": (DawidSkene(), torch.float64),
@@ -32,11 +33,11 @@ CASES = {
 EQUAL_AFTER = 20  # iterations
 
 
-def simulate(items: int, workers: int, judgements: int, classes: int, seed: int = 0) -> pd.DataFrame:
-    """Draw judgements by workers who are right with probability .2 to .9 and else choose any other label."""
+def simulate(items: int, workers: int, annotations: int, classes: int, seed: int = 0) -> pd.DataFrame:
+    """Draw annotations by workers who are right with probability .2 to .9 and else choose any other label."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, items)
-    task = np.repeat(np.arange(items), judgements // items)
+    task = np.repeat(np.arange(items), annotations // items)
     worker = rng.integers(0, workers, len(task))
     right = rng.random(len(task)) < rng.uniform(0.2, 0.9, workers)[worker]
     wrong = (truth[task] + rng.integers(1, classes, len(task))) % classes
@@ -44,7 +45,7 @@ def simulate(items: int, workers: int, judgements: int, classes: int, seed: int 
 
 
 def named(frame: pd.DataFrame) -> pd.DataFrame:
-    """Give items, workers and classes names, as files of real judgements have them."""
+    """Give items, workers and classes names, as files of real annotations have them."""
     return frame.assign(**{column: column[0] + frame[column].astype(str) for column in frame})
 
 
@@ -99,7 +100,7 @@ def our_probabilities(data: Annotations, *, as_theirs: bool = False) -> np.ndarr
     """Return the truth's probabilities after ``EQUAL_AFTER`` E steps from shares of votes, without a prior.
 
     ``as_theirs``: with crowd-kit's two conventions, by hand. It keeps rows only for the labels a worker has given, so that
-    a class without any expected judgement is uniform over those, not over all; and it takes no probability below 1e-10.
+    a class without any expected annotation is uniform over those, not over all; and it takes no probability below 1e-10.
     """
     model = DawidSkene.maximum_likelihood()
     used = (data.counts.expected(data.majority()).sum(1, keepdim=True) > 0).to(data.dtype)  # (J, 1, K): labels given
@@ -126,10 +127,10 @@ def apart(data: Annotations, frame: pd.DataFrame) -> list[float]:
 
 def equality(simulated: tuple[Annotations, pd.DataFrame]) -> dict[str, list[float]]:
     """Compare probabilities on the simulated data, on sparse simulated data, and on public sets."""
-    sparse = simulate(items=2_000, workers=300, judgements=6_000, classes=3, seed=1)
+    sparse = simulate(items=2_000, workers=300, annotations=6_000, classes=3, seed=1)
     pairs = {
         "the simulation above": simulated,
-        "simulated, 3 judgements an item": (Annotations.from_frame(sparse), sparse),
+        "simulated, 3 annotations an item": (Annotations.from_frame(sparse), sparse),
     }
     for name in ("rte", "zencrowd-us", "product", "labelme") if datasets.folder() else ():
         with warnings.catch_warnings():
@@ -188,11 +189,11 @@ def main() -> None:
         rows.append([kind, 1e3 * seconds, spread, theirs / seconds, theirs_numbered / seconds])
     pieces = parts(data)
     body = (
-        f"{size['items']:,} items, {size['workers']:,} workers, {size['judgements']:,} judgements, {size['classes']} classes, "
+        f"{size['items']:,} items, {size['workers']:,} workers, {size['annotations']:,} annotations, {size['classes']} classes, "
         f"simulated; both in one run. An iteration is E step, M step and the objective.\n\n"
         + table(["", "ms per iteration", "over processes", "times faster than named", "than numbered"], rows)
         + f"\n\nAsked for: at least 100 times. crowd-kit joins tables by identifiers at every "
-        f"iteration, so that its time depends on their type: strings, as files of judgements have them, or integers. Ours codes "
+        f"iteration, so that its time depends on their type: strings, as files of annotations have them, or integers. Ours codes "
         f"identifiers once. Ours is the median of seven processes: where memory comes to lie makes a difference.\n\n"
         f"## The same probabilities\n\nLargest difference of any item's probability to crowd-kit after "
         f"{EQUAL_AFTER} iterations from shares of votes, without a prior (asked for: 1e-6, or the reason):\n\n"

@@ -6,7 +6,8 @@ import arviz_stats
 import numpy as np
 from common import arguments, fit, table, write
 
-from crowdppl import Posterior, datasets
+from crowdppl import Posterior
+from crowdppl.data import datasets
 
 RUNS = {
     "gibbs, 4 x 1,000": {"method": "gibbs", "seed": 1},

@@ -1,4 +1,4 @@
-"""What float32 costs: responsibilities and log-likelihood of 50 million judgements against float64."""
+"""What float32 costs: responsibilities and log-likelihood of 50 million annotations against float64."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from common import arguments, table, write
 
 from crowdppl import Annotations
 from crowdppl.isolation import isolated
-from crowdppl.kernels import normalise
+from crowdppl.kernels.ops import normalise
 from crowdppl.models import DawidSkene
 
 STEPS = 10
 
 
 def simulate(items: int, workers: int, per_item: int, classes: int) -> Annotations:
-    """Draw judgements by workers who are right with probability .5 to .95."""
+    """Draw annotations by workers who are right with probability .5 to .95."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, classes, items)
     item = np.repeat(np.arange(items), per_item)
@@ -85,14 +85,14 @@ def main() -> None:
         "log-likelihood, relative",
         "s a step, f64 / f32",
     ]
-    body = f"""Dawid–Skene, {size[0]:,} items, {size[1]:,} workers, {data.A:,} judgements, 2 classes. EM from a
+    body = f"""Dawid–Skene, {size[0]:,} items, {size[1]:,} workers, {data.A:,} annotations, 2 classes. EM from a
 majority vote in float64 and in float32 (`data.to(dtype=torch.float32)`); errors of float32's responsibilities, and of its
 log-likelihood (summed in float64).
 
 {table(header, rows)}
 
-Sums run over the judgements of one item or one worker, not over all: the error does not grow with their number. Under test at
-20,000 judgements for every model with closed steps (`tests/test_stress.py`): 2e-4, and 2e-6 of the log-likelihood.
+Sums run over the annotations of one item or one worker, not over all: the error does not grow with their number. Under test at
+20,000 annotations for every model with closed steps (`tests/inference/test_stress.py`): 2e-4, and 2e-6 of the log-likelihood.
 """
     write("float32", "float32 against float64", body, results, options)
 

@@ -17,9 +17,10 @@ import xarray as xr
 from common import arguments, fit, table, write
 from numpyro.infer import MCMC, NUTS, init_to_value
 
-from crowdppl import Annotations, datasets
-from crowdppl.draws import Draws
-from crowdppl.inference import ENGINES
+from crowdppl import Annotations
+from crowdppl.data import datasets
+from crowdppl.inference.draws import Draws
+from crowdppl.inference.fit import ENGINES
 from crowdppl.isolation import isolated
 from crowdppl.models import DawidSkene
 
@@ -38,7 +39,7 @@ def worst(prevalence: np.ndarray, confusion: np.ndarray) -> tuple[float, float]:
 
 
 def simulated() -> Annotations:
-    """Draw 1,000 items of four classes, ten judgements each by 100 workers right with probability .4 to .95."""
+    """Draw 1,000 items of four classes, ten annotations each by 100 workers right with probability .4 to .95."""
     rng = np.random.default_rng(0)
     truth, right = rng.integers(0, 4, 1000), rng.uniform(0.4, 0.95, 100)
     item = np.repeat(np.arange(1000), 10)
@@ -132,7 +133,7 @@ def main() -> None:
     options = arguments(__doc__ or "")
     numpyro.enable_x64()
     warmup, samples = (100, 200) if options.quick else (500, 2000)
-    rater = DawidSkene(items=2.0, concentration=ROWS.tolist())
+    rater = DawidSkene(prior_items=2.0, concentration=ROWS.tolist())
     table1 = compared(
         datasets.anaesthesia(), rater, ("vectorized", "sequential"), warmup, samples, 0 if options.quick else 150
     )
@@ -158,7 +159,7 @@ and tree, takes {table1["crowdppl gibbs"]["whole"]:.2f} s. Published posterior m
         body += f"""
 ## {name}
 
-{data.A:,} judgements of {data.N:,} items by {data.J:,} workers, {data.K} classes; our default prior.
+{data.A:,} annotations of {data.N:,} items by {data.J:,} workers, {data.K} classes; our default prior.
 Here {fewer[1]:,} draws a chain, NumPyro's after {fewer[0]:,} and Pyro's NUTS 50 after 50.
 
 {shown(results[name])}

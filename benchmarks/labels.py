@@ -1,4 +1,4 @@
-"""From a file of judgements to a label for each item, by us or by crowd-kit: run by performance.py, in a process of its own.
+"""From a file of annotations to a label for each item, by us or by crowd-kit: run by performance.py, in a process of its own.
 
 Nothing is imported that the one asked for does not need: time and memory are what a person would see.
 """

@@ -1,6 +1,6 @@
 """Do the tests notice? A random sample of mutants of the models and engines, and the share the fast suite kills.
 
-Works in a copy of the repository, with mutmut; writes docs/benchmark-mutation.md. Takes half an hour on two cores.
+Works in a copy of the repository, with mutmut; writes docs/benchmarks/mutation.md. Takes half an hour on two cores.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=400, help="mutants to try [400]")
     parser.add_argument("--seed", type=int, default=0, help="of the sample [0]")
     parser.add_argument("--quick", action="store_true", help="ten mutants; writes nothing")
-    parser.add_argument("--out", type=Path, default=Path("docs"), help="folder for the table [docs]")
+    parser.add_argument(
+        "--out", type=Path, default=Path("docs/benchmarks"), help="folder for the table [docs/benchmarks]"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "copy"
@@ -80,7 +82,7 @@ def main() -> None:
             .replace('filterwarnings = [\n    "error",', "filterwarnings = [")
         )
         (place / "pyproject.toml").write_text(settings + SETTINGS, encoding="utf-8")
-        mutmut(place, "run", "crowdppl.space.x_is_simplex__mutmut_1", "--max-children", "2")
+        mutmut(place, "run", "crowdppl.inference.unconstrained.x_is_simplex__mutmut_1", "--max-children", "2")
         names = sorted(name for name, state in results(place).items() if state == "not checked")
         sample = random.Random(options.seed).sample(names, min(10 if options.quick else options.sample, len(names)))
         mutmut(place, "run", *sample, "--max-children", "2")

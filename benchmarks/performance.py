@@ -1,4 +1,4 @@
-"""How fast, how large: EM and Gibbs against the memory's bandwidth, crowd-kit, peerannot and scipy, up to 100 million judgements.
+"""How fast, how large: EM and Gibbs against the memory's bandwidth, crowd-kit, peerannot and scipy, up to 100 million annotations.
 
 Every measurement runs in a process of its own, so that its peak of memory is its own. ``--only NAME`` runs some of them and keeps
 the figures of the others.
@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 from common import machine, median_seconds, table
 
-SIZES = {  # items, workers, judgements, classes
+SIZES = {  # items, workers, annotations, classes
     "500k x 10": (10_000, 2_500, 500_000, 10),
     "5M x 4": (1_000_000, 50_000, 5_000_000, 4),
     "5M x 100": (1_000_000, 10_000, 5_000_000, 100),
@@ -33,7 +33,7 @@ SIZES = {  # items, workers, judgements, classes
     "20M x 2": (4_000_000, 200_000, 20_000_000, 2),
 }
 GROWTH = ("5M x 2", "20M x 2", "50M x 2", "100M x 2")
-# As many judgements, of workers who do not grow more.
+# As many annotations, of workers who do not grow more.
 STEADY = {f"{A}M": (A * 200_000, 50_000, A * 1_000_000, 2) for A in (5, 20, 50, 100)}
 WORKERS = {f"{J:,} workers": (1_000_000, J, 5_000_000, 4) for J in (64, 1_000, 10_000, 100_000, 500_000)}
 CLASSES = {f"{K} classes": (1_000_000, 10_000, 5_000_000, K) for K in (2, 3, 4, 6, 8, 12, 24, 48)}
@@ -43,15 +43,15 @@ LINE = 64  # bytes that memory moves at once
 
 
 def simulate(
-    items: int, workers: int, judgements: int, classes: int, *, uneven: bool = False
+    items: int, workers: int, annotations: int, classes: int, *, uneven: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw judgements by workers who are right with probability .4 to .95.
+    """Draw annotations by workers who are right with probability .4 to .95.
 
     All are equally busy, the hardest case for caches, or ``uneven``, as in real crowds: a tenth of them give half of the
-    judgements (and come first, as busy workers do where names are numbered as they appear).
+    annotations (and come first, as busy workers do where names are numbered as they appear).
     """
     rng = np.random.default_rng(0)
-    item = np.repeat(np.arange(items), judgements // items)
+    item = np.repeat(np.arange(items), annotations // items)
     worker = rng.integers(0, workers, len(item))
     if uneven:
         worker = (workers * rng.random(len(item)) ** (np.log(0.1) / np.log(0.5))).astype(np.int64)
@@ -87,11 +87,11 @@ def peak() -> float:
 
 def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = False) -> dict[str, float]:
     """Time plain EM iterations of Dawid-Skene as the engine takes them: E step, objective, M step."""
-    from crowdppl.ascents import Climb
-    from crowdppl.compiled import NARROW
-    from crowdppl.model import check
+    from crowdppl.inference.em_loop import Climb
+    from crowdppl.inference.unconstrained import Space
+    from crowdppl.kernels.passes import NARROW
+    from crowdppl.model.base import check
     from crowdppl.models import DawidSkene
-    from crowdppl.space import Space
 
     rate = bandwidth()
     data, model = annotations(size, uneven=uneven), DawidSkene()
@@ -112,9 +112,9 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
             theta, spare = climb.m_step(r, theta, spare), theta
             times.append(time.perf_counter() - began)
     N, _, A, K = size
-    # What any pass must read and write once: a code for each judgement, where items begin, the tables and their counts.
+    # What any pass must read and write once: a code for each annotation, where items begin, the tables and their counts.
     arrays = 4 * A + 8 * N + 2 * 8 * size[1] * K * K
-    # Each judgement's row of a table that no cache close to the core holds comes, and goes back changed, by whole lines; wide
+    # Each annotation's row of a table that no cache close to the core holds comes, and goes back changed, by whole lines; wide
     # ones come, and so does its item's row of responsibilities, which have been written.
     wide = K > NARROW
     rows = 2 * A * -(-8 * K // LINE) * LINE + 8 * N * K if wide else A * max(1, -(-2 * 8 * K // LINE)) * LINE * 2
@@ -132,7 +132,7 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
 
 
 def gathering(size: tuple[int, int, int, int]) -> dict[str, float]:
-    """Time the reading of each judgement's row of its worker's table and nothing else: no sum, no writing."""
+    """Time the reading of each annotation's row of its worker's table and nothing else: no sum, no writing."""
     _, J, A, K = size
     worker, label = (torch.from_numpy(part) for part in simulate(*size)[1:])
     index, rows = worker * K + label, torch.rand(J * K, K, dtype=torch.float64)
@@ -197,8 +197,8 @@ def peerannot(size: tuple[int, int, int, int]) -> dict[str, float]:
 
 def gibbs(size: tuple[int, int, int, int], sweeps: int = 10) -> dict[str, float]:
     """Time a sweep of the Gibbs sampler and an iteration of EM on the same data."""
+    from crowdppl.inference.passes import Sweeps
     from crowdppl.models import DawidSkene
-    from crowdppl.sweeps import Sweeps
 
     data, model = annotations(size), DawidSkene()
     with torch.no_grad():
@@ -219,7 +219,7 @@ def sampled(name: str) -> dict[str, float]:
     """Time four chains of 1,000 sweeps on a public set, after 500 of warm-up."""
     from common import fit
 
-    from crowdppl import datasets
+    from crowdppl.data import datasets
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -228,7 +228,7 @@ def sampled(name: str) -> dict[str, float]:
     facts = posterior.info["facts"]
     return {
         "seconds": seconds,
-        "judgements": data.A,
+        "annotations": data.A,
         "r_hat": max(facts["r_hat"].values()),
         "ess": min(facts["ess"].values()),
         "peak": peak(),
@@ -237,7 +237,8 @@ def sampled(name: str) -> dict[str, float]:
 
 def restarts(size: tuple[int, int, int, int]) -> dict[str, float]:
     """Time EM with twenty restarts that go side by side, and one after the other."""
-    from crowdppl import draws, fit
+    from crowdppl import fit
+    from crowdppl.inference import draws
 
     def seconds() -> float:
         options = {"restarts": 20, "num_samples": 1, "independent": True}
@@ -262,7 +263,7 @@ def processes(size: str) -> dict[str, float]:
 
 
 def labels(path: str, whose: str, runs: int) -> dict[str, float]:
-    """Go from a file of judgements with named items and workers to a label for each item, see labels.py: the middle of runs."""
+    """Go from a file of annotations with named items and workers to a label for each item, see labels.py: the middle of runs."""
     script, found = Path(__file__).with_name("labels.py"), []
     for _ in range(runs):
         ended = subprocess.run([sys.executable, script, whose, path], capture_output=True, text=True, check=True)
@@ -271,7 +272,7 @@ def labels(path: str, whose: str, runs: int) -> dict[str, float]:
 
 
 def streamed(path: str) -> dict[str, float]:
-    """Go from a Parquet file to labels without holding the judgements."""
+    """Go from a Parquet file to labels without holding the annotations."""
     import crowdppl
 
     began = time.perf_counter()
@@ -281,7 +282,7 @@ def streamed(path: str) -> dict[str, float]:
 
 
 def made(size: str, ending: str, folder: str) -> str:
-    """Write a file of named judgements, unless it is there."""
+    """Write a file of named annotations, unless it is there."""
     import pyarrow
     import pyarrow.csv
     import pyarrow.parquet
@@ -334,7 +335,7 @@ def floors(found: dict[str, dict[str, float]]) -> list[str]:
     told = (
         f"What bounds it, at 5M x 4: moving the arrays once takes {bytes_:.1f} ms. With 64 workers, whose tables never leave "
         f"the first cache, a whole iteration takes {alone:.1f} ms, {alone / bytes_:.1f} times as long (asked of all: 4 times): "
-        f"that is its arithmetic. Fetching each judgement's row of the tables of 50,000 workers by torch's `index_select`, "
+        f"that is its arithmetic. Fetching each annotation's row of the tables of 50,000 workers by torch's `index_select`, "
         f"which asks for nothing ahead, takes {reading:.1f} ms, {reading / bytes_:.1f} times as long; an iteration, which asks "
         f"ahead, takes {1e3 * ours['iteration']:.1f} ms with everything it does."
     )
@@ -351,7 +352,7 @@ def floors(found: dict[str, dict[str, float]]) -> list[str]:
             for name in sizes
             if (f := found.get(f"growth {name}"))
         ]
-        about = "5M judgements, 4 classes" if column == 1 else "5M judgements, 10,000 workers"
+        about = "5M annotations, 4 classes" if column == 1 else "5M annotations, 10,000 workers"
         parts.append(
             f"Growth with {title} ({about}):\n\n"
             + table([title, "ms an iteration", "x bytes", "x lines", "peak GB"], rows)
@@ -381,7 +382,7 @@ def page(found: dict[str, dict[str, float]]) -> str:
             ]
         )
     header = [
-        "judgements x classes",
+        "annotations x classes",
         "",
         "ms an iteration",
         "x bytes",
@@ -395,8 +396,8 @@ def page(found: dict[str, dict[str, float]]) -> str:
     parts.append(
         "E step, objective and M step, float64, default prior; items and workers at random, all equally busy, which is the "
         "hardest case for caches. *x bytes*: time over that of moving each array once at the bandwidth of a large copy measured "
-        "in the same process (a code for each judgement, where items begin, the tables and their counts). *x lines*: the same "
-        "where each judgement's row of its worker's table comes from memory and goes back, by whole cache lines of 64 bytes; "
+        "in the same process (a code for each annotation, where items begin, the tables and their counts). *x lines*: the same "
+        "where each annotation's row of its worker's table comes from memory and goes back, by whole cache lines of 64 bytes; "
         "with more than eight classes, where that row comes and its item's responsibilities come and have been written. "
         "The three columns before the peak: how many times our time scipy's two sparse products, and a whole iteration of "
         "crowd-kit's and of peerannot's, take (peerannot holds a cell for each item, worker and class: 200 GB at 5M x 4)."
@@ -409,7 +410,7 @@ def page(found: dict[str, dict[str, float]]) -> str:
     ]
     if uneven:
         parts.append(
-            f"Where a tenth of the workers give half of the judgements, as in real crowds: {', '.join(uneven)}."
+            f"Where a tenth of the workers give half of the annotations, as in real crowds: {', '.join(uneven)}."
         )
     for of, jobs, sizes in (
         ("and with them items and workers", [f"em {name}" for name in GROWTH], [SIZES[name] for name in GROWTH]),
@@ -420,13 +421,13 @@ def page(found: dict[str, dict[str, float]]) -> str:
             slope = np.polyfit(np.log([a for a, _ in growth]), np.log([t for _, t in growth]), 1)[0]
             told = ", ".join(f"{a / 1e6:g} M: {1e3 * t:,.0f} ms" for a, t in growth)
             parts.append(
-                f"Growth with judgements at two classes, {of}: {told}; slope of log time on log judgements {slope:.2f} "
+                f"Growth with annotations at two classes, {of}: {told}; slope of log time on log annotations {slope:.2f} "
                 f"(asked: 0.9 to 1.1)."
             )
     large = found.get("em 100M x 2")
     if large:
         parts.append(
-            f"100 million judgements: ready after {large['ready']:.0f} s, 30 iterations in {large['total']:.0f} s, peak "
+            f"100 million annotations: ready after {large['ready']:.0f} s, 30 iterations in {large['total']:.0f} s, peak "
             f"{large['peak']:.1f} GB (asked: 10 minutes, 16 GB)."
         )
     alone, shared = found.get("em 50M x 2"), found.get("processes 50M x 2")
@@ -445,7 +446,7 @@ def page(found: dict[str, dict[str, float]]) -> str:
         parts.append(
             "EM with twenty restarts, a whole fit, which take their steps side by side as long as that stays in the caches, "
             "and one after the other:\n\n"
-            + table(["judgements x classes", "ms side by side", "ms in turn", "times"], rows)
+            + table(["annotations x classes", "ms side by side", "ms in turn", "times"], rows)
         )
     sweep = found.get("gibbs 5M x 4")
     if sweep:
@@ -455,14 +456,14 @@ def page(found: dict[str, dict[str, float]]) -> str:
             f"{sweep['sweep'] / sweep['iteration']:.2f} EM iterations (asked: 3)."
         )
     rows = [
-        [name, int(f["judgements"]), f["seconds"], f["r_hat"], f["ess"], f["peak"]]
+        [name, int(f["annotations"]), f["seconds"], f["r_hat"], f["ess"], f["peak"]]
         for name in ("imagenet-real", "fact-eval")
         if (f := found.get(f"sampled {name}"))
     ]
     if rows:
         parts.append(
             "Four chains of 1,000 sweeps after 500 of warm-up, with everything that is read off them:\n\n"
-            + table(["data", "judgements", "seconds", "worst R-hat", "least ESS", "peak GB"], rows)
+            + table(["data", "annotations", "seconds", "worst R-hat", "least ESS", "peak GB"], rows)
         )
     rows = []
     for name, told in (
@@ -491,7 +492,9 @@ def main() -> None:
     """Run the jobs, each in a process, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="jobs whose names begin so; the figures of the others are kept")
-    parser.add_argument("--out", type=Path, default=Path("docs"), help="folder for the page [docs]")
+    parser.add_argument(
+        "--out", type=Path, default=Path("docs/benchmarks"), help="folder for the page [docs/benchmarks]"
+    )
     parser.add_argument("--files", default=tempfile.gettempdir(), help="folder for the files that are read")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     parser.add_argument("--make", nargs=2, help=argparse.SUPPRESS)

@@ -10,11 +10,11 @@ import sys
 
 from performance import SIZES, em, peak
 
-from crowdppl import ranks
+from crowdppl.inference import distributed
 
 if __name__ == "__main__":
     found: dict[str, float] = {}
-    with ranks.joined() as leads:
+    with distributed.joined() as leads:
         if leads:
             found = em(SIZES[sys.argv[1]], 10)
     print(json.dumps({"leads": leads} | found | {"peak": peak()}), flush=True)

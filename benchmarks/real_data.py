@@ -11,10 +11,11 @@ import pandas as pd
 from common import SETS, arguments, fit, table, write
 from crowdkit.aggregation import DawidSkene as CrowdKit
 
-from crowdppl import Annotations, CrowdpplWarning, Posterior, datasets
+from crowdppl import Annotations, CrowdpplWarning, Posterior
+from crowdppl.data import datasets
 from crowdppl.models import DawidSkene
 
-LARGE = 100_000  # judgements; beyond, two shorter chains
+LARGE = 100_000  # annotations; beyond, two shorter chains
 
 
 def split_ties(data: Annotations, truth: pd.Series) -> float:
@@ -48,7 +49,7 @@ def one(name: str) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         data, truth = datasets.public(name)
-    out: dict[str, Any] = {"items": data.N, "workers": data.J, "judgements": data.A, "K": data.K, "known": len(truth)}
+    out: dict[str, Any] = {"items": data.N, "workers": data.J, "annotations": data.A, "K": data.K, "known": len(truth)}
     out["majority"] = split_ties(data, truth)
     out["crowd_kit"], out["crowd_kit_s"] = crowd_kit(data, truth)
     likelihood, out["ml_s"] = fit(data, DawidSkene.maximum_likelihood(), method="em", num_samples=2)
@@ -74,12 +75,12 @@ def main() -> None:
     results = {name: one(name) for name in (SETS[:2] if options.quick else SETS)}
     scores = ("majority", "crowd_kit", "ml", "em", "gibbs", "em_confidence", "gibbs_confidence")
     rows = [
-        [name, *(r[c] for c in ("items", "workers", "judgements", "K", "known")), *(f"{r[c]:.4f}" for c in scores)]
+        [name, *(r[c] for c in ("items", "workers", "annotations", "K", "known")), *(f"{r[c]:.4f}" for c in scores)]
         for name, r in results.items()
     ]
     means = [f"{np.mean([r[c] for r in results.values()]):.4f}" for c in scores]
     rows.append(["mean", *[""] * 5, *means])
-    header = ["set", "items", "workers", "judgements", "K", "known", "majority", "crowd-kit DS", "DS, ML", "DS, EM"]
+    header = ["set", "items", "workers", "annotations", "K", "known", "majority", "crowd-kit DS", "DS, ML", "DS, EM"]
     first = table([*header, "DS, Gibbs", "EM's confidence", "Gibbs' confidence"], rows)
     times = [
         [name, r["crowd_kit_s"], r["ml_s"], r["em_s"], r["gibbs_s"], r["gibbs_draws"], f"{r['gibbs_r_hat']:.3f}"]
@@ -97,7 +98,7 @@ crowd-kit's the truth only:
 
 {second}
 
-Gibbs: four chains of 500 after 500, two of 200 after 200 beyond {LARGE:,} judgements. Where R-hat is above 1.01 the fit itself
+Gibbs: four chains of 500 after 500, two of 200 after 200 beyond {LARGE:,} annotations. Where R-hat is above 1.01 the fit itself
 says that the chains have not mixed after so short a run.
 """
     write("real_data", "Accuracy on public data", body, results, options)

@@ -1,8 +1,8 @@
-"""What does asking where it pays save? Held-back real judgements are replayed, chosen at random or by expected gain.
+"""What does asking where it pays save? Held-back real annotations are replayed, chosen at random or by expected gain.
 
-Every item starts with a few of its judgements, taken at random. Step by step the model is fitted again, and further judgements
-are taken for the items that a rule chooses (of those with judgements left; whose judgement comes is left to chance). Writes
-docs/benchmark-replay.md.
+Every item starts with a few of its annotations, taken at random. Step by step the model is fitted again, and further annotations
+are taken for the items that a rule chooses (of those with annotations left; whose annotation comes is left to chance). Writes
+docs/benchmarks/replay.md.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import torch
 from common import arguments, table, write
 
 import crowdppl
-from crowdppl import acquisition, datasets
+from crowdppl import acquisition
+from crowdppl.data import datasets
 
 SETS = ("bluebirds", "rte", "dog")
-# Judgements an item at the start.
+# Annotations an item at the start.
 EACH = 2
 RULES = ("random", "entropy", "information", "accuracy")
-# Where the growth from EACH judgements an item to MORE is foretold.
+# Where the growth from EACH annotations an item to MORE is foretold.
 GROWN = (
     "bluebirds",
     "rte",
@@ -45,7 +46,7 @@ LEVEL = 0.89
 
 
 def fitted(data: Any, kept: np.ndarray, **options: Any) -> Any:
-    """Fit to the judgements asked so far."""
+    """Fit to the annotations asked so far."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return crowdppl.fit(data.keep(torch.from_numpy(kept)), "dawid-skene", method="em", num_samples=100, **options)
@@ -65,7 +66,7 @@ def accuracy(posterior: Any, truth: np.ndarray) -> float:
 
 
 def start(data: Any, each: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Shuffle the judgements within items; return which are there at the start, and each one's turn within its item."""
+    """Shuffle the annotations within items; return which are there at the start, and each one's turn within its item."""
     item = data.item.numpy()
     order = np.lexsort((rng.random(len(item)), item))
     turn = np.empty(len(item), dtype=int)
@@ -74,7 +75,7 @@ def start(data: Any, each: int, rng: np.random.Generator) -> tuple[np.ndarray, n
 
 
 def replay(data: Any, truth: np.ndarray, rule: str, each: int, seed: int, steps: int) -> tuple[list[int], list[float]]:
-    """Return judgements asked and accuracy after each step."""
+    """Return annotations asked and accuracy after each step."""
     rng = np.random.default_rng(seed)
     kept, turn = start(data, each, rng)
     item = data.item.numpy()
@@ -98,9 +99,9 @@ def replay(data: Any, truth: np.ndarray, rule: str, each: int, seed: int, steps:
 
 
 def foretold(name: str, seeds: int) -> dict[str, Any]:
-    """Return accuracy with EACH and with MORE judgements an item, and what the curve foretold, by rho."""
+    """Return accuracy with EACH and with MORE annotations an item, and what the curve foretold, by rho."""
     data, truth = opened(name)
-    most = int(min(MORE, np.median(data.judgements_per_item.numpy())))
+    most = int(min(MORE, np.median(data.annotations_per_item.numpy())))
     rows = []
     for seed in range(seeds):
         kept, turn = start(data, EACH, np.random.default_rng(seed))
@@ -130,11 +131,11 @@ def foretold(name: str, seeds: int) -> dict[str, Any]:
                 row["anchored"] = told["accuracy"] - real[1]
                 row["anchored inside"] = float(told["low"] <= real[1] <= told["high"])
         rows.append(row)
-    return {"judgements": most} | {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+    return {"annotations": most} | {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
 
 
 def needed(asked: np.ndarray, found: np.ndarray, target: float) -> float:
-    """Return the judgements at which the mean curve reaches the target for good, by interpolation."""
+    """Return the annotations at which the mean curve reaches the target for good, by interpolation."""
     below = np.flatnonzero(found < target)
     if len(below) == 0:
         return float(asked[0])
@@ -171,11 +172,11 @@ def main() -> None:
             saved = 1 - (at - asked[0]) / (spent - asked[0])
             row.append("not reached" if np.isnan(at) else f"{at:,.0f} ({saved:.0%})")
         rows.append([*row, " / ".join(f"{curves[rule][1][-1]:.3f}" for rule in RULES)])
-        results[name] = {rule: {"judgements": a.tolist(), "accuracy": f.tolist()} for rule, (a, f) in curves.items()}
+        results[name] = {rule: {"annotations": a.tolist(), "accuracy": f.tolist()} for rule, (a, f) in curves.items()}
     grown = {name: foretold(name, 1 if options.quick else 3) for name in (GROWN[:1] if options.quick else GROWN)}
     keys = ["start", "growth None", *(f"growth {rho}" for rho in RHOS)]
     growth = [
-        [name, f"{one['first']:.3f}", f"{one['judgements']}", f"{one['last']:.3f}"]
+        [name, f"{one['first']:.3f}", f"{one['annotations']}", f"{one['last']:.3f}"]
         + [f"{one[key]:+.3f}" for key in keys]
         + [f"{one['inside']:.0%}", f"{one['anchored']:+.3f}", f"{one['anchored inside']:.0%}"]
         for name, one in grown.items()
@@ -186,7 +187,7 @@ def main() -> None:
     growth.append(["**mean**", "", "", "", *means, inside, shift, anchored])
     body = f"""## What asking where it pays saves
 
-Judgements needed for the accuracy that asking at random has reached at the end of its budget (mean of its last three
+Annotations needed for the accuracy that asking at random has reached at the end of its budget (mean of its last three
 steps), counted with the {
         EACH
     } an item at the start; in brackets what is saved of the further ones. The rules are those of
@@ -198,10 +199,10 @@ steps), counted with the {
 
 ## What a curve foretells
 
-`acquisition.curve` foretells, from {EACH} judgements an item, the accuracy with {
+`acquisition.curve` foretells, from {EACH} annotations an item, the accuracy with {
         MORE
     } (or as many as the set has). *Start* is what
-it takes the accuracy to be at first less what it is: with two judgements an item Dawid-Skene knows its workers badly, and says
+it takes the accuracy to be at first less what it is: with two annotations an item Dawid-Skene knows its workers badly, and says
 too much. *Growth* is the rise foretold less the rise that came: by default, and with rho fixed. *In the band*: the accuracy
 that came lies in the {
         LEVEL:.0%} band. *With gold*: accuracy foretold less the one that came where the true classes of {GOLD} items
@@ -224,7 +225,7 @@ were given (`truth=`), from which the curve then starts.
     }
 """
     results["foretold"] = grown
-    write("replay", "Asking where it pays, replayed on real judgements", body, results, options)
+    write("replay", "Asking where it pays, replayed on real annotations", body, results, options)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Simulation-based calibration of every model by every engine: `make sbc`.
 
-Writes docs/sbc.md with its figures as JSON, and into the page of each model the sentence that says how honest its intervals are.
+Writes docs/benchmarks/sbc.md with its figures as JSON, and into the page of each model the sentence that says how honest its intervals are.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import torch
 from common import machine
 from common import table as markdown
 
-from crowdppl import sbc
-from crowdppl.model import AnnotationModel
+from crowdppl.criticism import sbc
+from crowdppl.model.base import AnnotationModel
 from crowdppl.models import (
     LIA,
     ClassConditional,
@@ -45,7 +45,7 @@ MODELS: dict[str, AnnotationModel] = {
     "pooled": Pooled(),
     "worker-groups": WorkerGroups(groups=2),
     "raykar": Raykar(),
-    "crowd-mixture": CrowdMixture(groups=2, hidden=(), right=2.0, wrong=1.0, members=1.0),
+    "crowd-mixture": CrowdMixture(groups=2, hidden=(), prior_correct=2.0, prior_incorrect=1.0, prior_members=1.0),
     "conal": CoNAL(hidden=(), embedding=2),
     "two-coin-difficulty": TwoCoinDifficulty(),
     "lia": LIA(latent=2, hidden=(), embedding=2),
@@ -112,7 +112,7 @@ def row(result: dict) -> list[object]:
     worst = min(by.values(), key=lambda r: r["p"])
     p = min(1.0, worst["p"] * len(by))
     cells = [
-        by[q]["coverage"] if q in by else None for q in ("accuracy", "confusion", "prevalence", "right judgements")
+        by[q]["coverage"] if q in by else None for q in ("accuracy", "confusion", "prevalence", "right annotations")
     ]
     shown = ["–" if c is None else f"{c:.2f}" for c in cells]
     return [
@@ -134,15 +134,15 @@ def sentence(name: str, results: list[dict]) -> str:
             cover = next(r["coverage"] for r in result["rows"] if r["quantity"] == "accuracy")
             told.append(f"{result['method']} {100 * cover:.0f}%")
     return (
-        "<!-- sbc -->\n**Honesty, measured.** On data drawn from the model itself (20 items, 4 workers, 60 judgements) the 89%\n"
+        "<!-- sbc -->\n**Honesty, measured.** On data drawn from the model itself (20 items, 4 workers, 60 annotations) the 89%\n"
         f"interval of a worker's accuracy covers it in: {', '.join(told)}\n"
-        "([simulation-based calibration](../sbc.md)).\n<!-- /sbc -->\n"
+        "([simulation-based calibration](../benchmarks/sbc.md)).\n<!-- /sbc -->\n"
     )
 
 
 def write(results: list[dict], docs: Path) -> None:
     """Write the page, its figures, and the sentences in the models' pages."""
-    header = ["model", "method", "simulations", "accuracy", "confusion", "prevalence", "right judgements", "least p"]
+    header = ["model", "method", "simulations", "accuracy", "confusion", "prevalence", "right annotations", "least p"]
     exact = [r for r in results if r["method"] in EXACT]
     worst = min((min(q["p"] * len(r["rows"]) for q in r["rows"]) for r in exact), default=1.0)
     seconds = sum(r["seconds"] for r in results)
@@ -150,10 +150,10 @@ def write(results: list[dict], docs: Path) -> None:
 
 Rerun: `make sbc` ({seconds / 3600:.1f} hours of one core; `python benchmarks/sbc.py --quick` for a look). Ran on {machine()}.
 
-Parameters, truths and labels are drawn from a model's own prior (20 items, 4 workers, 3 judgements an item, 2 classes,
-2 features), the model is fitted to the labels, and what was drawn is ranked among 99 draws of the fit (`crowdppl.sbc`; Talts et
+Parameters, truths and labels are drawn from a model's own prior (20 items, 4 workers, 3 annotations an item, 2 classes,
+2 features), the model is fitted to the labels, and what was drawn is ranked among 99 draws of the fit (`crowdppl.criticism.sbc`; Talts et
 al. 2018, with the quantities that depend on the data of Modrák et al. 2023: log-likelihood, truth of an item, number of right
-judgements of a worker). For an engine that samples the posterior ranks are uniform. *Least p*: of uniform ranks by
+annotations of a worker). For an engine that samples the posterior ranks are uniform. *Least p*: of uniform ranks by
 simultaneous bands, over all quantities, times their number. *Accuracy* and the next three columns: how often the 89% interval of
 it holds what was drawn.
 
@@ -165,13 +165,13 @@ approximations; what their intervals hold stands above and in each model's page.
 error of about .31 over the root of `n` (of accuracy, four workers each, about half): of NUTS, with 4 to 16 simulations each, this
 table sees gross errors only (`--times 10` sees more, in hours). EM and SVI hold the weights of networks at a point, so that
 nothing covers a prevalence that follows from them. All this says how well an engine does what the model says; how well the model
-says what people do is another matter: real judgements of an item are not independent.
+says what people do is another matter: real annotations of an item are not independent.
 """
     docs.mkdir(exist_ok=True)
-    (docs / "sbc.md").write_text(page, encoding="utf-8")
-    (docs / "results").mkdir(exist_ok=True)
+    (docs / "benchmarks" / "sbc.md").write_text(page, encoding="utf-8")
+    (docs / "benchmarks" / "results").mkdir(parents=True, exist_ok=True)
     story = {"machine": machine(), "results": results}
-    (docs / "results" / "sbc.json").write_text(json.dumps(story, indent=1) + "\n", encoding="utf-8")
+    (docs / "benchmarks" / "results" / "sbc.json").write_text(json.dumps(story, indent=1) + "\n", encoding="utf-8")
     for name in {r["model"] for r in results}:
         path = docs / "models" / f"{name}.md"
         text = MARK.sub("", path.read_text(encoding="utf-8")).rstrip("\n")
@@ -188,14 +188,14 @@ def main() -> None:
     """Run all in two processes, the long ones first."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the simulations; writes nothing")
-    parser.add_argument("--out", type=Path, default=Path("docs"), help="folder of the pages [docs]")
+    parser.add_argument("--out", type=Path, default=Path("docs"), help="folder of the documentation [docs]")
     parser.add_argument("--rewrite", action="store_true", help="write the pages anew from the figures on disk")
     parser.add_argument("--only", nargs="*", help="these models; the figures on disk stand for the others")
     parser.add_argument("--method", nargs="*", help="these engines; likewise")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time [2]")
     parser.add_argument("--times", type=int, default=1, help="so many times the simulations [1]")
     options = parser.parse_args()
-    stored = options.out / "results" / "sbc.json"
+    stored = options.out / "benchmarks" / "results" / "sbc.json"
     earlier = json.loads(stored.read_text(encoding="utf-8"))["results"] if stored.is_file() else []
     jobs = [
         (name, method)

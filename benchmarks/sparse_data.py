@@ -1,4 +1,4 @@
-"""Sparse data: three judgements an item, twenty a worker. Who is below majority vote, and who is too sure?"""
+"""Sparse data: three annotations an item, twenty a worker. Who is below majority vote, and who is too sure?"""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def main() -> None:
         right, sure = (list(column) for column in zip(*pairs, strict=True))
         gap = 100 * (np.mean(sure) - np.mean(right))
         rows.append([name if name != "oracle" else "Bayes, workers known", spread(right), spread(sure), f"{gap:+.1f}"])
-    body = f"""1,000 items with 3 judgements each by 150 workers (20 each on average), 3 classes, each worker right with a
+    body = f"""1,000 items with 3 annotations each by 150 workers (20 each on average), 3 classes, each worker right with a
 probability between .55 and .95; {len(seeds)} seeds, mean and standard deviation in per cent. *Confidence* is the mean
 probability of the chosen label; the gap is confidence less accuracy, in points.
 

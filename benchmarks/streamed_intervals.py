@@ -17,7 +17,7 @@ EACH = (2, 3, 5, 10, 20)
 
 
 def crowd(each: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """Draw 1,000 items in two classes and workers from the one-coin prior, Beta(5, 2); some 40 judgements a worker."""
+    """Draw 1,000 items in two classes and workers from the one-coin prior, Beta(5, 2); some 40 annotations a worker."""
     rng = np.random.default_rng(seed)
     workers = 1000 * each // 40
     accuracy = rng.beta(5, 2, workers)
@@ -60,11 +60,11 @@ def main() -> None:
         rows.append(
             [each, f"{number:,}", *(f"{values[name]:.3f}" for values in (share, wide) for name in ("vb", "gibbs"))]
         )
-    header = ["judgements an item", "intervals", "held, vb", "held, Gibbs", "width, vb", "width, Gibbs"]
+    header = ["annotations an item", "intervals", "held, vb", "held, Gibbs", "width, vb", "width, Gibbs"]
     about = (
-        "1,000 items in two classes, workers right by Beta(5, 2) as the one-coin model's prior says, some 40 judgements a "
+        "1,000 items in two classes, workers right by Beta(5, 2) as the one-coin model's prior says, some 40 annotations a "
         "worker, 20 crowds a row; intervals of probability .89 of the workers' accuracy. `vb` is `crowdppl.stream(..., "
-        "method='vb')`: truths and workers count as independent there, and the fewer judgements an item has, the less they "
+        "method='vb')`: truths and workers count as independent there, and the fewer annotations an item has, the less they "
         "are. Gibbs sampling is `crowdppl.fit` with the same model."
     )
     text = f"{about}\n\n{table(header, rows)}"

@@ -1,6 +1,6 @@
 """How often fits of public sets warn that they use fewer classes than the labels do, and whether the truth has these classes.
 
-Writes docs/benchmark-unused-classes.md.
+Writes docs/benchmarks/unused-classes.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from common import arguments, fit, table, write
 
-from crowdppl import CrowdpplError, datasets
+from crowdppl import CrowdpplError
+from crowdppl.data import datasets
 from crowdppl.errors import silent
 
 LARGEST, CLASSES = 60_000, 60  # annotations and classes of a set

@@ -1,6 +1,6 @@
 """How often verdicts on workers are correct, in simulated crowds with known characters.
 
-Writes docs/benchmark-verdicts.md. The seeds are not those that the thresholds of crowdppl/workers/verdicts.py were chosen with.
+Writes docs/benchmarks/verdicts.md. The seeds are not those that the thresholds of crowdppl/posterior/workers/verdicts.py were chosen with.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from common import arguments, fit, table, write
 
 from crowdppl import Annotations
-from crowdppl.workers import VERDICTS
+from crowdppl.posterior.workers import VERDICTS
 
 CLASSES = (2, 3, 5, 8)
 SEEDS = range(5000, 5060)
@@ -63,7 +63,7 @@ def crowd(classes: int, seed: int) -> tuple[pd.DataFrame, dict[str, str]]:
     return pd.DataFrame(rows, columns=["item", "worker", "label"]), kinds
 
 
-def judged(job: tuple[int, int]) -> Counter[tuple[int, str, str]]:
+def annotated(job: tuple[int, int]) -> Counter[tuple[int, str, str]]:
     """Fit a crowd and count (classes, kind of worker, verdict)."""
     torch.set_num_threads(1)
     classes, seed = job
@@ -80,7 +80,7 @@ def main() -> None:
     seeds = SEEDS[:3] if options.quick else SEEDS
     counts: Counter[tuple[int, str, str]] = Counter()
     with ProcessPoolExecutor(2) as pool:
-        for one in pool.map(judged, [(classes, seed) for classes in CLASSES for seed in seeds]):
+        for one in pool.map(annotated, [(classes, seed) for classes in CLASSES for seed in seeds]):
             counts += one
 
     def rows(classes: tuple[int, ...]) -> list[list[Any]]:

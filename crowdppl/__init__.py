@@ -2,15 +2,16 @@
 
 from importlib.metadata import version
 
-from crowdppl.annotations import Annotations
+from crowdppl.data.annotations import Annotations
+from crowdppl.data.read import read
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, FileError, ModelError, OptionError
-from crowdppl.inference import fit
-from crowdppl.model import AnnotationModel
-from crowdppl.plates import Plates
-from crowdppl.posterior import Posterior, load
-from crowdppl.prediction import predict, predict_correct, predict_workers
-from crowdppl.reading import read
-from crowdppl.streaming import stream
+from crowdppl.inference.fit import fit
+from crowdppl.inference.predict import predict, predict_correct, predict_workers
+from crowdppl.inference.streaming import stream
+from crowdppl.inference.update import update
+from crowdppl.model.base import AnnotationModel
+from crowdppl.model.plates import Plates
+from crowdppl.posterior.posterior import Posterior, load
 
 __version__ = version("crowdppl")
 
@@ -32,4 +33,5 @@ __all__ = [
     "predict_workers",
     "read",
     "stream",
+    "update",
 ]

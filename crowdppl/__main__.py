@@ -1,5 +1,5 @@
 """``python -m crowdppl``."""
 
-from crowdppl.cli import main
+from crowdppl.cli.main import main
 
 main()

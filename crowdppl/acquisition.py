@@ -1,18 +1,18 @@
-"""What to have labelled next: which items, by whom, and how many judgements it takes.
+"""What to have labelled next: which items, by whom, and how many annotations it takes.
 
-One more judgement of an item is worth what it is expected to tell. It does not tell what an independent one would: with
-correlation ``rho`` between the judgements of an item, ``n`` of them are worth ``n / (1 + (n - 1) rho)`` independent ones (see
-:mod:`crowdppl.correlation`), so that the next one adds
+One more annotation of an item is worth what it is expected to tell. It does not tell what an independent one would: with
+correlation ``rho`` between the annotations of an item, ``n`` of them are worth ``n / (1 + (n - 1) rho)`` independent ones (see
+:mod:`crowdppl.inference.design_effect`), so that the next one adds
 
     w(n) = (n + 1) / (1 + n rho) - n / (1 + (n - 1) rho)
 
-which is taken as the probability that the next judgement is a new one, drawn from the worker's confusion, and not a copy of what
+which is taken as the probability that the next annotation is a new one, drawn from the worker's confusion, and not a copy of what
 is believed already. Nobody sees which it is, so that the label tells by the mixture of both,
 ``w theta[k, l] + (1 - w) sum_k p_k theta[k, l]``. This keeps the arithmetic of probabilities intact: what is expected after the
-judgement is, on average, what is believed before it.
+annotation is, on average, what is believed before it.
 
 For intervals ``rho`` is drawn from a wide spread, so that they hold also where much else is wrong with a model. What another
-judgement is worth is a matter of the correlation alone: here draws count by how well their ``rho`` agrees with the growth of
+annotation is worth is a matter of the correlation alone: here draws count by how well their ``rho`` agrees with the growth of
 accuracy on public data sets (``GROWTH``), unless the fit was given a ``rho`` of its own.
 """
 
@@ -27,11 +27,11 @@ import pandas as pd
 import torch
 
 from crowdppl import arguments
-from crowdppl.correlation import POPULATION, DesignEffect
 from crowdppl.errors import OptionError
-from crowdppl.gold import codes
-from crowdppl.posterior import Posterior
-from crowdppl.workers import default_level, interval
+from crowdppl.inference.design_effect import POPULATION, DesignEffect
+from crowdppl.posterior.known_truth import codes
+from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.workers import default_level, interval
 
 __all__ = ["Curve", "curve", "effective", "gains", "next_items", "next_pairs", "redundancy", "settled"]
 
@@ -39,8 +39,8 @@ Array = npt.NDArray[Any]
 By = Literal["entropy", "information", "accuracy"]
 WAYS = ("entropy", "information", "accuracy")
 
-# Mean and spread of logit rho: with .1 the growth of accuracy from two judgements an item to six is foretold without bias on
-# twelve public sets, with .03 and .3 for single ones (docs/benchmark-replay.md).
+# Mean and spread of logit rho: with .1 the growth of accuracy from two annotations an item to six is foretold without bias on
+# twelve public sets, with .03 and .3 for single ones (docs/benchmarks/replay.md).
 GROWTH = (-2.2, 1.2)
 # Values of rho that gains are averaged over.
 RHOS = 50
@@ -54,14 +54,14 @@ def __dir__() -> list[str]:
 
 @arguments.checked(n=arguments.amounts(0), rho=arguments.amounts(0, 1))
 def effective(n: Any, rho: Any) -> Array:
-    """Return how many independent judgements ``n`` correlated ones are worth, ``n / (1 + (n - 1) rho)``; 0 for none."""
+    """Return how many independent annotations ``n`` correlated ones are worth, ``n / (1 + (n - 1) rho)``; 0 for none."""
     n, rho = np.asarray(n, dtype=float), np.asarray(rho, dtype=float)
     return np.asarray(n / (1 + np.maximum(n - 1, 0) * rho))
 
 
 @arguments.checked(posterior=arguments.posterior, most=arguments.whole(1), level=arguments.level)
 def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = None) -> pd.DataFrame:
-    """Return the effective number of independent workers behind ``n`` judgements of an item.
+    """Return the effective number of independent workers behind ``n`` annotations of an item.
 
     Args:
         posterior: a result.
@@ -69,25 +69,25 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
         level: probability of the intervals, over the draws of ``rho``.
 
     Returns:
-        A row for each ``n`` from 1: ``judgements``, ``independent``, ``low``, ``high``. All equal to ``n`` for a result that
-        counts judgements as independent.
+        A row for each ``n`` from 1: ``annotations``, ``independent``, ``low``, ``high``. All equal to ``n`` for a result that
+        counts annotations as independent.
     """
     n = np.arange(1, most + 1)
     mean, low, high = interval(effective(n, _rho(posterior, 1000)[:, None]), level)
-    return pd.DataFrame({"judgements": n, "independent": mean, "low": low, "high": high})
+    return pd.DataFrame({"annotations": n, "independent": mean, "low": low, "high": high})
 
 
 @arguments.checked(posterior=arguments.posterior, by=arguments.choice(*WAYS), worker=arguments.identifier)
 def gains(posterior: Posterior, *, by: By = "entropy", worker: Any = None) -> Array:
-    """Return what speaks for one more judgement of each item: ``(N,)``.
+    """Return what speaks for one more annotation of each item: ``(N,)``.
 
     Args:
         posterior: a result.
         by: ``"entropy"``, the entropy of what is believed now, in bits: asks where least is known, and saves most in replays of
-            real judgements (docs/benchmark-replay.md); ``"information"``, the expected fall of the entropy, in bits, which tells
+            real annotations (docs/benchmarks/replay.md); ``"information"``, the expected fall of the entropy, in bits, which tells
             workers apart; ``"accuracy"``, the expected rise of the probability of the most probable class, which is 0 where one
-            judgement cannot change it.
-        worker: who is asked; a worker of the crowd, taken by their numbers of judgements, where not given.
+            annotation cannot change it.
+        worker: who is asked; a worker of the crowd, taken by their numbers of annotations, where not given.
 
     Raises:
         OptionError: for another ``by``.
@@ -101,7 +101,7 @@ def gains(posterior: Posterior, *, by: By = "entropy", worker: Any = None) -> Ar
     posterior=arguments.posterior, n=arguments.whole(1), by=arguments.choice(*WAYS), worker=arguments.identifier
 )
 def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker: Any = None) -> pd.DataFrame:
-    """Return the items for which one more judgement brings most, best first.
+    """Return the items for which one more annotation brings most, best first.
 
     Args:
         posterior: a result.
@@ -110,7 +110,7 @@ def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker:
         worker: likewise.
 
     Returns:
-        A row for each item: ``task``, ``label`` and ``probability`` as they are now, ``judgements`` so far, ``gain``. Items whose
+        A row for each item: ``task``, ``label`` and ``probability`` as they are now, ``annotations`` so far, ``gain``. Items whose
         truth was known are left out.
 
     Raises:
@@ -122,7 +122,7 @@ def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker:
     order = order[gain[order] > -np.inf]
     now = posterior.truth().iloc[order]
     table = now[[posterior.item_column, "label", "probability"]].reset_index(drop=True)
-    return table.assign(judgements=posterior.judgements_per_item()[order], gain=gain[order])
+    return table.assign(annotations=posterior.annotations_per_item()[order], gain=gain[order])
 
 
 @arguments.checked(
@@ -140,7 +140,7 @@ def next_pairs(
     workers: list[Any] | None = None,
     each: int | None = None,
 ) -> pd.DataFrame:
-    """Return pairs of an item and a worker for which the judgement brings most; every item once, nobody asked twice.
+    """Return pairs of an item and a worker for which the annotation brings most; every item once, nobody asked twice.
 
     Args:
         posterior: a result.
@@ -159,7 +159,7 @@ def next_pairs(
     names = posterior.worker_names().tolist() if workers is None else workers
     if each is None:
         each = -(-n // len(names)) + 1
-    item, by_worker, _ = posterior.judged()
+    item, by_worker, _ = posterior.annotated()
     place = {posterior.worker_index(name): w for w, name in enumerate(names)}
     table = _gains(posterior, by, list(place))  # (W, N)
     asked = np.isin(by_worker, list(place))
@@ -178,33 +178,33 @@ def next_pairs(
     rows, who = (np.array([pair[p] for pair in chosen], dtype=int) for p in (0, 1))
     now = posterior.truth().iloc[rows][[posterior.item_column, "label", "probability"]].reset_index(drop=True)
     now.insert(1, "worker", pd.Series([names[w] for w in who], dtype=object))
-    return now.assign(judgements=posterior.judgements_per_item()[rows], gain=table[who, rows])
+    return now.assign(annotations=posterior.annotations_per_item()[rows], gain=table[who, rows])
 
 
 @arguments.checked(posterior=arguments.posterior, sure=arguments.between(0, 1, 0.99))
 def settled(posterior: Posterior, sure: float = 0.99) -> pd.DataFrame:
-    """Apply a stopping rule: which items need no further judgement.
+    """Apply a stopping rule: which items need no further annotation.
 
     Args:
         posterior: a result.
         sure: probability of the label from which on an item is settled.
 
     Returns:
-        A row for each item: ``task``, ``label``, ``probability``, ``judgements``, ``settled``.
+        A row for each item: ``task``, ``label``, ``probability``, ``annotations``, ``settled``.
 
     Raises:
         OptionError: for a probability outside (0, 1).
     """
     now = posterior.truth()[[posterior.item_column, "label", "probability"]]
-    return now.assign(judgements=posterior.judgements_per_item(), settled=now["probability"] >= sure)
+    return now.assign(annotations=posterior.annotations_per_item(), settled=now["probability"] >= sure)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What more judgements would bring.
+    """What more annotations would bring.
 
     Attributes:
-        table: a row for each number of further judgements: ``judgements``, ``cost``, ``accuracy`` expected of the labels
+        table: a row for each number of further annotations: ``annotations``, ``cost``, ``accuracy`` expected of the labels
             chosen, with the ends of its interval ``low`` and ``high``.
         level: probability of the intervals.
     """
@@ -214,17 +214,17 @@ class Curve:
 
     @arguments.checked(accuracy=arguments.number())
     def needed(self, accuracy: float) -> pd.DataFrame:
-        """Return how many further judgements it takes to an accuracy: ``judgements`` and ``cost``, with a band.
+        """Return how many further annotations it takes to an accuracy: ``annotations`` and ``cost``, with a band.
 
-        The mean curve gives ``judgements``, its upper end ``at_least`` and its lower end ``at_most``; NaN where the curve
+        The mean curve gives ``annotations``, its upper end ``at_least`` and its lower end ``at_most``; NaN where the curve
         does not get there.
         """
         row: dict[str, float] = {}
-        price = self.table["cost"].iloc[-1] / max(1, self.table["judgements"].iloc[-1])
-        for name, column in (("judgements", "accuracy"), ("at_least", "high"), ("at_most", "low")):
-            there = self.table[self.table[column] >= accuracy]["judgements"]
+        price = self.table["cost"].iloc[-1] / max(1, self.table["annotations"].iloc[-1])
+        for name, column in (("annotations", "accuracy"), ("at_least", "high"), ("at_most", "low")):
+            there = self.table[self.table[column] >= accuracy]["annotations"]
             row[name] = float(there.iloc[0]) if len(there) else np.nan
-        return pd.DataFrame([row | {"cost": row["judgements"] * price}])
+        return pd.DataFrame([row | {"cost": row["annotations"] * price}])
 
 
 @arguments.checked(
@@ -250,21 +250,21 @@ def curve(
     level: float | None = None,
     seed: int = 0,
 ) -> Curve:
-    """Return the accuracy to be expected after more judgements, by simulating them from the posterior.
+    """Return the accuracy to be expected after more annotations, by simulating them from the posterior.
 
     In each replicate the truth, the correlation and the workers' confusions are those of one draw. What is known of an item at
-    the start is its evidence over the design effect; a further judgement is an independent one with probability ``w``, and else
+    the start is its evidence over the design effect; a further annotation is an independent one with probability ``w``, and else
     adds nothing, so that ``n`` of them bring what their effective number would. The band is over replicates: it holds what is not
-    known of truth, crowd and correlation. The fit is not repeated: what further judgements teach about workers is left out.
+    known of truth, crowd and correlation. The fit is not repeated: what further annotations teach about workers is left out.
 
     Args:
         posterior: a result.
-        most: further judgements at most; twice the number of items where not given.
+        most: further annotations at most; twice the number of items where not given.
         by: which items are asked, see :func:`gains`, or ``"random"``.
         truth: true classes of some items, see :func:`crowdppl.criticism.coverage`: the curve then starts from the accuracy on
-            these, and only its rise (on the logit scale) is foretold. With few judgements an item a model knows its workers badly
+            these, and only its rise (on the logit scale) is foretold. With few annotations an item a model knows its workers badly
             and may take itself for far better, or worse, than it is; some fifty known items mend that.
-        price: of one judgement.
+        price: of one annotation.
         steps: points of the curve after the first, between which the choice of items is not renewed.
         replicates: simulations.
         level: probability of the band.
@@ -281,10 +281,10 @@ def curve(
         raise OptionError("the truth of every item was known to the fit; there is nothing to ask")
     rng = np.random.default_rng(seed)
     sizes = np.diff(np.linspace(0, most, steps + 1).astype(int)).tolist()
-    weights = posterior.judgements() / posterior.judgements().sum()
+    weights = posterior.annotations() / posterior.annotations().sum()
     mean = np.concatenate([confusion.mean(0) for _, confusion, _ in posterior.by_workers()])  # (J, K, K)
     crowd = np.einsum("j,jkl->kl", weights, mean)
-    rhos, truths, judged = _all_rho(posterior), posterior.truth_draws(), posterior.judgements_per_item().astype(float)
+    rhos, truths, judged = _all_rho(posterior), posterior.truth_draws(), posterior.annotations_per_item().astype(float)
     logs = np.log(np.maximum(posterior.published(), np.finfo(float).tiny))
     confusion = posterior.tree["posterior"].to_dataset()["confusion"]
     per_chain, draws = confusion.sizes["draw"], confusion.sizes["chain"] * confusion.sizes["draw"]
@@ -314,16 +314,16 @@ def curve(
         logit = np.log((found + 0.5 / N) / (1 - found + 0.5 / N))
         found = 1 / (1 + np.exp(logit[:, :1] - logit - np.log(start / (1 - start))[:, None]))
     accuracy, low, high = interval(found, level)
-    judgements = np.concatenate([[0], np.cumsum(sizes)])
+    annotations = np.concatenate([[0], np.cumsum(sizes)])
     table = pd.DataFrame(
-        {"judgements": judgements, "cost": price * judgements, "accuracy": accuracy, "low": low, "high": high}
+        {"annotations": annotations, "cost": price * annotations, "accuracy": accuracy, "low": low, "high": high}
     )
     return Curve(table, level)
 
 
 @dataclass
 class _State:
-    """Simulated judgements: truth ``(N,)``, numbers of judgements ``(N,)``, log-probabilities of the classes ``(N, K)``."""
+    """Simulated annotations: truth ``(N,)``, numbers of annotations ``(N,)``, log-probabilities of the classes ``(N, K)``."""
 
     truth: Array
     judged: Array
@@ -338,7 +338,7 @@ class _State:
         return p / p.sum(1, keepdims=True)
 
     def answer(self, items: Array, rows: Array, mean: Array, rng: np.random.Generator) -> None:
-        """Take one judgement of each item: workers answer by ``rows (n, K)``, and are known by ``mean (n, K, K)``."""
+        """Take one annotation of each item: workers answer by ``rows (n, K)``, and are known by ``mean (n, K, K)``."""
         new = rng.random(len(items)) < _worth(self.judged[items], self.rho)
         edges = rows.cumsum(1)
         label = (edges < rng.random(len(items))[:, None] * edges[:, -1:]).sum(1)
@@ -355,13 +355,13 @@ def _gains(posterior: Posterior, by: str, workers: list[int | None]) -> Array:
     p = posterior.probability()
     if by == "entropy":  # the same, whoever is asked
         return np.tile(_entropy(p), (len(workers), 1))
-    worth = _mean_worth(posterior.judgements_per_item(), _rho(posterior))
+    worth = _mean_worth(posterior.annotations_per_item(), _rho(posterior))
     channels = ((posterior.crowd() if j is None else posterior.draws("confusion", worker=j)).mean(0) for j in workers)
     return np.stack([_expected(p, worth, channel, by) for channel in channels])
 
 
 def _expected(p: Array, worth: Array, channel: Array, by: str) -> Array:
-    """Return the expected gain of one judgement through ``channel (K, K)``, for beliefs ``(N, K)``, new with ``worth (N,)``."""
+    """Return the expected gain of one annotation through ``channel (K, K)``, for beliefs ``(N, K)``, new with ``worth (N,)``."""
     if by == "entropy":
         return _entropy(p)
     out = np.empty(len(p))
@@ -380,13 +380,13 @@ def _expected(p: Array, worth: Array, channel: Array, by: str) -> Array:
 
 
 def _diluted(p: Array, worth: Array, channel: Array) -> Array:
-    """Return ``p(label = l | truth = k)`` of the next judgement of each item, new or a copy: ``(N, K, K)``."""
+    """Return ``p(label = l | truth = k)`` of the next annotation of each item, new or a copy: ``(N, K, K)``."""
     copied = (p @ channel)[:, None, :]
     return worth[:, None, None] * channel + (1 - worth)[:, None, None] * copied
 
 
 def _worth(n: Array, rho: Any) -> Array:
-    """Return ``w(n)``, what the next judgement adds to the effective number, from 0 to 1; 1 for the first."""
+    """Return ``w(n)``, what the next annotation adds to the effective number, from 0 to 1; 1 for the first."""
     return np.clip(effective(n + 1, rho) - effective(n, rho), 0.0, 1.0)
 
 
@@ -401,7 +401,7 @@ def _entropy(p: Array) -> Array:
 
 
 def _all_rho(posterior: Posterior) -> Array:
-    """Return ``rho`` of every draw, ``(S,)``; zeros where judgements count as independent."""
+    """Return ``rho`` of every draw, ``(S,)``; zeros where annotations count as independent."""
     if "rho" in posterior.tree["posterior"]:
         return np.clip(posterior.draws("rho"), 0.0, 1.0)
     return np.zeros(len(posterior.draws("prevalence")))

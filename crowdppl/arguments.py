@@ -398,10 +398,10 @@ def _a(value: Any) -> str:
 
 confusions = array("draw", "worker", "class", "class")
 prevalences = array("draw", "class")
-posterior = instance("crowdppl.posterior", "Posterior", "a result of crowdppl.fit or crowdppl.load")
-judgements = instance("crowdppl.annotations", "Annotations", "crowdppl.Annotations")
+posterior = instance("crowdppl.posterior.posterior", "Posterior", "a result of crowdppl.fit or crowdppl.load")
+annotation_data = instance("crowdppl.data.annotations", "Annotations", "crowdppl.Annotations")
 frame = instance("pandas", "DataFrame", "a pandas DataFrame")
-model = instance("crowdppl.model", "AnnotationModel", "an instance of a crowdppl.AnnotationModel")
+model = instance("crowdppl.model.base", "AnnotationModel", "an instance of a crowdppl.AnnotationModel")
 axes = instance("matplotlib.axes", "Axes", "axes of matplotlib, such as plt.gca()")
 
 

@@ -15,7 +15,7 @@ class CrowdpplError(ValueError):
 
 
 class DataError(CrowdpplError):
-    """The judgements, identifiers, labels or known truths cannot be used as they are."""
+    """The annotations, identifiers, labels or known truths cannot be used as they are."""
 
 
 class ModelError(CrowdpplError):

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from crowdppl import acquisition, arguments, workers
+from crowdppl import acquisition, arguments
 from crowdppl.criticism import Calibration, PredictiveCheck
 from crowdppl.criticism.predictive import NOTABLE
 from crowdppl.errors import OptionError, suggestion
-from crowdppl.posterior import Posterior
+from crowdppl.posterior import workers
+from crowdppl.posterior.posterior import Posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -128,16 +129,16 @@ def forest(
 ) -> Axes:
     """Draw a measure of workers with intervals, best at the top; the size of a dot shows the number of annotations."""
     _require(posterior, Posterior, "forest")
-    table = posterior.workers(level=level, sort=by, measures=[by] if by != "share_right" else ["accuracy"])
+    table = posterior.workers(level=level, sort=by, measures=[by] if by != "share_correct" else ["accuracy"])
     everybody = len(table)
     table = table.head(most).iloc[::-1]
     ax = _axes(ax, (6, 1.1 + 0.2 * len(table)))
     y = np.arange(len(table))
     colour = np.where(table["verdict"].isin(workers.NOT_IN_EARNEST), RED, BLUE)
     ax.hlines(y, table[f"{by}_low"], table[f"{by}_high"], color=colour, alpha=0.6, lw=2)
-    size = 12 + 60 * np.sqrt(table["judgements"] / max(1, table["judgements"].max()))
+    size = 12 + 60 * np.sqrt(table["annotations"] / max(1, table["annotations"].max()))
     ax.scatter(table[by], y, s=size, c=colour, zorder=3)
-    names = [f"{_name(n)} ({j:,})" for n, j in zip(table["worker"], table["judgements"], strict=True)]
+    names = [f"{_name(n)} ({j:,})" for n, j in zip(table["worker"], table["annotations"], strict=True)]
     _rows(ax, names, f"worker{_of(everybody, most)} (annotations)")
     ax.set_xlabel(f"{by.replace('_', ' ')}\n{_intervals(posterior, level)}", fontsize=8)
     return ax
@@ -149,11 +150,11 @@ def experience(posterior: Posterior, *, level: float | None = None, ax: Axes | N
     _require(posterior, Posterior, "experience")
     table = posterior.workers(level=level)
     ax = _axes(ax)
-    ax.vlines(table["judgements"], table["accuracy_low"], table["accuracy_high"], color=LIGHT, lw=1)
-    ax.scatter(table["judgements"], table["accuracy"], s=12, color=BLUE, zorder=3)
-    ax.set_xscale("symlog", linthresh=1) if table["judgements"].min() == 0 else ax.set_xscale("log")
+    ax.vlines(table["annotations"], table["accuracy_low"], table["accuracy_high"], color=LIGHT, lw=1)
+    ax.scatter(table["annotations"], table["accuracy"], s=12, color=BLUE, zorder=3)
+    ax.set_xscale("symlog", linthresh=1) if table["annotations"].min() == 0 else ax.set_xscale("log")
     # Round numbers only, few enough not to touch.
-    spread = max(1, table["judgements"].max()) / max(1, table["judgements"].min())
+    spread = max(1, table["annotations"].max()) / max(1, table["annotations"].min())
     ax.xaxis.set_major_locator(LogLocator(subs=(1,) if spread > 1000 else (1, 2, 5), numticks=12))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
@@ -261,14 +262,14 @@ def load(posterior: Posterior) -> Array:
     """Draw annotations per item, and per worker from the busiest down: two axes."""
     _require(posterior, Posterior, "load")
     _, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
-    values, counts = np.unique(posterior.judgements_per_item(), return_counts=True)
+    values, counts = np.unique(posterior.annotations_per_item(), return_counts=True)
     axes[0].bar(values, counts, color=BLUE)
     axes[0].set_xlim(values[0] - 1, values[-1] + 1)
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].yaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].set_xlabel("annotations of an item", fontsize=8)
     axes[0].set_ylabel("items", fontsize=8)
-    each = np.sort(posterior.judgements())[::-1]
+    each = np.sort(posterior.annotations())[::-1]
     axes[1].plot(np.arange(len(each) + 1), np.append(0, each.cumsum()) / each.sum(), color=BLUE)
     axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[1].set_xlabel("workers, from the busiest", fontsize=8)
@@ -301,9 +302,9 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
     _require(posterior, Posterior, "redundancy")
     table = acquisition.redundancy(posterior, most, level=level)
     ax = _axes(ax)
-    ax.plot(table["judgements"], table["judgements"], color=GREY, lw=1, ls="--")
-    ax.fill_between(table["judgements"], table["low"], table["high"], color=LIGHT, alpha=0.6, lw=0)
-    ax.plot(table["judgements"], table["independent"], color=BLUE)
+    ax.plot(table["annotations"], table["annotations"], color=GREY, lw=1, ls="--")
+    ax.fill_between(table["annotations"], table["low"], table["high"], color=LIGHT, alpha=0.6, lw=0)
+    ax.plot(table["annotations"], table["independent"], color=BLUE)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("annotations of an item", fontsize=8)
     ax.set_ylabel("independent annotations they are worth", fontsize=8)
@@ -316,8 +317,8 @@ def curve(expected: acquisition.Curve, *, ax: Axes | None = None) -> Axes:
     _require(expected, acquisition.Curve, "curve", "acquisition.curve(posterior)")
     ax = _axes(ax)
     table = expected.table
-    ax.fill_between(table["judgements"], table["low"], table["high"], color=LIGHT, alpha=0.6, lw=0)
-    ax.plot(table["judgements"], table["accuracy"], color=BLUE)
+    ax.fill_between(table["annotations"], table["low"], table["high"], color=LIGHT, alpha=0.6, lw=0)
+    ax.plot(table["annotations"], table["accuracy"], color=BLUE)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("further annotations", fontsize=8)
     ax.set_ylabel(f"expected accuracy, {expected.level:.0%} band", fontsize=8)
@@ -451,19 +452,19 @@ def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
         plane = np.column_stack([plane[:, 0], np.zeros(len(plane))])
     ax = _axes(ax, (6, 4.5))
     accuracy = np.concatenate([workers.accuracy(c, p).mean(0) for _, c, p in posterior.by_workers()])
-    size = 15 + 85 * np.sqrt(posterior.judgements() / max(1, posterior.judgements().max()))
+    size = 15 + 85 * np.sqrt(posterior.annotations() / max(1, posterior.annotations().max()))
     drawn = ax.scatter(plane[:, 0], plane[:, 1], c=accuracy, s=size, cmap="viridis", vmin=0, vmax=1)
     ax.margins(0.12)
     ax.figure.colorbar(drawn, ax=ax, label="accuracy")
     ax.set_xlabel(f"{what}: first axis", fontsize=8)
     ax.set_ylabel("second axis", fontsize=8)
-    _name_places(ax, posterior.worker_names(), plane, -posterior.judgements())
+    _name_places(ax, posterior.worker_names(), plane, -posterior.annotations())
     return ax
 
 
 @arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
 def noise(posterior: Posterior, *, most: int = 40, level: float | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the share of each worker's judgements that follow the common noise, of a model that tells it from their own (CoNAL).
+    """Draw the share of each worker's annotations that follow the common noise, of a model that tells it from their own (CoNAL).
 
     Raises:
         OptionError: for a model that does not.
@@ -472,7 +473,7 @@ def noise(posterior: Posterior, *, most: int = 40, level: float | None = None, a
     if "common_share" not in posterior.tree["posterior"]:
         raise OptionError(f"{posterior.info['model']} does not tell common from individual noise; fit model='conal'")
     mean, low, high = workers.interval(posterior.draws("common_share"), level)
-    order = np.argsort(-posterior.judgements(), kind="stable")[:most]
+    order = np.argsort(-posterior.annotations(), kind="stable")[:most]
     order = order[np.argsort(mean[order], kind="stable")]
     ax = _axes(ax, (6, 1.1 + 0.2 * len(order)))
     y = np.arange(len(order))
@@ -495,7 +496,7 @@ def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> A
     if "membership" not in posterior.tree["posterior"]:
         raise OptionError(f"{posterior.info['model']} has no groups; fit model='worker-groups' or 'crowd-mixture'")
     membership = posterior.draws("membership").mean(0)  # (J, M)
-    order = np.argsort(-posterior.judgements(), kind="stable")[:most]
+    order = np.argsort(-posterior.annotations(), kind="stable")[:most]
     order = order[np.lexsort((-membership[order].max(1), membership[order].argmax(1)))]
     ax = _axes(ax, (6, 1.3 + 0.2 * len(order)))
     left = np.zeros(len(order))

@@ -1,4 +1,4 @@
-"""Draw the pictures of the README and of docs/honest-intervals.md: ``python docs/pictures.py``."""
+"""Draw the pictures of the README and of docs/guide/calibrated-intervals.md: ``python docs/pictures.py``."""
 
 import warnings
 from pathlib import Path
@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 import crowdppl
-from crowdppl import criticism, datasets
+from crowdppl import criticism
+from crowdppl.data import datasets
 
 HERE = Path(__file__).parent / "images"
 INK, ACCENT, SOFT, MISS = "#22303c", "#1f6f8b", "#c9d6df", "#d1495b"
@@ -26,9 +27,9 @@ def anaesthesia() -> None:
     place = np.arange(len(workers))[::-1]
     left.hlines(place, workers["accuracy_low"], workers["accuracy_high"], color=ACCENT, lw=5, alpha=0.35)
     left.plot(workers["accuracy"], place, "o", color=ACCENT, ms=8)
-    names = [f"{row.worker}  ({row.judgements})" for row in workers.itertuples()]
+    names = [f"{row.worker}  ({row.annotations})" for row in workers.itertuples()]
     left.set(yticks=place, yticklabels=names, xlim=(0.4, 1), ylim=(-0.6, len(place) - 0.4))
-    left.set(xlabel="probability of the right label", ylabel="anaesthetist (judgements)")
+    left.set(xlabel="probability of the right label", ylabel="anaesthetist (annotations)")
     left.set_title("Who is good: accuracy, 89% intervals", loc="left", fontsize=11)
 
     matrix = posterior.confusion(2).pivot_table(index="truth", columns="label", values="probability")
@@ -60,7 +61,7 @@ def anaesthesia() -> None:
 
 
 def honest() -> None:
-    """Workers of three public sets: share of right judgements, and intervals of it, as published and ours."""
+    """Workers of three public sets: share of right annotations, and intervals of it, as published and ours."""
     figure, rows = plt.subplots(2, 3, figsize=(12.5, 6.2), sharex="col")
     for name, column in zip(("dog", "rte", "zencrowd-us"), rows.T, strict=True):
         data, truth = datasets.public(name)
@@ -70,22 +71,22 @@ def honest() -> None:
             )
             found = criticism.coverage(posterior, truth)
             table = found.workers.sort_values("right").reset_index(drop=True)
-            held = table["share_right_covers"].to_numpy()
+            held = table["share_correct_covers"].to_numpy()
             for inside, shade in ((False, MISS), (True, ACCENT)):
                 part = table[held == inside]
                 axes.vlines(
-                    part.index, part["share_right_low"], part["share_right_high"], color=shade, lw=2, alpha=0.55
+                    part.index, part["share_correct_low"], part["share_correct_high"], color=shade, lw=2, alpha=0.55
                 )
             axes.plot(table.index, table["right"], ".", color=INK, ms=4)
             axes.set_title(
-                f"{name}, {'as published' if independent else 'ours'}: {found.share_right:.0%} hold",
+                f"{name}, {'as published' if independent else 'ours'}: {found.share_correct:.0%} hold",
                 loc="left",
                 fontsize=11,
             )
-            axes.set(ylim=(0, 1.02), ylabel="share of right judgements" if axes in rows[:, 0] else "")
+            axes.set(ylim=(0, 1.02), ylabel="share of right annotations" if axes in rows[:, 0] else "")
             axes.spines[["top", "right"]].set_visible(False)
             axes.grid(axis="y", color=SOFT, lw=0.6)
-        column[1].set_xlabel(f"{len(table)} workers with 20 judgements or more")
+        column[1].set_xlabel(f"{len(table)} workers with 20 annotations or more")
     figure.tight_layout()
     figure.savefig(HERE / "honest-intervals.png", dpi=110)
 

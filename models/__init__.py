@@ -1,6 +1,6 @@
 """The zoo: one paper, one file, each readable beside its paper."""
 
-from crowdppl.model import AnnotationModel
+from crowdppl.model.base import AnnotationModel
 from crowdppl.models.class_conditional import ClassConditional
 from crowdppl.models.conal import CoNAL
 from crowdppl.models.crowd_mixture import CrowdMixture

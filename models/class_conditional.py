@@ -23,8 +23,10 @@ import torch
 from pyro.distributions import Beta, Categorical, Dirichlet
 from torch import Tensor
 
-from crowdppl.annotations import Annotations
-from crowdppl.conjugate import (
+from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import sample_dirichlet
+from crowdppl.model.base import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
+from crowdppl.model.conjugacy import (
     beta_log_density,
     beta_mode,
     coin_tables,
@@ -33,10 +35,8 @@ from crowdppl.conjugate import (
     dirichlet_mode,
     mean_field,
 )
-from crowdppl.hyperparameters import require_answers
-from crowdppl.kernels import sample_dirichlet
-from crowdppl.model import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
-from crowdppl.plates import Plates
+from crowdppl.model.hyperparameters import require_answers
+from crowdppl.model.plates import Plates
 
 
 @final
@@ -45,25 +45,25 @@ class ClassConditional(AnnotationModel):
     """One probability of the right label for each worker and class.
 
     Attributes:
-        right: imaginary right answers of every worker in every class, on top of a flat prior.
-        wrong: imaginary wrong answers.
-        items: imaginary items of every class.
+        prior_correct: imaginary right answers of every worker in every class, on top of a flat prior.
+        prior_incorrect: imaginary wrong answers.
+        prior_items: imaginary items of every class.
     """
 
-    right: float = 4.0
-    wrong: float = 1.0
-    items: float = 0.0
+    prior_correct: float = 4.0
+    prior_incorrect: float = 1.0
+    prior_items: float = 0.0
 
-    dims: ClassVar = {"prevalence": ("klass",), "sensitivity": ("worker", "klass")}
+    dims: ClassVar = {"prevalence": ("true_label",), "sensitivity": ("worker", "true_label")}
     batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
-        require_answers(self, "right", "wrong", "items")
+        require_answers(self, "prior_correct", "prior_incorrect", "prior_items")
 
     @classmethod
     def maximum_likelihood(cls) -> ClassConditional:
         """Return the model with flat priors, so that EM climbs the likelihood."""
-        return cls(right=0.0, wrong=0.0, items=0.0)
+        return cls(prior_correct=0.0, prior_incorrect=0.0, prior_items=0.0)
 
     # ------------------------------------------------------------------ the story
 
@@ -71,7 +71,7 @@ class ClassConditional(AnnotationModel):
         """Sample prevalence ``(K,)`` and sensitivity ``(J, K)``."""
         prevalence = pyro.sample("prevalence", Dirichlet(self._classes(data)))
         with plates.worker:
-            coin = Beta(1.0 + self.right, 1.0 + self.wrong).expand([data.K]).to_event(1)
+            coin = Beta(1.0 + self.prior_correct, 1.0 + self.prior_incorrect).expand([data.K]).to_event(1)
             sensitivity = pyro.sample("sensitivity", coin)
         return {"prevalence": prevalence, "sensitivity": sensitivity}
 
@@ -80,7 +80,7 @@ class ClassConditional(AnnotationModel):
         return Categorical(parameters["prevalence"])
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return each judgement's rows: batch ``(A, K)``."""
+        """Return each annotation's rows: batch ``(A, K)``."""
         return Categorical(_table(parameters["sensitivity"])[data.worker])
 
     # ------------------------------------------------------------------ closed forms
@@ -95,7 +95,7 @@ class ClassConditional(AnnotationModel):
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of the priors, ``(...)``."""
-        coins = beta_log_density(self.right, self.wrong, parameters["sensitivity"]).sum((-2, -1))
+        coins = beta_log_density(self.prior_correct, self.prior_incorrect, parameters["sensitivity"]).sum((-2, -1))
         return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + coins
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
@@ -107,7 +107,7 @@ class ClassConditional(AnnotationModel):
         right, wrong = _right_and_wrong(sums.counts)
         return {
             "prevalence": dirichlet_mode(self._classes(data) + sums.size),
-            "sensitivity": beta_mode(right + self.right, wrong + self.wrong),
+            "sensitivity": beta_mode(right + self.prior_correct, wrong + self.prior_incorrect),
         }
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
@@ -119,7 +119,7 @@ class ClassConditional(AnnotationModel):
         right, wrong = _right_and_wrong(sums.counts)
         return {
             "prevalence": sample_dirichlet(self._classes(data) + sums.size),
-            "sensitivity": Beta(1 + self.right + right, 1 + self.wrong + wrong).sample(),
+            "sensitivity": Beta(1 + self.prior_correct + right, 1 + self.prior_incorrect + wrong).sample(),
         }
 
     def expected_from(self, sums: Sums, data: Annotations) -> Expected:
@@ -137,19 +137,19 @@ class ClassConditional(AnnotationModel):
         right, wrong = _right_and_wrong(data.counts.expected(share))
         first = {
             "prevalence": self._classes(data) + share.sum(0),
-            "sensitivity": torch.stack([1 + self.right + right, 1 + self.wrong + wrong], -1),
+            "sensitivity": torch.stack([1 + self.prior_correct + right, 1 + self.prior_incorrect + wrong], -1),
         }
         return mean_field(first, {"sensitivity": "beta"}, {"prevalence": "dirichlet"})
 
     def _coins(self, data: Annotations) -> Tensor:
-        return torch.tensor([1 + self.right, 1 + self.wrong], dtype=data.dtype, device=data.device)
+        return torch.tensor([1 + self.prior_correct, 1 + self.prior_incorrect], dtype=data.dtype, device=data.device)
 
     def _classes(self, data: Annotations) -> Tensor:
-        return torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
+        return torch.full((data.K,), 1 + self.prior_items, dtype=data.dtype, device=data.device)
 
 
 def _right_and_wrong(counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Return right and wrong judgements of each worker in each class, ``(..., J, K)``, of counts ``(..., J, K, K)``."""
+    """Return right and wrong annotations of each worker in each class, ``(..., J, K)``, of counts ``(..., J, K, K)``."""
     right = torch.diagonal(counts, dim1=-2, dim2=-1)
     return right, (counts.sum(-1) - right).clamp(min=0)
 

@@ -13,24 +13,24 @@ Story::
 
 with unit embeddings of items and workers, ``v_i = W_v x_i + b_v`` and ``u_j = W_u e_j + b_u`` over their lengths; ``e_j`` is
 one-hot (a free embedding for each worker), or the workers' features. The source is summed out wherever it is not asked for, so a
-judgement's rows are ``omega G + (1 - omega) R_j``.
+annotation's rows are ``omega G + (1 - omega) R_j``.
 
 Two forms, ``truths=``:
 
-- ``"item"``: equation (1) as a probabilistic model. All judgements of an item share its truth. Fitted by SVI, NUTS, or EM:
+- ``"item"``: equation (1) as a probabilistic model. All annotations of an item share its truth. Fitted by SVI, NUTS, or EM:
   with ``r_ik`` the posterior of the truth and ``q_nk = omega G_kl / (omega G_kl + (1 - omega) R_jkl)`` that of the source given
   truth ``k``, the M step adds ``r q`` to the common counts and ``r (1 - q)`` to the worker's, and raises the networks.
-- ``"judgement"``: the paper's end-to-end training. Noise adaptation layers on the classifier's output,
-  ``p_n = f(x_i) (omega G + (1 - omega) R_j)``, and the cross-entropy of each judgement: in generative terms each judgement has a
+- ``"annotation"``: the paper's end-to-end training. Noise adaptation layers on the classifier's output,
+  ``p_n = f(x_i) (omega G + (1 - omega) R_j)``, and the cross-entropy of each annotation: in generative terms each annotation has a
   truth of its own. Fitted by ``method="svi", guide="point"`` (Adam on everything). ``omega = 0`` is the crowd layer of Rodrigues
   and Pereira (2018).
 
 The paper adds ``-lambda sum_j ||G - R_j||_2`` to its mean loss, which only pushes the two kinds of matrices apart; ``separation``
-is ``lambda``, here times the number of judgements, since our loss is a sum. Otherwise than the paper: rows are probabilities
+is ``lambda``, here times the number of annotations, since our loss is a sum. Otherwise than the paper: rows are probabilities
 (the authors' matrices are free and a softmax follows the mixture), and begin near the identity by their prior.
 
 **Mind.** Where ``G`` and all ``R_j`` are equal the source has no effect and no gradient; what is common and what individual is
-found only as far as features tell the judgements apart.
+found only as far as features tell the annotations apart.
 """
 
 from __future__ import annotations
@@ -43,13 +43,19 @@ import torch
 from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor, nn
 
-from crowdppl.annotations import Annotations
-from crowdppl.conjugate import dirichlet_mode, rows
-from crowdppl.hyperparameters import require_answers, require_one_of, require_positive, require_share, require_whole
-from crowdppl.kernels import above_zero, normalise, sum_by
-from crowdppl.model import AnnotationModel, Parameters, conditioned
-from crowdppl.networks import Factory, build, features_of, perceptron, standardised
-from crowdppl.plates import Plates
+from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import above_zero, normalise, sum_by
+from crowdppl.model.base import AnnotationModel, Parameters, conditioned
+from crowdppl.model.conjugacy import dirichlet_mode, rows
+from crowdppl.model.hyperparameters import (
+    require_answers,
+    require_one_of,
+    require_positive,
+    require_share,
+    require_whole,
+)
+from crowdppl.model.networks import Factory, build, features_of, perceptron, standardised
+from crowdppl.model.plates import Plates
 
 # Diagonal of the authors' matrices before the softmax, where training end to end begins.
 START = 2.0
@@ -61,31 +67,31 @@ class CoNAL(AnnotationModel):
     """A classifier behind common and individual confusions.
 
     Attributes:
-        truths: ``"item"``, one truth an item, or ``"judgement"``, the paper's end-to-end form.
+        truths: ``"item"``, one truth an item, or ``"annotation"``, the paper's end-to-end form.
         embedding: size of the embeddings of items and workers, 20 to 80 in the paper.
         network: classifier, a module or a maker of one from (D, K), with ``K`` outputs; one hidden layer of ``hidden`` where not
             given.
         hidden: units of the default network's layers.
         dropout: of the default network.
-        spread: standard deviation of the normal prior of all weights.
-        right: imaginary right answers in every row, on top of a flat prior.
-        wrong: imaginary wrong answers, shared evenly by the wrong labels; positive, so that no probability is 0.
+        prior_scale: standard deviation of the normal prior of all weights.
+        prior_correct: imaginary right answers in every row, on top of a flat prior.
+        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels; positive, so that no probability is 0.
         separation: the paper's ``lambda``.
     """
 
-    truths: Literal["item", "judgement"] = "item"
+    truths: Literal["item", "annotation"] = "item"
     embedding: int = 20
     network: Factory | None = None
     hidden: tuple[int, ...] = (128,)
     dropout: float = 0.5
-    spread: float = 0.1
-    right: float = 2.0
-    wrong: float = 0.5
+    prior_scale: float = 0.1
+    prior_correct: float = 2.0
+    prior_incorrect: float = 0.5
     separation: float = 1e-5
 
     dims: ClassVar = {
-        "common": ("klass", "answer"),
-        "individual": ("worker", "klass", "answer"),
+        "common": ("true_label", "given_label"),
+        "individual": ("worker", "true_label", "given_label"),
         "source": ("annotation",),
         "common_share": ("worker",),
         "common_errors": (),
@@ -96,10 +102,12 @@ class CoNAL(AnnotationModel):
     }
 
     def __post_init__(self) -> None:
-        require_one_of(self, "truths", ("item", "judgement"))
+        require_one_of(self, "truths", ("item", "annotation"))
         require_whole(self, "embedding")
-        require_answers(self, "right", "separation")
-        require_positive(self, "wrong", "spread")  # no wrong answer at all: a probability of 0 stops gradients
+        require_answers(self, "prior_correct", "separation")
+        require_positive(
+            self, "prior_incorrect", "prior_scale"
+        )  # no wrong answer at all: a probability of 0 stops gradients
         require_share(self, "dropout")
 
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
@@ -113,23 +121,24 @@ class CoNAL(AnnotationModel):
         }
 
     def arrange(self, data: Annotations) -> Annotations:
-        """Return the judgements one by one in the end-to-end form."""
+        """Return the annotations one by one in the end-to-end form."""
         return data if self.truths == "item" else data.singles()
 
     # ------------------------------------------------------------------ the story
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample common ``(K, K)``, individual ``(J, K, K)`` and the weights of the three networks."""
-        B = rows(data, self.right, self.wrong)
+        B = rows(data, self.prior_correct, self.prior_incorrect)
         common = pyro.sample("common", Dirichlet(B).to_event(1))
         with plates.worker:
             individual = pyro.sample("individual", Dirichlet(B).to_event(1))
         if self.separation:
             apart = torch.linalg.matrix_norm(common - individual).sum()
-            with plates.item:  # in the item plate, so that mini-batches scale it as they scale judgements
-                pyro.factor("separation", self.separation * apart * data.judgements_per_item)
+            with plates.item:  # in the item plate, so that mini-batches scale it as they scale annotations
+                pyro.factor("separation", self.separation * apart * data.annotations_per_item)
         networks = {
-            name: self.sample_network(name, plates, spread=self.spread) for name in ("classifier", "items", "workers")
+            name: self.sample_network(name, plates, spread=self.prior_scale)
+            for name in ("classifier", "items", "workers")
         }
         return {"common": common, "individual": individual} | networks
 
@@ -139,7 +148,7 @@ class CoNAL(AnnotationModel):
         return Categorical(logits=logits if data.owner is None else logits[data.owner])
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return ``omega G + (1 - omega) R_j`` for each judgement: batch ``(A, K)``."""
+        """Return ``omega G + (1 - omega) R_j`` for each annotation: batch ``(A, K)``."""
         omega = self.omega(parameters, data).view(-1, 1, 1)
         return Categorical(omega * parameters["common"] + (1 - omega) * parameters["individual"][data.worker])
 
@@ -168,8 +177,8 @@ class CoNAL(AnnotationModel):
         parameters: Parameters | None = None,
     ) -> Parameters:
         """Return the modes of both kinds of rows, sources weighed by the current parameters; networks are left open."""
-        B, r = rows(data, self.right, self.wrong), data.weighted(responsibility[data.item])  # (A, K)
-        if parameters is None and self.truths == "judgement":
+        B, r = rows(data, self.prior_correct, self.prior_incorrect), data.weighted(responsibility[data.item])  # (A, K)
+        if parameters is None and self.truths == "annotation":
             # End to end both kinds of rows begin as the authors' do, near the identity, and gradients take it from there.
             near = torch.softmax(START * torch.eye(data.K, dtype=r.dtype, device=r.device), -1)
             return {"common": near, "individual": near.expand(data.J, data.K, data.K).clone()}
@@ -183,7 +192,7 @@ class CoNAL(AnnotationModel):
         return {"common": dirichlet_mode(B + G), "individual": dirichlet_mode(B + R)}
 
     def _sources(self, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
-        """Return ``(1 - omega) R_j[k, l]`` and ``omega G[k, l]`` at each judgement's label ``l``, both ``(A, K)``."""
+        """Return ``(1 - omega) R_j[k, l]`` and ``omega G[k, l]`` at each annotation's label ``l``, both ``(A, K)``."""
         omega = self.omega(parameters, data).unsqueeze(-1)
         mine = parameters["individual"].mT.reshape(-1, data.K)[data.worker * data.K + data.label]
         return (1 - omega) * mine, omega * parameters["common"].mT[data.label]
@@ -191,7 +200,7 @@ class CoNAL(AnnotationModel):
     # ------------------------------------------------------------------ what is reported
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
-        """Return ``p(s_n = 1 | labels)`` of each judgement, and its mean over each worker's judgements.
+        """Return ``p(s_n = 1 | labels)`` of each annotation, and its mean over each worker's annotations.
 
         ``common_errors`` is the share of the wrong labels that common confusion made.
         """

@@ -39,13 +39,13 @@ import torch
 from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor
 
-from crowdppl.annotations import Annotations
-from crowdppl.conjugate import dirichlet_mode, rows
-from crowdppl.hyperparameters import require_answers, require_positive, require_share, require_whole
-from crowdppl.kernels import above_zero, sum_by
-from crowdppl.model import AnnotationModel, Parameters
-from crowdppl.networks import Factory, build, features_of, perceptron
-from crowdppl.plates import Plates
+from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import above_zero, sum_by
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.conjugacy import dirichlet_mode, rows
+from crowdppl.model.hyperparameters import require_answers, require_positive, require_share, require_whole
+from crowdppl.model.networks import Factory, build, features_of, perceptron
+from crowdppl.model.plates import Plates
 
 LLOYD_STEPS = 50
 
@@ -61,25 +61,25 @@ class CrowdMixture(AnnotationModel):
             given.
         hidden: units of the default network's layers.
         dropout: of the default network.
-        spread: standard deviation of the normal prior of the network's weights.
-        right: imaginary right answers of every group in every class, on top of a flat prior.
-        wrong: imaginary wrong answers, shared evenly by the wrong labels.
-        members: imaginary annotations of every group.
+        prior_scale: standard deviation of the normal prior of the network's weights.
+        prior_correct: imaginary right answers of every group in every class, on top of a flat prior.
+        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels.
+        prior_members: imaginary annotations of every group.
     """
 
     groups: int = 3
     network: Factory | None = None
     hidden: tuple[int, ...] = (128,)
     dropout: float = 0.5
-    spread: float = 1.0
-    right: float = 0.0
-    wrong: float = 0.0
-    members: float = 0.0
+    prior_scale: float = 1.0
+    prior_correct: float = 0.0
+    prior_incorrect: float = 0.0
+    prior_members: float = 0.0
 
     dims: ClassVar = {
         "share": ("group",),
-        "group_confusion": ("group", "klass", "answer"),
-        "crowd_confusion": ("klass", "answer"),
+        "group_confusion": ("group", "true_label", "given_label"),
+        "crowd_confusion": ("true_label", "given_label"),
         "membership": ("worker", "group"),
         "assignment": ("annotation", "group"),
     }
@@ -90,8 +90,8 @@ class CrowdMixture(AnnotationModel):
 
     def __post_init__(self) -> None:
         require_whole(self, "groups")
-        require_answers(self, "right", "wrong", "members")
-        require_positive(self, "spread")
+        require_answers(self, "prior_correct", "prior_incorrect", "prior_members")
+        require_positive(self, "prior_scale")
         require_share(self, "dropout")
 
     @property
@@ -117,7 +117,7 @@ class CrowdMixture(AnnotationModel):
         return {
             "share": pyro.sample("share", Dirichlet(a)),
             "group_confusion": pyro.sample("group_confusion", Dirichlet(B).to_event(2)),
-            "classifier": self.sample_network("classifier", plates, spread=self.spread),
+            "classifier": self.sample_network("classifier", plates, spread=self.prior_scale),
         }
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -210,11 +210,11 @@ class CrowdMixture(AnnotationModel):
     def _members(self, assignment: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p(g = m | a)``, the mean over the worker's annotations, ``(J, M)``; the shares for one without any."""
         mean = data.mean_by_worker(assignment)
-        return torch.where((data.judgements_per_worker > 0).unsqueeze(-1), mean, parameters["share"])
+        return torch.where((data.annotations_per_worker > 0).unsqueeze(-1), mean, parameters["share"])
 
     def _concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
-        share = torch.full((self.groups,), 1 + self.members, dtype=data.dtype, device=data.device)
-        return share, rows(data, self.right, self.wrong).expand(self.groups, data.K, data.K)
+        share = torch.full((self.groups,), 1 + self.prior_members, dtype=data.dtype, device=data.device)
+        return share, rows(data, self.prior_correct, self.prior_incorrect).expand(self.groups, data.K, data.K)
 
 
 def _by_state(confusion: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ Story::
     truth           z_i                 ~ Categorical(pi)                                     [paper: T_ij, q]
     label           y_n | z_i = k       ~ Categorical(theta_j[k]),  i = item[n], j = worker[n]
 
-Repeated judgements of an item by one worker are independent draws, as in the paper (its anaesthetist 1 judged three
-times). The paper maximises the likelihood; here the default prior adds a few imaginary judgements, see the fields.
+Repeated annotations of an item by one worker are independent draws, as in the paper (its anaesthetist 1 judged three
+times). The paper maximises the likelihood; here the default prior adds a few imaginary annotations, see the fields.
 ``DawidSkene.maximum_likelihood()`` is the paper's estimator.
 """
 
@@ -29,13 +29,13 @@ from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor
 from torch.distributions import constraints
 
-from crowdppl.annotations import Annotations
-from crowdppl.conjugate import dirichlet_expected
+from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
-from crowdppl.hyperparameters import require_answers
-from crowdppl.kernels import label_shares, sample_dirichlet, summed_logs
-from crowdppl.model import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
-from crowdppl.plates import Plates
+from crowdppl.kernels.ops import label_shares, sample_dirichlet, summed_logs
+from crowdppl.model.base import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
+from crowdppl.model.conjugacy import dirichlet_expected
+from crowdppl.model.hyperparameters import require_answers
+from crowdppl.model.plates import Plates
 
 
 @final
@@ -43,30 +43,37 @@ from crowdppl.plates import Plates
 class DawidSkene(AnnotationModel):
     """Dawid & Skene (1979) with Dirichlet priors.
 
-    A flat prior is Dirichlet(1) and leaves the estimate to the data. The fields count imaginary judgements *on top of* it,
+    A flat prior is Dirichlet(1) and leaves the estimate to the data. The fields count imaginary annotations *on top of* it,
     in units of real ones: by default every worker begins with four right answers in each class and one wrong one (of up to
-    eight classes), and real judgements soon outweigh them. With all of them at zero the posterior mode is the maximum of
+    eight classes), and real annotations soon outweigh them. With all of them at zero the posterior mode is the maximum of
     the likelihood.
 
     Attributes:
-        right: imaginary right answers of every worker in every class. Where not given: 4, or half the number of classes if
+        prior_correct: imaginary right answers of every worker in every class. Where not given: 4, or half the number of classes if
             that is more, since the flat prior itself counts one answer for each label and would drown them.
-        wrong: imaginary wrong answers of every worker in every class, shared evenly by the wrong labels.
-        items: imaginary items of every class.
+        prior_incorrect: imaginary wrong answers of every worker in every class, shared evenly by the wrong labels.
+        prior_items: imaginary items of every class.
         concentration: the whole Dirichlet concentration of the confusion rows ``(K, K)`` = (truth, label), in place of
-            ``right`` and ``wrong``: one plus the imaginary answers.
+            ``prior_correct`` and ``prior_incorrect``: one plus the imaginary answers.
     """
 
-    right: float | None = None
-    wrong: float = 1.0
-    items: float = 0.0
+    prior_correct: float | None = None
+    prior_incorrect: float = 1.0
+    prior_items: float = 0.0
     concentration: tuple[tuple[float, ...], ...] | None = None
 
-    dims: ClassVar = {"prevalence": ("klass",), "confusion": ("worker", "klass", "answer")}
+    dims: ClassVar = {"prevalence": ("true_label",), "confusion": ("worker", "true_label", "given_label")}
     batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
-        require_answers(self, *(["wrong", "items"] if self.right is None else ["right", "wrong", "items"]))
+        require_answers(
+            self,
+            *(
+                ["prior_incorrect", "prior_items"]
+                if self.prior_correct is None
+                else ["prior_correct", "prior_incorrect", "prior_items"]
+            ),
+        )
         if self.concentration is not None:
             try:
                 rows = torch.as_tensor(self.concentration, dtype=torch.float64)
@@ -80,7 +87,7 @@ class DawidSkene(AnnotationModel):
     @classmethod
     def maximum_likelihood(cls) -> DawidSkene:
         """Return the paper's estimator: flat priors, so that EM climbs the likelihood."""
-        return cls(right=0.0, wrong=0.0, items=0.0)
+        return cls(prior_correct=0.0, prior_incorrect=0.0, prior_items=0.0)
 
     def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
         """Return the Dirichlet concentrations of prevalence ``(K,)`` and confusion rows ``(K, K)``; not to be written to."""
@@ -104,7 +111,7 @@ class DawidSkene(AnnotationModel):
         return Categorical(parameters["prevalence"])
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return, for each judgement, the rows of its worker's confusion: batch ``(A, K)``."""
+        """Return, for each annotation, the rows of its worker's confusion: batch ``(A, K)``."""
         return Categorical(parameters["confusion"][data.worker])
 
     # ------------------------------------------------------------------ closed forms
@@ -214,9 +221,9 @@ def _concentrations(model: DawidSkene, K: int, dtype: torch.dtype, device: torch
         if len(rows) != K:
             raise ModelError(f"DawidSkene: concentration is for {len(rows)} classes; the data have {K}")
     else:
-        rows = torch.full((K, K), 1 + model.wrong / max(1, K - 1), **kind)
-        rows.fill_diagonal_(1 + (max(4.0, K / 2) if model.right is None else model.right))
-    return torch.full((K,), 1 + model.items, **kind), rows
+        rows = torch.full((K, K), 1 + model.prior_incorrect / max(1, K - 1), **kind)
+        rows.fill_diagonal_(1 + (max(4.0, K / 2) if model.prior_correct is None else model.prior_correct))
+    return torch.full((K,), 1 + model.prior_items, **kind), rows
 
 
 class _Kind(NamedTuple):

@@ -8,12 +8,12 @@ Story::
 
     prevalence  p             ~ Dirichlet(1 + items)
     typical     m_k           ~ Dirichlet(1 + imaginary answers)       row of the population, for each class
-    strength    s_k           ~ Gamma(shape, shape / expected)         how alike workers are, in judgements
+    strength    s_k           ~ Gamma(shape, shape / expected)         how alike workers are, in annotations
     confusion   B_jk          ~ Dirichlet(s_k m_k)                     row of each worker
     truth       z_i           ~ Categorical(p)
     label       y_n | z_i = k ~ Categorical(B_jk)
 
-A worker with few judgements is taken for a typical one, a worker with many for what they are; how fast one becomes the other
+A worker with few annotations is taken for a typical one, a worker with many for what they are; how fast one becomes the other
 is learned. Given the truths, the populations are drawn with the workers' rows summed out: a cell with count ``n`` and
 concentration ``c`` has a number of tables ``t`` (Chinese restaurant: ``t = sum_{i<n} Bernoulli(c / (c + i))``), each row a weight
 ``w ~ Beta(s, n)``; then ``m ~ Dirichlet(prior + tables)`` and ``s ~ Gamma(shape + tables, rate - sum log w)`` are exact
@@ -34,12 +34,12 @@ from pyro.distributions import Beta, Categorical, Dirichlet, Gamma, LogNormal
 from torch import Tensor
 from torch.distributions import constraints
 
-from crowdppl.annotations import Annotations
-from crowdppl.conjugate import dirichlet_log_density, dirichlet_mode, positive, rows
-from crowdppl.hyperparameters import require_answers, require_positive
-from crowdppl.kernels import above_zero, sample_dirichlet
-from crowdppl.model import AnnotationModel, Parameters, one_hot
-from crowdppl.plates import Plates
+from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import above_zero, sample_dirichlet
+from crowdppl.model.base import AnnotationModel, Parameters, one_hot
+from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive, rows
+from crowdppl.model.hyperparameters import require_answers, require_positive
+from crowdppl.model.plates import Plates
 
 
 @final
@@ -48,30 +48,30 @@ class HierarchicalDawidSkene(AnnotationModel):
     """Dawid and Skene's model with a population of workers.
 
     Attributes:
-        right: imaginary right answers of the typical worker in every class, on top of a flat prior.
-        wrong: imaginary wrong answers, shared evenly by the wrong labels.
-        items: imaginary items of every class.
-        expected: prior mean of the strength: after as many judgements a worker counts as much as the population.
-        shape: of the strength's Gamma prior; its relative standard deviation is ``shape ** -0.5``.
+        prior_correct: imaginary right answers of the typical worker in every class, on top of a flat prior.
+        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels.
+        prior_items: imaginary items of every class.
+        strength_mean: prior mean of the strength: after as many annotations a worker counts as much as the population.
+        strength_shape: of the strength's Gamma prior; its relative standard deviation is ``shape ** -0.5``.
     """
 
-    right: float = 4.0
-    wrong: float = 1.0
-    items: float = 0.0
-    expected: float = 10.0
-    shape: float = 2.0
+    prior_correct: float = 4.0
+    prior_incorrect: float = 1.0
+    prior_items: float = 0.0
+    strength_mean: float = 10.0
+    strength_shape: float = 2.0
 
     dims: ClassVar = {
-        "prevalence": ("klass",),
-        "typical": ("klass", "answer"),
-        "strength": ("klass",),
-        "confusion": ("worker", "klass", "answer"),
+        "prevalence": ("true_label",),
+        "typical": ("true_label", "given_label"),
+        "strength": ("true_label",),
+        "confusion": ("worker", "true_label", "given_label"),
     }
     whole_counts: ClassVar = True
 
     def __post_init__(self) -> None:
-        require_answers(self, "right", "wrong", "items")
-        require_positive(self, "expected", "shape")
+        require_answers(self, "prior_correct", "prior_incorrect", "prior_items")
+        require_positive(self, "strength_mean", "strength_shape")
 
     def unsuited(self, method: str) -> str | None:
         """Refuse EM: the joint mode pools everybody, whatever the data."""
@@ -87,8 +87,8 @@ class HierarchicalDawidSkene(AnnotationModel):
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample prevalence ``(K,)``, typical ``(K, K)``, strength ``(K,)`` and confusion ``(J, K, K)``."""
         prevalence = pyro.sample("prevalence", Dirichlet(self._classes(data)))
-        typical = pyro.sample("typical", Dirichlet(rows(data, self.right, self.wrong)).to_event(1))
-        gamma = Gamma(self.shape, self.shape / self.expected)
+        typical = pyro.sample("typical", Dirichlet(rows(data, self.prior_correct, self.prior_incorrect)).to_event(1))
+        gamma = Gamma(self.strength_shape, self.strength_shape / self.strength_mean)
         strength = pyro.sample("strength", gamma.expand([data.K]).to_event(1))
         with plates.worker:
             confusion = pyro.sample("confusion", Dirichlet(strength.unsqueeze(-1) * typical).to_event(1))
@@ -99,7 +99,7 @@ class HierarchicalDawidSkene(AnnotationModel):
         return Categorical(parameters["prevalence"])
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return, for each judgement, the rows of its worker's confusion: batch ``(A, K)``."""
+        """Return, for each annotation, the rows of its worker's confusion: batch ``(A, K)``."""
         return Categorical(parameters["confusion"][data.worker])
 
     # ------------------------------------------------------------------ closed forms
@@ -115,22 +115,22 @@ class HierarchicalDawidSkene(AnnotationModel):
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of all four priors, ``(...)``."""
         m, s = parameters["typical"], parameters["strength"]
-        population = dirichlet_log_density(rows(data, self.right, self.wrong), m).sum(-1)
-        shape = s.new_tensor(self.shape)
-        strength = Gamma(shape, shape / self.expected).log_prob(s).sum(-1)
+        population = dirichlet_log_density(rows(data, self.prior_correct, self.prior_incorrect), m).sum(-1)
+        shape = s.new_tensor(self.strength_shape)
+        strength = Gamma(shape, shape / self.strength_mean).log_prob(s).sum(-1)
         each = dirichlet_log_density((s.unsqueeze(-1) * m).unsqueeze(-3), parameters["confusion"]).sum((-2, -1))
         return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + population + strength + each
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
         """Return a first point for the other engines: posterior means at the prior's strength (no mode, see ``unsuited``)."""
         counts = data.counts.expected(responsibility)  # (J, K, K)
-        pooled = rows(data, self.right, self.wrong) + counts.sum(-3)
+        pooled = rows(data, self.prior_correct, self.prior_incorrect) + counts.sum(-3)
         typical = pooled / pooled.sum(-1, keepdim=True)
-        each = self.expected * typical + counts
+        each = self.strength_mean * typical + counts
         return {
             "prevalence": dirichlet_mode(self._classes(data) + responsibility.sum(-2)),
             "typical": typical,
-            "strength": torch.full((data.K,), self.expected, dtype=data.dtype, device=data.device),
+            "strength": torch.full((data.K,), self.strength_mean, dtype=data.dtype, device=data.device),
             "confusion": each / each.sum(-1, keepdim=True),
         }
 
@@ -142,11 +142,15 @@ class HierarchicalDawidSkene(AnnotationModel):
         cells = (s.unsqueeze(-1) * m).unsqueeze(-3)  # (C, 1, K, K)
         tables = _tables(counts, cells.expand_as(counts)).sum(-3)  # (C, K, K)
         total = counts.sum(-1)  # (C, J, K)
-        # A worker without judgements in a class says nothing: weight 1, of log 0.
+        # A worker without annotations in a class says nothing: weight 1, of log 0.
         w = above_zero(Beta(s.unsqueeze(-2).expand_as(total), total.clamp(min=1)).sample())
         logs = torch.where(total > 0, w.log(), 0.0).sum(-2)  # (C, K)
-        typical = positive(sample_dirichlet(rows(data, self.right, self.wrong) + tables))
-        strength = Gamma(self.shape + tables.sum(-1), self.shape / self.expected - logs).sample().clamp(min=1e-6)
+        typical = positive(sample_dirichlet(rows(data, self.prior_correct, self.prior_incorrect) + tables))
+        strength = (
+            Gamma(self.strength_shape + tables.sum(-1), self.strength_shape / self.strength_mean - logs)
+            .sample()
+            .clamp(min=1e-6)
+        )
         return {
             "prevalence": sample_dirichlet(self._classes(data) + chosen.sum(-2)),
             "typical": typical,
@@ -158,11 +162,11 @@ class HierarchicalDawidSkene(AnnotationModel):
         """Return independent Dirichlets, and log-normals for the strengths, begun at majority counts."""
         share = data.majority()
         counts = data.counts.expected(share).contiguous()
-        prior = rows(data, self.right, self.wrong)
+        prior = rows(data, self.prior_correct, self.prior_incorrect)
         first = {
             "prevalence": self._classes(data) + share.sum(0),
             "typical": prior + counts.sum(0),
-            "confusion": self.expected * start["typical"] + counts,
+            "confusion": self.strength_mean * start["typical"] + counts,
         }
 
         def guide(data: Annotations, index: Tensor | None = None) -> None:
@@ -182,13 +186,13 @@ class HierarchicalDawidSkene(AnnotationModel):
         return guide
 
     def _classes(self, data: Annotations) -> Tensor:
-        return torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
+        return torch.full((data.K,), 1 + self.prior_items, dtype=data.dtype, device=data.device)
 
 
 def _tables(counts: Tensor, concentration: Tensor) -> Tensor:
-    """Draw the number of tables of each cell, ``sum_{i < n} Bernoulli(c / (c + i))``: as many draws as there are judgements."""
+    """Draw the number of tables of each cell, ``sum_{i < n} Bernoulli(c / (c + i))``: as many draws as there are annotations."""
     n = counts.reshape(-1).round().long()
-    cell = torch.arange(len(n), device=n.device).repeat_interleave(n)  # (judgements,)
+    cell = torch.arange(len(n), device=n.device).repeat_interleave(n)  # (annotations,)
     first = n.cumsum(0) - n
     place = (torch.arange(len(cell), device=n.device) - first[cell]).to(counts.dtype)
     c = concentration.reshape(-1)[cell]

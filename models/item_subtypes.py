@@ -14,7 +14,7 @@ Story::
     rows        V_jkm          ~ Dirichlet(b + a [l = k])            for each worker, class and subtype, over labels
     class       z_i            ~ Categorical(p)
     subtype     g_i | z_i      ~ Categorical(t_{z_i})
-    label       y_n | z, g     ~ Categorical(V_{j, z_i, g_i})        n a judgement of item i by worker j
+    label       y_n | z, g     ~ Categorical(V_{j, z_i, g_i})        n an annotation of item i by worker j
 
 The state of an item is the pair (class, subtype); what is reported is summed over subtypes. One subtype is Dawid and Skene's
 model. The paper fits the model by mean-field variational inference with ten subtypes; here states are summed out or drawn
@@ -32,12 +32,12 @@ import torch
 from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor
 
-from crowdppl.annotations import Annotations
-from crowdppl.conjugate import dirichlet_log_density, dirichlet_mode, mean_field, positive, rows
-from crowdppl.hyperparameters import require_answers, require_positive, require_whole
-from crowdppl.kernels import sample_dirichlet
-from crowdppl.model import AnnotationModel, Parameters, one_hot
-from crowdppl.plates import Plates
+from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import sample_dirichlet
+from crowdppl.model.base import AnnotationModel, Parameters, one_hot
+from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, mean_field, positive, rows
+from crowdppl.model.hyperparameters import require_answers, require_positive, require_whole
+from crowdppl.model.plates import Plates
 
 
 @final
@@ -47,29 +47,29 @@ class ItemSubtypes(AnnotationModel):
 
     Attributes:
         subtypes: ``M``, kinds of items in each class.
-        weight: Dirichlet concentration of the subtypes' weights; below 1 few subtypes are used unless the data ask for more.
-        right: imaginary right answers of every worker in every subtype, on top of a flat prior.
-        wrong: imaginary wrong answers, shared evenly by the wrong labels.
-        items: imaginary items of every class.
+        subtype_concentration: Dirichlet concentration of the subtypes' weights; below 1 few subtypes are used unless the data ask for more.
+        prior_correct: imaginary right answers of every worker in every subtype, on top of a flat prior.
+        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels.
+        prior_items: imaginary items of every class.
     """
 
     subtypes: int = 3
-    weight: float = 0.1
-    right: float = 3.0
-    wrong: float = 0.0
-    items: float = 0.0
+    subtype_concentration: float = 0.1
+    prior_correct: float = 3.0
+    prior_incorrect: float = 0.0
+    prior_items: float = 0.0
 
     dims: ClassVar = {
-        "prevalence": ("klass",),
-        "weights": ("klass", "subtype"),
-        "rows": ("worker", "klass", "subtype", "answer"),
+        "prevalence": ("true_label",),
+        "weights": ("true_label", "subtype"),
+        "rows": ("worker", "true_label", "subtype", "given_label"),
     }
     batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
         require_whole(self, "subtypes")
-        require_positive(self, "weight")
-        require_answers(self, "right", "wrong", "items")
+        require_positive(self, "subtype_concentration")
+        require_answers(self, "prior_correct", "prior_incorrect", "prior_items")
 
     @property
     def states_per_class(self) -> int:
@@ -78,9 +78,9 @@ class ItemSubtypes(AnnotationModel):
 
     def unsuited(self, method: str) -> str | None:
         """Refuse EM where the weights' density has its poles on the boundary."""
-        if method == "em" and self.weight < 1 and self.subtypes > 1:
+        if method == "em" and self.subtype_concentration < 1 and self.subtypes > 1:
             return (
-                f"with weight={self.weight:g}, below 1, the posterior of the subtypes' weights has no interior mode; use "
+                f"with weight={self.subtype_concentration:g}, below 1, the posterior of the subtypes' weights has no interior mode; use "
                 f"method='gibbs', 'svi' or 'nuts', or ItemSubtypes(weight=1)"
             )
         return None
@@ -88,10 +88,10 @@ class ItemSubtypes(AnnotationModel):
     def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor, Tensor]:
         """Return the Dirichlet concentrations of prevalence ``(K,)``, weights ``(K, M)`` and rows ``(K, M, K)``."""
         K, M = data.K, self.subtypes
-        table = rows(data, self.right, self.wrong)  # (K, K)
+        table = rows(data, self.prior_correct, self.prior_incorrect)  # (K, K)
         return (
-            torch.full((K,), 1 + self.items, dtype=data.dtype, device=data.device),
-            torch.full((K, M), self.weight, dtype=data.dtype, device=data.device),
+            torch.full((K,), 1 + self.prior_items, dtype=data.dtype, device=data.device),
+            torch.full((K, M), self.subtype_concentration, dtype=data.dtype, device=data.device),
             table.unsqueeze(1).expand(K, M, K).contiguous(),
         )
 
@@ -111,7 +111,7 @@ class ItemSubtypes(AnnotationModel):
         return Categorical((parameters["prevalence"].unsqueeze(-1) * parameters["weights"]).flatten(-2))
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return, for each judgement, the rows of its worker: batch ``(A, S)``."""
+        """Return, for each annotation, the rows of its worker: batch ``(A, S)``."""
         return Categorical(parameters["rows"].flatten(-3, -2)[data.worker])
 
     # ------------------------------------------------------------------ closed forms

@@ -15,14 +15,15 @@ Story::
 or, given worker features, a linear map of them, so that workers never seen have one too. Without item features ``x_i`` is a
 learned embedding (LIA-E). Of the paper's ways to normalise ``Q`` this is the log-linear one, its default.
 
-The 1 in ``D``, the small ``variety`` of its weights and the ``lean`` are ours. A free ``D`` can turn labels round as the features
+The 1 in ``D``, the small ``difficulty_scale`` of its weights and the ``diagonal_bias`` are ours. A free ``D`` can turn labels
+round as the features
 please: truth and quality then trade places, at the same likelihood (in a simulation with two features 47% of the truths were
-found after EM, 98% with ``variety`` .1). So a worker begins with one confusion for all items, near the identity, and items
+found after EM, 98% with ``difficulty_scale`` .1). So a worker begins with one confusion for all items, near the identity, and items
 modify it. The paper leaves that to the first E step by majority vote alone, which is here too. **Mind:** ``D`` and ``C`` still
 turn and stretch against each other without a change of ``Q``; compare ``Q``, or what follows from it, only.
 
 With ``relations`` items are pairs (item, relation) and truths are yes or no (LIA-ML): the last feature is the relation's number,
-for which an embedding is learned; see :func:`crowdppl.io.label_sets.pairs`.
+for which an embedding is learned; see :func:`crowdppl.data.label_sets.pairs`.
 
 Fitting, as in the paper: EM from majority vote, 10 E steps of 1,000 AMSGrad steps each at 1e-3 with batches of 1,024, every M
 step from where the last one ended; then gradients on the marginal likelihood (``fine_tune``).
@@ -38,12 +39,12 @@ import torch
 from pyro.distributions import Categorical, Normal
 from torch import Tensor, nn
 
-from crowdppl.annotations import Annotations
+from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError
-from crowdppl.hyperparameters import require_answers, require_positive, require_whole
-from crowdppl.model import AnnotationModel, Parameters
-from crowdppl.networks import Coded, Factory, build, perceptron, standardised
-from crowdppl.plates import Plates
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.hyperparameters import require_answers, require_positive, require_whole
+from crowdppl.model.networks import Coded, Factory, build, perceptron, standardised
+from crowdppl.model.plates import Plates
 
 
 @final
@@ -56,9 +57,9 @@ class LIA(AnnotationModel):
         hidden: units of the layers of ``h`` and ``d``.
         embedding: size of the embeddings of workers, of items without features, and of relations.
         relations: number of relations where items are pairs, 0 where they are not.
-        lean: added to the diagonal of every quality's logits.
-        spread: standard deviation of the normal prior of the weights of ``h`` and ``c``.
-        variety: likewise of ``d``: how far items differ in what they ask of a worker.
+        diagonal_bias: added to the diagonal of every quality's logits.
+        prior_scale: standard deviation of the normal prior of the weights of ``h`` and ``c``.
+        difficulty_scale: likewise of ``d``: how far items differ in what they ask of a worker.
         network: ``h`` in place of the default, a module or a maker of one, with ``K`` outputs.
     """
 
@@ -66,9 +67,9 @@ class LIA(AnnotationModel):
     hidden: tuple[int, ...] = (16, 16, 16, 16)
     embedding: int = 16
     relations: int = 0
-    lean: float = 1.0
-    spread: float = 1.0
-    variety: float = 0.1
+    diagonal_bias: float = 1.0
+    prior_scale: float = 1.0
+    difficulty_scale: float = 0.1
     network: Factory | None = None
 
     dims: ClassVar = {
@@ -89,8 +90,8 @@ class LIA(AnnotationModel):
     def __post_init__(self) -> None:
         require_whole(self, "latent", "embedding")
         require_whole(self, "relations", least=0)
-        require_positive(self, "spread", "variety")
-        require_answers(self, "lean")
+        require_positive(self, "prior_scale", "difficulty_scale")
+        require_answers(self, "diagonal_bias")
 
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return ``h`` (truth), ``d`` (difficulty), ``c`` (competence), and with worker features the map to embeddings."""
@@ -105,7 +106,7 @@ class LIA(AnnotationModel):
             if bool(((code < 0) | (code >= self.relations) | (code != code.round())).any()):
                 raise DataError(
                     f"LIA: the last feature must be the relation's number, 0 to {self.relations - 1}; make pairs by "
-                    f"crowdppl.io.label_sets.pairs"
+                    f"crowdppl.data.label_sets.pairs"
                 )
             inputs = data.D - 1 + E
             for name, size in (("truth", data.K), ("difficulty", out)):
@@ -131,10 +132,10 @@ class LIA(AnnotationModel):
             with plates.worker:
                 out["worker_embedding"] = pyro.sample("worker_embedding", unit)
         else:
-            out["workers"] = self.sample_network("workers", plates, spread=self.spread)
+            out["workers"] = self.sample_network("workers", plates, spread=self.prior_scale)
         for name in ("truth", "competence"):
-            out[name] = self.sample_network(name, plates, spread=self.spread)
-        out["difficulty"] = self.sample_network("difficulty", plates, spread=self.variety)
+            out[name] = self.sample_network(name, plates, spread=self.prior_scale)
+        out["difficulty"] = self.sample_network("difficulty", plates, spread=self.difficulty_scale)
         return out
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -142,12 +143,14 @@ class LIA(AnnotationModel):
         return Categorical(logits=parameters["truth"](self._items(parameters, data)))
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return the rows of ``Q_ij`` for each judgement: batch ``(A, K)``."""
+        """Return the rows of ``Q_ij`` for each annotation: batch ``(A, K)``."""
         shape = (data.K, data.K, self.latent)
         D = 1 + parameters["difficulty"](self._items(parameters, data)).unflatten(-1, shape)  # (N, K, K, L)
         C = parameters["competence"](self.workers(parameters, data)).unflatten(-1, shape)  # (J, K, K, L)
         logits = (D[data.item] * C[data.worker]).sum(-1)  # (A, K, K)
-        return Categorical(logits=logits + self.lean * torch.eye(data.K, dtype=logits.dtype, device=logits.device))
+        return Categorical(
+            logits=logits + self.diagonal_bias * torch.eye(data.K, dtype=logits.dtype, device=logits.device)
+        )
 
     def _items(self, parameters: Parameters, data: Annotations) -> Tensor:
         return parameters["item_embedding"] if data.features is None else data.features

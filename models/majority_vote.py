@@ -1,6 +1,6 @@
 """Majority vote, as the story under which it is the best one can do.
 
-Everybody is equally good and no class is commoner than another: each judgement is the truth with probability
+Everybody is equally good and no class is commoner than another: each annotation is the truth with probability
 ``knowledge`` and a uniform guess otherwise. The posterior of an item's truth then depends on its votes alone and grows
 with every vote, by the same factor for every worker, so that its mode is the class with most votes; classes with equal
 votes are equally probable (ties are split, not broken). What the story adds to counting is *how sure* a majority is:
@@ -26,11 +26,11 @@ import torch
 from pyro.distributions import Beta, Binomial, Categorical
 from torch import Tensor
 
-from crowdppl.annotations import Annotations
-from crowdppl.hyperparameters import require_answers
-from crowdppl.kernels import times_log
-from crowdppl.model import AnnotationModel, Parameters, one_hot
-from crowdppl.plates import Plates
+from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import times_log
+from crowdppl.model.base import AnnotationModel, Parameters, one_hot
+from crowdppl.model.hyperparameters import require_answers
+from crowdppl.model.plates import Plates
 
 
 @final
@@ -39,30 +39,30 @@ class MajorityVote(AnnotationModel):
     """One knowledge for all workers, all classes equally common.
 
     Attributes:
-        knows: imaginary judgements given from knowledge, on top of a flat prior.
-        guesses: imaginary judgements that were guesses.
+        prior_known: imaginary annotations given from knowledge, on top of a flat prior.
+        prior_guesses: imaginary annotations that were guesses.
     """
 
-    knows: float = 1.0
-    guesses: float = 1.0
+    prior_known: float = 1.0
+    prior_guesses: float = 1.0
 
     dims: ClassVar = {"knowledge": ()}
     batched_m_step: ClassVar = True
     whole_counts: ClassVar = True
 
     def __post_init__(self) -> None:
-        require_answers(self, "knows", "guesses")
+        require_answers(self, "prior_known", "prior_guesses")
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample knowledge, a scalar in (0, 1)."""
-        return {"knowledge": pyro.sample("knowledge", Beta(1.0 + self.knows, 1.0 + self.guesses))}
+        return {"knowledge": pyro.sample("knowledge", Beta(1.0 + self.prior_known, 1.0 + self.prior_guesses))}
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the uniform distribution over classes."""
         return Categorical(logits=torch.zeros(data.K, dtype=data.dtype, device=data.device))
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return the same distribution for every judgement: batch ``(A, K)``."""
+        """Return the same distribution for every annotation: batch ``(A, K)``."""
         return Categorical(self._table(parameters, data).expand(data.A, data.K, data.K))
 
     def _table(self, parameters: Parameters, data: Annotations) -> Tensor:
@@ -70,7 +70,7 @@ class MajorityVote(AnnotationModel):
         return b * torch.eye(data.K, dtype=b.dtype, device=b.device) + (1 - b) / data.K  # (..., K, K)
 
     def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``(..., N, K)`` from the votes alone: no judgement need be looked at again."""
+        """Return ``(..., N, K)`` from the votes alone: no annotation need be looked at again."""
         return times_log(data.weighted_votes, self._table(parameters, data).log())
 
     def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
@@ -86,7 +86,7 @@ class MajorityVote(AnnotationModel):
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of the Beta prior, ``(...)``."""
         b = parameters["knowledge"]
-        prior = torch.tensor([1 + self.knows, 1 + self.guesses], dtype=b.dtype, device=b.device)
+        prior = torch.tensor([1 + self.prior_known, 1 + self.prior_guesses], dtype=b.dtype, device=b.device)
         normaliser = torch.lgamma(prior.sum()) - torch.lgamma(prior).sum()
         return normaliser + torch.xlogy(prior[0] - 1, b) + torch.xlogy(prior[1] - 1, 1 - b)
 
@@ -99,8 +99,8 @@ class MajorityVote(AnnotationModel):
         K, c = data.K, (data.K - 1) / data.K
         votes = data.weighted_votes
         u = (responsibility * votes).sum((-2, -1))
-        v = (responsibility.sum(-1) * votes.sum(-1)).sum(-1) - u + self.guesses
-        w = self.knows
+        v = (responsibility.sum(-1) * votes.sum(-1)).sum(-1) - u + self.prior_guesses
+        w = self.prior_known
         square = -c * (u + v + w)
         linear = u * c - v / K + w * (c - 1 / K)
         root = (-linear - (linear**2 - 4 * square * (w / K)).clamp(min=0).sqrt()) / (2 * square)
@@ -112,4 +112,4 @@ class MajorityVote(AnnotationModel):
         chosen = one_hot(truth, data)  # (C, N, K)
         agree = (chosen * data.votes).sum((-2, -1))
         knew = Binomial(agree, b / (b + (1 - b) / data.K)).sample()
-        return {"knowledge": Beta(1 + self.knows + knew, 1 + self.guesses + data.A - knew).sample()}
+        return {"knowledge": Beta(1 + self.prior_known + knew, 1 + self.prior_guesses + data.A - knew).sample()}

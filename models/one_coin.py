@@ -11,7 +11,7 @@ Story::
     truth       z_i           ~ Categorical(p)
     label       y_n | z_i = k = k with probability a_j, else any of the others:  (1 - a_j) / (K - 1)
 
-With few judgements a worker one number is learned where a matrix is not; where some classes are harder than others, or are
+With few annotations a worker one number is learned where a matrix is not; where some classes are harder than others, or are
 taken for each other, it is wrong.
 """
 
@@ -26,8 +26,10 @@ import torch
 from pyro.distributions import Beta, Categorical, Dirichlet
 from torch import Tensor
 
-from crowdppl.annotations import Annotations
-from crowdppl.conjugate import (
+from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import sample_dirichlet
+from crowdppl.model.base import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
+from crowdppl.model.conjugacy import (
     beta_log_density,
     beta_mode,
     coin_tables,
@@ -36,10 +38,8 @@ from crowdppl.conjugate import (
     dirichlet_mode,
     mean_field,
 )
-from crowdppl.hyperparameters import require_answers
-from crowdppl.kernels import sample_dirichlet
-from crowdppl.model import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
-from crowdppl.plates import Plates
+from crowdppl.model.hyperparameters import require_answers
+from crowdppl.model.plates import Plates
 
 
 @final
@@ -48,25 +48,25 @@ class OneCoin(AnnotationModel):
     """One accuracy for each worker.
 
     Attributes:
-        right: imaginary right answers of every worker, on top of a flat prior.
-        wrong: imaginary wrong answers.
-        items: imaginary items of every class.
+        prior_correct: imaginary right answers of every worker, on top of a flat prior.
+        prior_incorrect: imaginary wrong answers.
+        prior_items: imaginary items of every class.
     """
 
-    right: float = 4.0
-    wrong: float = 1.0
-    items: float = 0.0
+    prior_correct: float = 4.0
+    prior_incorrect: float = 1.0
+    prior_items: float = 0.0
 
-    dims: ClassVar = {"prevalence": ("klass",), "accuracy": ("worker",)}
+    dims: ClassVar = {"prevalence": ("true_label",), "accuracy": ("worker",)}
     batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
-        require_answers(self, "right", "wrong", "items")
+        require_answers(self, "prior_correct", "prior_incorrect", "prior_items")
 
     @classmethod
     def maximum_likelihood(cls) -> OneCoin:
         """Return the model with flat priors, so that EM climbs the likelihood."""
-        return cls(right=0.0, wrong=0.0, items=0.0)
+        return cls(prior_correct=0.0, prior_incorrect=0.0, prior_items=0.0)
 
     # ------------------------------------------------------------------ the story
 
@@ -74,7 +74,7 @@ class OneCoin(AnnotationModel):
         """Sample prevalence ``(K,)`` and accuracy ``(J,)``."""
         prevalence = pyro.sample("prevalence", Dirichlet(self._classes(data)))
         with plates.worker:
-            accuracy = pyro.sample("accuracy", Beta(1.0 + self.right, 1.0 + self.wrong))
+            accuracy = pyro.sample("accuracy", Beta(1.0 + self.prior_correct, 1.0 + self.prior_incorrect))
         return {"prevalence": prevalence, "accuracy": accuracy}
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -82,7 +82,7 @@ class OneCoin(AnnotationModel):
         return Categorical(parameters["prevalence"])
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return each judgement's rows: batch ``(A, K)``."""
+        """Return each annotation's rows: batch ``(A, K)``."""
         K = parameters["prevalence"].shape[-1]
         return Categorical(_table(parameters["accuracy"], K)[data.worker])
 
@@ -98,7 +98,7 @@ class OneCoin(AnnotationModel):
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of the priors, ``(...)``."""
-        accuracy = beta_log_density(self.right, self.wrong, parameters["accuracy"]).sum(-1)
+        accuracy = beta_log_density(self.prior_correct, self.prior_incorrect, parameters["accuracy"]).sum(-1)
         return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + accuracy
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
@@ -110,7 +110,7 @@ class OneCoin(AnnotationModel):
         right, wrong = _right_and_wrong(sums.counts)
         return {
             "prevalence": dirichlet_mode(self._classes(data) + sums.size),
-            "accuracy": beta_mode(right + self.right, wrong + self.wrong),
+            "accuracy": beta_mode(right + self.prior_correct, wrong + self.prior_incorrect),
         }
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
@@ -122,7 +122,7 @@ class OneCoin(AnnotationModel):
         right, wrong = _right_and_wrong(sums.counts)
         return {
             "prevalence": sample_dirichlet(self._classes(data) + sums.size),
-            "accuracy": Beta(1 + self.right + right, 1 + self.wrong + wrong).sample(),
+            "accuracy": Beta(1 + self.prior_correct + right, 1 + self.prior_incorrect + wrong).sample(),
         }
 
     def expected_from(self, sums: Sums, data: Annotations) -> Expected:
@@ -140,19 +140,19 @@ class OneCoin(AnnotationModel):
         right, wrong = _right_and_wrong(data.counts.expected(share))
         first = {
             "prevalence": self._classes(data) + share.sum(0),
-            "accuracy": torch.stack([1 + self.right + right, 1 + self.wrong + wrong], -1),
+            "accuracy": torch.stack([1 + self.prior_correct + right, 1 + self.prior_incorrect + wrong], -1),
         }
         return mean_field(first, {"accuracy": "beta"}, {"prevalence": "dirichlet"})
 
     def _coins(self, data: Annotations) -> Tensor:
-        return torch.tensor([1 + self.right, 1 + self.wrong], dtype=data.dtype, device=data.device)
+        return torch.tensor([1 + self.prior_correct, 1 + self.prior_incorrect], dtype=data.dtype, device=data.device)
 
     def _classes(self, data: Annotations) -> Tensor:
-        return torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
+        return torch.full((data.K,), 1 + self.prior_items, dtype=data.dtype, device=data.device)
 
 
 def _right_and_wrong(counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Return right and wrong judgements of each worker, ``(..., J)``, of counts ``(..., J, K, K)``."""
+    """Return right and wrong annotations of each worker, ``(..., J)``, of counts ``(..., J, K, K)``."""
     right = torch.diagonal(counts, dim1=-2, dim2=-1).sum(-1)
     return right, (counts.sum((-2, -1)) - right).clamp(min=0)
 

@@ -24,12 +24,12 @@ import torch
 from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor
 
-from crowdppl.annotations import Annotations
-from crowdppl.conjugate import dirichlet_log_density, dirichlet_mode, mean_field, rows
-from crowdppl.hyperparameters import require_answers
-from crowdppl.kernels import sample_dirichlet, times_log
-from crowdppl.model import AnnotationModel, Parameters, one_hot
-from crowdppl.plates import Plates
+from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import sample_dirichlet, times_log
+from crowdppl.model.base import AnnotationModel, Parameters, one_hot
+from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, mean_field, rows
+from crowdppl.model.hyperparameters import require_answers
+from crowdppl.model.plates import Plates
 
 
 @final
@@ -38,32 +38,32 @@ class Pooled(AnnotationModel):
     """One confusion matrix for everybody.
 
     Attributes:
-        right: imaginary right answers in every class, on top of a flat prior.
-        wrong: imaginary wrong answers in every class, shared evenly by the wrong labels.
-        items: imaginary items of every class.
+        prior_correct: imaginary right answers in every class, on top of a flat prior.
+        prior_incorrect: imaginary wrong answers in every class, shared evenly by the wrong labels.
+        prior_items: imaginary items of every class.
     """
 
-    right: float = 4.0
-    wrong: float = 1.0
-    items: float = 0.0
+    prior_correct: float = 4.0
+    prior_incorrect: float = 1.0
+    prior_items: float = 0.0
 
-    dims: ClassVar = {"prevalence": ("klass",), "common": ("klass", "answer")}
+    dims: ClassVar = {"prevalence": ("true_label",), "common": ("true_label", "given_label")}
     batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
-        require_answers(self, "right", "wrong", "items")
+        require_answers(self, "prior_correct", "prior_incorrect", "prior_items")
 
     @classmethod
     def maximum_likelihood(cls) -> Pooled:
         """Return the model with flat priors, so that EM climbs the likelihood."""
-        return cls(right=0.0, wrong=0.0, items=0.0)
+        return cls(prior_correct=0.0, prior_incorrect=0.0, prior_items=0.0)
 
     # ------------------------------------------------------------------ the story
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample prevalence ``(K,)`` and common ``(K, K)``."""
         prevalence = pyro.sample("prevalence", Dirichlet(self._classes(data)))
-        common = pyro.sample("common", Dirichlet(rows(data, self.right, self.wrong)).to_event(1))
+        common = pyro.sample("common", Dirichlet(rows(data, self.prior_correct, self.prior_incorrect)).to_event(1))
         return {"prevalence": prevalence, "common": common}
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -71,7 +71,7 @@ class Pooled(AnnotationModel):
         return Categorical(parameters["prevalence"])
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return the same rows for every judgement: batch ``(A, K)``."""
+        """Return the same rows for every annotation: batch ``(A, K)``."""
         return Categorical(parameters["common"].expand(data.A, data.K, data.K))
 
     # ------------------------------------------------------------------ closed forms
@@ -91,14 +91,18 @@ class Pooled(AnnotationModel):
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of the priors, ``(...)``."""
-        table = dirichlet_log_density(rows(data, self.right, self.wrong), parameters["common"]).sum(-1)
+        table = dirichlet_log_density(rows(data, self.prior_correct, self.prior_incorrect), parameters["common"]).sum(
+            -1
+        )
         return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + table
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
         """Return the modes given ``(..., N, K)`` responsibilities."""
         return {
             "prevalence": dirichlet_mode(self._classes(data) + responsibility.sum(-2)),
-            "common": dirichlet_mode(rows(data, self.right, self.wrong) + responsibility.mT @ data.weighted_votes),
+            "common": dirichlet_mode(
+                rows(data, self.prior_correct, self.prior_incorrect) + responsibility.mT @ data.weighted_votes
+            ),
         }
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
@@ -106,7 +110,9 @@ class Pooled(AnnotationModel):
         chosen = one_hot(truth, data)  # (C, N, K)
         return {
             "prevalence": sample_dirichlet(self._classes(data) + chosen.sum(-2)),
-            "common": sample_dirichlet(rows(data, self.right, self.wrong) + chosen.mT @ data.weighted_votes),
+            "common": sample_dirichlet(
+                rows(data, self.prior_correct, self.prior_incorrect) + chosen.mT @ data.weighted_votes
+            ),
         }
 
     def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
@@ -114,9 +120,9 @@ class Pooled(AnnotationModel):
         share = data.majority()
         first = {
             "prevalence": self._classes(data) + share.sum(0),
-            "common": rows(data, self.right, self.wrong) + share.mT @ data.weighted_votes,
+            "common": rows(data, self.prior_correct, self.prior_incorrect) + share.mT @ data.weighted_votes,
         }
         return mean_field(first, {}, {"prevalence": "dirichlet", "common": "dirichlet"})
 
     def _classes(self, data: Annotations) -> Tensor:
-        return torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
+        return torch.full((data.K,), 1 + self.prior_items, dtype=data.dtype, device=data.device)

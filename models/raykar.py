@@ -24,12 +24,12 @@ import pyro
 from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor, nn
 
-from crowdppl.annotations import Annotations
-from crowdppl.conjugate import dirichlet_mode, rows
-from crowdppl.hyperparameters import require_answers, require_positive, require_share
-from crowdppl.model import AnnotationModel, Parameters
-from crowdppl.networks import Factory, build, features_of, perceptron
-from crowdppl.plates import Plates
+from crowdppl.data.annotations import Annotations
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.conjugacy import dirichlet_mode, rows
+from crowdppl.model.hyperparameters import require_answers, require_positive, require_share
+from crowdppl.model.networks import Factory, build, features_of, perceptron
+from crowdppl.model.plates import Plates
 
 
 @final
@@ -41,24 +41,24 @@ class Raykar(AnnotationModel):
         network: classifier, a module or a maker of one from (D, K), with ``K`` outputs.
         hidden: units of the layers of the default network; none is a logistic classifier.
         dropout: of the default network.
-        spread: standard deviation of the normal prior of the classifier's weights, features standardised.
-        right: imaginary right answers of every worker in every class, on top of a flat prior.
-        wrong: imaginary wrong answers, shared evenly by the wrong labels.
+        prior_scale: standard deviation of the normal prior of the classifier's weights, features standardised.
+        prior_correct: imaginary right answers of every worker in every class, on top of a flat prior.
+        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels.
     """
 
     network: Factory | None = None
     hidden: tuple[int, ...] = ()
     dropout: float = 0.0
-    spread: float = 3.0
-    right: float = 4.0
-    wrong: float = 1.0
+    prior_scale: float = 3.0
+    prior_correct: float = 4.0
+    prior_incorrect: float = 1.0
 
-    dims: ClassVar = {"confusion": ("worker", "klass", "answer")}
+    dims: ClassVar = {"confusion": ("worker", "true_label", "given_label")}
     defaults: ClassVar = {"em": {"max_iter": 200, "tol": 1e-8}}
 
     def __post_init__(self) -> None:
-        require_answers(self, "right", "wrong")
-        require_positive(self, "spread")
+        require_answers(self, "prior_correct", "prior_incorrect")
+        require_positive(self, "prior_scale")
         require_share(self, "dropout")
 
     @property
@@ -76,15 +76,20 @@ class Raykar(AnnotationModel):
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample confusion ``(J, K, K)`` and the classifier's weights."""
         with plates.worker:
-            confusion = pyro.sample("confusion", Dirichlet(rows(data, self.right, self.wrong)).to_event(1))
-        return {"confusion": confusion, "classifier": self.sample_network("classifier", plates, spread=self.spread)}
+            confusion = pyro.sample(
+                "confusion", Dirichlet(rows(data, self.prior_correct, self.prior_incorrect)).to_event(1)
+            )
+        return {
+            "confusion": confusion,
+            "classifier": self.sample_network("classifier", plates, spread=self.prior_scale),
+        }
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return Categorical(f(x)), batch ``(N,)``."""
         return Categorical(logits=parameters["classifier"](data.features))
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return, for each judgement, the rows of its worker's confusion: batch ``(A, K)``."""
+        """Return, for each annotation, the rows of its worker's confusion: batch ``(A, K)``."""
         return Categorical(parameters["confusion"][data.worker])
 
     # ------------------------------------------------------------------ closed forms
@@ -95,7 +100,11 @@ class Raykar(AnnotationModel):
 
     def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
         """Return the modes of the rows; the classifier is left open."""
-        return {"confusion": dirichlet_mode(rows(data, self.right, self.wrong) + data.counts.expected(responsibility))}
+        return {
+            "confusion": dirichlet_mode(
+                rows(data, self.prior_correct, self.prior_incorrect) + data.counts.expected(responsibility)
+            )
+        }
 
     def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor]:
         """Return the responsibilities: the classifier learns them."""

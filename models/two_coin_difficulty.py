@@ -39,13 +39,13 @@ import torch
 from pyro.distributions import Categorical, LogNormal, Normal
 from torch import Tensor, nn
 
-from crowdppl.annotations import Annotations
+from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError
-from crowdppl.hyperparameters import require_one_of, require_positive, require_share
-from crowdppl.kernels import sum_by
-from crowdppl.model import AnnotationModel, Parameters
-from crowdppl.networks import Factory, build, features_of, perceptron
-from crowdppl.plates import Plates
+from crowdppl.kernels.ops import sum_by
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.hyperparameters import require_one_of, require_positive, require_share
+from crowdppl.model.networks import Factory, build, features_of, perceptron
+from crowdppl.model.plates import Plates
 
 
 @final
@@ -60,7 +60,7 @@ class TwoCoinDifficulty(AnnotationModel):
         network: classifier, a module or a maker of one from (D, 2), with 2 outputs.
         hidden: units of the layers of the default network; none is a logistic classifier.
         dropout: of the default network.
-        spread: standard deviation of the normal prior of the classifier's weights, features standardised.
+        prior_scale: standard deviation of the normal prior of the classifier's weights, features standardised.
     """
 
     difficulty: Literal["adaptive", "fixed"] = "adaptive"
@@ -69,14 +69,18 @@ class TwoCoinDifficulty(AnnotationModel):
     network: Factory | None = None
     hidden: tuple[int, ...] = ()
     dropout: float = 0.0
-    spread: float = 3.0
+    prior_scale: float = 3.0
 
-    dims: ClassVar = {"discrimination": ("worker", "klass"), "sensitivity": ("worker",), "specificity": ("worker",)}
+    dims: ClassVar = {
+        "discrimination": ("worker", "true_label"),
+        "sensitivity": ("worker",),
+        "specificity": ("worker",),
+    }
     defaults: ClassVar = {"em": {"max_iter": 100, "tol": 1e-7}}
 
     def __post_init__(self) -> None:
         require_one_of(self, "difficulty", ("adaptive", "fixed"))
-        require_positive(self, "scale", "spread")
+        require_positive(self, "scale", "prior_scale")
         require_share(self, "dropout")
 
     @property
@@ -105,7 +109,7 @@ class TwoCoinDifficulty(AnnotationModel):
         one = LogNormal(math.log(self.scale), 1.0) if self.positive else Normal(self.scale, self.scale)
         with plates.worker:
             discrimination = pyro.sample("discrimination", one.expand([2]).to_event(1))
-        classifier = self.sample_network("classifier", plates, spread=self.spread)
+        classifier = self.sample_network("classifier", plates, spread=self.prior_scale)
         return {"discrimination": discrimination, "classifier": classifier}
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -117,7 +121,7 @@ class TwoCoinDifficulty(AnnotationModel):
         return Categorical(probs=torch.stack([1 - p, p], -1))
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return the coins of each judgement: batch ``(A, 2)``."""
+        """Return the coins of each annotation: batch ``(A, 2)``."""
         easy = (self._chance(parameters, data) - 0.5).square()[data.item]  # (A,), 0 is a toss, 1/4 the easiest
         score = parameters["discrimination"][data.worker] * easy.unsqueeze(-1)  # (A, 2)
         half = score / 2  # logits (+s/2, -s/2) are probabilities (sigmoid(s), 1 - sigmoid(s))
@@ -126,12 +130,12 @@ class TwoCoinDifficulty(AnnotationModel):
 
     def _chance(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p_i``, ``(N,)``."""
-        if self.difficulty == "fixed" and data.A and bool((data.judgements_per_item > 0).all()):
+        if self.difficulty == "fixed" and data.A and bool((data.annotations_per_item > 0).all()):
             return _mean_vote(data)
         learned = torch.softmax(parameters["classifier"](data.features), -1)[:, 1]
         if self.difficulty == "adaptive" or not data.A:
             return learned
-        return torch.where(data.judgements_per_item > 0, _mean_vote(data), learned)
+        return torch.where(data.annotations_per_item > 0, _mean_vote(data), learned)
 
     # ------------------------------------------------------------------ how it is fitted
 

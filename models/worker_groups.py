@@ -1,4 +1,4 @@
-"""Groups of workers: each worker belongs to one group, and all their judgements come from the group's confusion matrix.
+"""Groups of workers: each worker belongs to one group, and all their annotations come from the group's confusion matrix.
 
 The identified relative of Mena and Ñanculef's crowd mixture (:mod:`crowdppl.models.crowd_mixture`), where each annotation draws a
 group anew. A community of workers with a matrix each is in Venanzi, Guiver, Kazai, Kohli and Shokouhi (2014), Community-based
@@ -27,12 +27,12 @@ import torch
 from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor
 
-from crowdppl.annotations import Annotations
-from crowdppl.conjugate import dirichlet_log_density, positive, rows
-from crowdppl.hyperparameters import require_above, require_answers, require_whole
-from crowdppl.kernels import sample_dirichlet
-from crowdppl.model import AnnotationModel, Parameters, one_hot
-from crowdppl.plates import Plates
+from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import sample_dirichlet
+from crowdppl.model.base import AnnotationModel, Parameters, one_hot
+from crowdppl.model.conjugacy import dirichlet_log_density, positive, rows
+from crowdppl.model.hyperparameters import require_above, require_answers, require_whole
+from crowdppl.model.plates import Plates
 
 
 @final
@@ -42,32 +42,32 @@ class WorkerGroups(AnnotationModel):
 
     Attributes:
         groups: ``M``, the number of groups.
-        right: imaginary right answers of every group in every class, on top of a flat prior.
-        wrong: imaginary wrong answers, shared evenly by the wrong labels.
-        members: imaginary workers of every group, on top of a flat prior; below 0 (above -1) fewer groups are used.
-        items: imaginary items of every class.
+        prior_correct: imaginary right answers of every group in every class, on top of a flat prior.
+        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels.
+        prior_members: imaginary workers of every group, on top of a flat prior; below 0 (above -1) fewer groups are used.
+        prior_items: imaginary items of every class.
     """
 
     groups: int = 3
-    right: float = 2.0
-    wrong: float = 1.0
-    members: float = 0.0
-    items: float = 0.0
+    prior_correct: float = 2.0
+    prior_incorrect: float = 1.0
+    prior_members: float = 0.0
+    prior_items: float = 0.0
 
     dims: ClassVar = {
-        "prevalence": ("klass",),
+        "prevalence": ("true_label",),
         "share": ("group",),
-        "group_confusion": ("group", "klass", "answer"),
+        "group_confusion": ("group", "true_label", "given_label"),
         "group_of": ("worker",),
         "ordered_share": ("rank",),
-        "ordered_confusion": ("rank", "klass", "answer"),
+        "ordered_confusion": ("rank", "true_label", "given_label"),
         "membership": ("worker", "rank"),
     }
 
     def __post_init__(self) -> None:
         require_whole(self, "groups")
-        require_above(self, -1, "members")
-        require_answers(self, "right", "wrong", "items")
+        require_above(self, -1, "prior_members")
+        require_answers(self, "prior_correct", "prior_incorrect", "prior_items")
 
     def unsuited(self, method: str) -> str | None:
         """Refuse all but Gibbs: nothing else moves discrete groups."""
@@ -92,7 +92,7 @@ class WorkerGroups(AnnotationModel):
         return Categorical(parameters["prevalence"])
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return the rows of the group of each judgement's worker: batch ``(A, K)``."""
+        """Return the rows of the group of each annotation's worker: batch ``(A, K)``."""
         return Categorical(parameters["group_confusion"][parameters["group_of"].long()][data.worker])
 
     # ------------------------------------------------------------------ closed forms
@@ -148,6 +148,6 @@ class WorkerGroups(AnnotationModel):
         }
 
     def _concentrations(self, data: Annotations) -> tuple[Tensor, Tensor, Tensor]:
-        p = torch.full((data.K,), 1 + self.items, dtype=data.dtype, device=data.device)
-        a = torch.full((self.groups,), 1 + self.members, dtype=data.dtype, device=data.device)
-        return p, a, rows(data, self.right, self.wrong).expand(self.groups, data.K, data.K)
+        p = torch.full((data.K,), 1 + self.prior_items, dtype=data.dtype, device=data.device)
+        a = torch.full((self.groups,), 1 + self.prior_members, dtype=data.dtype, device=data.device)
+        return p, a, rows(data, self.prior_correct, self.prior_incorrect).expand(self.groups, data.K, data.K)

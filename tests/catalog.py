@@ -1,5 +1,6 @@
 """Every model and configuration under test, and small data for them. A new model is under the contract by a row here."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,15 +83,15 @@ class Case:
 RATER = tuple(tuple(4.8 if k == l else 3.2 / 3 for l in range(4)) for k in range(4))  # noqa: E741
 
 ALL = ("em", "svi", "gibbs", "nuts")
-MIXTURE = CrowdMixture(groups=2, hidden=(3,), right=2.0, wrong=1.0, members=1.0)
+MIXTURE = CrowdMixture(groups=2, hidden=(3,), prior_correct=2.0, prior_incorrect=1.0, prior_members=1.0)
 CASES = [
     Case("dawid-skene", DawidSkene(), ALL),
     Case("dawid-skene-flat", DawidSkene.maximum_likelihood(), ALL),
-    Case("dawid-skene-strong", DawidSkene(right=8.0, wrong=3.0, items=2.0), ALL),
+    Case("dawid-skene-strong", DawidSkene(prior_correct=8.0, prior_incorrect=3.0, prior_items=2.0), ALL),
     Case("majority-vote", MajorityVote(), ALL),
-    Case("majority-vote-flat", MajorityVote(knows=0.0, guesses=0.0), ALL),
-    Case("item-subtypes", ItemSubtypes(subtypes=2, weight=0.5), ("svi", "gibbs", "nuts")),
-    Case("item-subtypes-flat", ItemSubtypes(subtypes=2, weight=1.0), ALL),
+    Case("majority-vote-flat", MajorityVote(prior_known=0.0, prior_guesses=0.0), ALL),
+    Case("item-subtypes", ItemSubtypes(subtypes=2, subtype_concentration=0.5), ("svi", "gibbs", "nuts")),
+    Case("item-subtypes-flat", ItemSubtypes(subtypes=2, subtype_concentration=1.0), ALL),
     Case("hierarchical", HierarchicalDawidSkene(), ("svi", "gibbs", "nuts")),
     Case("class-conditional", ClassConditional(), ALL),
     Case("class-conditional-flat", ClassConditional.maximum_likelihood(), ALL),
@@ -102,7 +103,9 @@ CASES = [
     Case("raykar", Raykar(), ("em", "svi", "nuts")),
     Case("raykar-network", Raykar(hidden=(3,), dropout=0.2), ("em", "svi"), rises=False),
     Case("conal", CoNAL(hidden=(3,), embedding=2), ("em", "svi", "nuts"), rises=False),
-    Case("conal-judgement", CoNAL("judgement", hidden=(3,), embedding=2, separation=0.01), ("em", "svi"), rises=False),
+    Case(
+        "conal-annotation", CoNAL("annotation", hidden=(3,), embedding=2, separation=0.01), ("em", "svi"), rises=False
+    ),
     Case("two-coin-difficulty", TwoCoinDifficulty(), ("em", "svi", "nuts"), classes=2),
     Case("two-coin-fixed", TwoCoinDifficulty("fixed", positive=False), ("em", "svi"), classes=2),
     Case("lia", LIA(latent=2, hidden=(3,), embedding=2), ("em", "svi", "nuts"), rises=False),
@@ -132,7 +135,7 @@ def tiny(
     features: bool = True,
     weighted: bool = False,
 ) -> Annotations:
-    """Ragged judgements of a handful of items, with a repeat, an unused class, maybe a known truth and item weights."""
+    """Ragged annotations of a handful of items, with a repeat, an unused class, maybe a known truth and item weights."""
     rng = np.random.default_rng(seed)
     task = np.concatenate([np.arange(items), rng.integers(0, items, 2 * items)])
     worker = rng.integers(0, workers, len(task))
@@ -161,7 +164,7 @@ def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, 
 
 
 def fit(*args, independent=True, **options):
-    """Fit a model as published: what most tests are about. Correlated judgements have tests of their own."""
+    """Fit a model as published: what most tests are about. Correlated annotations have tests of their own."""
     return crowdppl.fit(*args, independent=independent, **options)
 
 
@@ -169,3 +172,9 @@ def quiet_fit(*args, **options):
     """Fit as published, with the library's warnings kept back: they stand in the result."""
     with silent():
         return fit(*args, **options)
+
+
+def told(data):
+    """Return each annotation in the caller's identifiers, and the votes by them."""
+    names = (data.items[data.item.numpy()], data.workers[data.worker.numpy()], data.labels[data.label.numpy()])
+    return Counter(zip(*(n.tolist() for n in names), strict=True))

@@ -15,7 +15,7 @@ import xarray as xr
 from hypothesis import settings as examples
 from pyro.distributions.distribution import Distribution  # noqa: F401 - imported before filters become errors
 
-from crowdppl import datasets
+from crowdppl.data import datasets
 from crowdppl.errors import silent
 
 torch.set_num_threads(1)
@@ -43,11 +43,11 @@ def _settings():
 @pytest.fixture(autouse=True)
 def no_fetching(monkeypatch, tmp_path_factory):
     """Keep tests off the network and out of the user's cache; those of fetching bring a server of their own."""
-    from crowdppl import fetching
+    from crowdppl.data import download
 
     empty = tmp_path_factory.mktemp("cache")
-    monkeypatch.setattr(fetching, "cache", lambda: empty)
-    monkeypatch.setattr(fetching, "ADDRESS", "http://127.0.0.1:9/{repository}/{commit}/{path}")
+    monkeypatch.setattr(download, "cache", lambda: empty)
+    monkeypatch.setattr(download, "ADDRESS", "http://127.0.0.1:9/{repository}/{commit}/{path}")
 
 
 @pytest.fixture(autouse=True)

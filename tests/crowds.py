@@ -7,10 +7,10 @@ import crowdppl
 
 
 def crowd_with_characters(seed=0, items=200, classes=3, each=100, honest_workers=16, when=False):
-    """Sixteen honest workers, a guesser, one who always says class 1, one who permutes the labels, and one with two judgements.
+    """Sixteen honest workers, a guesser, one who always says class 1, one who permutes the labels, and one with two annotations.
 
     Returns:
-        The judgements as a frame, and the truth by item.
+        The annotations as a frame, and the truth by item.
     """
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, items)

@@ -9,7 +9,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-from test_formats import GOOD, WIDE
+from data.readers.test_formats import GOOD, WIDE
 
 from crowdppl import CrowdpplError, read
 

@@ -45,9 +45,9 @@ def test_gains_with_correlation_by_enumeration():
     """A label that is a copy with probability 1 - w says so much less."""
     data, _, _ = simulated(items=30, seed=2, per_item=4)
     posterior = quiet_fit(data, method="em", num_samples=20, independent=False, rho=0.3)
-    n = posterior.judgements_per_item()
+    n = posterior.annotations_per_item()
     theta = np.einsum(
-        "j,jkl->kl", posterior.judgements() / posterior.judgements().sum(), posterior.draws("confusion").mean(0)
+        "j,jkl->kl", posterior.annotations() / posterior.annotations().sum(), posterior.draws("confusion").mean(0)
     )
     found = acquisition.gains(posterior, by="information")
     for i, p in enumerate(posterior.probability()):
@@ -64,7 +64,7 @@ def test_effective_numbers():
     data, _, _ = simulated(items=30, seed=2)
     plain = quiet_fit(data, method="em", num_samples=20)
     table = acquisition.redundancy(plain, 5)
-    np.testing.assert_allclose(table["independent"], table["judgements"])
+    np.testing.assert_allclose(table["independent"], table["annotations"])
     known = acquisition.redundancy(quiet_fit(data, method="em", num_samples=20, independent=False, rho=0.25), 5)
     assert known["independent"].iloc[-1] == pytest.approx(2.5)
     spread = acquisition.redundancy(quiet_fit(data, method="em", num_samples=400, independent=False), 10)
@@ -81,7 +81,7 @@ def test_next_items(crowd):
     entropies = posterior.truth().set_index("task")["entropy"].sort_values(ascending=False)
     assert set(table["task"]) == set(entropies.head(7).index)
     counts = frame.groupby("task").size()
-    assert table["judgements"].tolist() == [counts[task] for task in table["task"]]
+    assert table["annotations"].tolist() == [counts[task] for task in table["task"]]
     for by in ("information", "accuracy"):
         assert acquisition.next_items(posterior, 3, by=by)["gain"].min() >= 0
     with pytest.raises(OptionError, match="did you mean 'entropy'"):
@@ -131,12 +131,12 @@ def test_settled(crowd):
         acquisition.settled(posterior, 1.0)
 
 
-def test_curve_of_independent_judgements(independent):
+def test_curve_of_independent_annotations(independent):
     """What is foretold with as many again, against fits to as many again from the same story."""
     posterior, _, _ = independent
     found = acquisition.curve(posterior, 180, by="random", steps=3, price=0.5, replicates=60)
     table = found.table
-    assert table["judgements"].tolist() == [0, 60, 120, 180]
+    assert table["annotations"].tolist() == [0, 60, 120, 180]
     assert table["cost"].tolist() == [0, 30, 60, 90]
     assert table["accuracy"][0] == pytest.approx(posterior.truth()["probability"].mean(), abs=0.03)
     assert table["accuracy"][3] > table["accuracy"][0]
@@ -146,15 +146,15 @@ def test_curve_of_independent_judgements(independent):
     )
     target = (table["accuracy"][0] + table["accuracy"][3]) / 2
     needed = found.needed(target).iloc[0]
-    assert needed["judgements"] in (60, 120, 180)
-    assert needed["cost"] == needed["judgements"] / 2
-    assert np.isnan(found.needed(1.1)["judgements"][0])
+    assert needed["annotations"] in (60, 120, 180)
+    assert needed["cost"] == needed["annotations"] / 2
+    assert np.isnan(found.needed(1.1)["annotations"][0])
     chosen = acquisition.curve(posterior, 180, steps=3, replicates=60).table
     assert chosen["accuracy"][1] > table["accuracy"][1]  # asking where it pays
 
 
 def test_the_curve_comes_true():
-    """Simulated crowds: labels with six judgements an item, foretold from three, on average over five crowds."""
+    """Simulated crowds: labels with six annotations an item, foretold from three, on average over five crowds."""
     gaps = []
     for seed in range(5):
         rng = np.random.default_rng(seed)

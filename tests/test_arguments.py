@@ -18,31 +18,18 @@ import torch
 from catalog import quiet_fit
 
 import crowdppl
-from crowdppl import (
-    acquisition,
-    arguments,
-    criticism,
-    crowdkit,
-    datasets,
-    exports,
-    fetching,
-    groups,
-    plots,
-    reading,
-    report,
-    review,
-    sbc,
-    simulate,
-    streaming,
-    updating,
-    workers,
-)
+from crowdppl import acquisition, arguments, criticism, crowdkit, export, plots, report
 from crowdppl.acquisition import Curve
+from crowdppl.criticism import sbc
+from crowdppl.data import datasets, diagnostics, download, read, synthetic
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError
+from crowdppl.inference import streaming, update
 from crowdppl.models import CATALOGUE, DawidSkene, WorkerGroups
+from crowdppl.posterior import workers
+from crowdppl.posterior.workers import groups
 
-MODULES = [crowdppl, acquisition, criticism, datasets, exports, groups, plots, reading, report, review, sbc, simulate]
-MODULES += [streaming, updating, workers]
+MODULES = [crowdppl, acquisition, criticism, datasets, export, groups, plots, read, report, diagnostics, sbc, synthetic]
+MODULES += [streaming, update, workers]
 CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve]
 # Methods that models and engines call with tensors of their own making, inside a fit.
 INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.by_workers"}
@@ -50,16 +37,17 @@ INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.by_
 
 def discovered():
     """All public functions and methods by name."""
-    found = {"AnnotationModel.simulate": crowdppl.AnnotationModel.simulate, "fetching.fetch": fetching.fetch}
+    found = {"AnnotationModel.simulate": crowdppl.AnnotationModel.simulate, "download.fetch": download.fetch}
     for module in MODULES:
-        short = module.__name__.removeprefix("crowdppl.")
+        short = module.__name__.rpartition(".")[-1]
         for name in getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")]):
             value = getattr(module, name)
-            ours = getattr(value, "__module__", "").startswith(module.__name__)
+            # Measures are functions of arrays beneath the result, offered with the other functions of workers.
+            ours = str(getattr(value, "__module__", "")).startswith((module.__name__, "crowdppl.posterior.measures"))
             if isinstance(value, types.FunctionType) and ours:
                 found[f"{short}.{name}"] = value
     for kind in CLASSES:
-        for name, value in vars(kind).items():
+        for name, value in ((n, v) for c in reversed(kind.mro()[:-1]) for n, v in vars(c).items()):
             function = value.__func__ if isinstance(value, classmethod) else value
             if not name.startswith("_") and isinstance(function, types.FunctionType):
                 found[f"{kind.__name__}.{name}"] = function
@@ -138,7 +126,7 @@ def calls(place):
     if not path.exists():
         frame().sort_values("task").to_parquet(path)
         frame().to_csv(place / "x.csv", index=False)
-    item, worker, label = posterior().judged()
+    item, worker, label = posterior().annotated()
     long = {"task": [0, 0, 1], "worker": ["u", "v", "u"], "label": [0, 1, 0]}
     tiny = {"simulations": 1, "items": 6, "workers": 3, "per_item": 2, "draws": 4}
     confusion = {"confusion": THETA["confusion"]}
@@ -150,9 +138,9 @@ def calls(place):
         "crowdppl.predict_workers": {**p, "data": data()},
         "crowdppl.read": {"path": place / "x.csv"},
         "crowdppl.stream": {"path": path, "passes": 1, "num_samples": 20},
-        "updating.update": {**p, "more": frame().head(3)},
-        "updating.joined": {"before": data(), "more": data()},
-        "reading.annotated": None,
+        "crowdppl.update": {**p, "more": frame().head(3)},
+        "update.joined": {"before": data(), "more": data()},
+        "read.annotated": None,
         "acquisition.effective": {"n": 3, "rho": 0.1},
         "acquisition.gains": p,
         "acquisition.next_items": p,
@@ -176,19 +164,19 @@ def calls(place):
         "datasets.folder": {},
         "datasets.listing": {},
         "datasets.public": None,
-        "fetching.fetch": None,
-        "exports.truth": p,
-        "exports.soft": p,
-        "exports.weights": p,
-        "exports.workers": p,
-        "exports.confusion": p,
-        "exports.export": {**p, "what": "truth", "path": place / "t.csv"},
-        "exports.write": {"table": posterior().truth(), "path": place / "t.csv"},
-        "exports.neutral": {"table": posterior().truth()},
+        "download.fetch": None,
+        "export.truth": p,
+        "export.soft": p,
+        "export.weights": p,
+        "export.workers": p,
+        "export.confusion": p,
+        "export.to_file": {**p, "what": "truth", "path": place / "t.csv"},
+        "export.write": {"table": posterior().truth(), "path": place / "t.csv"},
+        "export.neutral": {"table": posterior().truth()},
         "groups.table": {"posterior": posterior("groups")},
         "groups.similarity": {"confusion": probabilities(2, 3, 3)},
         "groups.row_entropy": {"confusion": probabilities(2, 3, 3)},
-        "groups.choose": {
+        "criticism.choose_groups": {
             "data": data(),
             "make": lambda m: WorkerGroups(groups=m),
             "groups": [1],
@@ -217,17 +205,17 @@ def calls(place):
         "report.content": p,
         "report.page": p,
         "report.write": {**p, "path": place / "r.html"},
-        "review.review": {"data": data()},
-        "review.pieces": {"data": data()},
-        "review.worker_information": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
+        "diagnostics.review": {"data": data()},
+        "diagnostics.pieces": {"data": data()},
+        "diagnostics.worker_information": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
         "sbc.ranks": {"model": "one-coin", **tiny, **GIBBS},
         "sbc.uniformity": {"rank": np.arange(5), "draws": 9, "replications": 5},
         "sbc.coverage": {"rank": np.arange(5), "draws": 9},
         "sbc.table": {"result": sbc.ranks("one-coin", **tiny, **GIBBS), "draws": 4},
-        "simulate.three_gaussians": {"seed": 0, "workers": 6, "train": 5, "test": 2, "per_item": 2.0},
-        "simulate.common_and_individual": {"seed": 0, "items": 5, "workers": 4, "per_item": 2, "test": 2},
-        "simulate.two_gaussians": {"seed": 0, "train": 5, "test": 2},
-        "simulate.correlated_crowd": {"seed": 0, "items": 5, "workers": 4, "per_item": 2},
+        "synthetic.three_gaussians": {"seed": 0, "workers": 6, "train": 5, "test": 2, "per_item": 2.0},
+        "synthetic.common_and_individual": {"seed": 0, "items": 5, "workers": 4, "per_item": 2, "test": 2},
+        "synthetic.two_gaussians": {"seed": 0, "train": 5, "test": 2},
+        "synthetic.correlated_crowd": {"seed": 0, "items": 5, "workers": 4, "per_item": 2},
         "workers.better": {**p, "a": "u", "b": "v"},
         "workers.best": {**p, "m": 1},
         "workers.worst": {**p, "m": 1},
@@ -247,11 +235,11 @@ def calls(place):
         "report.from_file": None,
         "report.lines": None,
         "report.price": {"cost": 1.0},
-        "review.unused_classes": None,
+        "diagnostics.unused_classes": None,
         "workers.over_time": {**p, "windows": 2},
         "workers.change": {**p, "minimum": 2},
         "workers.seconds": p,
-        "workers.trap_score": p,
+        "workers.gold_accuracy": p,
         "workers.interval": {"draws": probabilities(4, 3)},
         "workers.default_level": {"level": 0.5},
         "workers.measure": {"name": "accuracy", **THETA},
@@ -267,9 +255,9 @@ def calls(place):
         "Posterior.prevalence": mine,
         "Posterior.draws": {**mine, "name": "prevalence"},
         "Posterior.worker_index": {**mine, "worker": "u"},
-        "Posterior.per_judgement": {**mine, "name": "when"},
+        "Posterior.per_annotation": {**mine, "name": "when"},
         "Posterior.counts": {**mine, "most": 2},
-        "Posterior.shares_right": mine,
+        "Posterior.shares_correct": mine,
         "Posterior.update": {**mine, "more": frame().head(3)},
         "Posterior.save": {**mine, "path": place / "y.nc"},
         "Annotations.to": own,
@@ -278,7 +266,7 @@ def calls(place):
         "Annotations.unseen": own,
         "Annotations.code": {**own, "labels": [0, 1], "what": "labels"},
         "Annotations.batch": {**own, "index": torch.arange(2)},
-        "Annotations.keep": {**own, "judgements": torch.ones(48, dtype=torch.bool)},
+        "Annotations.keep": {**own, "annotations": torch.ones(48, dtype=torch.bool)},
         "Annotations.from_frame": {"frame": frame()},
         "Annotations.from_counts": {"frame": pd.DataFrame({"a": [1, 2], "b": [0, 3]})},
         "Annotations.from_arrays": long,
@@ -440,7 +428,7 @@ def test_faults_found_from_outside(place):
         lambda: criticism.prior_check(DawidSkene(), data(), draws=0): r"draws=0",
         lambda: criticism.check(p, draws=math.nan): r"draws=nan",
         lambda: p.workers(level="0.9"): r"level='0.9'",
-        lambda: p.update(None): r"more is a NoneType",
+        lambda: crowdppl.update(p, None): r"more is a NoneType",
         lambda: crowdppl.load(None): r"path: a NoneType is not the path of a file",
         lambda: p.workers(cost="x", measures=["expected_cost"]): r"cost='x'; it must be 2 x 2 numbers",
         lambda: p.workers(
@@ -448,7 +436,7 @@ def test_faults_found_from_outside(place):
         ): r"cost=\[\[0, 1\], \[1\]\]; it must be 2 x 2",
         lambda: p.save(folder): r"is a folder; name a file in it",
         lambda: report.write(p, folder): r"is a folder; name a file in it",
-        lambda: exports.export(p, "truth", folder): r"is a folder; name a file in it",
+        lambda: export.to_file(p, "truth", folder): r"is a folder; name a file in it",
         lambda: p.save(place / "none" / "x.nc"): r"there is no folder",
     }.items():
         with pytest.raises(CrowdpplError, match=rf"^[^\n]*{message}[^\n]*$"):

@@ -34,7 +34,7 @@ def test_code_runs(page, tmp_path, monkeypatch):
 
 def test_custom_model_is_at_most_twenty_lines():
     """The promise: prior, truth and emission of a model of one's own, class line and docstring included."""
-    blocks = [b for b in BLOCK.findall((ROOT / "docs/custom-models.md").read_text()) if "class " in b]
+    blocks = [b for b in BLOCK.findall((ROOT / "docs/guide/custom-models.md").read_text()) if "class " in b]
     block = blocks[0]  # the second one has a network
     lines = [line for line in block[block.index("class ") :].splitlines() if line.strip()]
     assert len(lines) <= 20

@@ -11,11 +11,13 @@ from catalog import quiet_fit, tiny
 from typer.testing import CliRunner
 
 import crowdppl
-from crowdppl import CrowdpplError, CrowdpplWarning, FileError, cli, criticism, exports, inference, report, results
+from crowdppl import CrowdpplError, CrowdpplWarning, FileError, criticism, export, report
+from crowdppl.cli import main
+from crowdppl.cli.wording import in_command
 from crowdppl.crowdkit.aggregation import DawidSkene, MajorityVote
+from crowdppl.export import results
 from crowdppl.files import atomic
-from crowdppl.identity import described
-from crowdppl.wording import in_command
+from crowdppl.inference.fingerprint import described
 
 FRAME = pd.DataFrame(
     {"task": list("aabbccdd") * 3, "worker": ["u", "v"] * 12, "label": [0, 0, 1, 1, 0, 1, 1, 1] * 3}
@@ -30,7 +32,7 @@ def result():
 def run(*words, code=0):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        found = CliRunner().invoke(cli.app, [str(word) for word in words])
+        found = CliRunner().invoke(main.app, [str(word) for word in words])
     assert found.exit_code == code, found.output
     return found.output
 
@@ -60,12 +62,12 @@ def test_the_column_of_items_may_be_that_of_texts(result):
     ],
 )
 def test_names_of_files_are_no_options(message):
-    assert in_command(message, cli.app) == message
+    assert in_command(message, main.app) == message
 
 
 def test_arguments_become_options_still():
-    assert in_command("name its column with worker=...", cli.app) == "name its column with --worker ..."
-    assert in_command("raise num_samples.", cli.app) == "raise --num-samples."
+    assert in_command("name its column with worker=...", main.app) == "name its column with --worker ..."
+    assert in_command("raise num_samples.", main.app) == "raise --num-samples."
 
 
 def test_nothing_is_said_where_nothing_is_known():
@@ -94,7 +96,7 @@ def test_an_interruption_amid_the_tables_keeps_the_posterior(result, tmp_path, m
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(exports, "write", stop)
+    monkeypatch.setattr(export, "write", stop)
     with pytest.raises(KeyboardInterrupt):
         results.write(result, tmp_path / "out", run={})
     assert len(crowdppl.load(tmp_path / "out" / "posterior.nc").truth()) == 4
@@ -106,7 +108,7 @@ def test_a_checkpoint_stays_until_the_result_is_there(tmp_path, monkeypatch):
 
     options = {"method": "gibbs", "chains": 2, "warmup": 5, "num_samples": 20, "seed": 1, "every": 0}
     with monkeypatch.context() as patched:
-        patched.setattr(inference, "convergence", stop)
+        patched.setattr("crowdppl.inference.fit.convergence", stop)
         with pytest.raises(KeyboardInterrupt):
             quiet_fit(FRAME, checkpoint=tmp_path / "state", **options)
     assert any(path.is_file() for path in (tmp_path / "state").rglob("*"))
@@ -145,9 +147,9 @@ def test_an_update_may_take_another_engine_or_rho():
     more = pd.DataFrame({"task": ["a"], "worker": ["w"], "label": [1]})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        assert first.update(more, method="em").info["method"] == "em"
-        assert first.update(more, independent=True).info["rho"] is None
-        assert first.update(more, rho=0.1).info["rho"]["known"] == 0.1
+        assert crowdppl.update(first, more, method="em").info["method"] == "em"
+        assert crowdppl.update(first, more, independent=True).info["rho"] is None
+        assert crowdppl.update(first, more, rho=0.1).info["rho"]["known"] == 0.1
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
@@ -206,5 +208,5 @@ def test_room_is_made_sure_of_for_long_identifiers(tmp_path):
     frame = pd.DataFrame({"task": np.repeat(names, 2), "worker": ["u", "v"] * 300, "label": [0, 0, 1, 1] * 150})
     posterior = quiet_fit(frame, method="em", num_samples=2)
     path = posterior.save(tmp_path / "p.nc")
-    assert path.stat().st_size <= crowdppl.posterior.HEADERS + crowdppl.posterior._size(posterior.tree)
+    assert path.stat().st_size <= crowdppl.posterior.io.HEADERS + crowdppl.posterior.io._size(posterior.tree)
     assert path.stat().st_size > sum(node.to_dataset().nbytes for node in posterior.tree.subtree)

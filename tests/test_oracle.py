@@ -15,17 +15,17 @@ from pyro.infer.autoguide.initialization import init_to_value
 
 import crowdppl
 from crowdppl import CrowdpplWarning
-from crowdppl.draws import Races, drawn, sample_truth
+from crowdppl.inference.draws import Races, drawn, sample_truth
+from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
-from crowdppl.kernels import normalise
-from crowdppl.model import bind, check, conditioned, prior_draws, provides, repeated
+from crowdppl.kernels.ops import normalise
+from crowdppl.model.base import bind, check, conditioned, prior_draws, provides, repeated
+from crowdppl.model.plates import Plates
 from crowdppl.models import DawidSkene
-from crowdppl.plates import Plates
-from crowdppl.space import Space
 
 
 def enumerate_truths(data, prior, emission):
-    """Sum over all S^N states of the truth, judgement by judgement, in plain Python.
+    """Sum over all S^N states of the truth, annotation by annotation, in plain Python.
 
     prior (N, S) and emission (A, S, L) are probabilities; data may be an arrangement, with multiplicities. Returns the log
     marginal likelihood and (N, S) posteriors.
@@ -401,7 +401,7 @@ def test_samplers_have_the_exact_posterior(method, seed):
     12 probabilities, Monte-Carlo standard errors below .006 (gibbs: 20,000 draws; nuts: 3,000): the bound of .03 is five of
     them, a false alarm in less than one of 100,000 runs.
     """
-    data, model = tiny(seed, items=4, classes=3), DawidSkene(right=3.0, wrong=1.0)
+    data, model = tiny(seed, items=4, classes=3), DawidSkene(prior_correct=3.0, prior_incorrect=1.0)
     options = {
         "gibbs": {"chains": 4, "warmup": 200, "num_samples": 5000},
         "nuts": {"chains": 2, "warmup": 300, "num_samples": 1500},

@@ -21,7 +21,7 @@ import crowdppl, crowdppl.models, crowdppl.models.dawid_skene
 home = pathlib.Path(sys.argv[1]).resolve()
 for module in (crowdppl, crowdppl.models, crowdppl.models.dawid_skene):
     assert home in pathlib.Path(module.__file__).resolve().parents, module.__file__
-from crowdppl import datasets
+from crowdppl.data import datasets
 posterior = crowdppl.fit(datasets.anaesthesia(), crowdppl.models.DawidSkene(), method="em", num_samples=20)
 assert len(posterior.truth()) == 45
 crowdppl.load(posterior.save("posterior.nc"))

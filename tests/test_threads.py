@@ -88,7 +88,7 @@ def test_everything_beside_fits_in_threads():
 
     def update():
         with silent():
-            return bits(posterior.update(simulated(items=5, seed=3)[0], chains=1, warmup=5, num_samples=5))
+            return bits(crowdppl.update(posterior, simulated(items=5, seed=3)[0], chains=1, warmup=5, num_samples=5))
 
     def fit():
         return bits(quiet_fit(data, method="nuts", chains=1, warmup=5, num_samples=5, max_tree_depth=3))
@@ -267,9 +267,9 @@ DAMAGE = {
 
 COMPILE = """
     import numpy as np
-    from crowdppl import compiled
+    from crowdppl.kernels import passes
     tables = np.full((1, 8), 7.0)
-    compiled.load(2, "f8")(1, tables, np.array([[.25, .75], [.5, .5]]))
+    passes.load(2, "f8")(1, tables, np.array([[.25, .75], [.5, .5]]))
     print(*tables[0])
 """
 
@@ -302,12 +302,12 @@ def test_a_place_for_compiled_code_that_is_full(tmp_path):
     script = """
     import errno, os
     import numpy as np
-    from crowdppl import code_cache, compiled
+    from crowdppl.kernels import code_cache, passes
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     code_cache._Files._write = full
     tables = np.full((1, 4), 7.0)
-    compiled.load(2, "f8")(1, tables, np.array([[.25, .75]]))
+    passes.load(2, "f8")(1, tables, np.array([[.25, .75]]))
     print(*tables[0])
     """
     assert forked(script, environment={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}) == [
@@ -326,7 +326,7 @@ PROCESS_WIDE = {
     "simplefilter": ["isolation.py"],
     "filterwarnings(": ["isolation.py"],
     "set_default_dtype": ["isolation.py"],
-    "set_num_threads": ["isolation.py", "sweeps.py"],  # numba's threads set torch's number as they start: set back
+    "set_num_threads": ["isolation.py", "passes.py"],  # numba's threads set torch's number as they start: set back
     "enable_validation": ["isolation.py"],
     "os.umask": [],
 }
@@ -343,7 +343,7 @@ def test_a_progress_bar_leaves_pythons_random_stream_alone():
     """In a process of its own: the first import of what draws the bar takes random numbers."""
     script = """
     import random, crowdppl
-    from crowdppl import datasets
+    from crowdppl.data import datasets
     before = random.getstate()
     crowdppl.fit(datasets.anaesthesia(), method="em", num_samples=20, progress=True)
     print(random.getstate() == before)

@@ -14,22 +14,14 @@ from crowds import crowd_with_characters
 from typer.testing import CliRunner
 
 import crowdppl
-from crowdppl import (
-    CrowdpplError,
-    CrowdpplWarning,
-    Posterior,
-    acquisition,
-    criticism,
-    exports,
-    groups,
-    plots,
-    prediction,
-    report,
-    results,
-    workers,
-)
-from crowdppl.cli import app
-from crowdppl.updating import update
+from crowdppl import CrowdpplError, CrowdpplWarning, Posterior, acquisition, criticism, export, plots, report
+from crowdppl.cli.main import app
+from crowdppl.criticism.advice import _sampled
+from crowdppl.export import results
+from crowdppl.inference import predict
+from crowdppl.inference.update import update
+from crowdppl.posterior import workers
+from crowdppl.posterior.workers import groups
 
 mpl.use("Agg")
 
@@ -92,12 +84,12 @@ VIEWS = {
     "criticism.loo": lambda p, _: str(criticism.loo(p)),
     "criticism.prior_sensitivity": lambda p, _: criticism.prior_sensitivity(p, workers=["adversary"]),
     "criticism.replicates": lambda p, _: criticism.replicates(p, 5),
-    "exports.confusion": lambda p, _: _columns(exports.confusion(p)),
-    "exports.export": lambda p, place: [exports.export(p, what, place / f"{what}.csv") for what in exports.TABLES],
-    "exports.soft": lambda p, _: _columns(exports.soft(p)),
-    "exports.truth": lambda p, _: _columns(exports.truth(p)),
-    "exports.weights": lambda p, _: _columns(exports.weights(p)),
-    "exports.workers": lambda p, _: _columns(exports.workers(p)),
+    "export.confusion": lambda p, _: _columns(export.confusion(p)),
+    "export.to_file": lambda p, place: [export.to_file(p, what, place / f"{what}.csv") for what in export.TABLES],
+    "export.soft": lambda p, _: _columns(export.soft(p)),
+    "export.truth": lambda p, _: _columns(export.truth(p)),
+    "export.weights": lambda p, _: _columns(export.weights(p)),
+    "export.workers": lambda p, _: _columns(export.workers(p)),
     "groups.table": lambda p, _: groups.table(p),
     "groups.worker_map": lambda p, _: groups.worker_map(p),
     "plots.chains": lambda p, _: plots.chains(p),
@@ -117,7 +109,7 @@ VIEWS = {
     "plots.curve": lambda p, _: plots.curve(acquisition.curve(p, 20, steps=3, replicates=5)),
     "plots.predictive": lambda p, _: plots.predictive(criticism.check(p, draws=10)),
     "plots.reliability": lambda p, _: plots.reliability(criticism.calibration(p, GOLD)),
-    "prediction.predict": lambda p, _: prediction.predict(p, PREDICTION.get(p.info["model"], TRUTH.index[:3])),
+    "predict.predict": lambda p, _: predict.predict(p, PREDICTION.get(p.info["model"], TRUTH.index[:3])),
     "report.actions": lambda p, _: report.actions(p, cost=0.1),
     "report.carried": lambda p, _: report.carried(p, p),
     "report.describe": lambda p, _: report.describe(p, text={p.items().tolist()[0]: "a text"}).items(),
@@ -135,17 +127,17 @@ VIEWS = {
     "workers.seconds": lambda p, _: workers.seconds(p),
     "workers.spammer_probability": lambda p, _: workers.spammer_probability(p),
     "workers.systematic": lambda p, _: workers.systematic(p),
-    "workers.trap_score": lambda p, _: workers.trap_score(p, GOLD),
+    "workers.gold_accuracy": lambda p, _: workers.gold_accuracy(p, GOLD),
     "workers.verdicts": lambda p, _: workers.verdicts(p),
     "workers.worst": lambda p, _: _columns(workers.worst(p, 2)),
 }
 # Views with tests of their own for every engine they suit: they take a design or a model beside the result.
 ELSEWHERE = {
-    "prediction.data_of",
-    "prediction.parameter_draws",
-    "prediction.predict_correct",
-    "prediction.predict_workers",
-    "prediction.rebuilt",
+    "predict.data_of",
+    "predict.parameter_draws",
+    "predict.predict_correct",
+    "predict.predict_workers",
+    "predict.rebuilt",
 }
 FEW = {"em, one draw", "svi, a point", "gibbs, one chain", "nuts, few draws"}
 SAMPLED = {name for name in FITS if name.startswith(("gibbs", "nuts"))}
@@ -160,7 +152,7 @@ REFUSED = {
     "plots.chains": (FEW | NETWORKS | ONE_CHAIN, "too few draws|one chain"),
     "plots.groups": (set(FITS) - {"gibbs, groups", *NETWORKS}, "group"),
     "plots.noise": (set(FITS), "noise|model"),
-    "prediction.predict": (set(FITS) - {"em, normal approximation"}, "features|classifier"),
+    "predict.predict": (set(FITS) - {"em, normal approximation"}, "features|classifier"),
 }
 
 
@@ -200,9 +192,22 @@ def closed():
     plt.close("all")
 
 
+MODULES = (
+    "acquisition",
+    "criticism",
+    "export",
+    "inference.predict",
+    "plots",
+    "posterior.workers",
+    "posterior.workers.groups",
+    "report",
+)
+
+
 def _public_views() -> Iterator[str]:
-    for module in ("acquisition", "criticism", "exports", "groups", "plots", "prediction", "report", "workers"):
-        room = importlib.import_module(f"crowdppl.{module}")
+    for path in MODULES:
+        room = importlib.import_module(f"crowdppl.{path}")
+        module = path.rpartition(".")[-1]
         for name, value in vars(room).items():
             if inspect.isfunction(value) and not name.startswith("_") and value.__module__.startswith(room.__name__):
                 first = next(iter(inspect.signature(value).parameters.values()), None)
@@ -259,19 +264,17 @@ def test_divergences_are_counted_over_chains():
         "r_hat": {"lp": 1.0},
         "ess": {"lp": 500},
     }
-    told = criticism.words._sampled(facts)
+    told = _sampled(facts)
     assert any("7 of 200 draws" in sentence for sentence in told)
 
 
 def test_advice_asks_for_enough_draws():
     """More than was used, enough for the effective sample size, and not what was just tried."""
     facts = {"chains": 4, "warmup": 500, "num_samples": 1000, "thin": 2, "r_hat": {"lp": 1.004}, "ess": {"lp": 100.0}}
-    (draws,) = [
-        int(s.split("--num-samples ")[1].split(".")[0]) for s in criticism.words._sampled(facts) if "--num" in s
-    ]
+    (draws,) = [int(s.split("--num-samples ")[1].split(".")[0]) for s in _sampled(facts) if "--num" in s]
     assert draws == 4800
     facts |= {"r_hat": {"lp": 1.2}, "ess": {"lp": 14.0}}
-    (told,) = criticism.words._sampled(facts)
+    (told,) = _sampled(facts)
     assert "Do not use the intervals" in told
     assert "--warmup 1000" in told
 
@@ -303,7 +306,7 @@ def test_probabilities_are_means_over_rho():
     rng = np.random.default_rng(0)
     rho = 1 / (1 + np.exp(-(effect["mean"] + effect["spread"] * rng.normal(size=10_000))))
     logs = np.log(p.published())[:5]
-    n = p.judgements_per_item()[:5]
+    n = p.annotations_per_item()[:5]
     by_hand = np.exp(logs[None] / (1 + (n[None, :, None] - 1) * rho[:, None, None]))
     by_hand = (by_hand / by_hand.sum(-1, keepdims=True)).mean(0)
     np.testing.assert_allclose(p.probability()[:5], by_hand, atol=0.01)  # three standard errors of 10,000 draws at most
@@ -348,7 +351,7 @@ def test_commands(method, table, tmp_path):
             ["report", str(out)],
             ["check", str(out), "--draws", "10"],
             ["next", str(out), "-n", "5"],
-            *(["export", str(out), "--what", what] for what in exports.TABLES),
+            *(["export", str(out), "--what", what] for what in export.TABLES),
             ["update", str(out), str(table / "more.csv"), "--out", str(tmp_path / "more")],
             ["report", str(tmp_path / "more")],
         ):

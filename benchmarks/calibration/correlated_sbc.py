@@ -12,15 +12,16 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import arguments, fit, table, write
 
-from crowdppl import criticism, sbc
-from crowdppl.simulate import correlated_crowd
+from crowdppl import criticism
+from crowdppl.criticism import sbc
+from crowdppl.data.synthetic import correlated_crowd
 
 DRAWS = 99
 COPIES = (0.0, 0.2, 0.4, 0.6)
 
 
 def crowd(job: tuple[float, int]) -> dict[str, dict[str, list[float]]]:
-    """Simulate, fit both ways; ranks of each worker's share of right judgements, and what probabilities are worth."""
+    """Simulate, fit both ways; ranks of each worker's share of right annotations, and what probabilities are worth."""
     torch.set_num_threads(1)
     copies, seed = job
     made = correlated_crowd(seed=seed, items=200, workers=20, per_item=int(3 + seed % 8), copies=copies)
@@ -31,7 +32,7 @@ def crowd(job: tuple[float, int]) -> dict[str, dict[str, list[float]]]:
         posterior, _ = fit(
             made.data, "dawid-skene", method="gibbs", seed=seed, num_samples=150, independent=independent
         )
-        shares = posterior.shares_right()
+        shares = posterior.shares_correct()
         kept = shares[np.linspace(0, len(shares) - 1, DRAWS).round().astype(int)]
         cover = criticism.coverage(posterior, truths, minimum=1)
         right = cover.workers["right"].to_numpy()
@@ -83,9 +84,9 @@ def main() -> None:
         "log loss",
     ]
     body = f"""
-{count} crowds each (`crowdppl.simulate.correlated_crowd`: 200 items, 20 workers, 3 to 10 judgements an item, 2 classes),
-Dawid–Skene by Gibbs; 89% intervals. A judgement repeats its item's common answer with the probability *copied*. Ranks are of
-the share of right judgements of the first worker of each crowd among {DRAWS} draws.
+{count} crowds each (`crowdppl.data.synthetic.correlated_crowd`: 200 items, 20 workers, 3 to 10 annotations an item, 2 classes),
+Dawid–Skene by Gibbs; 89% intervals. An annotation repeats its item's common answer with the probability *copied*. Ranks are of
+the share of right annotations of the first worker of each crowd among {DRAWS} draws.
 
 {table(header, rows)}
 

@@ -1,6 +1,6 @@
 """How often intervals of workers hold the truth, for every model and engine that public data can be fitted by.
 
-Writes docs/benchmark-coverage.md and crowdppl/coverage.json, which every result cites for its own model and engine.
+Writes docs/benchmarks/coverage.md and crowdppl/inference/coverage.json, which every result cites for its own model and engine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from common import arguments, fit, table, write
 from design_effect import SETS, known_of
 
-from crowdppl import criticism, datasets
+from crowdppl import criticism
+from crowdppl.data import datasets
 
 LARGEST = 100_000  # annotations of a set; larger ones take hours together
 MINIMUM = 20  # annotations of items of known truth that a worker must have
@@ -45,7 +46,7 @@ MODELS = {
     "svi": ("dawid-skene",),
 }
 KINDS: dict[str, dict[str, Any]] = {"default": {"independent": False}, "independent": {"independent": True}}
-PLACE = Path(__file__).parents[2] / "crowdppl" / "coverage.json"
+PLACE = Path(__file__).parents[2] / "crowdppl" / "inference" / "coverage.json"
 # Fits that are done, a line each: a run that was stopped goes on from there. Delete it to measure anew.
 DONE = Path(__file__).parents[2] / "build" / "coverage.jsonl"
 
@@ -62,7 +63,7 @@ def measure(job: tuple[str, str, str]) -> dict[str, Any]:
         found = criticism.coverage(posterior, truths, minimum=MINIMUM)
         out[kind] = {
             "workers": len(found.workers),
-            "share": int(found.workers["share_right_covers"].sum()),
+            "share": int(found.workers["share_correct_covers"].sum()),
             "accuracy": int(found.workers["accuracy_covers"].sum()),
             "correct": criticism.calibration(posterior, truths).accuracy,
         }

@@ -1,6 +1,6 @@
 """Honest intervals on public data, leave one set out: coverage, log loss and calibration, published and weighted.
 
-Writes docs/benchmark-honest-intervals.md. `POPULATION` in crowdppl/correlation.py is what it prints as learned from all sets.
+Writes docs/benchmarks/honest-intervals.md. `POPULATION` in crowdppl/inference/design_effect.py is what it prints as learned from all sets.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import arguments, fit, table, write
 
-from crowdppl import criticism, datasets
-from crowdppl.gibbs import gibbs
+from crowdppl import criticism
+from crowdppl.data import datasets
+from crowdppl.inference.gibbs import gibbs
 from crowdppl.isolation import isolated
 from crowdppl.models import DawidSkene, ItemSubtypes
 
@@ -54,7 +55,7 @@ RUNS: dict[tuple[str, str], dict[str, Any]] = {
     ("dawid-skene", "em"): {"num_samples": 250},
     ("dawid-skene", "svi"): {"num_samples": 250},
 }
-LARGE = 140_000  # judgements: fewer sweeps there, and EM; SVI is left out
+LARGE = 140_000  # annotations: fewer sweeps there, and EM; SVI is left out
 KEPT, ITEMS = 60, 1500  # draws and items of a set that the spread of rho is learned from
 GRID = [(mean, sd) for mean in np.arange(-2.5, 1.01, 0.5) for sd in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)]
 NORMAL = np.random.default_rng(0).normal(size=KEPT)
@@ -64,9 +65,9 @@ def known_of(name: str, data: Any, truth: Any) -> np.ndarray:
     """Return true classes as codes (N,), -1 where unknown; a class that no worker named is left out."""
     at, label = ({str(v): n for n, v in enumerate(values.tolist())} for values in (data.items, data.labels))
     out = np.full(data.N, -1)
-    for item, klass in truth.items():
-        if str(item) in at and str(klass) in label:
-            out[at[str(item)]] = label[str(klass)]
+    for item, true_label in truth.items():
+        if str(item) in at and str(true_label) in label:
+            out[at[str(item)]] = label[str(true_label)]
     return out
 
 
@@ -86,7 +87,7 @@ def evidence(name: str) -> dict[str, np.ndarray]:
         for s in np.linspace(0, count - 1, KEPT).round().astype(int):
             joint = model.item_log_joint({site: value[s] for site, value in flat.items()}, data)[index]
             logs.append(model.log_by_class(joint).log_softmax(-1).float().numpy())
-    return {"logs": np.stack(logs), "n": data.judgements_per_item.numpy()[index], "truth": known[index]}
+    return {"logs": np.stack(logs), "n": data.annotations_per_item.numpy()[index], "truth": known[index]}
 
 
 def loss(one: dict[str, np.ndarray], factor: np.ndarray) -> float:
@@ -146,13 +147,13 @@ def measure(name: str, model: str, method: str, rho: tuple[float, float]) -> dic
         options = {"chains": 2, "warmup": 60, "num_samples": 60} if method == "gibbs" else {"num_samples": 60}
     known = known_of(name, data, truth)
     truths = {data.items[i]: data.labels[k] for i, k in enumerate(known) if k >= 0}
-    out: dict[str, Any] = {"set": name, "model": model, "method": method, "judgements": data.A}
+    out: dict[str, Any] = {"set": name, "model": model, "method": method, "annotations": data.A}
     for kind, more in {"published": {"independent": True}, "weighted": {"rho": rho}}.items():
         began = time.perf_counter()
         posterior, _ = fit(data, model, method=method, seed=1, **options, **more)
         seconds = time.perf_counter() - began
         found, cover = criticism.calibration(posterior, truths), criticism.coverage(posterior, truths)
-        width = cover.workers["share_right_high"] - cover.workers["share_right_low"]
+        width = cover.workers["share_correct_high"] - cover.workers["share_correct_low"]
         out[kind] = {
             "accuracy": found.accuracy,
             "confidence": found.confidence,
@@ -161,7 +162,7 @@ def measure(name: str, model: str, method: str, rho: tuple[float, float]) -> dic
             "bins": found.bins.to_dict("records"),
             "items": found.items,
             "workers": len(cover.workers),
-            "share": cover.share_right,
+            "share": cover.share_correct,
             "parameter": cover.accuracy,
             "width": float(width.mean()) if len(width) else None,
             "seconds": seconds,
@@ -184,8 +185,8 @@ def independent_crowd(seed: int) -> dict[str, list[float]]:
         found, cover = criticism.calibration(posterior, truths), criticism.coverage(posterior, truths)
         w = cover.workers
         out[kind] = [
-            cover.share_right,
-            float((w["share_right_high"] - w["share_right_low"]).mean()),
+            cover.share_correct,
+            float((w["share_correct_high"] - w["share_correct_low"]).mean()),
             cover.accuracy,
             float((w["accuracy_high"] - w["accuracy_low"]).mean()),
             found.accuracy,
@@ -284,7 +285,7 @@ def main() -> None:
             rows.append(
                 [
                     r["set"],
-                    r["judgements"],
+                    r["annotations"],
                     w["workers"],
                     pair("accuracy", 3),
                     pair("confidence", 3),
@@ -296,7 +297,7 @@ def main() -> None:
             )
     cost = {kind: np.mean([a[kind] for a in alone], 0) for kind in ("published", "weighted")}
     names = [
-        "share of right judgements: coverage",
+        "share of right annotations: coverage",
         "its interval's width",
         "accuracy: coverage",
         "its interval's width",
@@ -307,7 +308,7 @@ def main() -> None:
     costs = [[n, f"{cost['published'][i]:.3f}", f"{cost['weighted'][i]:.3f}"] for i, n in enumerate(names)]
     columns = [
         "set",
-        "judgements",
+        "annotations",
         "workers",
         "accuracy",
         "confidence",
@@ -338,21 +339,21 @@ def main() -> None:
         kind: [pooled(subtypes, kind, what) for what in ("share", "parameter")] for kind in ("published", "weighted")
     }
     body = f"""
-Public sets with a truth; workers with 20 or more judgements of items of known truth; 89% intervals. *Published*: the
+Public sets with a truth; workers with 20 or more annotations of items of known truth; 89% intervals. *Published*: the
 model as it is. *Weighted*: evidence divided by 1 + (n - 1) rho, with rho drawn from a spread **learned from the other
-sets** (`crowdppl.correlation`). Coverage is that of the share of a worker's judgements that are right, counted draw by
+sets** (`crowdppl.inference.design_effect`). Coverage is that of the share of a worker's annotations that are right, counted draw by
 draw, and of the accuracy parameter, both against the share that is right by the truth.
 
 {table(head, sums)}
 
 Log loss in nats, floored at a millionth. Asked for: pooled coverage between .84 and .94 of both, mean over sets at
 least .78, log loss at most .55, calibration error at most .06, accuracy of the truth not below that of the published by
-more than .002. Of sets with more than {LARGE:,} judgements Gibbs runs are short (60 sweeps after 60), and SVI is left
-out. `cifar100n` has one judgement an item: there is nothing to weigh.
+more than .002. Of sets with more than {LARGE:,} annotations Gibbs runs are short (60 sweeps after 60), and SVI is left
+out. `cifar100n` has one annotation an item: there is nothing to weigh.
 
 The worker ids of `cifar10n` do not belong to its labels (the set's own notes; a permutation test finds no difference between
 workers), and its 638 workers are a third of all: without it the pooled coverage of item subtypes by Gibbs is
-{real["weighted"][0]:.3f} of the share of right judgements ({real["published"][0]:.3f} as published) and
+{real["weighted"][0]:.3f} of the share of right annotations ({real["published"][0]:.3f} as published) and
 {real["weighted"][1]:.3f} of the accuracy parameter ({real["published"][1]:.3f}).
 
 ## Set by set: item subtypes by Gibbs, published → weighted
@@ -371,11 +372,11 @@ which nobody can know. Without any of it: {plain:.3f}.
 {table(["form", "learned from all", "leave one out", "own best"], forms)}
 
 rho and n^a do about as well; rho has a name in survey statistics. Dependence of rho on the number of classes, on
-judgements an item or a worker and on raw agreement was tried and gained nothing left out.
+annotations an item or a worker and on raw agreement was tried and gained nothing left out.
 
-## What it costs where judgements are independent
+## What it costs where annotations are independent
 
-Twenty simulated crowds from Dawid and Skene's own story (300 items, 30 workers, 6 judgements an item, 2 classes),
+Twenty simulated crowds from Dawid and Skene's own story (300 items, 30 workers, 6 annotations an item, 2 classes),
 Gibbs, default rho.
 
 {table(["", "published", "weighted"], costs)}

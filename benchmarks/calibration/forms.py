@@ -1,6 +1,6 @@
 """Which story of shared errors calibrates best? Forms compared leave one set out, on the posteriors of item subtypes.
 
-Writes docs/benchmark-correlation-forms.md. The figures of intervals are those of design_effect.py, which uses the first form.
+Writes docs/benchmarks/correlation-forms.md. The figures of intervals are those of design_effect.py, which uses the first form.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from common import arguments, fit, table, write
 from design_effect import GRID, KEPT, SETS, by_rho, choose, evidence
 
-from crowdppl import criticism, datasets
+from crowdppl import criticism
+from crowdppl.data import datasets
 
 FLOOR = 1e-6
 SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
 # Log odds of rho that a set's own truth is looked for at, and the numbers of known truths tried.
 RHOS = np.linspace(-6, 5, 45)
 GOLD = (0, 10, 30, 100)
-# Judgements above which the predictive check is left to a subset of items.
+# Annotations above which the predictive check is left to a subset of items.
 LARGE = 60_000
 
 
@@ -45,7 +46,7 @@ def gather(name: str) -> dict[str, Any]:
         return float(np.log(kept["observed"][statistic] / kept["mean"][statistic]))
 
     found["features"] = np.array(
-        [of("agreement_spread"), of("agreement"), np.log(data.K), np.log(data.judgements_per_item.numpy().mean())]
+        [of("agreement_spread"), of("agreement"), np.log(data.K), np.log(data.annotations_per_item.numpy().mean())]
     )
     return found
 
@@ -175,7 +176,7 @@ def main() -> None:
         "seen wrongly": "an apparent class between truth and labels: seen wrongly in a share of items",
         "rho, and seen wrongly": f"both (from all sets: logit rho {best[0]:g}, sd {best[1]:g}, share {best[2]:g})",
         "rho from the check": "rho from a predictive check of agreement (its mean and spread over items, against Dawid-Skene's)",
-        "rho from all four": "the same with the numbers of classes and of judgements an item",
+        "rho from all four": "the same with the numbers of classes and of annotations an item",
         "own rho": "the set's own best rho, which takes its truth to know",
     }
     rows += [[words[name], f"{np.mean(values):.3f}", f"{np.median(values):.3f}"] for name, values in left.items()]
@@ -187,7 +188,7 @@ other sets.
 {table(["form", "mean log loss, left out", "median"], rows)}
 
 Correlation over sets of logit rho (own best) with what might foretell it: excess spread of agreement over items
-{correlation[0]:+.2f}, excess agreement {correlation[1]:+.2f}, log of classes {correlation[2]:+.2f}, log of judgements an item
+{correlation[0]:+.2f}, excess agreement {correlation[1]:+.2f}, log of classes {correlation[2]:+.2f}, log of annotations an item
 {correlation[3]:+.2f}.
 
 ## A few known truths

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from crowdppl import Annotations
-from crowdppl.networks import perceptron, standardised
+from crowdppl.model.networks import perceptron, standardised
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -84,13 +84,13 @@ def crowd_layer(
     """Train a crowd layer (Rodrigues and Pereira 2018), CoNAL without the common part, and return its test accuracy.
 
     Args:
-        data: judgements with features.
+        data: annotations with features.
         seed: of weights and batches.
         free: matrices as the authors have them, free, with a softmax behind; else rows of probabilities.
         validation: features and classes to choose the epoch on.
         test: features and classes to test on.
         standard: whether features are standardised.
-        epochs: passes over the judgements.
+        epochs: passes over the annotations.
     """
     x = data.features.float()
     held = [(torch.as_tensor(f, dtype=torch.float32), torch.as_tensor(y)) for f, y in (validation, test)]

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from common import arguments, fit, spread, table, write
 
-from crowdppl import Annotations, CrowdpplWarning, datasets
+from crowdppl import Annotations, CrowdpplWarning
+from crowdppl.data import datasets
 from crowdppl.models import LIA, DawidSkene, ItemSubtypes
 
 REDUNDANCY = (2, 5, 10, 20, 39)
@@ -31,7 +32,7 @@ MODELS = {
 
 
 def subset(data: Annotations, redundancy: int, seed: int) -> Annotations:
-    """Keep ``redundancy`` judgements of each item, chosen at random."""
+    """Keep ``redundancy`` annotations of each item, chosen at random."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(data.A)
     item = data.item.numpy()[order]
@@ -71,7 +72,7 @@ def main() -> None:
         if name in PAPER:
             source = "" if "not in the paper" in name else ", paper"
             rows.append([f"{name}{source}", *(f"{PAPER[name][REDUNDANCY.index(r)]:.1f}" for r in levels)])
-    body = f"""108 pictures, each judged by all of 39 annotators; `r` judgements of each picture drawn at random, {len(seeds)}
+    body = f"""108 pictures, each judged by all of 39 annotators; `r` annotations of each picture drawn at random, {len(seeds)}
 draws. Accuracy in per cent, mean and standard deviation. LIA-E: `lia` without features, its defaults but {SCHEDULE["steps"]}
 gradient steps an M step (the paper: 1,000) and {SCHEDULE["fine_tune"]} of fine-tuning.
 

@@ -9,8 +9,8 @@ from baselines import Trained, hard
 from common import arguments, fit, spread, table, write
 
 import crowdppl
+from crowdppl.data.synthetic import three_gaussians
 from crowdppl.models import CrowdMixture, Raykar
-from crowdppl.simulate import three_gaussians
 
 WORKERS = (100, 1500, 3500, 10_000)
 PAPER = {
@@ -41,7 +41,7 @@ def main() -> None:
             centres = np.array([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0]])
             nearest = ((s.features_test[:, None] - centres) ** 2).sum(-1).argmin(1)
             found["Bayes"][T].append(float((nearest == s.truth_test).mean()))
-            network = Raykar(hidden=(128,), dropout=0.5, right=0.0, wrong=0.0)
+            network = Raykar(hidden=(128,), dropout=0.5, prior_correct=0.0, prior_incorrect=0.0)
             for name, model, more in (
                 ("DL-EM", network, {"max_iter": ITERATIONS, "tol": 0.0}),
                 ("CMM", CrowdMixture(), {"restarts": 4}),
@@ -71,7 +71,7 @@ def main() -> None:
         ["DL-EM (a matrix each)", *(f"{1e3 * np.median(em[T]):.2f} ms" for T in sizes)],
     ]
     body = f"""Three Gaussians, 2,457 labelled items with 5 labels each on average, 819 test items, `T` annotators of three
-abilities (`crowdppl.simulate.three_gaussians`). Mean and standard deviation over {len(seeds)} seeds. A perceptron of 128 with
+abilities (`crowdppl.data.synthetic.three_gaussians`). Mean and standard deviation over {len(seeds)} seeds. A perceptron of 128 with
 dropout .5 everywhere; CMM: 3 groups, 50 iterations, 5 starts (the paper: 20). *DL-EM* is `raykar` with that network and no
 prior, 50 iterations. *Bayes*: the nearest true centre.
 

@@ -11,9 +11,10 @@ from baselines import Trained, crowd_layer, hard
 from common import arguments, fit, spread, table, write
 
 import crowdppl
-from crowdppl import CrowdpplWarning, datasets
+from crowdppl import CrowdpplWarning
+from crowdppl.data import datasets
+from crowdppl.model.networks import perceptron
 from crowdppl.models import LIA, CoNAL, CrowdMixture, Raykar
-from crowdppl.networks import perceptron
 
 PAPER = {
     "hard majority": "79.83 (CoNAL), 79.95 (CMM)",
@@ -32,12 +33,12 @@ def plain(inputs: int, outputs: int) -> torch.nn.Module:
 
 LONG = {"max_iter": 800, "tol": 0.0}
 MODELS = {
-    "learning from crowds (AggNet, DL-EM)": (Raykar(network=plain, spread=0.1), "em", {"max_iter": 50}),
+    "learning from crowds (AggNet, DL-EM)": (Raykar(network=plain, prior_scale=0.1), "em", {"max_iter": 50}),
     "CMM": (CrowdMixture(network=plain), "em", {}),
     "CoNAL, one truth an item, EM": (CoNAL(network=plain), "em", {}),
-    "CoNAL, one truth an item, SVI": (CoNAL(network=plain, spread=0.3), "svi", LONG),
-    "CoNAL, end to end": (CoNAL("judgement", network=plain, spread=0.3), "svi", LONG),
-    "CoNAL, end to end, features standardised": (CoNAL("judgement"), "svi", LONG),
+    "CoNAL, one truth an item, SVI": (CoNAL(network=plain, prior_scale=0.3), "svi", LONG),
+    "CoNAL, end to end": (CoNAL("annotation", network=plain, prior_scale=0.3), "svi", LONG),
+    "CoNAL, end to end, features standardised": (CoNAL("annotation"), "svi", LONG),
     "LIA (its own networks)": (LIA(), "em", {"steps": 200, "max_iter": 20, "batch_size": 128, "fine_tune": 500}),
 }
 LAYERS = {
@@ -105,7 +106,7 @@ Features are fed as they are: these are sparse and not negative, and standardisi
 a point or two (CoNAL, end to end, both ways). What differs from the papers: they feed max-pooled or unpooled VGG features of
 10,000 augmented images and use batch normalisation; CoNAL's authors leave their matrices free and put a softmax behind the
 mixture, ours are rows of probabilities (the two rows *crowd layer* show what that is worth). The probabilistic form of CoNAL,
-with one truth an item, does better than the end-to-end form, which treats the judgements of an item as independent; plain
+with one truth an item, does better than the end-to-end form, which treats the annotations of an item as independent; plain
 learning from crowds does as well: 43 labels an annotator leave little to learn about the source of an error.
 """
     write(

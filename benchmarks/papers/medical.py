@@ -1,4 +1,4 @@
-"""Medical relations: sets of labels per judgement as pairs (sentence, relation), LIA-ML beside majority vote and Dawid-Skene."""
+"""Medical relations: sets of labels per annotation as pairs (sentence, relation), LIA-ML beside majority vote and Dawid-Skene."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pandas as pd
 import torch
 from common import arguments, fit, spread, table, write
 
-from crowdppl import datasets
-from crowdppl.io.label_sets import pairs
+from crowdppl.data import datasets
+from crowdppl.data.label_sets import pairs
 from crowdppl.models import LIA
 
 SCHEDULE = {"max_iter": 4, "steps": 200, "fine_tune": 200}
 
 
 def main() -> None:
-    """Fit all judgements of all relations at once; compare where experts have judged."""
+    """Fit all annotations of all relations at once; compare where experts have judged."""
     options = arguments(__doc__ or "")
     seeds = range(1 if options.quick else 3)
     folder = datasets.folder()
@@ -48,8 +48,8 @@ def main() -> None:
     names = sorted(experts["relation"].unique())
     rows = [[name, *(spread([right(s, r) for s in series]) for r in names)] for name, series in found.items()]
     sizes = {r: int((experts["relation"] == r).sum()) for r in names}
-    body = f"""{frame["item"].nunique():,} sentences, {len(frame):,} judgements, each a set of some of {relations} relations:
-{data.A:,} yes-or-no judgements of {data.N:,} pairs (`crowdppl.io.label_sets.pairs`); sentence embeddings of 384 numbers.
+    body = f"""{frame["item"].nunique():,} sentences, {len(frame):,} annotations, each a set of some of {relations} relations:
+{data.A:,} yes-or-no annotations of {data.N:,} pairs (`crowdppl.data.label_sets.pairs`); sentence embeddings of 384 numbers.
 Accuracy in per cent where experts judged. LIA-ML with {SCHEDULE["steps"]} gradient steps an M step,
 {SCHEDULE["max_iter"]} iterations and {SCHEDULE["fine_tune"]} steps of fine-tuning, {len(times)} seeds,
 {np.median(times):.0f} seconds each.

@@ -8,7 +8,8 @@ import baselines  # noqa: F401 - puts the folder of common on the path
 import numpy as np
 from common import arguments, fit, table, write
 
-from crowdppl import CrowdpplWarning, datasets
+from crowdppl import CrowdpplWarning
+from crowdppl.data import datasets
 
 PAPER = {
     "weather-sentiment-cf": 0.8833,
@@ -69,7 +70,7 @@ def main() -> None:
     rows.append(["mean", "", f"{simple:.4f}", f"{here:.4f}", "", f"{paper:.4f}", f"{here - paper:+.4f}", "", ""])
     header = [
         "set",
-        "judgements",
+        "annotations",
         "Dawid–Skene",
         "item subtypes",
         "seeds",

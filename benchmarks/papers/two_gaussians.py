@@ -7,12 +7,12 @@ from baselines import Trained, hard
 from common import arguments, fit, spread, table, write
 
 import crowdppl
+from crowdppl.data.synthetic import two_gaussians
 from crowdppl.models import Raykar, TwoCoinDifficulty
-from crowdppl.simulate import two_gaussians
 
 PAPER = {"majority": "93.6 ± .05", "original EM": "94.00 ± .11", "adaptive": "93.9 ± .15", "fixed": "94.4 ± .13"}
 MODELS = {
-    "original EM": Raykar(right=0.0, wrong=0.0),
+    "original EM": Raykar(prior_correct=0.0, prior_incorrect=0.0),
     "adaptive": TwoCoinDifficulty(),
     "fixed": TwoCoinDifficulty("fixed"),
     "adaptive, lambda free": TwoCoinDifficulty(positive=False),
@@ -41,7 +41,7 @@ def main() -> None:
         for name, values in found.items()
     ]
     body = f"""Two Gaussians at (1, 1) and (-1, -1) with variance 1, five experts who label all of 1,000 training items, 1,000
-test items (`crowdppl.simulate.two_gaussians`). Mean and standard deviation over {len(seeds)} seeds, each with data of its own;
+test items (`crowdppl.data.synthetic.two_gaussians`). Mean and standard deviation over {len(seeds)} seeds, each with data of its own;
 the gap is to the best possible classifier on the same test points. All classifiers are logistic.
 
 {table(["classifier", "test accuracy, per cent", "gap to Bayes", "paper"], rows)}

@@ -1,10 +1,11 @@
 """Criticism: is the model right, are the intervals honest, would other data be predicted?"""
 
-from crowdppl.criticism.held_out import LeaveOneOut, compare, kfold, leave_workers_out, loo
-from crowdppl.criticism.known import Calibration, Coverage, calibration, coverage
+from crowdppl.criticism.advice import advice
+from crowdppl.criticism.calibration import Calibration, Coverage, calibration, coverage
+from crowdppl.criticism.cross_validation import LeaveOneOut, compare, kfold, leave_workers_out, loo
+from crowdppl.criticism.group_selection import choose_groups
 from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, prior_check, replicates
-from crowdppl.criticism.sensitivity import prior_sensitivity
-from crowdppl.criticism.words import advice
+from crowdppl.criticism.prior_sensitivity import prior_sensitivity
 
 __all__ = [
     "NOTABLE",
@@ -15,6 +16,7 @@ __all__ = [
     "advice",
     "calibration",
     "check",
+    "choose_groups",
     "compare",
     "coverage",
     "kfold",

@@ -1,6 +1,6 @@
 """Predictive checks: labels as the fitted story would give them again, beside those that were given.
 
-Statistics are chosen for what goes wrong with annotation models: judgements of one item that agree more, or less, than the story
+Statistics are chosen for what goes wrong with annotation models: annotations of one item that agree more, or less, than the story
 lets them; workers who differ more than it says; pairs of workers who copy from each other.
 """
 
@@ -18,14 +18,14 @@ import scipy.sparse as sparse
 import torch
 
 from crowdppl import arguments
-from crowdppl.annotations import Annotations
-from crowdppl.draws import sample_truth
+from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError, OptionError
+from crowdppl.inference.draws import sample_truth
+from crowdppl.inference.predict import data_of, parameter_draws
 from crowdppl.isolation import isolated
-from crowdppl.model import AnnotationModel, conditioned
-from crowdppl.posterior import Posterior
-from crowdppl.prediction import data_of, parameter_draws
-from crowdppl.workers import default_level
+from crowdppl.model.base import AnnotationModel, conditioned
+from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.workers import default_level
 
 Array = npt.NDArray[Any]
 
@@ -68,7 +68,7 @@ LABEL = "share of the label "
 
 # Spreads are standard deviations.
 WORDS = {
-    "agreement": "share of pairs of judgements of an item that agree, mean over items",
+    "agreement": "share of pairs of annotations of an item that agree, mean over items",
     "agreement_spread": "spread over items of the share of pairs that agree: how far items differ in difficulty",
     "entropy": "entropy of an item's labels in bits, mean over items",
     "entropy_spread": "spread over items of the entropy of their labels",
@@ -86,7 +86,7 @@ class PredictiveCheck:
     Attributes:
         table: a row for each statistic: ``statistic``, ``meaning``, ``observed``, ``mean`` of the replicates with the ends of
             their interval ``low`` and ``high``, and a two-sided ``p_value``.
-        workers: a row for each worker with judgements: share of labels that are the item's most frequent, ``observed``, ``mean``,
+        workers: a row for each worker with annotations: share of labels that are the item's most frequent, ``observed``, ``mean``,
             ``low``, ``high``, ``p_value``.
         draws: the statistics of each replicate, a column each.
         story: ``"model"`` where replicates come from the model's own story, ``"tables"`` where from truths and confusions drawn.
@@ -142,7 +142,7 @@ def statistics(item: Array, worker: Array, label: Array, sizes: tuple[int, int, 
     """Return the statistics of labels ``(A,)``, and each worker's share of labels that are the item's most frequent ``(J,)``.
 
     Args:
-        item: item of each judgement, ``(A,)``.
+        item: item of each annotation, ``(A,)``.
         worker: its worker, ``(A,)``.
         label: its label, ``(A,)``.
         sizes: numbers of items, workers and classes.
@@ -192,7 +192,7 @@ def _pairs(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int]
     posterior=arguments.posterior,
     draws=arguments.whole(1),
     seed=arguments.seed,
-    data=arguments.judgements,
+    data=arguments.annotation_data,
     model=arguments.model,
 )
 def replicates(
@@ -206,15 +206,15 @@ def replicates(
     """Draw labels anew for the same items and workers, once for each of some posterior draws.
 
     From the model's own story: the state of each item drawn from its posterior, labels from the emission, with difficulties,
-    sources of noise and subtypes. Where the story cannot be told again (the judgements had features and ``data`` is not given, a
-    model of your own is not given, each judgement has a truth of its own), a worker answers by the confusion of the draw to
+    sources of noise and subtypes. Where the story cannot be told again (the annotations had features and ``data`` is not given, a
+    model of your own is not given, each annotation has a truth of its own), a worker answers by the confusion of the draw to
     the truth of the draw.
 
     Args:
         posterior: a result.
         draws: replicates; several of a posterior draw where there are fewer of these.
         seed: of the draws.
-        data: the judgements that were fitted, needed where they have features.
+        data: the annotations that were fitted, needed where they have features.
         model: the fitted model, where it cannot be rebuilt by its name.
 
     Returns:
@@ -241,7 +241,7 @@ def _from_model(
         # A point, and fewer draws than replicates, are gone through again: truths and labels are drawn anew each time.
         for bound, values in islice(cycle(parameter_draws(posterior, data, model, draws)), draws):
             if bound.arrange(data).owner is not None:
-                raise ModelError("each judgement has a truth of its own in this model; leave data= out")
+                raise ModelError("each annotation has a truth of its own in this model; leave data= out")
             parameters, _ = conditioned(bound, values, data)
             state = sample_truth(bound.item_log_joint(parameters, data))  # (N,)
             under_each = bound.emission(parameters, data).sample()  # (A, S): a label under each state
@@ -250,7 +250,7 @@ def _from_model(
 
 def _from_tables(posterior: Posterior, draws: int, seed: int) -> Iterator[Array]:
     rng = np.random.default_rng(seed)
-    item, worker, _ = posterior.judged()
+    item, worker, _ = posterior.annotated()
     truth = posterior.truth_draws()
     confusion = posterior.tree["posterior"].to_dataset()["confusion"]
     per_chain = confusion.sizes["draw"]
@@ -265,7 +265,7 @@ def _from_tables(posterior: Posterior, draws: int, seed: int) -> Iterator[Array]
     draws=arguments.whole(1),
     level=arguments.level,
     seed=arguments.seed,
-    data=arguments.judgements,
+    data=arguments.annotation_data,
     model=arguments.model,
 )
 def check(
@@ -279,12 +279,12 @@ def check(
 ) -> PredictiveCheck:
     """Compare the labels given with labels drawn from the fitted story; arguments and errors as of :func:`replicates`.
 
-    Items and workers are the same, and so are the truths of the draws: what is tested is how judgements depend on them. A small
+    Items and workers are the same, and so are the truths of the draws: what is tested is how annotations depend on them. A small
     p-value says that the story does not make data like these: above all, a spread of agreement over items that is larger than the
-    model's says that items differ in difficulty. The story is the model's as published; that judgements err together is not in
+    model's says that items differ in difficulty. The story is the model's as published; that annotations err together is not in
     it, and is what such a check finds.
     """
-    item, worker, label = posterior.judged()
+    item, worker, label = posterior.annotated()
     sizes = (len(posterior.items()), len(posterior.worker_names()), len(posterior.labels))
     again, story = replicates(posterior, draws, seed=seed, data=data, model=model)
     made = [statistics(item, worker, one, sizes) for one in again]
@@ -294,7 +294,7 @@ def check(
 
 @arguments.checked(
     model=arguments.model,
-    data=arguments.judgements,
+    data=arguments.annotation_data,
     draws=arguments.whole(1),
     level=arguments.level,
     seed=arguments.seed,

@@ -2,7 +2,7 @@
 
 A script changes its import and goes on: ``from crowdppl.crowdkit.aggregation import DawidSkene``. With ``smoothing=False`` the
 classes run crowd-kit's algorithm step by step (vote, then ``n_iter`` times an E step and an M step, the same floor of 1e-10, the
-same loss, the same stopping rule) and return its numbers. What differs is listed in ``docs/crowd-kit.md``. The important points:
+same loss, the same stopping rule) and return its numbers. What differs is listed in ``docs/guide/crowd-kit.md``. The important points:
 
 - **Smoothing** is on by default: every worker starts with a few pseudo-counts, so that a worker with two annotations is not taken
   for infallible. crowd-kit maximises the likelihood.
@@ -23,14 +23,14 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.sparse import csr_matrix
 
-from crowdppl.annotations import Annotations
 from crowdppl.arguments import choice, flag, number, shown, whole
+from crowdppl.data.annotations import Annotations
+from crowdppl.data.frames import to_pandas
 from crowdppl.errors import DataError, OptionError, listed, silent, warn
-from crowdppl.frames import to_pandas
-from crowdppl.inference import fit
+from crowdppl.inference.fit import fit
 from crowdppl.models import DawidSkene as DawidSkeneModel
 from crowdppl.models import OneCoin
-from crowdppl.posterior import Posterior
+from crowdppl.posterior.posterior import Posterior
 
 Array = npt.NDArray[Any]
 
@@ -303,7 +303,7 @@ class OneCoinDawidSkene(_ByEm):
         return self.fit(data).probas_
 
     def _pseudo(self) -> tuple[float, float]:
-        return (self._prior.right, self._prior.wrong) if self.smoothing else (0.0, 0.0)
+        return (self._prior.prior_correct, self._prior.prior_incorrect) if self.smoothing else (0.0, 0.0)
 
     def _skills(self, r: Array, rows: _Rows) -> Array:
         """Return the accuracy of each worker, ``(J,)``."""
@@ -447,7 +447,7 @@ def _annotations(frame: pd.DataFrame, true_labels: pd.Series[Any] | None) -> Ann
     if true_labels is not None:
         true_labels = _series("true_labels", true_labels).dropna()
         true_labels = true_labels[true_labels.index.isin(frame["task"])]
-    with silent("repeated judgements"):
+    with silent("repeated annotations"):
         return Annotations.from_frame(frame, truth=true_labels, task="task", worker="worker", label="label")
 
 

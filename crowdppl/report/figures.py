@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import acquisition, arguments, criticism, workers
-from crowdppl.posterior import Posterior
+from crowdppl import acquisition, arguments, criticism
+from crowdppl.posterior import workers
+from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.workers import default_level
 from crowdppl.report import items, plan
-from crowdppl.workers import default_level
 
 Array = npt.NDArray[Any]
 
 # Items shown with who said what, in the list of what to send out again.
 AGAIN = 50
-# Cells of confusion matrices that the page carries; workers with most judgements come first.
+# Cells of confusion matrices that the page carries; workers with most annotations come first.
 CONFUSION_CELLS = 100_000
 # Replicates of the predictive check, and annotations, and labels drawn, above which it is left out.
 REPLICATES = 200
@@ -98,7 +99,7 @@ def content(
         "redundancy": _rows(acquisition.redundancy(posterior, 15, level=level)),
         "check": _check(posterior, level),
         "advice": criticism.advice(posterior),
-        "how": posterior.how[:1].upper() + posterior.how[1:],
+        "interval_method": posterior.interval_method[:1].upper() + posterior.interval_method[1:],
         "correlation": posterior.correlation,
         "coverage": posterior.coverage,
         "warnings": posterior.warnings,
@@ -136,12 +137,12 @@ def _todo(found: plan.Actions) -> dict[str, Any]:
 
 def _items(posterior: Posterior, truth: pd.DataFrame) -> dict[str, list[Any]]:
     votes = posterior.votes()
-    klass = posterior.probability().argmax(1)
+    true_label = posterior.probability().argmax(1)
     out = {
         "task": [str(task) for task in posterior.items().tolist()],
-        "label": klass.tolist(),
+        "label": true_label.tolist(),
         "probability": _shorts(truth["probability"]),
-        "judgements": votes.sum(1).tolist(),
+        "annotations": votes.sum(1).tolist(),
         # Only what was said: with many classes most counts are 0.
         "votes": [[[int(k), int(row[k])] for k in np.flatnonzero(row)] for row in votes],
         "known": np.flatnonzero(posterior.known_truth() >= 0).tolist(),
@@ -172,14 +173,14 @@ def _cut(text: str, letters: int) -> str:
 
 
 def _workers(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[str, Any]:
-    order = np.argsort(-table["judgements"].to_numpy(), kind="stable")
+    order = np.argsort(-table["annotations"].to_numpy(), kind="stable")
     K = len(posterior.labels)
     shown = order[: max(1, CONFUSION_CELLS // K**2)] if K**2 <= CONFUSION_CELLS else order[:0]
     cells = [posterior.confusion(name, level=level) for name in table["worker"].iloc[shown].tolist()]
-    columns = ["accuracy", "share_right", "informativeness"]
+    columns = ["accuracy", "share_correct", "informativeness"]
     out: dict[str, Any] = {
         "worker": [str(name) for name in table["worker"].tolist()],
-        "judgements": table["judgements"].tolist(),
+        "annotations": table["annotations"].tolist(),
         "place": table["place"].tolist(),
         "rank": _shorts(table["rank"]),
         "spammer": _shorts(table["spammer"]),
@@ -201,7 +202,7 @@ def _workers(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[st
 
 def _again(posterior: Posterior, found: plan.Actions) -> list[dict[str, Any]]:
     """Items to send out again with who said what, least certain first."""
-    item, worker, label = posterior.judged()
+    item, worker, label = posterior.annotated()
     probability = posterior.probability()
     starts = np.searchsorted(item, np.arange(len(probability) + 1))
     out = []
@@ -248,7 +249,7 @@ def _crowd(posterior: Posterior, table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _check(posterior: Posterior, level: float) -> dict[str, Any]:
-    A, K = len(posterior.judged()[0]), len(posterior.labels)
+    A, K = len(posterior.annotated()[0]), len(posterior.labels)
     if A > CHECKED or REPLICATES * A * K**2 > CHECK_WORK:
         return {"rows": [], "summary": [], "sentences": [], "story": "", "notable": criticism.NOTABLE, "left_out": True}
     found = criticism.check(posterior, draws=REPLICATES, level=level)

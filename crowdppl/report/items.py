@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.data.columns import ITEM_COLUMNS, column_of
+from crowdppl.data.readers.tables import read_table
 from crowdppl.errors import DataError, OptionError, listed, suggestion
-from crowdppl.intake import ITEM_COLUMNS, column_of
-from crowdppl.io.tables import read_table
-from crowdppl.posterior import Posterior
+from crowdppl.posterior.posterior import Posterior
 
 # Variables of the group ``constant_data``.
 TEXT, URL = "item_text", "item_url"

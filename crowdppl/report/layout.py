@@ -13,7 +13,7 @@ from typing import Any
 
 from crowdppl import arguments
 from crowdppl.files import atomic
-from crowdppl.posterior import Posterior
+from crowdppl.posterior.posterior import Posterior
 from crowdppl.report.figures import content
 from crowdppl.report.items import Descriptions
 

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl import acquisition, arguments, workers
+from crowdppl import acquisition, arguments
 from crowdppl.errors import OptionError
-from crowdppl.posterior import Posterior
-from crowdppl.workers.times import FAST
-from crowdppl.workers.verdicts import ENOUGH
+from crowdppl.posterior import workers
+from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.workers.drift import FAST
+from crowdppl.posterior.workers.verdicts import ENOUGH
 
 Array = npt.NDArray[Any]
 
@@ -45,7 +46,7 @@ class Person:
     Attributes:
         index: place among the workers of the result.
         name: as text.
-        verdict: of :data:`crowdppl.workers.VERDICTS`.
+        verdict: of :data:`crowdppl.posterior.workers.VERDICTS`.
         action: what to do, in a word or two.
         sentence: why, with numbers.
     """
@@ -215,9 +216,9 @@ def _people(posterior: Posterior, table: pd.DataFrame, names: list[str]) -> list
     notable = np.flatnonzero(np.isin(verdict, workers.NOTABLE))
     if not len(notable):
         return []
-    item, worker, label = posterior.judged()
+    item, worker, label = posterior.annotated()
     hits = np.bincount(worker, weights=posterior.probability().argmax(1)[item] == label, minlength=len(table))
-    total = table["judgements"].to_numpy()
+    total = table["annotations"].to_numpy()
     typical = _typical(table)
     speed = workers.relative_speed(posterior)
     confusions = _by_worker(workers.systematic(posterior), posterior)
@@ -276,7 +277,7 @@ def _name(worker: Any) -> str:
 
 def _typical(table: pd.DataFrame) -> float:
     """Return the accuracy of the typical worker: the median of those with enough annotations."""
-    total = table["judgements"].to_numpy()
+    total = table["annotations"].to_numpy()
     enough = total >= min(ENOUGH, total.max(initial=1))
     shown = enough & ~table["verdict"].isin(["adversarial", "random", "constant"]).to_numpy()
     return float(table["accuracy"][shown if shown.any() else enough].median())

@@ -54,9 +54,9 @@ const count = (n, word) => `${whole(n)} ${word}${n === 1 ? "" : "s"}`;
 const range = (n) => Array.from({ length: n }, (_, i) => i);
 // Numbers are told to be classes; names of classes stand as they are.
 const numbered = data.names.length > 0 && data.names[0].startsWith("class ");
-const klass = (k) => (numbered ? data.names[k] : data.labels[k]);
+const true_label = (k) => (numbered ? data.names[k] : data.labels[k]);
 const times = (n) => (n === 1 ? "once" : n === 2 ? "twice" : `${whole(n)} times`);
-const given = (votes) => votes.map(([k, often]) => `${klass(k)} × ${whole(often)}`).join(", ");
+const given = (votes) => votes.map(([k, often]) => `${true_label(k)} × ${whole(often)}`).join(", ");
 const verdicts = {
   adversarial: ["adversarial", "bad", "✕", "ask why"], random: ["random labels", "bad", "✕", "exclude"],
   constant: ["one label for all", "bad", "✕", "exclude"], hasty: ["hasty", "bad", "✕", "check speed"],
@@ -89,7 +89,7 @@ const itemWords = (i) => items.task[i] + " " + (items.text ? items.text[i] : "")
 // ---------------------------------------------------------------- what to do
 const [openAt, finishedAt] = todo.at;
 at("what").textContent =
-  `${count(counts.workers, "worker")} gave ${count(counts.judgements, "annotation")} to ${count(counts.items, "item")} in ` +
+  `${count(counts.workers, "worker")} gave ${count(counts.annotations, "annotation")} to ${count(counts.items, "item")} in ` +
   `${counts.classes === 1 ? "one class" : whole(counts.classes) + " classes"}. ` +
   (todo.correct === null ? "" : `About ${percent(todo.correct)} of the resulting labels are expected to be correct.`);
 if (data.warnings.length) {
@@ -140,7 +140,7 @@ if (!todo.stop.length && !todo.retrain.length) {
 if (todo.open) {
   const list = make("ul", { class: "people" });
   for (const one of data.again.slice(0, todo.shown)) {
-    const likely = one.probabilities.slice(0, 2).map(([k, p]) => `${klass(k)} ${percent(p)}`).join(" or ");
+    const likely = one.probabilities.slice(0, 2).map(([k, p]) => `${true_label(k)} ${percent(p)}`).join(" or ");
     list.append(make("li", {}, make("span", { class: "now", text: likely }), itemName(one.item)));
   }
   block(right, "do-items", `Send out again: ${count(todo.open, "item")}`, "warn",
@@ -287,13 +287,13 @@ function matrix(j) {
     const K = data.labels.length, out = make("div");
     if (person) out.append(make("p", {}, make("b", { text: person.action + ". " }), person.sentence));
     const gave = crew.given.length ? crew.given[j].map((n, k) => [k, n]).filter((pair) => pair[1]).sort((a, b) => b[1] - a[1]) : [];
-    const listed = gave.slice(0, 8).map(([k, n]) => `${klass(k)} ${times(n)}`).join(", ") + (gave.length > 8 ? `, and ${gave.length - 8} other classes` : "");
+    const listed = gave.slice(0, 8).map(([k, n]) => `${true_label(k)} ${times(n)}`).join(", ") + (gave.length > 8 ? `, and ${gave.length - 8} other classes` : "");
     out.append(make("p", { class: "small", text: (gave.length ? `Gave ${listed}. ` : "") +
-      `Share of own annotations correct ${percent(crew.share_right[j])} (${span100(crew.share_right_low[j], crew.share_right_high[j])}). ` +
+      `Share of own annotations correct ${percent(crew.share_correct[j])} (${span100(crew.share_correct_low[j], crew.share_correct_high[j])}). ` +
       `Labels independent of the truth with probability ${percent(crew.spammer[j])}. One annotation tells ${number(crew.informativeness[j])} bits.` }));
     if (!cells) return out;
     out.append(make("p", { class: "small", text: `How often this worker gives each label (columns) to items of each true class (rows), with ${level} intervals:` }));
-    const names = range(K).map(klass), [mean, low, high] = cells;
+    const names = range(K).map(true_label), [mean, low, high] = cells;
     out.append(grid(names, names, "true class", (k, l) => [mean[k * K + l], span100(low[k * K + l], high[k * K + l])], true));
     return out;
   };
@@ -306,14 +306,14 @@ const columns = [
   { name: "accuracy", num: true, value: (j) => crew.accuracy_low[j] ?? crew.accuracy[j],
     cell: (j) => make("span", {}, percent(crew.accuracy[j]), make("small", { class: "range", text: span100(crew.accuracy_low[j], crew.accuracy_high[j]) })) },
   { name: "0 … 100%", wide: true, value: (j) => crew.accuracy[j], cell: (j) => interval(crew.accuracy[j], crew.accuracy_low[j], crew.accuracy_high[j]) },
-  { name: "annotations", num: true, value: (j) => crew.judgements[j], cell: (j) => whole(crew.judgements[j]) },
+  { name: "annotations", num: true, value: (j) => crew.annotations[j], cell: (j) => whole(crew.annotations[j]) },
   { name: "rank", num: true, value: (j) => (crew.place[j] === "unknown" ? null : -crew.rank[j]), cell: (j) => (crew.place[j] === "unknown" ? "–" : crew.place[j]) },
 ];
 if (crew.seconds) columns.splice(5, 0, { name: "seconds", num: true, value: (j) => crew.seconds[j], cell: (j) => number(crew.seconds[j], 1) + pace(j) });
 at("workers-note").textContent = `Accuracy: how probably a further annotation is correct, with its ${level} interval. Rank: by accuracy, with the ranks that are possible. ` +
   "Open a worker to see which labels they give to which class.";
 // Of workers with the same verdict, those with most wrong labels first.
-const wrong = (j) => crew.judgements[j] * (1 - (crew.accuracy[j] ?? 1));
+const wrong = (j) => crew.annotations[j] * (1 - (crew.accuracy[j] ?? 1));
 const place = new Map(range(crew.worker.length).sort((a, b) => wrong(b) - wrong(a) || a - b).map((j, n) => [j, n]));
 columns[1].value = (j) => severity.indexOf(crew.verdict[j]) * crew.worker.length + place.get(j);
 const find = table(at("workers-table"), "workers", range(crew.worker.length), columns,
@@ -323,7 +323,7 @@ const find = table(at("workers-table"), "workers", range(crew.worker.length), co
 const crowd = data.crowd, confusions = at("confusions-body");
 confusions.append(small("Of the annotations given to items with each final label, the share that has each label" +
   (crowd.without ? `; without ${count(crowd.without, "worker")} to stop and check` : "") + "."));
-const names = range(data.labels.length).map(klass);
+const names = range(data.labels.length).map(true_label);
 if (crowd.matrix.length) {
   const totals = crowd.matrix.map((row) => row.reduce((a, b) => a + b, 0));
   confusions.append(make("div", { class: names.length > 3 ? "broad" : "" }, make("h3", { text: "The crowd" }), grid(names, names, "final label ↓  label given →",
@@ -334,11 +334,11 @@ if (crowd.pairs.length && names.length > 3) {
   const place = make("div");
   confusions.append(make("div", { class: crowd.matrix.length ? "narrow" : "" }, make("h3", { text: "The crowd: the most frequent confusions" }), place));
   table(place, "confusions", range(crowd.pairs.length), [
-    { name: "final label", text: true, row: true, value: (n) => klass(crowd.pairs[n][0]), cell: (n) => klass(crowd.pairs[n][0]) },
-    { name: "label given", text: true, value: (n) => klass(crowd.pairs[n][1]), cell: (n) => klass(crowd.pairs[n][1]) },
+    { name: "final label", text: true, row: true, value: (n) => true_label(crowd.pairs[n][0]), cell: (n) => true_label(crowd.pairs[n][0]) },
+    { name: "label given", text: true, value: (n) => true_label(crowd.pairs[n][1]), cell: (n) => true_label(crowd.pairs[n][1]) },
     { name: "share", num: true, value: (n) => crowd.pairs[n][2] / crowd.pairs[n][3], cell: (n) => percent(crowd.pairs[n][2] / crowd.pairs[n][3]) },
     { name: "annotations", num: true, value: (n) => crowd.pairs[n][2], cell: (n) => `${whole(crowd.pairs[n][2])} of ${whole(crowd.pairs[n][3])}` },
-  ], { search: (n) => klass(crowd.pairs[n][0]) + " " + klass(crowd.pairs[n][1]), sorted: 3 }, 10);
+  ], { search: (n) => true_label(crowd.pairs[n][0]) + " " + true_label(crowd.pairs[n][1]), sorted: 3 }, 10);
 }
 confusions.append(make("h3", { text: "Single workers" }));
 if (crowd.single.length) {
@@ -347,12 +347,12 @@ if (crowd.single.length) {
   const single = crowd.single;
   table(place, "confusions of workers", range(single.length), [
     { name: "worker", text: true, row: true, value: (n) => crew.worker[single[n][0]], cell: (n) => crew.worker[single[n][0]] },
-    { name: "final label", text: true, value: (n) => klass(single[n][1]), cell: (n) => klass(single[n][1]) },
-    { name: "label given", text: true, value: (n) => klass(single[n][2]), cell: (n) => klass(single[n][2]) },
+    { name: "final label", text: true, value: (n) => true_label(single[n][1]), cell: (n) => true_label(single[n][1]) },
+    { name: "label given", text: true, value: (n) => true_label(single[n][2]), cell: (n) => true_label(single[n][2]) },
     { name: "share", num: true, value: (n) => single[n][3] / single[n][4], cell: (n) => percent(single[n][3] / single[n][4]) },
     { name: "annotations", num: true, value: (n) => single[n][3], cell: (n) => `${whole(single[n][3])} of ${whole(single[n][4])}` },
     { name: "others", num: true, value: (n) => single[n][5], cell: (n) => percent(single[n][5]) },
-  ], { search: (n) => [crew.worker[single[n][0]], klass(single[n][1]), klass(single[n][2])].join(" "), sorted: 4 });
+  ], { search: (n) => [crew.worker[single[n][0]], true_label(single[n][1]), true_label(single[n][2])].join(" "), sorted: 4 });
 } else confusions.append(small("No worker gives a wrong label systematically that the others do not give."));
 
 // ---------------------------------------------------------------- items
@@ -362,14 +362,14 @@ if (data.again.length) {
   table(at("again-table"), "items to send out again", range(data.again.length), [
     { name: "item", text: true, row: true, value: (n) => items.task[data.again[n].item], cell: (n) => itemName(data.again[n].item) },
     { name: "probable labels", text: true, value: (n) => data.again[n].probabilities[0][1],
-      cell: (n) => data.again[n].probabilities.slice(0, 3).map(([k, p]) => `${klass(k)} ${percent(p)}`).join(", ") },
+      cell: (n) => data.again[n].probabilities.slice(0, 3).map(([k, p]) => `${true_label(k)} ${percent(p)}`).join(", ") },
     { name: "labels given", text: true, value: (n) => items.votes[data.again[n].item].length, cell: (n) => given(items.votes[data.again[n].item]) || "none" },
   ], {
     search: (n) => itemWords(data.again[n].item), sorted: 1, descending: false,
     detail: (n) => data.again[n].said.length ? () => {
       const list = make("ul", { class: "said" });
       for (const [j, k] of data.again[n].said) {
-        list.append(make("li", {}, make("bdi", { text: crew.worker[j] }), ` (accuracy ${percent(crew.accuracy[j])}): `, make("b", { dir: "auto", text: klass(k) })));
+        list.append(make("li", {}, make("bdi", { text: crew.worker[j] }), ` (accuracy ${percent(crew.accuracy[j])}): `, make("b", { dir: "auto", text: true_label(k) })));
       }
       return list;
     } : null,
@@ -377,11 +377,11 @@ if (data.again.length) {
 } else at("again-note").textContent = `None: every label is at least ${percent(openAt)} probable.`;
 table(at("items-table"), "items", range(items.task.length), [
   { name: "item", text: true, row: true, value: (i) => items.task[i], cell: itemName },
-  { name: "label", text: true, value: (i) => klass(items.label[i]), cell: (i) => klass(items.label[i]) + (known.has(i) ? " (known)" : "") },
+  { name: "label", text: true, value: (i) => true_label(items.label[i]), cell: (i) => true_label(items.label[i]) + (known.has(i) ? " (known)" : "") },
   { name: "probability", num: true, value: (i) => items.probability[i], cell: (i) => percent(items.probability[i], 1) },
-  { name: "annotations", num: true, value: (i) => items.judgements[i], cell: (i) => whole(items.judgements[i]) },
+  { name: "annotations", num: true, value: (i) => items.annotations[i], cell: (i) => whole(items.annotations[i]) },
   { name: "labels given", text: true, value: (i) => items.votes[i].length, cell: (i) => given(items.votes[i]) || "none" },
-], { search: (i) => itemWords(i) + " " + klass(items.label[i]), sorted: 2, descending: false });
+], { search: (i) => itemWords(i) + " " + true_label(items.label[i]), sorted: 2, descending: false });
 
 const edges = [0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0001];
 const histogram = make("div", { class: "bars" });
@@ -395,7 +395,7 @@ at("histogram").append(histogram);
 const prevalence = make("div", { class: "bars" });
 const shares = data.prevalence.map((row, k) => [k, ...row.slice(1)]).sort((a, b) => b[1] - a[1]);
 for (const [k, share, low, high] of shares.slice(0, 20)) {
-  prevalence.append(make("span", { class: "name", dir: "auto", text: klass(k) }), bar(share, low, high),
+  prevalence.append(make("span", { class: "name", dir: "auto", text: true_label(k) }), bar(share, low, high),
     make("span", { class: "num", text: percent(share) + (low === null ? "" : ` (${span100(low, high)})`) }));
 }
 at("prevalence").append(prevalence);
@@ -408,7 +408,7 @@ if (data.notes.length) {
   for (const sentence of data.notes) list.append(make("li", { text: sentence }));
   at("notes").append(make("h3", { text: "Notes on the data" }), list);
 }
-at("advice").append(make("p", { text: `Model ${data.model}, fitted by ${data.method}. ${data.how}` }));
+at("advice").append(make("p", { text: `Model ${data.model}, fitted by ${data.method}. ${data.interval_method}` }));
 for (const sentence of data.advice) at("advice").append(make("p", { text: sentence }));
 at("correlation").textContent = data.correlation;
 const footnote = `Intervals are ${level} intervals. ${data.coverage}`;

@@ -1,0 +1,232 @@
+"""Simulation-based calibration: is what a sampler calls a posterior one?
+
+Draw parameters and truths from the prior, labels from them, fit, and rank what was drawn among the draws of the fit. If the
+engine samples the posterior, ranks are uniform, whatever the model (Talts, Betancourt, Simpson, Vehtari and Gelman 2018,
+arXiv:1804.06788). Ranks of parameters alone miss an engine that ignores the data; quantities that depend on data and parameters
+do not (Modrák et al. 2023, Bayesian Analysis 20(2)): the log-likelihood, the truth of an item, how many of a worker's annotations
+were right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.stats
+import torch
+
+from crowdppl import arguments
+from crowdppl.data.annotations import Annotations
+from crowdppl.errors import ModelError, OptionError, silent
+from crowdppl.inference.fit import fit, named_model
+from crowdppl.inference.options import Method, require_method
+from crowdppl.isolation import isolated
+from crowdppl.kernels.ops import normalise
+from crowdppl.model.base import AnnotationModel, bind, conditioned, repeated
+from crowdppl.posterior.posterior import Posterior
+
+__all__ = ["NoDraws", "coverage", "ranks", "table", "uniformity"]
+
+Array = npt.NDArray[Any]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class NoDraws(ModelError):
+    """An engine that gives a point was to be calibrated."""
+
+
+@arguments.checked(
+    model=arguments.anything,
+    method=require_method,
+    simulations=arguments.whole(1),
+    items=arguments.whole(1),
+    workers=arguments.whole(1),
+    per_item=arguments.whole(1),
+    classes=arguments.whole(2),
+    features=arguments.whole(0),
+    draws=arguments.whole(1),
+    seed=arguments.seed,
+    independent=arguments.flag,
+    options=arguments.anything,
+)
+def ranks(
+    model: str | AnnotationModel,
+    method: Method,
+    *,
+    simulations: int = 100,
+    items: int = 20,
+    workers: int = 4,
+    per_item: int = 3,
+    classes: int = 2,
+    features: int = 2,
+    draws: int = 99,
+    seed: int = 0,
+    independent: bool = True,
+    **options: Any,
+) -> pd.DataFrame:
+    """Fit data drawn from the model's own prior, again and again.
+
+    Args:
+        model: a name of the zoo or an instance; its prior must be one to draw from.
+        method: the engine, with its ``options``.
+        simulations: data sets drawn and fitted.
+        items: of each data set.
+        workers: of each data set.
+        per_item: annotations of each item, by different workers.
+        classes: ``K``.
+        features: numbers known of each item, standard normal; 0 for none.
+        draws: ``L`` of each fit, at equal distances from its own; ranks are ``0..L``.
+        seed: of simulation ``s`` is ``seed + s``.
+        independent: rank among what the model says as published; otherwise among what allows for correlated annotations, of
+            which the prior knows nothing: that shows what allowing for them costs.
+        **options: of the engine, and ``rho``.
+
+    Returns:
+        A row for each simulation and quantity: ``simulation``, ``quantity``, ``rank`` of what was drawn among the draws of the
+        fit, equal values at random. Quantities: prevalence and confusion of the first class, accuracy of every worker, the
+        first number of every other parameter that has draws, the log-likelihood of all labels, and of items with one truth
+        each the truth of the first item and the number of right annotations of the first worker.
+
+    Raises:
+        ModelError: where the engine gives a point and no draws.
+    """
+    chosen = named_model(model)
+    rows = []
+    for s in range(simulations):
+        rng = np.random.default_rng(seed + s)
+        task = np.repeat(np.arange(items), per_item)
+        worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
+        given = rng.normal(size=(items, features)) if features else None
+        data, truth, drawn = chosen.simulate(task, worker, classes=classes, seed=seed + s, features=given)
+        with silent():  # the odd short chain is part of what is measured
+            posterior = fit(data, chosen, method=method, seed=seed + s, independent=independent, **options)
+        if posterior.kind == "point":
+            raise NoDraws(
+                f"{type(chosen).__name__} by method={method!r} gives a point: there are no draws to rank among"
+            )
+        true, sampled = _quantities(chosen, data, truth, drawn, posterior)
+        kept = np.linspace(0, len(sampled["prevalence"]) - 1, draws).round().astype(int)
+        for name, value in true.items():
+            among = sampled[name][kept]
+            # Discrete quantities: one random place among their equals.
+            rank = int((among < value).sum() + rng.integers(0, (among == value).sum() + 1))
+            rows.append((s, name, rank))
+    return pd.DataFrame(rows, columns=["simulation", "quantity", "rank"])
+
+
+def _quantities(
+    model: AnnotationModel, data: Annotations, truth: Array, drawn: Mapping[str, Array], posterior: Posterior
+) -> tuple[dict[str, float], dict[str, Array]]:
+    """Return what is ranked: its value at what was drawn, and ``(S,)`` values at the draws of the fit."""
+    with isolated(0), torch.no_grad():
+        bound = bind(model, data)
+        told = bound.arrange(data)
+        sites = {name: torch.as_tensor(value) for name, value in drawn.items()}
+        parameters, _ = conditioned(bound, sites, told)
+        confusion = bound.confusion_of(parameters, data).numpy()
+        prevalence = bound.prevalence_of(parameters, data).numpy()
+        marginal = float(repeated(normalise(bound.item_log_joint(parameters, told))[0], told).sum())
+    tree = posterior.tree
+
+    def flat(group: str, name: str) -> Array:
+        values = np.asarray(tree[group][name].values)
+        return values.reshape(-1, *values.shape[2:])
+
+    sampled_confusion, sampled_prevalence = flat("posterior", "confusion"), flat("posterior", "prevalence")
+    true = {"prevalence": prevalence[0], "confusion": confusion[0, 0, 0], "log-likelihood": marginal}
+    sampled = {
+        "prevalence": sampled_prevalence[:, 0],
+        "confusion": sampled_confusion[:, 0, 0, 0],
+        "log-likelihood": flat("log_likelihood", "labels").sum(-1),
+    }
+    accuracy = np.einsum("k,jkk->j", prevalence, confusion)
+    for j in range(data.J):
+        true[f"accuracy {j}"] = accuracy[j]
+        sampled[f"accuracy {j}"] = np.einsum("sk,skk->s", sampled_prevalence, sampled_confusion[:, j])
+    for name, value in drawn.items():
+        if name not in ("prevalence", "confusion") and name in tree["posterior"]:
+            true[name] = float(np.ravel(value)[0])
+            values = flat("posterior", name)
+            sampled[name] = values.reshape(len(values), -1)[:, 0]
+    if told.owner is None:
+        states = flat("truth", "draw_of")
+        mine, label = data.item[data.worker == 0].numpy(), data.label[data.worker == 0].numpy()
+        true["truth"], sampled["truth"] = float(truth[0]), states[:, 0]
+        true["right annotations"] = float((truth[mine] == label).sum())
+        sampled["right annotations"] = (states[:, mine] == label).sum(-1)
+    return {name: float(value) for name, value in true.items()}, sampled
+
+
+@arguments.checked(
+    rank=arguments.array("simulation", kind="whole"),
+    draws=arguments.whole(1),
+    replications=arguments.whole(1),
+    seed=arguments.seed,
+)
+def uniformity(rank: Array, draws: int, *, replications: int = 4000, seed: int = 0) -> float:
+    """Return the p-value of uniform ranks by simultaneous bands of their distribution function.
+
+    The statistic is the least of the two-sided binomial tail probabilities of the empirical distribution function over all
+    points (Säilynoja, Bürkner and Vehtari 2022, Statistics and Computing 32); its distribution under uniform ranks is simulated,
+    so that the level holds for all points at once.
+
+    Args:
+        rank: ``(n,)``, whole numbers ``0..draws``.
+        draws: ``L``.
+        replications: uniform sets of ranks to compare with; the least p-value is one over their number plus one.
+        seed: of these.
+    """
+    n, at = len(rank), np.arange(1, draws + 1) / (draws + 1)
+    below = scipy.stats.binom.cdf(np.arange(n + 1)[:, None], n, at)  # (n + 1, L)
+    above = scipy.stats.binom.sf(np.arange(n + 1)[:, None] - 1, n, at)
+    tails = np.minimum(below, above)
+
+    def least(counts: Array) -> Array:
+        """Take histograms of ranks (..., L + 1)."""
+        inside = counts.cumsum(-1)[..., :-1]  # ranks below each point
+        return tails[inside, np.arange(draws)].min(-1)
+
+    rng = np.random.default_rng(seed)
+    uniform = rng.multinomial(n, np.full(draws + 1, 1 / (draws + 1)), size=replications)
+    seen = least(np.bincount(np.asarray(rank), minlength=draws + 1))
+    return float((1 + (least(uniform) <= seen).sum()) / (1 + replications))
+
+
+@arguments.checked(rank=arguments.array("simulation", kind="whole"), draws=arguments.whole(1), level=arguments.level)
+def coverage(rank: Array, draws: int, level: float = 0.89) -> float:
+    """Return the share of ranks inside the central interval of a level: how often such an interval holds what was drawn."""
+    place = (np.asarray(rank) + 0.5) / (draws + 1)
+    return float(((place > (1 - level) / 2) & (place < (1 + level) / 2)).mean())
+
+
+@arguments.checked(result=arguments.frame, draws=arguments.whole(1), level=arguments.level)
+def table(result: pd.DataFrame, draws: int = 99, level: float = 0.89) -> pd.DataFrame:
+    """Sum up :func:`ranks`: a row for each quantity, workers' accuracies as one.
+
+    Columns: ``quantity``; ``simulations``; ``p`` of uniform ranks (of several workers the least, times their number);
+    ``coverage`` of intervals of the level; ``mean_rank``, .5 where there is no bias.
+    """
+    missing = {"simulation", "quantity", "rank"} - set(result.columns)
+    if missing or not len(result):
+        raise OptionError("result is not a table of ranks(): it lacks " + (", ".join(sorted(missing)) or "rows"))
+    rows = []
+    kind = result["quantity"].str.replace(r"^accuracy \d+$", "accuracy", regex=True)
+    for name, part in result.groupby(kind, sort=False):
+        each = [uniformity(one["rank"].to_numpy(), draws) for _, one in part.groupby("quantity")]
+        every = part["rank"].to_numpy()
+        rows.append(
+            {
+                "quantity": name,
+                "simulations": part["simulation"].nunique(),
+                "p": min(1.0, min(each) * len(each)),
+                "coverage": coverage(every, draws, level),
+                "mean_rank": float((every + 0.5).mean() / (draws + 1)),
+            }
+        )
+    return pd.DataFrame(rows)

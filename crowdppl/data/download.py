@@ -1,0 +1,245 @@
+"""Public sets from where their authors publish them: fetched by pooch, checked by content, kept in a cache.
+
+A set is pinned twice: the address names a commit, and the content, whatever the authors' layout, must have the SHA-256 that
+stands here. It is taken over the sorted lines ``item``, ``worker``, ``label``, so that order and layout do not count.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pandas as pd
+
+from crowdppl import arguments
+from crowdppl.errors import FileError, OptionError, suggestion
+from crowdppl.files import atomic
+
+ADDRESS = "https://github.com/{repository}/raw/{commit}/{path}"
+Tables = tuple[pd.DataFrame, pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a set is published.
+
+    Attributes:
+        repository: owner and name.
+        commit: that holds the files.
+        annotations: path of the annotations.
+        truth: path of the true classes.
+        layout: brings both files to tables of ``item, worker, label`` and ``item, label``, all of them text.
+        sha256: of the content of both.
+        citation: of the data.
+        licence: as the source states it.
+    """
+
+    repository: str
+    commit: str
+    annotations: str
+    truth: str
+    layout: Callable[[Path, Path], Tables]
+    sha256: str
+    citation: str
+    licence: str = "not stated"
+
+
+def _columns(path: Path, names: list[str], separator: str = ",", header: int | None = 0) -> pd.DataFrame:
+    return pd.read_csv(
+        path, sep=separator, header=header, names=names, dtype=str, keep_default_na=False, encoding="utf-8"
+    )
+
+
+def by_item(annotations: Path, truth: Path) -> Tables:
+    """Read ``item, worker, label`` and ``item, label`` below headers."""
+    return _columns(annotations, ["item", "worker", "label"]), _columns(truth, ["item", "label"])
+
+
+def by_worker(annotations: Path, truth: Path) -> Tables:
+    """Read ``worker, item, label`` and ``item, label``, separated by tabs, without headers."""
+    table = _columns(annotations, ["worker", "item", "label"], "\t", None)
+    return table[["item", "worker", "label"]], _columns(truth, ["item", "label"], "\t", None)
+
+
+def matrix(annotations: Path, truth: Path) -> Tables:
+    """Read a row for each item and a column for each worker, both numbered from 0, and a true class a line."""
+    wide = pd.read_csv(annotations, header=None, dtype=str, keep_default_na=False)
+    table = wide.rename_axis("item").reset_index().melt("item", var_name="worker", value_name="label")
+    table = table[table["label"] != ""].sort_values(["item", "worker"]).astype(str)
+    key = [line.strip() for line in truth.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return table, pd.DataFrame({"item": [str(n) for n in range(len(key))], "label": key})
+
+
+_ZHENG = {
+    "repository": "zhydhkcws/crowd_truth_infer",
+    "commit": "8d216471071f",
+    "layout": by_item,
+    "citation": "Zheng, Li, Li, Shan, Cheng (2017). Truth inference in crowdsourcing: is the problem solved? PVLDB 10(5)",
+}
+_LI = {
+    "repository": "yuan-li/truth-inference-at-scale",
+    "commit": "621789b2d57324d3559dc973b2613d2296d73f55",
+    "layout": by_item,
+}
+_SNOW = {
+    "repository": "dirkhovy/MACE",
+    "commit": "10f231ee2d43",
+    "layout": matrix,
+    "citation": "Snow, O'Connor, Jurafsky, Ng (2008). Cheap and fast - but is it good? EMNLP",
+}
+_IPEIROTIS = {
+    "repository": "ipeirotis/Get-Another-Label",
+    "commit": "9fe6c56a7a15",
+    "layout": by_worker,
+    "citation": "Ipeirotis, Provost, Wang (2010). Quality management on Amazon Mechanical Turk. HCOMP",
+    "licence": "Apache-2.0 (repository)",
+}
+
+SOURCES: dict[str, Source] = {
+    "dog": Source(
+        **_ZHENG,  # type: ignore[arg-type]
+        annotations="datasets/s4_Dog data/answer.csv",
+        truth="datasets/s4_Dog data/truth.csv",
+        sha256="9b8d88bea80aafd0e8480c3cd58681ae7f7444b308ddf783f40e8265dd8a1fd2",
+    ),
+    "face": Source(
+        **_ZHENG,  # type: ignore[arg-type]
+        annotations="datasets/s4_Face Sentiment Identification/answer.csv",
+        truth="datasets/s4_Face Sentiment Identification/truth.csv",
+        sha256="fc767b27d2e0671f5621cb3ef2c249129e1471a994f4324d3061dc3159e532af",
+    ),
+    "product": Source(
+        **_ZHENG,  # type: ignore[arg-type]
+        annotations="datasets/d_jn-product/answer.csv",
+        truth="datasets/d_jn-product/truth.csv",
+        sha256="95f7bda7ec8f5aae6a4bad82b087b2a47dbcd2013c6d844247a344a949ca7fdf",
+    ),
+    "pos-sentiment": Source(
+        **_LI,  # type: ignore[arg-type]
+        annotations="data/crowd_truth_inference/d_sentiment/label.csv",
+        truth="data/crowd_truth_inference/d_sentiment/truth.csv",
+        sha256="c4c798d6b53e5bbbc579bcdfa1ccaea18f0e47cb1b83fa1e9196d8b1bfc305ec",
+        citation="Zheng, Li, Li, Shan, Cheng (2017). Truth inference in crowdsourcing: is the problem solved? PVLDB 10(5)",
+    ),
+    "fact-eval": Source(
+        **_LI,  # type: ignore[arg-type]
+        annotations="data/crowdscale2013/fact_eval/label.csv",
+        truth="data/crowdscale2013/fact_eval/truth.csv",
+        sha256="53baa1c888946cbb8ecf2c5f05b50dd64e4557805381e5f6b41f9e074aa6dbe8",
+        citation="CrowdScale 2013 shared task, Google fact evaluation",
+    ),
+    "rte": Source(
+        **_SNOW,  # type: ignore[arg-type]
+        annotations="data/test/rte.csv",
+        truth="data/test/rte.key",
+        sha256="da65bb0ee664d56e2319b9cd56ac1767a7f73765e44c622a7851f96ab53f0346",
+    ),
+    "wsd": Source(
+        **_SNOW,  # type: ignore[arg-type]
+        annotations="data/test/wsd.csv",
+        truth="data/test/wsd.key",
+        sha256="11371ca5f1686ecd3f672061098d698aa6a4d1483a3f34a22d6c1d3276abb6c8",
+    ),
+    "adult-content": Source(
+        **_IPEIROTIS,  # type: ignore[arg-type]
+        annotations="data/AdultContent2/labels.txt",
+        truth="data/AdultContent2/gold.txt",
+        sha256="bef80855e8d89b1ead752e461fc2904a58a0dc7090e5db306039173266049747",
+    ),
+    "hitspam-crowdflower": Source(
+        **_IPEIROTIS,  # type: ignore[arg-type]
+        annotations="data/HITspam-UsingCrowdflower/labels.txt",
+        truth="data/HITspam-UsingCrowdflower/gold.txt",
+        sha256="aa544a258d3f3ad5fa895c0db7bc48193af20bf84cdea2039e30c1337c7c8038",
+    ),
+}
+
+
+def content(annotations: pd.DataFrame, truth: pd.DataFrame) -> str:
+    """Return the SHA-256 of what a set says of the items that were judged, in hex: its sorted lines."""
+    truth = truth[truth["item"].isin(annotations["item"])]
+    lines = []
+    for table, names in ((annotations, ["item", "worker", "label"]), (truth, ["item", "label"])):
+        lines += sorted("\t".join(row) for row in table[names].astype(str).itertuples(index=False))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def cache() -> Path:
+    """Return the folder that fetched sets are kept in."""
+    import pooch  # here, since it brings a client for the web, which takes its time
+
+    return Path(pooch.os_cache("crowdppl"))
+
+
+@arguments.checked(name=arguments.text, again=arguments.flag)
+def fetch(name: str, *, again: bool = False) -> Path:
+    """Fetch a public set from its authors, unless it was fetched before.
+
+    Args:
+        name: of the set, one of ``SOURCES``.
+        again: also where it was.
+
+    Returns:
+        The folder it is kept in, where ``datasets.public`` finds it: ``annotations.csv.gz``, ``truth.csv`` and ``meta.json``.
+
+    Raises:
+        OptionError: for a name that is not in ``SOURCES``.
+        FileError: where it cannot be reached, or is not what it was.
+    """
+    if name not in SOURCES:
+        raise OptionError(
+            f"no set {name!r} that can be fetched{suggestion(name, SOURCES)}; there are {', '.join(SOURCES)}"
+        )
+    import pooch
+
+    source, here = SOURCES[name], cache() / name
+    if (here / "meta.json").is_file() and not again:
+        return here
+    raw = here / "as-published"
+    shutil.rmtree(raw, ignore_errors=True)
+    try:
+        paths = []
+        for path in (source.annotations, source.truth):
+            url = ADDRESS.format(repository=source.repository, commit=source.commit, path=quote(path))
+            paths.append(Path(pooch.retrieve(url, known_hash=None, fname=Path(path).name, path=raw, progressbar=False)))
+        tables = source.layout(*paths)
+    except (OSError, ValueError) as error:
+        told = " ".join(str(error).split())[:120]
+        raise FileError(f"the set {name!r} cannot be fetched from {source.repository}: {told}") from None
+    finally:
+        shutil.rmtree(raw, ignore_errors=True)
+    if content(*tables) != source.sha256:
+        raise FileError(
+            f"the set {name!r} at {source.repository} is not what was published (its content's SHA-256 differs)"
+        )
+    return _keep(here, source, *tables)
+
+
+def _keep(here: Path, source: Source, annotations: pd.DataFrame, truth: pd.DataFrame) -> Path:
+    """Write a set in the form that ``datasets.public`` reads; what says of it comes last."""
+    written = {
+        "annotations.csv.gz": gzip.compress(annotations.to_csv(index=False).encode(), mtime=0),
+        "truth.csv": truth.to_csv(index=False).encode(),
+    }
+    told = {
+        "title": here.name,
+        "n_items": annotations["item"].nunique(),
+        "n_workers": annotations["worker"].nunique(),
+        "n_annotations": len(annotations),
+        "n_classes": annotations["label"].nunique(),
+        "n_truth": len(truth),
+        "citation": source.citation,
+        "licence": source.licence,
+        "source": f"{source.repository}@{source.commit}",
+        "sha256": {name: hashlib.sha256(value).hexdigest() for name, value in written.items()},
+    }
+    for name, value in (written | {"meta.json": json.dumps(told, indent=1).encode()}).items():
+        with atomic(here / name) as temporary:
+            temporary.write_bytes(value)
+    return here

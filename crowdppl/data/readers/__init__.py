@@ -1,0 +1,1 @@
+"""Files people have: one function for each kind, :func:`crowdppl.data.readers.formats.read` for all of them."""

@@ -1,0 +1,9 @@
+"""Tables for other programs and the folder of results that the command writes."""
+
+from crowdppl.export.tables import SUFFIXES, TABLES, confusion, neutral, soft, to_file, truth, weights, workers, write
+
+__all__ = ["SUFFIXES", "TABLES", "confusion", "neutral", "soft", "to_file", "truth", "weights", "workers", "write"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,154 @@
+"""Tables for other programs: CSV, Parquet and JSON Lines, with nothing in them that a spreadsheet would run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from crowdppl import arguments
+from crowdppl.data.readers.spreadsheets import protected, protected_values
+from crowdppl.errors import OptionError, suggestion
+from crowdppl.export import delimited
+from crowdppl.files import atomic
+from crowdppl.posterior.posterior import Posterior, probability_columns
+
+__all__ = ["SUFFIXES", "TABLES", "confusion", "neutral", "soft", "to_file", "truth", "weights", "workers", "write"]
+
+SUFFIXES = (".csv", ".parquet", ".jsonl")
+# Classes less probable than this are left out of weights for training.
+LEAST = 1e-4
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@arguments.checked(posterior=arguments.posterior)
+def truth(posterior: Posterior) -> pd.DataFrame:
+    """Consensus labels: ``task``, ``label``, ``probability``, ``annotations``, ``known`` (the fit was told the truth)."""
+    table = posterior.truth()[[posterior.item_column, "label", "probability"]]
+    return table.assign(annotations=posterior.annotations_per_item(), known=posterior.known_truth() >= 0)
+
+
+@arguments.checked(posterior=arguments.posterior)
+def soft(posterior: Posterior) -> pd.DataFrame:
+    """Soft labels: ``task``, and ``p_<class>`` for every class."""
+    table = posterior.truth()
+    return table[[posterior.item_column, *probability_columns(posterior.labels)]]
+
+
+@arguments.checked(posterior=arguments.posterior)
+def weights(posterior: Posterior) -> pd.DataFrame:
+    """Weights for training: ``task``, ``label``, ``weight``, a row for each class an item may be of.
+
+    An item stands there once for each class of probability 1e-4 or more, with weights that sum to one: any classifier that takes
+    weights of examples learns from it what is known of the truth, and how well.
+    """
+    probability = posterior.probability()
+    kept = probability >= LEAST
+    share = probability * kept
+    share = share / share.sum(1, keepdims=True)
+    item, true_label = kept.nonzero()
+    return pd.DataFrame(
+        {
+            posterior.item_column: posterior.items()[item],
+            "label": posterior.labels[true_label],
+            "weight": share[item, true_label],
+        }
+    )
+
+
+@arguments.checked(posterior=arguments.posterior, level=arguments.level)
+def workers(posterior: Posterior, level: float | None = None) -> pd.DataFrame:
+    """The table of workers, see :meth:`Posterior.workers`."""
+    return posterior.workers(level=level)
+
+
+@arguments.checked(posterior=arguments.posterior, level=arguments.level)
+def confusion(posterior: Posterior, level: float | None = None) -> pd.DataFrame:
+    """The confusion of every worker, a row for each cell, see :meth:`Posterior.confusion`."""
+    return posterior.confusion(level=level)
+
+
+TABLES: dict[str, Callable[..., pd.DataFrame]] = {
+    "truth": truth,
+    "soft": soft,
+    "weights": weights,
+    "workers": workers,
+    "confusion": confusion,
+}
+
+
+@arguments.checked(
+    posterior=arguments.posterior,
+    what=arguments.text,
+    path=arguments.output_file,
+    level=arguments.level,
+    raw=arguments.flag,
+)
+def to_file(
+    posterior: Posterior, what: str, path: str | Path, *, level: float | None = None, raw: bool = False
+) -> Path:
+    """Write a table of a result to a file, in one go.
+
+    Args:
+        posterior: a result.
+        what: ``"truth"``, ``"soft"``, ``"weights"``, ``"workers"`` or ``"confusion"``.
+        path: where to; its ending says how: ``.csv``, ``.parquet`` or ``.jsonl``.
+        level: probability of the intervals, of workers and confusion.
+        raw: leave text in CSV as it is. Otherwise text that a spreadsheet would take for a formula gets a quote, which the
+            readers of this library remove again.
+
+    Raises:
+        OptionError: for another table or ending.
+        FileError: where the file cannot be written.
+    """
+    if what not in TABLES:
+        raise OptionError(f"no table {what!r}{suggestion(what, TABLES)}; use one of {', '.join(TABLES)}")
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise OptionError(f"{path.name}: write to a file that ends in {', '.join(SUFFIXES)}")
+    table = TABLES[what](posterior, level) if what in ("workers", "confusion") else TABLES[what](posterior)
+    write(table, path, raw=raw)
+    return path
+
+
+@arguments.checked(table=arguments.frame, path=arguments.output_file, raw=arguments.flag)
+def write(table: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
+    """Write a table in the format of the path's ending; see :func:`export`."""
+    with atomic(path) as temporary:
+        if path.suffix == ".parquet":
+            # Types are kept; identifiers of one kind stay of that kind.
+            table.to_parquet(temporary, index=False)
+        elif path.suffix == ".jsonl":
+            plain = table.astype(object).where(table.notna(), None)
+            with temporary.open("w", encoding="utf-8") as file:
+                for record in plain.to_dict("records"):
+                    file.write(json.dumps(record, ensure_ascii=False, default=_plain, allow_nan=False) + "\n")
+        else:
+            delimited.write(table if raw else neutral(table), temporary)
+
+
+@arguments.checked(table=arguments.frame)
+def neutral(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with a quote in every text, of cells and of the header, where a spreadsheet would run a formula.
+
+    The readers of this library give back the texts as they were, see :mod:`crowdppl.data.readers.spreadsheets`.
+    """
+    out = table.rename(columns=lambda name: protected(str(name)))
+    for n in range(out.shape[1]):
+        column = out.iloc[:, n]
+        if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
+            safe = protected_values(column.tolist())
+            if safe is not None:
+                out.isetitem(n, np.array(safe, dtype=object))
+    return out
+
+
+def _plain(value: object) -> object:
+    """Return NumPy's numbers as Python's."""
+    return value.item() if hasattr(value, "item") else str(value)

@@ -1,0 +1,51 @@
+"""How often intervals like these held the truth on public data: the footnote of every interval, for its own model and engine."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from crowdppl.inference.design_effect import DesignEffect
+
+# Below this share of workers, 89% intervals are called too narrow.
+TOO_NARROW = 0.8
+
+
+@cache
+def measured() -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    """Return what benchmarks/calibration/coverage.py measured: figures by model, engine, and ``default`` or ``independent``."""
+    return dict(json.loads(resources.files("crowdppl.inference").joinpath("coverage.json").read_text(encoding="utf-8")))
+
+
+def cited(model: str, method: str, effect: DesignEffect | None, *, default_priors: bool = True) -> str:
+    """Return a sentence on the coverage that was measured for a model and an engine, or that none was.
+
+    Args:
+        model: name in the zoo, or that of a user's own class.
+        method: the engine.
+        effect: design effect of the fit; ``None`` for the model as published.
+        default_priors: whether the fit has the default hyperparameters, which were measured.
+    """
+    by_engine = measured().get(model, {})
+    # Both sample the same posterior.
+    engine = "gibbs" if method == "nuts" and "gibbs" in by_engine else method
+    if engine not in by_engine:
+        return f"Coverage of these intervals: not measured on public data for {model} by {method}."
+    found: dict[str, Any] = by_engine[engine]["independent" if effect is None else "default"]
+    limits = []
+    if engine != method:
+        limits.append(f"by {engine}, which samples the same posterior")
+    if effect not in (None, DesignEffect()):
+        limits.append("with the default spread of rho, which this fit does not use")
+    if not default_priors:
+        limits.append("with the default priors, which this fit does not use")
+    told = (
+        f"Coverage measured for {model} by {method}{' (' + '; '.join(limits) + ')' if limits else ''}: on {found['sets']} public "
+        f"data sets, 89% intervals held the share of a worker's annotations that are correct for {found['share']:.0%} of "
+        f"{found['workers']:,} workers, and those of the accuracy for {found['accuracy']:.0%}."
+    )
+    if min(found["share"], found["accuracy"]) < TOO_NARROW:
+        told += " These intervals are too narrow."
+    return told

@@ -1,0 +1,170 @@
+"""Annotations of one item err together: the design effect, and posteriors that are as sure as they should be.
+
+Every published annotation model takes the annotations of an item as independent given its truth. They are not: people err
+together on hard items, and ``n`` annotations of an item say less than ``n`` independent ones would. Survey statistics knows this
+as the *design effect*: ``n`` answers from one cluster with intra-cluster correlation ``rho`` are worth ``n / (1 + (n - 1) rho)``
+independent ones (Kish 1965, Survey Sampling, section 5.4). Here clusters are items. The log posterior of an item's class is
+divided by its design effect:
+
+    p(truth_i = k | labels, parameters, rho)  proportional to  p(truth_i = k | labels, parameters) ^ (1 / (1 + (n_i - 1) rho))
+
+The parameters are learned as published, and only what is said of truths and workers is weighted (a *modular*, or *cut*,
+posterior): weighting inside the sampler lets weak evidence move the classes. ``rho`` differs from crowd to crowd and is not known
+without some true classes; each posterior draw takes one from the spread of ``rho`` over public data sets, so that all intervals
+widen together. Worker quality follows the truths of the draw: every worker starts as an average member of the crowd, worth
+``START`` annotations. Given the truths, what one worker said of different items is independent: their annotations count in full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from crowdppl.arguments import at_least_zero, number, share, shown
+from crowdppl.data.annotations import Annotations
+from crowdppl.errors import OptionError
+from crowdppl.inference import passes as sweeps
+from crowdppl.kernels.ops import sample_dirichlet
+from crowdppl.model.base import one_hot
+
+# Spread of logit rho over public sets: mean and standard deviation, made by benchmarks/calibration/design_effect.py.
+POPULATION = (-1.0, 3.0)
+# Imaginary annotations, right and wrong as the crowd's are, that every worker starts with.
+START = 4.0
+# Values of rho that probabilities are averaged over, at the least: quantile midpoints, whose mean is off by some 1e-4.
+NODES = 64
+# Annotations counted at a time.
+PIECE = 2**18
+_finite = number()
+
+PUBLISHED = "Truths and workers are taken from the model as published: annotations of one item count as independent."
+WEIGHTED = (
+    "Truths and workers allow for annotations of one item that err together: evidence is divided by the design effect "
+    "1 + (n - 1) rho, {rho}; independent=True gives the model as published."
+)
+
+
+@dataclass(frozen=True)
+class DesignEffect:
+    """How strongly annotations of one item are correlated beyond what the model says.
+
+    Attributes:
+        mean: of ``logit rho``.
+        spread: standard deviation of ``logit rho``; 0 for a known one.
+        known: ``rho`` itself where it is given, in place of both.
+    """
+
+    mean: float = POPULATION[0]
+    spread: float = POPULATION[1]
+    known: float | None = None
+
+    @classmethod
+    def of(cls, rho: float | tuple[float, float] | None) -> DesignEffect:
+        """Return the design effect of an option: a known ``rho``, mean and sd of its logit, or the population's.
+
+        Raises:
+            OptionError: for a ``rho`` outside [0, 1] or a spread below 0.
+        """
+        if rho is None:
+            return cls()
+        try:
+            if isinstance(rho, (tuple, list)) and len(rho) == 2:
+                return cls(_finite("rho", rho[0]), at_least_zero("rho", rho[1]))
+            return cls(known=share("rho", rho))
+        except OptionError:
+            raise OptionError(
+                f"rho={shown(rho)}; it must be a correlation from 0 to 1, or (mean, sd) of its logit, such as {POPULATION}"
+            ) from None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether there is one value of ``rho`` and nothing to average over."""
+        return self.known is not None or self.spread == 0
+
+    def quantiles(self, u: Tensor) -> Tensor:
+        """Return the values of ``rho`` below which it lies with probabilities ``u``; the shape of ``u``."""
+        if self.known is not None:
+            return torch.full_like(u, self.known)
+        return torch.sigmoid(self.mean + self.spread * torch.special.ndtri(u))
+
+    def nodes(self, data: Annotations) -> Tensor:
+        """Return equally probable values of ``rho`` to average over, ``(Q,)``: midpoints of ``NODES`` quantile ranges."""
+        count = 1 if self.fixed else NODES
+        u = (torch.arange(count, dtype=data.dtype, device=data.device) + 0.5) / count
+        return self.quantiles(u)
+
+    def draw(self, count: int, data: Annotations) -> tuple[Tensor, Tensor]:
+        """Draw ``rho`` for each of ``count`` draws of the parameters.
+
+        Draws are stratified: each takes a quantile range of its own. Where draws are few, each comes with several values to
+        average probabilities over, so that a label's probability does not depend on how many draws are made.
+
+        Returns:
+            ``rho (count,)``, and the values to average over, ``(count, Q)``, of which ``rho`` is one.
+        """
+        each = 1 if self.fixed else max(1, -(-NODES // count))
+        order = torch.randperm(count, device=data.device).unsqueeze(-1)  # (count, 1)
+        u = (torch.arange(each, dtype=data.dtype, device=data.device) + (order + 0.5) / count) / each  # (count, Q)
+        nodes = self.quantiles(u)
+        chosen = torch.randint(each, (count, 1), device=data.device)
+        return nodes.gather(-1, chosen).squeeze(-1), nodes
+
+    def say(self) -> str:
+        """Say in words which ``rho`` is meant."""
+        if self.known is not None:
+            return f"rho = {self.known:g}"
+        return f"rho drawn anew with every draw, logit rho normal with mean {self.mean:g} and sd {self.spread:g}"
+
+
+def factors(rho: Tensor, data: Annotations) -> Tensor:
+    """Return ``1 + (n_i - 1) rho`` for ``rho (...,)``: ``(..., N)``; 1 for items with one annotation or none."""
+    more = (data.annotations_per_item - 1).clamp(min=0).to(rho.dtype)  # (N,)
+    return 1 + more * rho.unsqueeze(-1)
+
+
+def _counted(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
+    """Count items of each class ``(C, K)`` and labels ``(C, J, K, K)`` by truths ``(C, N)``, without sparse matrices."""
+    J, K, truth = data.J, data.K, truth.long()
+    counts = torch.zeros(len(truth), J * K * K, dtype=torch.int64)
+    # Piece by piece: codes of all annotations would be as large as the data.
+    step = max(PIECE, J * K * K)
+    for begin in range(0, data.A, step):
+        worker, item, label = (part[begin : begin + step] for part in (data.worker, data.item, data.label))
+        own = (worker * K * K).add_(label)
+        for row, total in zip(truth, counts, strict=True):
+            total += torch.bincount(own + row[item] * K, minlength=J * K * K)
+    classes = torch.stack([torch.bincount(row, minlength=K) for row in truth])
+    return classes.to(data.dtype), counts.view(-1, J, K, K).to(data.dtype)
+
+
+def quality(truth: Tensor, data: Annotations, passes: sweeps.Sweeps | None = None) -> tuple[Tensor, Tensor]:
+    """Draw workers' confusions and the prevalence given truths.
+
+    Args:
+        truth: classes of the items, ``(C, N)``.
+        data: the annotations.
+        passes: compiled ones over them, where they suit.
+
+    Returns:
+        Confusions ``(C, J, K, K)`` and prevalences ``(C, K)``.
+    """
+    if passes is not None:
+        both = [passes.counted(row.to(torch.int16)) for row in truth]
+        classes, counts = (torch.stack(parts) for parts in zip(*both, strict=True))
+    elif data.A >= sweeps.ANNOTATIONS and data.weight is None and data.device.type == "cpu":
+        # Directly: the sparse matrices of so many take longer to make than all draws.
+        classes, counts = _counted(truth, data)
+    else:
+        chosen = one_hot(truth.long(), data)  # (C, N, K)
+        classes, counts = chosen.sum(-2), data.counts.expected(chosen)  # (C, K), (C, J, K, K)
+    classes = 1 + classes
+    # The crowd's rows, with a right answer and a share of a wrong one in each so that no row is empty.
+    eye = torch.eye(data.K, dtype=data.dtype, device=data.device)
+    crowd = counts.sum(-3) + eye + 1 / data.K
+    crowd = crowd / crowd.sum(-1, keepdim=True)
+    start = START * (classes / classes.sum(-1, keepdim=True)).unsqueeze(-1) * crowd  # (C, K, K)
+    rows = sample_dirichlet(start.unsqueeze(-3) + counts)
+    # No probability is zero; the sums of rows do not notice.
+    return rows.clamp_(min=torch.finfo(data.dtype).tiny), sample_dirichlet(classes)

@@ -1,0 +1,256 @@
+"""What a fitted model says of items and workers it has not seen, from their features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from crowdppl import arguments
+from crowdppl.data.annotations import Annotations
+from crowdppl.errors import DataError, ModelError, OptionError
+from crowdppl.inference.early_stopping import class_probabilities
+from crowdppl.inference.fit import named_model
+from crowdppl.isolation import isolated
+from crowdppl.model.base import AnnotationModel, Parameters, bind, conditioned, unknowns
+from crowdppl.posterior import workers
+from crowdppl.posterior.posterior import Posterior, truth_table
+
+# Draws averaged in a prediction: its error is then a tenth of the spread of one draw's.
+DRAWS = 100
+
+
+@arguments.checked(posterior=arguments.posterior, items=arguments.anything, model=arguments.model, seed=arguments.seed)
+def predict(
+    posterior: Posterior, items: Annotations | Any, *, model: AnnotationModel | None = None, seed: int = 0
+) -> pd.DataFrame:
+    """Predict the class of new items from their features.
+
+    Args:
+        posterior: of a model with networks of item features.
+        items: features ``(n, D)``, or a frame whose index names the items, or what ``data.unseen(...)`` returns.
+        model: the fitted model; needed only where it has a network of your own making (any other is rebuilt by its name).
+        seed: of what is drawn where a model has unknowns of single items or workers.
+
+    Returns:
+        A row for each item, as :meth:`Posterior.truth`.
+
+    Raises:
+        ModelError: where the model cannot be rebuilt by its name, or the weights are of another.
+        DataError: where the features are not of the kind the model was fitted to.
+    """
+    design = _design(posterior, items, "items")
+    total = torch.zeros(design.N, design.K, dtype=design.dtype)
+    with isolated(seed), torch.no_grad():
+        count = 0
+        for bound, values in parameter_draws(posterior, design, model):
+            total += class_probabilities(bound, values, design)
+            count += 1
+    return truth_table(design.items, posterior.labels, (total / count).numpy(), posterior.item_column)
+
+
+@arguments.checked(posterior=arguments.posterior, design=arguments.anything, model=arguments.model, seed=arguments.seed)
+def predict_correct(
+    posterior: Posterior, design: Annotations | Any, *, model: AnnotationModel | None = None, seed: int = 0
+) -> pd.DataFrame:
+    """Predict how likely each worker is right on each item, seen or not: the number that decides whom to ask.
+
+    ``sum_k p(truth_i = k) p(label = k | truth = k, worker j, item i)``, where the truth is what the item's features say.
+
+    Args:
+        posterior: of any model.
+        design: items and workers to pair: features of new items (the workers are then those of the fit), or what
+            ``data.unseen(features, workers=worker_features)`` returns.
+        model: as in :func:`predict`.
+        seed: likewise.
+
+    Returns:
+        A row for each pair: ``task``, ``worker``, ``probability``.
+    """
+    asked = _design(posterior, design, "design")
+    pairs = asked.paired()
+    total = torch.zeros(pairs.A, dtype=asked.dtype)
+    with isolated(seed), torch.no_grad():
+        count = 0
+        for bound, values in parameter_draws(posterior, pairs, model):
+            parameters, _ = conditioned(bound, values, pairs)
+            M = bound.states_per_class
+            state = bound.log_truth(parameters, pairs).softmax(-1).expand(pairs.N, -1)  # (N, S)
+            labels = torch.arange(pairs.K).repeat_interleave(M)  # the right label under each state, (S,)
+            under = bound.emission(parameters, pairs).log_prob(labels).exp()  # (A, S)
+            total += (state[pairs.item] * under).sum(-1)
+            count += 1
+    return pd.DataFrame(
+        {
+            posterior.item_column: pairs.items[pairs.item.numpy()],
+            "worker": pairs.workers[pairs.worker.numpy()],
+            "probability": (total / count).numpy(),
+        }
+    )
+
+
+@arguments.checked(
+    posterior=arguments.posterior,
+    data=arguments.anything,
+    level=arguments.level,
+    model=arguments.model,
+    seed=arguments.seed,
+)
+def predict_workers(
+    posterior: Posterior,
+    data: Annotations,
+    *,
+    level: float | None = None,
+    model: AnnotationModel | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Say how good other workers are, from what they did or from their features, without fitting again.
+
+    Args:
+        posterior: of a model whose workers are known by more than parameters of their own: by their annotations (a mixture of
+            groups), or by their features.
+        data: annotations of these workers on items with features, of the classes of the fit; or what
+            ``data.unseen(features, workers=worker_features)`` returns.
+        level: probability of the intervals.
+        model: as in :func:`predict`.
+        seed: likewise.
+
+    Returns:
+        A row for each worker with the columns of :meth:`Posterior.workers` without intervals where the fit has none.
+    """
+    design = _design(posterior, data, "data")
+    confusion, prevalence = [], []
+    with isolated(seed), torch.no_grad():
+        for bound, values in parameter_draws(posterior, design, model):
+            parameters, _ = conditioned(bound, values, design)
+            asked = design if design.A else design.paired()
+            confusion.append(bound.confusion_of(parameters, asked).numpy())
+            prevalence.append(bound.prevalence_of(parameters, design).numpy())
+    draws = workers.qualities(np.stack(confusion), np.stack(prevalence), posterior.labels)
+    table: dict[str, Any] = {"worker": design.workers, "annotations": design.annotations_per_worker.numpy()}
+    for name, quality in draws.items():
+        for suffix, value in zip(("", "_low", "_high"), workers.interval(quality, level), strict=True):
+            table[name + suffix] = value
+    return pd.DataFrame(table)
+
+
+def data_of(posterior: Posterior) -> Annotations:
+    """Return the annotations a result was fitted to, as it keeps them: without features.
+
+    Raises:
+        ModelError: where the model has networks of features.
+    """
+    if "networks" in posterior.tree.children:
+        raise ModelError("the annotations had features, which a result does not keep; pass data=")
+    item, worker, label = (torch.from_numpy(part.astype(np.int64)) for part in posterior.annotated())
+    constant = posterior.tree["constant_data"].to_dataset()
+    besides: dict[str, Any] = {
+        name: torch.from_numpy(constant[name].to_numpy()) for name in ("weight", "when", "seconds") if name in constant
+    }
+    return Annotations(
+        item=item,
+        worker=worker,
+        label=label,
+        truth=torch.from_numpy(posterior.known_truth().astype(np.int64)),
+        items=posterior.items(),
+        workers=posterior.worker_names(),
+        labels=posterior.labels,
+        item_column=posterior.item_column,
+        repeats=posterior.tree.attrs.get("repeats", "keep"),
+        **besides,
+    )
+
+
+def _design(posterior: Posterior, items: Annotations | Any, name: str) -> Annotations:
+    if isinstance(items, Annotations):
+        if items.labels.tolist() != posterior.labels.tolist():
+            raise DataError(
+                "the items' classes are not those of the fit; make them by unseen(...) of the data that were fitted"
+            )
+        return items.to("cpu")
+    nothing = torch.zeros(0, dtype=torch.int64)
+    width = posterior.info["counts"].get("features")
+    template = Annotations(
+        item=nothing,
+        worker=nothing,
+        label=nothing,
+        truth=nothing,
+        items=np.zeros(0, dtype=np.int64),
+        workers=np.asarray(posterior.tree["posterior"]["worker"].values),
+        labels=posterior.labels,
+        features=torch.zeros(0, width, dtype=torch.float64) if width else None,
+    )
+    if len(items) == 0 if hasattr(items, "__len__") else items is None:
+        raise DataError(f"{name} holds nothing to predict for; pass features (n, D), or what data.unseen(...) returns")
+    return template.unseen(items)
+
+
+def parameter_draws(
+    posterior: Posterior, design: Annotations, model: AnnotationModel | None = None, most: int = DRAWS
+) -> Iterator[tuple[AnnotationModel, Parameters]]:
+    """Rebuild the model and go through draws of its parameters; those of new items and workers are left to the prior.
+
+    The parameters are the model's own also where what is reported allows for annotations that err together.
+    """
+    bound = bind(rebuilt(posterior) if model is None else model, design)
+    state = posterior.networks
+    values: Parameters = {}
+    if bound._bound is not None:
+        if not state:
+            raise ModelError("this result has no networks; pass the model that was fitted")
+        bound._bound.load(state)
+        values |= bound._bound.start()
+    sites = unknowns(bound, design)
+    place = "point" if "point" in posterior.tree.children else "posterior"
+    group = posterior.tree[place].to_dataset()
+    if place == "posterior" and "as_published" in posterior.tree.children:
+        group = group.assign(posterior.tree["as_published"].to_dataset().data_vars)
+    same = {
+        axis: axis in group.coords and group[axis].values.tolist() == names.tolist()
+        for axis, names in (("item", design.items), ("worker", design.workers))
+    }
+    known = [
+        str(name)
+        for name in group.data_vars
+        if name in sites and all(same[str(axis)] for axis in group[name].dims if axis in same)
+    ]
+    if place == "point":
+        values |= {name: torch.as_tensor(group[name].values) for name in known}
+        drawn: dict[str, Tensor] = {}
+        count = 1
+    else:
+        drawn = {name: torch.as_tensor(group[name].values).flatten(0, 1) for name in known}
+        size = group.sizes["chain"] * group.sizes["draw"]
+        chosen = torch.linspace(0, size - 1, min(size, most)).long()
+        drawn = {name: value[chosen] for name, value in drawn.items()}
+        count = len(chosen)
+    if set(sites) - set(known) - set(values):
+        count = max(count, most)  # something is left to the prior: averaged over its draws
+    for s in range(count):
+        yield bound, values | {name: value[s % len(value)] for name, value in drawn.items()}
+
+
+def rebuilt(posterior: Posterior) -> AnnotationModel:
+    """Return the model of a result, by its name and hyperparameters.
+
+    Raises:
+        ModelError: where it is not of the zoo, or had a network of its own.
+    """
+    info = posterior.info
+    try:
+        kind = type(named_model(info["model"]))
+    except OptionError:
+        raise ModelError(f"the model {info['model']} is not in the zoo; pass model=, the one that was fitted") from None
+    if isinstance(info["hyperparameters"].get("network"), str):
+        raise ModelError(f"{info['model']} was fitted with a network of its own; pass model=, the one that was fitted")
+    try:
+        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in info["hyperparameters"].items()}
+        return kind(**fields)
+    except (TypeError, ModelError):
+        raise ModelError(
+            f"{info['model']} was fitted with a network of its own; pass model=, the one that was fitted"
+        ) from None

@@ -1,0 +1,313 @@
+"""A Parquet data set that need not fit in memory: read once for names and codes, then gone through in batches of whole items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow
+import pyarrow.compute
+import pyarrow.dataset
+import torch
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.data.columns import ROLES, three_columns, truth_column
+from crowdppl.data.readers.streams import is_stream, source_name
+from crowdppl.data.readers.tables import BROKEN, unreadable_parquet
+from crowdppl.errors import DataError, FileError, listed
+from crowdppl.inference.streaming.codes import Codes
+
+Array = npt.NDArray[Any]
+NOTHING = "nothing"
+# Rows of a batch: the tables of all workers are gone through once a batch, which is to be little beside its annotations.
+ROWS = 2_000_000
+# Rows read at once; a batch is put together of several.
+PIECE = 2**20
+
+
+class Stored:
+    """Annotations in a Parquet file, or a folder of them, the rows of each item together.
+
+    In memory are the names of workers and classes, a number for each item while they are learned, and one batch; the codes of
+    all annotations lie in temporary files.
+
+    Args:
+        path: of the file or folder.
+        columns: of the item, the worker and the label; the usual names where ``None``.
+        truth: column of known truths, where there is one: blank where unknown, told once or again in the rows of an item.
+        rows: annotations of a batch, about.
+
+    Attributes:
+        workers: their names, ``(J,)``, in the order they first come in.
+        labels: the classes, sorted, ``(K,)``.
+        each: annotations of each worker, ``(J,)``.
+        items: how many there are.
+        annotations: likewise.
+
+    Raises:
+        FileError: where nothing can be read, or there is no room for the codes.
+        DataError: where a column or a name is missing, there is one class only, the rows of an item are apart, or an item has
+            two truths.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        columns: Sequence[str | None] = (None, None, None),
+        rows: int = ROWS,
+        truth: str | None = None,
+    ):
+        self.path, self.rows = Path(path), rows
+        if is_stream(self.path):
+            raise FileError(
+                f"{source_name(self.path)} is a stream, and this goes through its input several times; name a Parquet file or a "
+                f"folder of them"
+            )
+        if not self.path.exists():
+            raise FileError(f"no file {path}; check the name and the folder")
+        try:
+            self.files = list(pyarrow.dataset.dataset(self.path, format="parquet").get_fragments())
+            schemas = [file.physical_schema for file in self.files]
+            rows = sum(file.count_rows() for file in self.files)
+        except BROKEN as error:
+            raise unreadable_parquet(self.path, error) from None
+        if not self.files:
+            raise DataError(f"{self.path.name}: no Parquet file in this folder; check its name")
+        header = pd.DataFrame(columns=list(dict.fromkeys(name for schema in schemas for name in schema.names)))
+        self.columns = three_columns(header, columns, self.path.name)
+        types = [self._type(schemas, name) for name in self.columns]
+        if truth is not None:
+            self.columns.append(truth_column(header, truth, self.path.name))
+            types.append(self._truth_type(types[2], self._type(schemas, self.columns[3], needed=False)))
+        self.types = dict(zip(self.columns, types, strict=True))
+        self._learn(rows)
+
+    def _type(self, schemas: Sequence[Any], name: str, *, needed: bool = True) -> Any:
+        """Return the type that a column is brought to: the same for all files."""
+        found: dict[str, list[Any]] = {}
+        for file, schema in zip(self.files, schemas, strict=True):
+            if name in schema.names:
+                kind = schema.field(name).type
+                kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+                found.setdefault(_kind(kind), []).append(kind)
+            elif needed:
+                raise DataError(
+                    f"{Path(file.path).name}: no column {name!r}, which other files of {self.path.name} have"
+                )
+        found.pop(NOTHING, None)
+        if len(found) > 1:
+            raise DataError(
+                f"{self.path.name}, column {name!r}: {' in one file, '.join(found)} in another; write all as strings or all as "
+                f"integers"
+            )
+        if not found:
+            return pyarrow.null()
+        ((kind, types),) = found.items()
+        if kind == "strings":
+            return pyarrow.large_string()
+        if kind == "numbers":
+            unsigned = all(map(pyarrow.types.is_unsigned_integer, types))
+            return pyarrow.uint64() if unsigned and pyarrow.uint64() in types else pyarrow.int64()
+        if pyarrow.types.is_nested(types[0]):
+            raise DataError(f"{self.path.name}, column {name!r} is of type {str(types[0])!r}; use strings or integers")
+        return types[0]
+
+    def _truth_type(self, of_label: Any, of_truth: Any) -> Any:
+        """Return the type that known truths are brought to: that of the labels."""
+        kinds = [_kind(of_label), _kind(of_truth)]
+        if kinds[1] not in (NOTHING, kinds[0]):
+            raise DataError(
+                f"{self.path.name}: labels are {kinds[0]} but known truths are {kinds[1]}; write both as strings or both as "
+                f"integers"
+            )
+        return of_label
+
+    def _pieces(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Go through some of the columns, some rows at a time, small row groups together."""
+        held: list[list[Any]] = []
+        size = rows = 0
+        for piece in self._groups(names):
+            held.append([self._plain(column, name, rows) for column, name in zip(piece, names, strict=True)])
+            size, rows = size + len(held[-1][0]), rows + len(held[-1][0])
+            if size >= PIECE:
+                yield _together(held)
+                held, size = [], 0
+        if size:
+            yield _together(held)
+
+    def _plain(self, column: Any, name: str, rows: int) -> Any:
+        """Bring part of a column, which ``rows`` rows precede, to its type; refuse missing values where there may be none."""
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pyarrow.types.is_floating(column.type):  # as integers are written that have a gap among them
+            column = pyarrow.compute.if_else(pyarrow.compute.is_nan(column), None, column)
+        try:
+            column = column.cast(self.types[name])
+        except pyarrow.ArrowInvalid as error:
+            raise DataError(
+                f"{self.path.name}, column {name!r}, after row {rows:,}: not a whole number of at most 63 bits in every row "
+                f"({error}); use strings or integers"
+            ) from None
+        if column.null_count and name in self.columns[:3]:
+            row = rows + int(np.flatnonzero(np.asarray(column.is_null()))[0]) + 1
+            role = ROLES[self.columns.index(name)]
+            raise DataError(f"{self.path.name}, row {row:,}: {role} missing; drop such rows before streaming")
+        return column
+
+    def _groups(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Read row group by row group: Arrow's scanner would fetch ahead of slower work, in the end the whole file."""
+        options = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
+        try:
+            for file in self.files:
+                # Known truths may be a column that is read already.
+                there = [name for name in dict.fromkeys(names) if name in file.physical_schema.names]
+                for group in file.split_by_row_group():
+                    for batch in group.to_batches(columns=there, batch_size=PIECE, fragment_scan_options=options):
+                        if len(batch):
+                            yield [batch.column(n) if n in there else pyarrow.nulls(len(batch)) for n in names]
+        except BROKEN as error:
+            raise unreadable_parquet(self.path, error) from None
+
+    def _learn(self, rows: int) -> None:
+        """Learn names and numbers, and that the rows of each item are together; write codes down."""
+        workers: Any = None
+        labels: Any = None
+        seen: list[Array] = []
+        self.each = np.zeros(0, dtype=np.int64)
+        fields = ["worker", "label", "first", "known"][: len(self.columns)]
+        self.codes, last = Codes(rows, fields), None
+        for task, worker, label, *truth in self._pieces(self.columns):
+            workers, of_worker = _more(workers, worker)
+            labels, of_label = _more(labels, label)
+            parts = {"worker": of_worker, "label": of_label, "first": _begins(task, last)}
+            for column in truth:  # a class that only known truths show is a class
+                labels, _ = _more(labels, column.drop_null())
+                parts["known"] = _codes(column, labels)
+            self.each = np.pad(self.each, (0, len(workers) - len(self.each)))
+            self.each += np.bincount(of_worker, minlength=len(workers))
+            # A number for each run: two runs of one item have the same.
+            names = task.filter(pyarrow.array(parts["first"])).to_numpy(zero_copy_only=False)
+            seen.append(pd.util.hash_array(names, categorize=False))
+            self.codes.add(**parts)
+            last = task[-1]
+        self.annotations = self.codes.annotations
+        if not self.annotations:
+            raise DataError(f"{self.path.name}: no rows; at least one annotation is needed")
+        runs = np.concatenate(seen)
+        self.items = len(runs)
+        runs.sort()
+        if (runs[1:] == runs[:-1]).any():
+            raise DataError(
+                f"{self.path.name}: the rows of an item are apart; sort the data by {self.columns[0]!r} before streaming"
+            )
+        order = pyarrow.compute.sort_indices(labels)
+        # Labels were numbered as they came; the last place is for -1, no known truth.
+        self._place = np.append(np.argsort(order.to_numpy()), -1)
+        self.workers, self.labels = (part.to_numpy(zero_copy_only=False) for part in (workers, labels.take(order)))
+        if len(self.labels) < 2:
+            raise DataError(
+                f"{self.path.name}: every label is {self.labels[0]!r}; two classes are needed to learn from"
+            )
+
+    def batches(self) -> Iterator[Annotations]:
+        """Go through the annotations, whole items at a time."""
+        for begin, codes in self.codes.batches(self.rows):
+            first = np.flatnonzero(codes["first"])
+            known = np.full(len(first), -1)
+            if "known" in codes:
+                known = self._known(self._place[codes["known"]], first, begin)
+            item = np.cumsum(codes["first"]) - 1
+            yield self._made(item, codes["worker"].astype(np.int64), self._place[codes["label"]], known)
+
+    def named(self) -> Iterator[tuple[Annotations, Any]]:
+        """Go through the annotations, with the names of the items of each batch ``(N,)``."""
+        pieces = self._tasks()
+        held = next(pieces)
+        for batch in self.batches():
+            while len(held) < batch.N:
+                held = pyarrow.concat_arrays([held, next(pieces)])
+            yield batch, held.slice(0, batch.N)
+            held = held.slice(batch.N)
+
+    def _tasks(self) -> Iterator[Any]:
+        """Go through the names of the items, some at a time."""
+        last = None
+        for (task,) in self._pieces(self.columns[:1]):
+            yield task.filter(pyarrow.array(_begins(task, last)))
+            last = task[-1]
+
+    def empty(self) -> Annotations:
+        """Return data with these workers and classes and nothing else: sizes for an M step."""
+        none = np.zeros(0, dtype=np.int64)
+        return self._made(none, none, none, none)
+
+    def _known(self, codes: Array, first: Array, begin: int) -> Array:
+        """Return the known truth of each item, -1 where there is none, from those of its rows; ``begin`` is the first of them."""
+        highest = np.maximum.reduceat(codes, first)
+        lowest = np.minimum.reduceat(np.where(codes < 0, len(self.labels), codes), first)
+        clash = np.flatnonzero((highest >= 0) & (highest != lowest))
+        if len(clash):
+            told = self.labels[[lowest[clash[0]], highest[clash[0]]]]
+            raise DataError(
+                f"{self.path.name}: the item of row {begin + first[clash[0]] + 1:,} has two known truths, "
+                f"{listed(told.tolist())}; leave one, or none"
+            )
+        return highest
+
+    def _made(self, item: Array, worker: Array, label: Array, truth: Array) -> Annotations:
+        return Annotations(
+            item=torch.from_numpy(item),
+            worker=torch.from_numpy(worker),
+            label=torch.from_numpy(label),
+            truth=torch.from_numpy(truth),
+            items=np.arange(len(truth)),
+            workers=self.workers,
+            labels=self.labels,
+        )
+
+
+def _kind(kind: Any) -> str:
+    """Say what values of a type are."""
+    types = pyarrow.types
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "strings"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "numbers"
+    return NOTHING if types.is_null(kind) else f"of type {kind}"
+
+
+def _together(pieces: list[list[Any]]) -> list[Any]:
+    """Put pieces of several columns together; one piece, a large row group, is not copied."""
+    return pieces[0] if len(pieces) == 1 else [pyarrow.concat_arrays(column) for column in zip(*pieces, strict=True)]
+
+
+def _more(names: Any, column: Any) -> tuple[Any, Array]:
+    """Return the names that are known with those that are new after them, and the place of each value of a column there."""
+    coded = column.dictionary_encode()
+    found, rows = coded.dictionary, np.asarray(coded.indices)
+    if names is None:
+        return found, rows
+    place = _codes(found, names)
+    new = np.flatnonzero(place < 0)
+    if len(new):
+        place[new] = len(names) + np.arange(len(new))
+        names = pyarrow.concat_arrays([names, found.take(pyarrow.array(new))])
+    return names, place[rows]
+
+
+def _codes(column: Any, names: Any) -> Array:
+    """Return the place of each name, -1 where there is none."""
+    places = pyarrow.compute.index_in(column, value_set=names)
+    return np.asarray(places.fill_null(-1)).astype(np.int64)
+
+
+def _begins(task: Any, last: Any) -> Array:
+    """Tell which rows begin a run of equal values, ``(n,)``, after a last value before them."""
+    begins = np.empty(len(task), dtype=bool)
+    begins[0] = last is None or task[0] != last
+    begins[1:] = np.asarray(pyarrow.compute.not_equal(task.slice(1), task.slice(0, len(task) - 1)))
+    return begins

@@ -1,0 +1,138 @@
+"""Stepwise EM and stochastic variational Bayes: the sums over items as a running average over batches.
+
+O. Cappe and E. Moulines (2009). On-line expectation-maximization algorithm for latent data models. JRSS B 71(3), 593-613;
+P. Liang and D. Klein (2009). Online EM for unsupervised models. NAACL. M. D. Hoffman, D. M. Blei, C. Wang and J. Paisley (2013).
+Stochastic variational inference. JMLR 14, 1303-1347: there the average of the sums, with the prior added, is the natural
+parameter of the approximation, and a step of the average is one along the natural gradient. What follows from the sums is all
+that the two differ in.
+
+Each batch's sums are scaled up to all items and averaged with weights ``(t + 2) ** -forget`` for the ``t``-th batch. One such
+pass does what several of plain EM do, and leaves the noise of its last batches, which plain passes then take away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.inference.passes import Sweeps, plain, plain_joint
+from crowdppl.inference.streaming.dataset import Stored
+from crowdppl.kernels.ops import normalise
+from crowdppl.model.base import AnnotationModel, Parameters, Sums, sums_of
+
+
+class Point(NamedTuple):
+    """What an E step goes by.
+
+    Attributes:
+        table: ``p(label | state, worker)``, or what stands for it, ``(J, S, K)``.
+        prior: of the states, ``(S,)``.
+        parameters: by site.
+        penalty: log prior of the parameters, or minus the divergence from it: what the objective adds to the log-likelihood.
+    """
+
+    table: Tensor
+    prior: Tensor
+    parameters: Parameters
+    penalty: float
+
+
+class Learned(NamedTuple):
+    """The end of the passes, with the sums that led to it, and the objective that each but the first found."""
+
+    point: Point
+    sums: Sums
+    trace: list[float]
+
+
+Step = Callable[[AnnotationModel, Sums, Annotations], Point]
+
+
+def climbed(model: AnnotationModel, sums: Sums, sizes: Annotations) -> Point:
+    """Return the M step of EM: the parameters' mode given the sums."""
+    parameters = model.m_step_from(sums, sizes)
+    prior = model.log_truth(parameters, sizes).exp()
+    return Point(model.table(parameters), prior, parameters, float(model.log_prior(parameters, sizes)))
+
+
+def averaged(model: AnnotationModel, sums: Sums, sizes: Annotations) -> Point:
+    """Return the same of mean-field variational Bayes: the parameters' conditional posterior given the sums, in expectation."""
+    found = model.expected_from(sums, sizes)
+    return Point(found.table, found.prior, found.mean, -float(found.divergence))
+
+
+def learn(
+    model: AnnotationModel,
+    source: Stored,
+    step: Step,
+    passes: int,
+    forget: float,
+    told: Callable[[int], None],
+) -> Learned:
+    """Go through the data ``passes`` times.
+
+    Args:
+        model: with ``m_step_from``, or ``expected_from``.
+        source: the data.
+        step: :func:`climbed` or :func:`averaged`.
+        passes: the first with a running average, the others with the sums of all batches.
+        forget: how fast early batches are forgotten.
+        told: called with the annotations of each batch when it is done.
+    """
+    sizes = source.empty()
+    average: Sums | None = None
+    point: Point | None = None
+    trace: list[float] = []
+    t = 0
+    for number in range(passes):
+        total = 0.0
+        whole: Sums | None = None
+        for batch in source.batches():
+            sums = _sums(model, point, batch)
+            total += float(sums.log_likelihood)
+            if number > 0:
+                whole = sums if whole is None else Sums(*(a + b for a, b in zip(whole, sums, strict=True)))
+            else:
+                scaled = Sums(sums.log_likelihood, *(part * (source.items / batch.N) for part in sums[1:]))
+                average = scaled if average is None else _mixed(average, scaled, (t + 2.0) ** -forget)
+                point = step(model, _copied(average), sizes)
+            t += 1
+            told(batch.A)
+        assert point is not None
+        if whole is not None:
+            trace.append(total + point.penalty)
+            average = whole
+            point = step(model, _copied(whole), sizes)
+    assert point is not None
+    assert average is not None
+    return Learned(point, average, trace)
+
+
+def responsibilities(point: Point, batch: Annotations) -> Tensor:
+    """Return the probability of each state for each item, ``(N, S)``."""
+    sweeps = Sweeps.suited(batch, len(point.prior))
+    if sweeps is None:
+        return normalise(plain_joint(point.table, point.prior, batch), overwrite=True)[1]
+    return sweeps.responsibilities(point.table, point.prior)
+
+
+def _sums(model: AnnotationModel, point: Point | None, batch: Annotations) -> Sums:
+    """Return the sums of a batch; before there is anything to go by, those of a majority vote."""
+    sweeps = Sweeps.suited(batch, batch.K)
+    if point is not None:
+        return plain(point.table, point.prior, batch) if sweeps is None else sweeps.expect(point.table, point.prior)
+    share = model.starting(batch)
+    return sums_of(share, batch) if sweeps is None else sweeps.given(share)
+
+
+def _mixed(average: Sums, found: Sums, weight: float) -> Sums:
+    parts = (a.lerp(b, weight) for a, b in zip(average[1:], found[1:], strict=True))
+    return Sums(found.log_likelihood, *parts)
+
+
+def _copied(sums: Sums) -> Sums:
+    """Return memory that a step may keep."""
+    return Sums(*(part.clone() for part in sums))

@@ -1,0 +1,227 @@
+"""``crowdppl.stream``: from a Parquet data set on disk to consensus and workers, in the memory of one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow
+import pyarrow.parquet
+import torch
+
+from crowdppl import arguments
+from crowdppl.data.annotations import Annotations
+from crowdppl.data.columns import item_column
+from crowdppl.errors import ModelError, OptionError, listed, suggestion
+from crowdppl.files import atomic
+from crowdppl.inference.draws import Report
+from crowdppl.inference.fit import catalogue, named_model
+from crowdppl.inference.streaming import stepwise_em, svi
+from crowdppl.inference.streaming.dataset import ROWS, Stored
+from crowdppl.isolation import isolated
+from crowdppl.model.base import AnnotationModel, Parameters, provides
+from crowdppl.posterior import workers
+
+Array = npt.NDArray[Any]
+# What each method needs of a model.
+NEEDS = {"em": "m_step_from", "vb": "expected_from", "svi": "log_confusion"}
+HOW = {
+    "em": "EM, a point: for intervals, use vb, or fit what memory holds",
+    "vb": "mean-field variational Bayes; intervals tend to be too narrow, since truths and workers count as independent",
+    "svi": "a variational approximation fitted by SVI; intervals tend to be too narrow",
+    "point": "gradients of the log posterior, the truth summed out, to a point: there are no intervals",
+}
+# Draws of all workers' accuracies are held at once: at most so many numbers.
+NUMBERS = 2e8
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What was found without holding the annotations in memory.
+
+    Attributes:
+        parameters: of the model, by site: of EM its point, else the mean (``"vb"``) or median (``"svi"``) of the approximation.
+        workers: a row for each: ``worker``, ``annotations``, ``accuracy``, and where it is no point ``accuracy_low`` and
+            ``accuracy_high``.
+        labels: the classes, ``(K,)``.
+        objective: that each pass but the first found, of the parameters before it: the log posterior, or the bound of the
+            evidence (in the first they change on the way); of SVI minus the mean loss of every pass.
+        items: how many there are.
+        annotations: how many there are.
+        interval_method: what it is, in words.
+    """
+
+    parameters: Parameters
+    workers: pd.DataFrame
+    labels: Array
+    objective: list[float]
+    items: int
+    annotations: int
+    interval_method: str
+
+
+@arguments.checked(
+    path=arguments.input_path,
+    model=arguments.anything,
+    method=arguments.text,
+    consensus=arguments.output_file,
+    passes=arguments.whole(1),
+    rows=arguments.whole(1),
+    forget=arguments.number(above=0.5, at_most=1),
+    guide=arguments.choice("auto", "point"),
+    batch_size=arguments.whole(1),
+    learning_rate=arguments.positive,
+    num_samples=arguments.whole(1),
+    level=arguments.level,
+    seed=arguments.seed,
+    task=arguments.text,
+    worker=arguments.text,
+    label=arguments.text,
+    truth=arguments.text,
+    progress=arguments.function,
+)
+def stream(
+    path: str | Path,
+    model: str | AnnotationModel = "dawid-skene",
+    *,
+    method: Literal["em", "vb", "svi"] = "em",
+    consensus: str | Path | None = None,
+    passes: int = 4,
+    rows: int = ROWS,
+    forget: float = 0.7,
+    guide: Literal["auto", "point"] = "auto",
+    batch_size: int = 10_000,
+    learning_rate: float = 0.05,
+    num_samples: int = 200,
+    level: float | None = None,
+    seed: int = 0,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    truth: str | None = None,
+    progress: Report | None = None,
+) -> Streamed:
+    """Fit a model to a Parquet file, or a folder of them, that need not fit in memory.
+
+    Args:
+        path: of the file or folder. The rows of an item must follow each other; they may be in any order otherwise.
+        model: a name of the zoo or an instance, whose labels depend on worker and truth only: with an M step from sums over
+            items for EM (``m_step_from``), with ``expected_from`` for VB, with ``log_confusion`` for SVI.
+        method: ``"em"``: stepwise, then plain EM, to a point; ``"vb"``: stochastic, then plain variational Bayes, with intervals
+            at the same cost; ``"svi"``: Pyro's SVI over mini-batches, for models without sums.
+        consensus: Parquet file to write, with a row for each item: ``task`` (``item`` where the input's column is called so),
+            ``label``, ``probability``.
+        passes: over all annotations to learn from. One more writes the consensus.
+        rows: annotations of a batch, about.
+        forget: of EM and VB: how fast early batches are forgotten, above 0.5 and at most 1.
+        guide: of SVI: the model's own or independent normals, or ``"point"``, which is generalised EM by gradients.
+        batch_size: of SVI: items a step.
+        learning_rate: of SVI, by Adam; it falls to a tenth.
+        num_samples: draws for intervals.
+        level: probability of the intervals; ArviZ's default, .89, where not given.
+        seed: of SVI, and of draws.
+        task: column of the item, as in :meth:`Annotations.from_frame`.
+        worker: likewise.
+        label: likewise.
+        truth: column of known truths, which clamp their items: blank where unknown, told in one row of an item or in several.
+        progress: called with (step, steps, what).
+
+    Raises:
+        FileError: where nothing can be read or written.
+        DataError: where a column or a name is missing, there is one class only, the rows of an item are apart, or an item has
+            two truths.
+        ModelError: where the model needs more than the method gives it.
+        OptionError: for a value outside its range.
+    """
+    level = workers.default_level(level)
+    if method not in NEEDS:
+        raise OptionError(
+            f"no method {method!r} from disk{suggestion(str(method), NEEDS)}; use one of {', '.join(NEEDS)}"
+        )
+    chosen = named_model(model)
+    if not _suited(chosen, method):
+        others = [name for name, kind in catalogue().items() if _suited(kind(), method)]
+        raise ModelError(
+            f"{type(chosen).__name__} cannot be streamed by method={method!r}, which takes {listed(others)}, and models with a "
+            f"{NEEDS[method]!r} of their own"
+        )
+    source = Stored(path, (task, worker, label), rows, truth)
+    steps, done = (passes + (consensus is not None)) * source.annotations, 0
+
+    def told(annotations: int) -> None:
+        nonlocal done
+        done += annotations
+        if progress is not None:
+            progress(done, steps, method if done <= passes * source.annotations else "consensus")
+
+    sizes = source.empty()
+    count = max(20, min(num_samples, int(NUMBERS / len(source.workers))))
+    with isolated(seed):
+        if method == "svi":
+            median, draw, losses = svi.learn(chosen, source, guide, passes, batch_size, learning_rate, told)
+            prior = chosen.log_truth(median, sizes).exp()
+            point = stepwise_em.Point(chosen.table(median), prior, median, 0.0)
+            objective = [-loss for loss in losses]
+            draws = (draw() for _ in range(count if guide == "auto" else 0))
+        else:
+            with torch.no_grad():
+                step = stepwise_em.climbed if method == "em" else stepwise_em.averaged
+                point, last, objective = stepwise_em.learn(chosen, source, step, passes, forget, told)
+            # Given the sums the approximation of VB is what a Gibbs step draws from.
+            draws = (chosen.gibbs_from(last, sizes) for _ in range(count if method == "vb" else 0))
+        with torch.no_grad():
+            table = _workers(chosen, point.parameters, draws, source, sizes, level)
+            if consensus is not None:
+                _write(Path(consensus), chosen, point, source, told)
+    interval_method = HOW["point" if method == "svi" and guide == "point" else method]
+    return Streamed(
+        point.parameters, table, source.labels, objective, source.items, source.annotations, interval_method
+    )
+
+
+def _suited(model: AnnotationModel, method: str) -> bool:
+    return provides(model, NEEDS[method]) and model.unsuited(method) is None
+
+
+def _workers(
+    model: AnnotationModel,
+    point: Parameters,
+    draws: Iterator[Parameters],
+    source: Stored,
+    sizes: Annotations,
+    level: float,
+) -> pd.DataFrame:
+    table = pd.DataFrame({"worker": source.workers, "annotations": source.each})
+    table["accuracy"] = _accuracy(model, point, sizes)
+    drawn = [_accuracy(model, draw, sizes).astype(np.float32) for draw in draws]
+    if drawn:
+        _, table["accuracy_low"], table["accuracy_high"] = workers.interval(np.stack(drawn), level)
+    return table
+
+
+def _accuracy(model: AnnotationModel, parameters: Parameters, sizes: Annotations) -> Array:
+    confusion, prevalence = model.confusion_of(parameters, sizes), model.prevalence_of(parameters, sizes)
+    return workers.accuracy(confusion.unsqueeze(0).numpy(), prevalence.unsqueeze(0).numpy())[0]  # (J,)
+
+
+def _write(
+    path: Path, model: AnnotationModel, point: stepwise_em.Point, source: Stored, told: Callable[[int], None]
+) -> None:
+    with atomic(path) as temporary:
+        writer = None
+        for batch, tasks in source.named():
+            top = model.by_class(stepwise_em.responsibilities(point, batch)).max(-1)
+            labels = pyarrow.array(source.labels[top.indices.numpy()])
+            table = pyarrow.table(
+                {item_column(source.columns[0]): tasks, "label": labels, "probability": top.values.numpy()}
+            )
+            writer = pyarrow.parquet.ParquetWriter(temporary, table.schema) if writer is None else writer
+            writer.write_table(table)
+            told(batch.A)
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,78 @@
+"""Parameters without bounds: the coordinates in which gradients, accelerations and normal approximations are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import biject_to, constraints
+from torch.distributions.transforms import identity_transform
+
+from crowdppl.errors import ModelError
+from crowdppl.model.base import Parameters, base, is_simplex
+from crowdppl.model.networks import is_weight
+
+
+class Space:
+    """A bijection between the sites of a model and one flat vector of real numbers.
+
+    Args:
+        sites: the sample sites of the prior by name, as :func:`crowdppl.model.base.check` returns them.
+        discrete: take discrete sites too; they have a size and no coordinates (for Gibbs sampling).
+
+    Attributes:
+        weights: names of the sites that are weights of networks.
+        per_item: names of the sites that stand in the item plate.
+
+    Raises:
+        ModelError: for a discrete site, which has no such form.
+    """
+
+    def __init__(self, sites: Mapping[str, Any], *, discrete: bool = False):
+        self.sites = dict(sites)
+        for name, node in sites.items():
+            if node["fn"].support.is_discrete and not discrete:
+                raise ModelError(
+                    f"the parameter {name!r} is discrete: gradients and EM cannot move it; use method='gibbs'"
+                )
+        self.weights = {name for name, node in sites.items() if is_weight(node)}
+        self.per_item = {
+            name for name, node in sites.items() if any(frame.name == "item" for frame in node["cond_indep_stack"])
+        }
+        self.supports = {name: node["fn"].support for name, node in sites.items()}
+        self.transforms = {
+            name: identity_transform if support.is_discrete else biject_to(support)
+            for name, support in self.supports.items()
+        }
+        shapes = {name: node["value"].shape for name, node in sites.items()}
+        self.shapes = {name: self.transforms[name].inverse_shape(shape) for name, shape in shapes.items()}
+        self.sizes = {name: int(shape.numel()) for name, shape in self.shapes.items()}
+        self.size = sum(self.sizes.values())
+
+    def part(self, names: Iterable[str]) -> Space:
+        """Return the space of some of the sites."""
+        chosen = set(names)
+        return Space({name: node for name, node in self.sites.items() if name in chosen})
+
+    def values(self, vector: Tensor) -> Parameters:
+        """Map ``(size,)`` to the sites' values."""
+        parts = vector.split(list(self.sizes.values()))
+        return {
+            name: self.transforms[name](part.view(self.shapes[name]))
+            for name, part in zip(self.sizes, parts, strict=True)
+        }
+
+    def vector(self, values: Mapping[str, Tensor], *, inside: bool = True) -> Tensor:
+        """Map the sites' values to ``(size,)``; ``inside``: values on a boundary are first moved a little off it."""
+        chosen = {name: self.interior(name, values[name]) if inside else values[name] for name in self.sizes}
+        return torch.cat([self.transforms[name].inv(value).reshape(-1) for name, value in chosen.items()])
+
+    def interior(self, name: str, value: Tensor) -> Tensor:
+        """Move a starting value off the boundary of its support (a probability of 0 has no finite logit)."""
+        if is_simplex(self.supports[name]):
+            return 0.98 * value + 0.02 / value.shape[-1]
+        if base(self.supports[name]) is constraints.unit_interval:
+            return 0.98 * value + 0.01
+        return value

@@ -1,0 +1,230 @@
+"""More annotations after a fit: start from what is known, end where a fit to everything ends."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from crowdppl import arguments
+from crowdppl.data.annotations import CROWD, Annotations
+from crowdppl.data.columns import Repeats
+from crowdppl.data.frames import to_pandas
+from crowdppl.errors import DataError, listed, warn
+from crowdppl.inference.fit import fit
+from crowdppl.inference.predict import data_of, rebuilt
+from crowdppl.isolation import isolated
+from crowdppl.kernels.ops import normalise
+from crowdppl.model.base import AnnotationModel, provides
+from crowdppl.posterior.posterior import Posterior
+
+# What is known of single annotations besides, by its name in the data and in the result.
+TIMINGS = ("when", "seconds")
+# Over what is new, before everything is gone through.
+SWEEPS = 2
+
+
+@arguments.checked(
+    posterior=arguments.posterior,
+    more=arguments.anything,
+    data=arguments.annotation_data,
+    model=arguments.model,
+    seed=arguments.seed,
+    repeats=arguments.choice("keep", "last", "refuse"),
+    options=arguments.anything,
+)
+def update(
+    posterior: Posterior,
+    more: Annotations | pd.DataFrame | Any,
+    *,
+    data: Annotations | None = None,
+    model: AnnotationModel | None = None,
+    seed: int | None = None,
+    repeats: Repeats | None = None,
+    **options: Any,
+) -> Posterior:
+    """Fit again with more annotations, starting from a result.
+
+    New items, new workers and new annotations of old ones are taken alike. Engines start from the probabilities of the truth found
+    before; after EM, items with new annotations are first gone through by themselves, at a cost that follows what is new. So EM
+    has little left to climb; samplers keep their warm-up unless told otherwise.
+    The result is that of a fit to all annotations: nothing of the earlier one is left in it but where it began.
+
+    Args:
+        posterior: a result.
+        more: further annotations; a frame is taken by :meth:`Annotations.from_frame`. Their classes are those of the result.
+        data: the annotations that were fitted, needed where they had features.
+        model: the fitted model, where it cannot be rebuilt by its name.
+        seed: of everything random; that of the result where not given.
+        repeats: what to do where a worker annotates an item again, see :meth:`Annotations.from_frame`. Defaults to what the
+            result was fitted with. Annotations that the result has already are counted in a note.
+        **options: of :func:`crowdppl.fit`; those of the result where not given.
+
+    Raises:
+        DataError: for a class that the result does not have, names of another kind, or annotations again where these are refused.
+        ModelError: where data or model have to be given.
+    """
+    before = data_of(posterior) if data is None else data.to("cpu")
+    if not isinstance(more, Annotations):
+        more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"))
+    together = joined(before, more, repeats)
+    place = {name: n for n, name in enumerate(together.items.tolist())}
+    start = together.majority()
+    at = torch.tensor([place[name] for name in posterior.items().tolist()])
+    unknown = together.truth[at] < 0
+    start[at[unknown]] = torch.from_numpy(posterior.published()).to(start.dtype)[unknown]
+    info = posterior.info
+    chosen = rebuilt(posterior) if model is None else model
+    touched = torch.from_numpy(
+        np.unique([place[name] for name in more.items[more.annotations_per_item.numpy() > 0].tolist()])
+    )
+    if "point" in posterior.tree.children and provides(chosen, "log_confusion") and provides(chosen, "m_step"):
+        start[touched] = _first_sweeps(posterior, chosen, together.batch(touched), start[touched])
+    settings: dict[str, Any] = {}
+    if options.get("method", info["method"]) == info["method"]:  # another engine has other options
+        settings = {name: value for name, value in info["options"].items() if name != "validation"}
+    effect = info["rho"]
+    given = {"independent", "rho"} & options.keys()
+    if not given:
+        settings["independent"] = effect is None
+    if effect is not None and not given:
+        settings["rho"] = effect["known"] if effect["known"] is not None else (effect["mean"], effect["spread"])
+    settings |= {"method": info["method"], "seed": info["seed"] if seed is None else seed} | options
+    return fit(dataclasses.replace(together, start=start), chosen, **settings)
+
+
+def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotations, start: Tensor) -> Tensor:
+    """Return class probabilities ``(n, K)`` of the items that have new annotations, by sweeps over these items only.
+
+    Workers known before are as good as they were found to be; new ones as their annotations of these items suggest. The cost is
+    that of the items touched, whatever is known of others.
+    """
+    found = posterior.tree["point"].to_dataset()
+    old = {str(name): torch.from_numpy(value.to_numpy()).to(batch.dtype) for name, value in found.items()}
+    by_worker = [name for name in old if "worker" in found[name].dims]
+    known = len(posterior.worker_names())
+    M = model.states_per_class
+    r = start if M == 1 else start.repeat_interleave(M, -1) / M
+    with isolated(0, device=batch.device, dtype=batch.dtype), torch.no_grad():
+        for _ in range(SWEEPS):
+            theta = model.m_step(r, batch)
+            theta |= {
+                name: torch.cat([old[name], theta[name][known:]]) if name in by_worker else old[name] for name in old
+            }
+            r = normalise(model.item_log_joint(theta, batch), overwrite=True)[1]
+    return model.by_class(r)
+
+
+@arguments.checked(
+    before=arguments.annotation_data, more=arguments.annotation_data, repeats=arguments.choice("keep", "last", "refuse")
+)
+def joined(before: Annotations, more: Annotations, repeats: Repeats | None = None) -> Annotations:
+    """Return two sets of annotations as one: items and workers of the first, in their order, then the new ones.
+
+    Args:
+        before: the first.
+        more: the second.
+        repeats: what to do where a worker annotates an item again; as in the first where ``None``.
+
+    Raises:
+        DataError: for a class that the first does not have, names of another kind, truths that contradict each other, or
+            annotations again where these are refused.
+    """
+    repeats = before.repeats if repeats is None else repeats
+    strange = [label for label in more.labels.tolist() if label not in before.labels.tolist()]
+    if strange:
+        raise DataError(
+            f"the further annotations have labels that the result does not have, {listed(strange)}; its classes are "
+            f"{listed(before.labels.tolist())}. Fit anew with labels=[...] to add a class"
+        )
+    frames: list[pd.DataFrame] = []
+    truth: dict[Any, Any] = {}
+    for part in (before, more):
+        frames.append(
+            pd.DataFrame(
+                {
+                    "task": part.items[part.item.numpy()],
+                    "worker": part.workers[part.worker.numpy()],
+                    "label": part.labels[part.label.numpy()],
+                }
+                | {name: getattr(part, name).numpy() for name in TIMINGS if getattr(part, name) is not None}
+            )
+        )
+        for i in np.flatnonzero(part.truth.numpy() >= 0).tolist():
+            task, label = part.items[i : i + 1].tolist()[0], part.labels.tolist()[int(part.truth[i])]
+            if truth.setdefault(task, label) != label:
+                raise DataError(
+                    f"the truth of {task!r} was {truth[task]!r} and is {label!r} now; leave one, or fit anew"
+                )
+    for name in ("items", "workers"):
+        kinds = {"numbers" if getattr(part, name).dtype.kind in "iub" else "text" for part in (before, more)}
+        if len(kinds) > 1:
+            raise DataError(
+                f"{name} are numbers in one and text in the other of both sets of annotations; write both alike"
+            )
+    items = list(dict.fromkeys([*before.items.tolist(), *more.items.tolist()]))
+    workers = list(dict.fromkeys([*before.workers.tolist(), *more.workers.tolist()]))
+    again = _again(frames[0], frames[1], repeats)
+    frame = pd.concat(frames, ignore_index=True)
+    timings: dict[str, Any] = {name: name for name in TIMINGS if name in frame}
+    both = Annotations.from_frame(
+        frame,
+        items=items,
+        workers=workers,
+        labels=before.labels,
+        truth=truth or None,
+        repeats=repeats,
+        source="all annotations",
+        **timings,
+    )
+    both = dataclasses.replace(both, item_column=before.item_column, notes=(*before.notes, *more.notes, *again))
+    both = both.with_features(
+        _rows("features", "items", before, more), workers=_rows("worker_features", "workers", before, more)
+    )
+    weights = _rows("weight", "items", before, more)
+    # Items that came without a weight count once.
+    return both if weights is None else both.with_weights(weights[0].reindex(pd.Index(items), fill_value=1.0))
+
+
+def _again(before: pd.DataFrame, more: pd.DataFrame, repeats: Repeats) -> list[str]:
+    """Count further annotations of an item by a worker who has annotated it, and say what becomes of them.
+
+    Raises:
+        DataError: where they are refused.
+    """
+    pair, row = ["task", "worker"], ["task", "worker", "label"]
+    if list(before["worker"].unique()) == [CROWD]:  # of a crowd's counts repeats are the point
+        return []
+    old = before[before["task"].isin(more["task"].unique())]
+    pairs = more.merge(old[pair].drop_duplicates(), on=pair)
+    if not len(pairs):
+        return []
+    same = len(more.merge(old[row].drop_duplicates(), on=row))
+    some = listed([f"{task} by {worker}" for task, worker in pairs[pair].head(3).itertuples(index=False)])
+    told = f"{len(pairs):,} of {len(more):,} further annotations are of items that their workers had annotated before ({some}"
+    told += f"{' and more' if len(pairs) > 3 else ''}), {same:,} of them with the same label"
+    if repeats == "refuse":
+        raise DataError(
+            f"{told}; the fit refuses repeated annotations: drop them, or choose repeats='last' or repeats='keep' (--repeats)"
+        )
+    end = {
+        "keep": "each counts as evidence of its own; if these are the same annotations again, drop them, or use repeats='last' "
+        "(--repeats last)",
+        "last": "each replaces the earlier one",
+    }
+    sentence = f"{told}: {end[repeats]}"
+    warn(sentence)
+    return [sentence]
+
+
+def _rows(name: str, of: str, before: Annotations, more: Annotations) -> pd.DataFrame | None:
+    """Return what is known of items or workers in either part, by their names, the later part's where both tell; or ``None``."""
+    if getattr(before, name) is None:
+        return None
+    told = [part for part in (before, more) if getattr(part, name) is not None]
+    table = pd.concat([pd.DataFrame(getattr(part, name).numpy(), index=pd.Index(getattr(part, of))) for part in told])
+    return table[~table.index.duplicated(keep="last")]

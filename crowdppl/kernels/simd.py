@@ -1,0 +1,219 @@
+"""Rows of a table held in the processor's registers: a type for numba, and what :mod:`crowdppl.kernels.passes` does with it.
+
+Numba works a loop over four or ten states off number by number, and keeps what it multiplies or adds up in memory. A
+:class:`Row` is so many float64 as one value, of which the processor takes several with each instruction. Where the number of
+states is not known beforehand the same functions take an array of float64 and change it, so that a pass is written once for
+both; who changes a row goes on with what is returned: ``row = multiplied(row, table, where)``. Numbers lie in one-dimensional
+arrays of either precision, side by side from ``where`` on.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload, register_model
+
+# Compiled passes that are kept contain what stands here: by this they are told from those of another version.
+VERSION = f"{zlib.crc32(Path(__file__).read_bytes()):08x}"
+DOUBLE = ir.DoubleType()
+
+
+class Row(types.Type):  # type: ignore[misc]
+    """So many float64 as one value.
+
+    To LLVM it is a vector of the next power of two, zeros at its end (as long as it is scaled by what is finite): others it
+    takes apart, number by number, wherever one goes from one part of a loop to another.
+    """
+
+    def __init__(self, lanes: int):
+        self.lanes, self.held = lanes, 1 << (lanes - 1).bit_length()
+        super().__init__(name=f"Row({lanes})")
+
+    @property
+    def vector(self) -> ir.VectorType:
+        """What it is to LLVM."""
+        return ir.VectorType(DOUBLE, self.held)
+
+    def filled(self, builder: Any, numbers: Any) -> Any:
+        """Put zeros behind as many numbers as lie in arrays."""
+        # The first number of the second vector, which is zero, for each place at the end.
+        return _resized(builder, numbers, [min(place, self.lanes) for place in range(self.held)])
+
+    def cut(self, builder: Any, numbers: Any) -> Any:
+        """Take the numbers that go to arrays."""
+        return _resized(builder, numbers, list(range(self.lanes)))
+
+
+@register_model(Row)
+class _RowModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Row):
+        super().__init__(manager, kind, kind.vector)
+
+
+def _resized(builder: Any, numbers: Any, places: list[int]) -> Any:
+    """Return a vector of the numbers from these places of another one, which zeros follow."""
+    if len(places) == numbers.type.count:
+        return numbers
+    kind = ir.VectorType(ir.IntType(32), len(places))
+    return builder.shuffle_vector(numbers, ir.Constant(numbers.type, None), ir.Constant(kind, places))
+
+
+def _there(context: Any, builder: Any, lanes: int, kind: Any, array: Any, where: Any) -> tuple[Any, int]:
+    """Return the address of as many numbers of an array, and what it is a multiple of: a row may begin at any number."""
+    data = context.make_array(kind)(context, builder, array).data
+    numbers = ir.VectorType(context.get_value_type(kind.dtype), lanes)
+    return builder.bitcast(builder.gep(data, [where]), numbers.as_pointer()), kind.dtype.bitwidth // 8
+
+
+def _with_those_there(change: Callable[[Any, Any, Any], Any]) -> Any:
+    """Return the intrinsic ``(row, array, where) -> row`` that makes ``change(builder, row, those there)`` of a row."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def changed(typing: Any, row: Any, array: Any, where: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            address, multiple = _there(context, builder, row.lanes, array, *arguments[1:])
+            those = builder.load(address, align=multiple)
+            if array.dtype != types.float64:
+                those = builder.fpext(those, ir.VectorType(DOUBLE, row.lanes))
+            return change(builder, arguments[0], row.filled(builder, those))
+
+        return row(row, array, types.uintp), generate
+
+    return changed
+
+
+_set = _with_those_there(lambda builder, row, those: those)
+_multiplied = _with_those_there(lambda builder, row, those: builder.fmul(row, those))
+_added = _with_those_there(lambda builder, row, those: builder.fadd(row, those))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _write(typing: Any, row: Any, array: Any, where: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address, multiple = _there(context, builder, row.lanes, array, *arguments[1:])
+        numbers = row.cut(builder, arguments[0])
+        if array.dtype != types.float64:
+            numbers = builder.fptrunc(numbers, address.type.pointee)
+        builder.store(numbers, address, align=multiple)
+        return context.get_dummy_value()
+
+    return types.void(row, array, types.uintp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _scaled(typing: Any, row: Any, by: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        factors = ir.Constant(row.vector, ir.Undefined)
+        for lane in range(row.held):
+            factors = builder.insert_element(factors, arguments[1], ir.IntType(32)(lane))
+        return builder.fmul(arguments[0], factors)
+
+    return row(row, types.float64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _total(typing: Any, row: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(DOUBLE, [DOUBLE, row.vector])
+        sums = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{row.held}f64")
+        # In whichever order takes the fewest steps.
+        return builder.call(sums, [DOUBLE(-0.0), arguments[0]], fastmath=("reassoc",))
+
+    return types.float64(row), generate
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def _zeros(typing: Any, lanes: Any) -> Any:
+    if not isinstance(lanes, types.IntegerLiteral):
+        return None
+    row = Row(lanes.literal_value)
+    return row(lanes), lambda context, builder, signature, arguments: ir.Constant(row.vector, None)
+
+
+def _set_in_memory(row: Any, array: Any, where: Any) -> Any:
+    for s in range(row.shape[0]):
+        row[s] = array[where + np.uint64(s)]
+    return row
+
+
+def _multiplied_in_memory(row: Any, array: Any, where: Any) -> Any:
+    for s in range(row.shape[0]):
+        row[s] *= array[where + np.uint64(s)]
+    return row
+
+
+def _added_in_memory(row: Any, array: Any, where: Any) -> Any:
+    for s in range(row.shape[0]):
+        row[s] += array[where + np.uint64(s)]
+    return row
+
+
+def _write_from_memory(row: Any, array: Any, where: Any) -> Any:
+    for s in range(row.shape[0]):
+        array[where + np.uint64(s)] = row[s]
+
+
+def _add_from_memory(row: Any, array: Any, where: Any) -> Any:
+    for s in range(row.shape[0]):
+        array[where + np.uint64(s)] += row[s]
+
+
+def _scaled_in_memory(row: Any, by: Any) -> Any:
+    for s in range(row.shape[0]):
+        row[s] *= by
+    return row
+
+
+def _total_in_memory(row: Any) -> Any:
+    total = 0.0
+    for s in range(row.shape[0]):
+        total += row[s]
+    return total
+
+
+def _either(in_registers: Callable[..., Any], in_memory: Callable[..., Any], inline: str = "always") -> Any:
+    """Return a function for compiled passes that does one with a :class:`Row` and the other with an array.
+
+    Where it changes arrays it becomes part of the pass before that is optimised: there one sees that they do not overlap.
+    """
+
+    def called(*arguments: Any) -> Any:
+        raise NotImplementedError("this is for compiled passes")
+
+    @overload(called, strict=False, inline=inline)  # type: ignore[untyped-decorator]
+    def _(row: Any, *rest: Any) -> Any:
+        return in_registers if isinstance(row, Row) else in_memory
+
+    return called
+
+
+# (row, array, where) -> row: what is there, the row times or plus what is there.
+set_to = _either(lambda row, array, where: _set(row, array, where), _set_in_memory)
+multiplied = _either(lambda row, array, where: _multiplied(row, array, where), _multiplied_in_memory)
+added = _either(lambda row, array, where: _added(row, array, where), _added_in_memory)
+# (row, array, where): the row is written there, or added to what is there.
+write = _either(lambda row, array, where: _write(row, array, where), _write_from_memory)
+add_to = _either(lambda row, array, where: _write(_added(row, array, where), array, where), _add_from_memory)
+# (row, number) -> row; row -> number.
+scaled = _either(lambda row, by: _scaled(row, by), _scaled_in_memory)
+total = _either(lambda row: _total(row), _total_in_memory, inline="never")
+
+
+def zeros(lanes: Any, states: Any) -> Any:
+    """Return a row of zeros of so many lanes, a constant, or where that is 0 an array of zeros for ``states``."""
+    raise NotImplementedError("this is for compiled passes")
+
+
+@overload(zeros, prefer_literal=True, strict=False)  # type: ignore[untyped-decorator]
+def _(lanes: Any, states: Any) -> Any:
+    if not isinstance(lanes, types.IntegerLiteral):
+        return None
+    known = lanes.literal_value
+    return (lambda lanes, states: _zeros(known)) if known else (lambda lanes, states: np.zeros(states))

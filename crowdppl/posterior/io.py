@@ -1,0 +1,86 @@
+"""The file of a result: one NetCDF file, written whole or not at all, and checked when it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from crowdppl.errors import DataError, FileError
+from crowdppl.files import atomic, require_room
+from crowdppl.isolation import same_filters
+from crowdppl.posterior.schema import validate
+
+# Raised by one whenever a file written today could not be read by yesterday's code.
+FORMAT = 1
+# Bytes of a result's file beside its numbers.
+HEADERS = 2**18
+# Bytes of a text in a file beside its letters.
+TEXT = 24
+
+
+def write(tree: xr.DataTree, path: Path) -> None:
+    """Write a result in one go: an interruption leaves the old file or the new one.
+
+    Raises:
+        FileError: where the file cannot be written.
+    """
+    # Whole numbers shrink to a tenth or so; the digits of draws hardly, and take most of the time.
+    encoding = {
+        f"/{group}": {
+            name: {"zlib": True, "complevel": 1}
+            for name, var in node.to_dataset(inherit=False).variables.items()
+            if var.size > 1000 and var.dtype.kind in "iub"
+        }
+        for group, node in tree.children.items()
+    }
+    # HDF5 brings the whole process down where it cannot write: the room is made sure of first.
+    require_room(path.parent, HEADERS + _size(tree), path.name)
+    with atomic(path) as temporary:
+        tree.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
+
+
+def read(path: Path) -> xr.DataTree:
+    """Read a result's file and check all of it, see :mod:`crowdppl.posterior.schema`.
+
+    Raises:
+        FileError: where the file is missing, damaged, of another kind, or of a later format.
+    """
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; name the file in it, such as {path / 'posterior.nc'}")
+    if not path.is_file():
+        raise FileError(f"no file {path}; check the name and the folder")
+    try:
+        # xarray adds to the filters of warnings at every file it reads.
+        with same_filters(), xr.open_datatree(path, engine="h5netcdf") as opened:
+            tree = opened.load()
+            tree = tree.copy()
+    except (OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError) as error:
+        raise FileError(f"{path.name} is not a readable NetCDF file: {' '.join(str(error).split())[:120]}") from None
+    written = tree.attrs.get("crowdppl_format")
+    if written is None:
+        raise FileError(f"{path.name} is a NetCDF file, but not one written by crowdppl")
+    if not isinstance(written, (int, np.integer)):
+        raise FileError(f"{path.name} is damaged or was changed: its format is {written!r}, not a number")
+    if int(written) > FORMAT:
+        raise FileError(f"{path.name} has format {written}, this crowdppl reads up to {FORMAT}; update crowdppl")
+    try:
+        validate(tree)
+    except DataError as error:
+        raise FileError(f"{path.name} is damaged or was changed: {error}; fit again, or take a copy of it") from None
+    return tree
+
+
+def _size(tree: xr.DataTree) -> int:
+    """Return how many bytes a file of a result has at most: its numbers, and its text, which arrays hold by reference."""
+    total, texts = 0, dict[tuple[str, int], int]()
+    for node in tree.subtree:
+        for name, variable in node.to_dataset().variables.items():
+            total += variable.nbytes
+            if variable.dtype.kind == "O":
+                kind = (str(name), variable.size)  # identifiers stand in several groups: looked at once
+                if kind not in texts:
+                    texts[kind] = len("".join(map(str, variable.values.ravel())).encode("utf-8", "replace"))
+                total += texts[kind] + TEXT * variable.size
+    return total

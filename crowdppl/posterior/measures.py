@@ -1,0 +1,254 @@
+"""Measures of a worker: functions of confusion matrices, one value for each posterior draw.
+
+Shapes: ``S`` draws, ``J`` workers, ``K`` classes. ``confusion (S, J, K, K)`` = (draw, worker, truth, label), rows summing to
+one; ``prevalence (S, K)``. An interval is taken over the draws afterwards, by :func:`interval`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdppl import arguments
+from crowdppl.data.identifiers import class_columns
+from crowdppl.errors import OptionError, listed, suggestion
+
+Array = npt.NDArray[Any]
+
+
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
+def accuracy(confusion: Array, prevalence: Array) -> Array:
+    """Probability that an annotation of a random item is right, ``sum_k pi_k theta_j[k, k]``: ``(S, J)``."""
+    _match(confusion, prevalence)
+    return np.einsum("sk,sjkk->sj", prevalence, confusion)
+
+
+@arguments.checked(confusion=arguments.confusions)
+def sensitivity(confusion: Array) -> Array:
+    """Probability of the right label in each class, ``theta_j[k, k]``: ``(S, J, K)``."""
+    return np.einsum("sjkk->sjk", confusion)
+
+
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
+def informativeness(confusion: Array, prevalence: Array) -> Array:
+    """Mutual information of a worker's label and the truth, in bits: ``(S, J)``.
+
+    0 for a worker who answers without looking, the entropy of the prevalence for one who is always right, and as much for
+    one who permutes the labels: what an annotation tells, once the worker is known.
+    """
+    _match(confusion, prevalence)
+    joint = prevalence[:, None, :, None] * confusion  # (S, J, K, K)
+    marginal = joint.sum(-2, keepdims=True)  # p(label)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(joint > 0, confusion / marginal, 1.0)
+    # Rounding may leave a spammer a hair below zero.
+    return np.maximum((joint * np.log2(ratio)).sum((-2, -1)), 0.0)
+
+
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
+def specificity(confusion: Array, prevalence: Array) -> Array:
+    """Probability that a class is not given to an item of another class, ``p(label != k | truth != k)``: ``(S, J, K)``."""
+    _match(confusion, prevalence)
+    others = 1 - prevalence  # (S, K)
+    wrongly = np.einsum("sk,sjkl->sjl", prevalence, confusion) - prevalence[:, None] * sensitivity(confusion)
+    return 1 - wrongly / np.maximum(others, np.finfo(float).tiny)[:, None]
+
+
+@arguments.checked(confusion=arguments.confusions)
+def mean_diagonal(confusion: Array) -> Array:
+    """Mean probability of the right label over classes, ``trace / K``: ``(S, J)``; the accuracy were all classes as frequent."""
+    return sensitivity(confusion).mean(-1)
+
+
+@arguments.checked(confusion=arguments.confusions)
+def diagonal_log_odds(confusion: Array) -> Array:
+    """Mean log-odds of the right label over classes: ``(S, J)``.
+
+    Has no ceiling at 1, so that it tells .99 from .999; for ranking. Probabilities of 0 and 1 count as ``1e-9`` from them.
+    """
+    diagonal = np.clip(sensitivity(confusion), 1e-9, 1 - 1e-9)
+    return np.log(diagonal / (1 - diagonal)).mean(-1)
+
+
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
+def kappa(confusion: Array, prevalence: Array) -> Array:
+    """Agreement with the truth beyond chance (Cohen 1960): ``(S, J)``; 0 for who guesses, below 0 for who is right less often."""
+    _match(confusion, prevalence)
+    given = np.einsum("sk,sjkl->sjl", prevalence, confusion)  # p(label)
+    chance = np.einsum("sk,sjk->sj", prevalence, given)
+    return (accuracy(confusion, prevalence) - chance) / np.maximum(1 - chance, np.finfo(float).eps)
+
+
+@arguments.checked(confusion=arguments.confusions)
+def distance_from_spammer(confusion: Array) -> Array:
+    """Squared distance of the confusion to the nearest matrix of equal rows: ``(S, J)``, from 0 to ``K - 1``.
+
+    A spammer answers without looking: the label does not depend on the truth, all rows are equal, the matrix is ``1 v'`` of
+    rank one. The distance is ``min_v ||theta_j - 1 v'||^2`` (Raykar and Yu 2012, Eliminating spammers and ranking annotators for
+    crowdsourced labeling tasks, JMLR 13); for two classes it is ``(sensitivity + specificity - 1)^2``.
+    """
+    centred = confusion - confusion.mean(-2, keepdims=True)
+    return (centred**2).sum((-2, -1))
+
+
+@arguments.checked(confusion=arguments.confusions)
+def spammer_score(confusion: Array) -> Array:
+    """:func:`distance_from_spammer` over its largest value ``K - 1``: ``(S, J)``, 0 for a spammer and 1 for a perfect worker."""
+    return distance_from_spammer(confusion) / (confusion.shape[-1] - 1)
+
+
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything)
+def expected_cost(confusion: Array, prevalence: Array, cost: Any = None) -> Array:
+    """Cost of what a worker's label leaves open: ``(S, J)``, in units of ``cost``.
+
+    A label ``l`` by a known worker is the distribution ``p(k | l)`` of the truth; its cost is that of guessing the truth by a
+    draw from it, averaged over the labels the worker gives (Ipeirotis, Provost and Wang 2010, Quality management on Amazon
+    Mechanical Turk). Systematic errors that can be undone cost nothing.
+
+    Args:
+        confusion: ``(S, J, K, K)``.
+        prevalence: ``(S, K)``.
+        cost: of calling ``k`` what is ``k'``: ``(K, K)`` with rows the truth; 1 for every error where not given.
+
+    Raises:
+        OptionError: for a cost that is not ``(K, K)``, or negative.
+    """
+    _match(confusion, prevalence)
+    costs = _costs(cost, confusion.shape[-1])
+    joint = prevalence[:, None, :, None] * confusion  # (S, J, truth, label)
+    given = joint.sum(-2)  # (S, J, label)
+    total = np.einsum("sjkl,sjml,km->sjl", joint, joint, costs, optimize=True)
+    return np.divide(total, given, out=np.zeros_like(total), where=given > 0).sum(-1)
+
+
+@arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything)
+def cost_quality(confusion: Array, prevalence: Array, cost: Any = None) -> Array:
+    """One minus :func:`expected_cost` over that of a spammer: ``(S, J)``, 0 for a spammer and 1 for who costs nothing.
+
+    Ipeirotis, Provost and Wang (2010).
+    """
+    _match(confusion, prevalence)
+    costs = _costs(cost, confusion.shape[-1])
+    spammer = np.einsum("sk,sm,km->s", prevalence, prevalence, costs)[:, None]
+    return 1 - expected_cost(confusion, prevalence, cost) / np.maximum(spammer, np.finfo(float).tiny)
+
+
+def _match(confusion: Array, prevalence: Array) -> None:
+    if (len(confusion), confusion.shape[-1]) != prevalence.shape:
+        raise OptionError(
+            f"confusion has shape {confusion.shape} and prevalence {prevalence.shape}; they must be of the same draws and classes"
+        )
+
+
+def _costs(cost: Any, K: int) -> Array:
+    if cost is None:
+        return 1 - np.eye(K)
+    try:
+        return np.asarray(arguments.array(str(K), str(K))("cost", arguments.amounts(0)("cost", cost)), dtype=float)
+    except OptionError:
+        shape = f", of shape {np.shape(cost)}" if isinstance(cost, np.ndarray) else ""
+        raise OptionError(
+            f"cost={arguments.shown(cost)}{shape}; it must be {K} x {K} numbers of at least 0, rows the true class"
+        ) from None
+
+
+# What tables of workers can show besides sensitivity and specificity, which have a column for each class.
+MEASURES: dict[str, Callable[[Array, Array, Any], Array]] = {
+    "accuracy": lambda confusion, prevalence, cost: accuracy(confusion, prevalence),
+    "informativeness": lambda confusion, prevalence, cost: informativeness(confusion, prevalence),
+    "mean_diagonal": lambda confusion, prevalence, cost: mean_diagonal(confusion),
+    "diagonal_log_odds": lambda confusion, prevalence, cost: diagonal_log_odds(confusion),
+    "kappa": lambda confusion, prevalence, cost: kappa(confusion, prevalence),
+    "distance_from_spammer": lambda confusion, prevalence, cost: distance_from_spammer(confusion),
+    "spammer_score": lambda confusion, prevalence, cost: spammer_score(confusion),
+    "expected_cost": expected_cost,
+    "cost_quality": cost_quality,
+}
+BY_CLASS = ("sensitivity", "specificity")
+USUAL = ("accuracy", "sensitivity", "informativeness")
+# Suffixes of the columns of a quality: its mean, and the ends of its interval.
+ENDS = ("", "_low", "_high")
+# Less of it is better.
+LOWER_IS_BETTER = ("expected_cost",)
+
+
+@arguments.checked(
+    name=arguments.text, confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything
+)
+def measure(name: str, confusion: Array, prevalence: Array, cost: Any = None) -> Array:
+    """Return a measure with one number a worker by its name, ``(S, J)``.
+
+    Raises:
+        OptionError: for a name that is not in ``MEASURES``.
+    """
+    if name not in MEASURES:
+        raise OptionError(f"no measure {name!r}{suggestion(name, MEASURES)}; use one of {listed(MEASURES, 20)}")
+    return MEASURES[name](confusion, prevalence, cost)
+
+
+@arguments.checked(
+    confusion=arguments.confusions,
+    prevalence=arguments.prevalences,
+    labels=arguments.a_list,
+    measures=arguments.several(arguments.text, 0),
+    cost=arguments.anything,
+)
+def qualities(
+    confusion: Array, prevalence: Array, labels: Array, measures: Iterable[str] = USUAL, cost: Any = None
+) -> dict[str, Array]:
+    """Return measures as tables show them, by column: each ``(S, J)``.
+
+    Args:
+        confusion: ``(S, J, K, K)``.
+        prevalence: ``(S, K)``.
+        labels: the classes, for the columns of measures that have one for each.
+        measures: names in ``MEASURES`` and ``BY_CLASS``.
+        cost: see :func:`expected_cost`.
+
+    Raises:
+        OptionError: for a name in neither.
+    """
+    out: dict[str, Array] = {}
+    for name in measures:
+        if name in BY_CLASS:
+            each = sensitivity(confusion) if name == "sensitivity" else specificity(confusion, prevalence)
+            columns = class_columns(f"{name}_", labels, ENDS)
+            out |= {column: each[..., n] for n, column in enumerate(columns)}
+        elif name in MEASURES:
+            out[name] = measure(name, confusion, prevalence, cost)
+        else:
+            known = (*MEASURES, *BY_CLASS)
+            raise OptionError(f"no measure {name!r}{suggestion(name, known)}; use one of {listed(known, 20)}")
+    return out
+
+
+@arguments.checked(draws=arguments.some_draws, level=arguments.level)
+def interval(draws: Array, level: float | None = None) -> tuple[Array, Array, Array]:
+    """Summarise draws along the first axis.
+
+    Args:
+        draws: ``(S, ...)``.
+        level: probability of the equal-tailed interval; ArviZ's default (``rcParams["stats.ci_prob"]``, .89) if not given.
+
+    Returns:
+        Mean, lower and upper end, each ``(...)``; the ends are NaN for a single draw, which has no spread.
+
+    Raises:
+        OptionError: for a level outside (0, 1).
+    """
+    level = default_level(level)
+    if len(draws) < 2:
+        return draws.mean(0), np.full(draws.shape[1:], np.nan), np.full(draws.shape[1:], np.nan)
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return draws.mean(0), low, high
+
+
+@arguments.checked(level=arguments.level)
+def default_level(level: float | None) -> float:
+    """Return a valid level: the given one, or ArviZ's default."""
+    from arviz_base import rcParams  # here, since it takes a while to load
+
+    return float(rcParams["stats.ci_prob"]) if level is None else level

@@ -1,0 +1,219 @@
+"""What the tree of a result holds, checked once when a file is loaded: nothing after that has to doubt it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors
+import safetensors.torch
+import xarray as xr
+
+from crowdppl.errors import DataError, listed
+
+Array = npt.NDArray[Any]
+
+DRAW = ("chain", "draw")
+# Axes of the variables that every result has, by group.
+VARIABLES: dict[str, dict[str, tuple[str, ...]]] = {
+    "posterior": {"prevalence": (*DRAW, "true_label"), "confusion": (*DRAW, "worker", "true_label", "given_label")},
+    "sample_stats": {"lp": DRAW},
+    "log_likelihood": {"labels": (*DRAW, "item")},
+    "truth": {"probability": ("item", "true_label"), "draw_of": (*DRAW, "item")},
+    "observed_data": {"labels": ("annotation",)},
+    "constant_data": {"item_index": ("annotation",), "worker_index": ("annotation",), "known_truth": ("item",)},
+}
+# Variables that some results have.
+OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
+    "posterior": {"rho": DRAW},
+    "truth": {"as_published": ("item", "true_label")},
+    "constant_data": {"when": ("annotation",), "seconds": ("annotation",), "weight": ("item",)},
+}
+# Codes by group: the axis that they count, and the least of them.
+CODES = {
+    ("constant_data", "item_index"): ("item", 0),
+    ("constant_data", "worker_index"): ("worker", 0),
+    ("constant_data", "known_truth"): ("true_label", -1),
+    ("observed_data", "labels"): ("true_label", 0),
+    ("truth", "draw_of"): ("true_label", 0),
+}
+# Distributions over their last axis.
+DISTRIBUTIONS = (
+    ("truth", "probability"),
+    ("truth", "as_published"),
+    ("posterior", "prevalence"),
+    ("posterior", "confusion"),
+)
+KINDS = ("posterior", "approximation", "point")
+# Entries of the metadata of a run, and their types.
+RUN: dict[str, type | tuple[type, ...]] = {
+    "model": str,
+    "method": str,
+    "hyperparameters": dict,
+    "options": dict,
+    "seed": int,
+    "counts": dict,
+    "facts": dict,
+    "seconds": (int, float),
+}
+# What rounding, in single precision too, may leave between a sum of probabilities and one.
+ROUNDING = 1e-3
+# Numbers looked at in one go.
+_PIECE = 2**24
+
+
+def _values(tree: xr.DataTree, group: str, name: str) -> np.ndarray[Any, Any]:
+    return np.asarray(tree[group].to_dataset()[name].values)
+
+
+def validate(tree: xr.DataTree) -> None:
+    """Check groups, axes, types, codes, probabilities and metadata of a result.
+
+    Raises:
+        DataError: says what is wrong, in one line.
+    """
+    _groups(tree)
+    sizes = _axes(tree)
+    for (group, name), (axis, least) in CODES.items():
+        _codes(f"{group}/{name}", _values(tree, group, name), least, sizes[axis], axis)
+    if not bool((np.diff(_values(tree, "constant_data", "item_index")) >= 0).all()):
+        raise DataError("constant_data/item_index is not ascending")
+    for group, name in DISTRIBUTIONS:
+        if name in tree[group]:
+            _distribution(f"{group}/{name}", _values(tree, group, name))
+    for group, name in (("posterior", "rho"), ("constant_data", "weight")):
+        if name in tree[group]:
+            _within(f"{group}/{name}", _values(tree, group, name), 1.0 if name == "rho" else np.inf)
+    for group, name in (("sample_stats", "lp"), ("log_likelihood", "labels")):
+        if np.isnan(_values(tree, group, name)).any():
+            raise DataError(f"{group}/{name} holds values that are not numbers")
+    _metadata(tree)
+    _networks(tree)
+
+
+def _groups(tree: xr.DataTree) -> None:
+    missing = [group for group in VARIABLES if group not in tree.children]
+    if missing:
+        raise DataError(
+            f"the groups {listed(missing)} are missing" if missing[1:] else f"the group {listed(missing)} is missing"
+        )
+    absent = [
+        f"{group}/{name}" for group, names in VARIABLES.items() for name in names if name not in tree[group].data_vars
+    ]
+    if absent:
+        raise DataError(f"{', '.join(absent[:3])} {'are' if absent[1:] else 'is'} missing")
+
+
+def _axes(tree: xr.DataTree) -> dict[str, int]:
+    """Check the axes and types of all variables, and return the lengths of axes."""
+    sizes: dict[str, int] = {}
+    for group, names in VARIABLES.items():
+        here = names | {name: axes for name, axes in OPTIONAL.get(group, {}).items() if name in tree[group].data_vars}
+        for name, axes in here.items():
+            variable = tree[group][name]
+            whole = (group, name) in CODES
+            if variable.dims != axes:
+                raise DataError(f"{group}/{name} has axes {variable.dims}; they should be {axes}")
+            if variable.dtype.kind not in ("iu" if whole else "f"):
+                raise DataError(
+                    f"{group}/{name} is of type {variable.dtype}; it should hold {'whole ' if whole else ''}numbers"
+                )
+            for axis, size in zip(axes, variable.shape, strict=True):
+                if sizes.setdefault(axis, size) != size:
+                    raise DataError(
+                        f"{group}/{name} has {size:,} entries along {axis!r}, other variables {sizes[axis]:,}"
+                    )
+    if sizes["true_label"] != sizes["given_label"]:
+        raise DataError(f"there are {sizes['true_label']:,} classes, but labels of {sizes['answer']:,}")
+    for axis in ("chain", "draw", "true_label", "worker", "item"):
+        if not sizes[axis]:
+            raise DataError(f"there is no {axis}")
+    for group, axis in (
+        ("truth", "item"),
+        ("posterior", "worker"),
+        ("posterior", "true_label"),
+        ("truth", "true_label"),
+    ):
+        if axis not in tree[group].coords:
+            raise DataError(f"{group} does not say how each {'class' if axis == 'true_label' else axis} is called")
+        if not tree[group].indexes[axis].is_unique:
+            raise DataError(f"{group}: two {'classes' if axis == 'true_label' else f'{axis}s'} have one name")
+    return sizes
+
+
+def _codes(where: str, values: Array, least: int, size: int, axis: str) -> None:
+    if not values.size:
+        return
+    low, high = int(values.min()), int(values.max())
+    if low < least or high >= size:
+        what = "classes" if axis == "true_label" else f"{axis}s"
+        wrong = low if low < least else high
+        raise DataError(f"{where} holds {wrong:,}; codes of {size:,} {what} go from {least} to {size - 1:,}")
+
+
+def _pieces(values: Array) -> Callable[[], Any]:
+    rows = values.reshape(-1, values.shape[-1]) if values.ndim else values.reshape(1, 1)
+    step = max(1, _PIECE // max(1, rows.shape[-1]))
+    return lambda: (rows[start : start + step] for start in range(0, len(rows), step))
+
+
+def _within(where: str, values: Array, most: float) -> None:
+    for part in _pieces(values)():
+        if not bool(((part >= -ROUNDING) & (part <= most + ROUNDING)).all()):
+            wrong = part[~((part >= -ROUNDING) & (part <= most + ROUNDING))][0]
+            raise DataError(
+                f"{where} holds {wrong:g}; it should hold numbers {'from 0 to 1' if most == 1 else 'of at least 0'}"
+            )
+
+
+def _distribution(where: str, values: Array) -> None:
+    _within(where, values, 1.0)
+    for part in _pieces(values)():
+        total = part.sum(-1)
+        if not bool((np.abs(total - 1) <= ROUNDING).all()):
+            raise DataError(f"{where}: probabilities sum to {total[np.abs(total - 1).argmax()]:g}, not to 1")
+
+
+def _metadata(tree: xr.DataTree) -> None:
+    attributes = tree.attrs
+    if attributes.get("kind") not in KINDS:
+        raise DataError(f"attribute 'kind' is {attributes.get('kind')!r}; it should be one of {listed(KINDS)}")
+    if not isinstance(attributes.get("interval_method"), str):
+        raise DataError("attribute 'how' is missing")
+    for name in ("warnings", "notes"):
+        sentences = _json(attributes, name)
+        if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
+            raise DataError(f"attribute {name!r} is not a list of sentences")
+    run = _json(attributes, "run")
+    if not isinstance(run, dict):
+        raise DataError("attribute 'run' does not hold the metadata of a run")
+    for key, kind in RUN.items():
+        if not isinstance(run.get(key), kind) or isinstance(run[key], bool):
+            raise DataError(f"attribute 'run' has no valid {key!r}")
+    effect = run.get("rho")
+    if effect is not None and (not isinstance(effect, dict) or not {"mean", "spread", "known"} <= set(effect)):
+        raise DataError("attribute 'run' has no valid 'rho'")
+
+
+def _json(attributes: Mapping[Any, Any], name: str) -> Any:
+    try:
+        return json.loads(attributes[name])
+    except KeyError:
+        raise DataError(f"attribute {name!r} is missing") from None
+    except (TypeError, ValueError, RecursionError):
+        raise DataError(f"attribute {name!r} is not JSON") from None
+
+
+def _networks(tree: xr.DataTree) -> None:
+    if "networks" not in tree.children:
+        return
+    packed = tree["networks"].data_vars.get("safetensors")
+    try:
+        if packed is None or packed.ndim != 1:
+            raise ValueError
+        safetensors.torch.load(packed.values.astype(np.uint8).tobytes())
+    except (ValueError, TypeError, KeyError, safetensors.SafetensorError):
+        raise DataError("networks/safetensors does not hold the weights of networks") from None

@@ -1,0 +1,96 @@
+"""Groups of annotators, and embeddings of workers, as tables: what they are, how many there are, where workers stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl import arguments
+from crowdppl.errors import DataError
+from crowdppl.posterior.measures import interval
+from crowdppl.posterior.variables import PosteriorVariables
+
+__all__ = ["row_entropy", "similarity", "table", "worker_map"]
+
+Array = npt.NDArray[Any]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+@arguments.checked(posterior=arguments.posterior, level=arguments.level)
+def table(posterior: PosteriorVariables, *, level: float | None = None) -> pd.DataFrame:
+    """Return a row for each group of annotators, after Table 3 of Mena and Ñanculef (2019).
+
+    Columns: ``group``; ``share`` of annotations (of workers, in ``worker-groups``); ``similarity`` to the identity, their I_sim;
+    ``entropy``, the mean entropy of its rows in nats; each followed by the ends of its interval. The similarity is 1 less the
+    Jensen-Shannon divergence of rows and identity, averaged over rows and divided by that of uniform rows, so that a group that
+    is always right has 1, and one that answers at random 0 (the paper's random groups have .02).
+
+    Raises:
+        DataError: where the model has no groups.
+    """
+    draws = posterior.tree["posterior"].to_dataset()
+    names = next(
+        (n for n in (("ordered_share", "ordered_confusion"), ("share", "group_confusion")) if set(n) <= set(draws)),
+        None,
+    )
+    if names is None:
+        raise DataError(
+            f"{posterior.info['model']} has no groups of annotators; fit 'worker-groups' or 'crowd-mixture'"
+        )
+    share, confusion = (np.asarray(draws[n].values) for n in names)
+    share, confusion = share.reshape(-1, share.shape[-1]), confusion.reshape(-1, *confusion.shape[2:])
+    out: dict[str, Any] = {"group": np.arange(share.shape[-1])}
+    for name, values in (("share", share), ("similarity", similarity(confusion)), ("entropy", row_entropy(confusion))):
+        for suffix, value in zip(("", "_low", "_high"), interval(values, level), strict=True):
+            out[name + suffix] = value
+    return pd.DataFrame(out)
+
+
+@arguments.checked(confusion=arguments.amounts(0, 1, axes=2))
+def similarity(confusion: Array) -> Array:
+    """Return how near matrices ``(..., K, K)`` are to the identity: 1 the identity, 0 uniform rows, below 0 worse than that."""
+    K = confusion.shape[-1]
+    uniform = _divergence(np.full((K, K), 1 / K), np.eye(K)).mean(-1)
+    return np.asarray(1 - _divergence(confusion, np.eye(K)).mean(-1) / uniform)
+
+
+@arguments.checked(confusion=arguments.amounts(0, 1, axes=2))
+def row_entropy(confusion: Array) -> Array:
+    """Return the mean entropy of the rows of ``(..., K, K)`` in nats: 0 for rows that know, log K for uniform ones."""
+    return np.asarray(-_xlogx(confusion).sum(-1).mean(-1))
+
+
+@arguments.checked(posterior=arguments.posterior)
+def worker_map(posterior: PosteriorVariables) -> pd.DataFrame:
+    """Return where workers stand in the plane: the two main directions of their embeddings, for a plot.
+
+    Columns: ``worker``, ``x``, ``y``. The first two principal components of the mean embedding; their sign means nothing.
+
+    Raises:
+        DataError: where the model has no embeddings of workers.
+    """
+    draws = posterior.tree["posterior"].to_dataset()
+    if "worker_embedding" not in draws:
+        raise DataError(f"{posterior.info['model']} has no embeddings of workers; fit 'lia'")
+    mean = np.asarray(draws["worker_embedding"].mean(("chain", "draw")).values)  # (J, E)
+    centred = mean - mean.mean(0)
+    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
+    plane = np.zeros((len(mean), 2))
+    plane[:, : min(2, len(scale))] = (left * scale)[:, :2]
+    return pd.DataFrame({"worker": draws["worker"].values, "x": plane[:, 0], "y": plane[:, 1]})
+
+
+def _divergence(p: Array, q: Array) -> Array:
+    """Return the Jensen-Shannon divergence of rows ``(..., K)`` in nats."""
+    middle = (p + q) / 2
+    return np.asarray(_xlogx(p).sum(-1) / 2 + _xlogx(q).sum(-1) / 2 - _xlogx(middle).sum(-1))
+
+
+def _xlogx(p: Array) -> Array:
+    return np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0)), 0.0)

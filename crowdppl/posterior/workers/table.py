@@ -1,0 +1,73 @@
+"""The table of workers: every quality with the ends of its interval, ranks and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl.errors import OptionError, suggestion
+from crowdppl.posterior.measures import LOWER_IS_BETTER, interval, qualities
+from crowdppl.posterior.measures import accuracy as accuracy_of
+from crowdppl.posterior.variables import PosteriorVariables
+from crowdppl.posterior.workers.drift import seconds
+from crowdppl.posterior.workers.ranking import place, rank
+from crowdppl.posterior.workers.spammers import hypotheses
+from crowdppl.posterior.workers.verdicts import verdicts
+
+Array = npt.NDArray[Any]
+
+RIGHT = ("share_correct", "share_correct_low", "share_correct_high")
+
+
+def table(
+    posterior: PosteriorVariables,
+    *,
+    level: float | None,
+    sort: str | None,
+    minimum: int,
+    measures: Iterable[str],
+    cost: Any,
+) -> pd.DataFrame:
+    """Return a row for each worker, as described in :meth:`crowdppl.Posterior.workers`."""
+    parts: dict[str, list[Array]] = {}
+    accuracy = []
+    for _, confusion, prevalence in posterior.by_workers():
+        for name, draws in qualities(confusion, prevalence, posterior.labels, measures, cost).items():
+            for suffix, value in zip(("", "_low", "_high"), interval(draws, level), strict=True):
+                parts.setdefault(name + suffix, []).append(value)
+        accuracy.append(accuracy_of(confusion, prevalence))
+    right = dict(zip(RIGHT, interval(posterior.shares_correct(), level), strict=True))
+    rows = pd.DataFrame(
+        {"worker": posterior.worker_names(), "annotations": posterior.annotations()}
+        | right
+        | {name: np.concatenate(values) for name, values in parts.items()}
+    )
+    enough = (rows["annotations"] >= minimum).to_numpy()
+    probabilities = hypotheses(posterior)
+    rows["spammer"], rows["adversarial"] = probabilities[:, 1], probabilities[:, 2]
+    verdict = verdicts(posterior, probabilities)
+    if "seconds" in posterior.tree["constant_data"]:
+        rows["seconds"] = seconds(posterior)
+    rows = rows[enough].reset_index(drop=True)
+    if len(rows):
+        ranks = place(rank(np.concatenate(accuracy, axis=1)[:, enough]), level)
+        rows = pd.concat([rows, ranks], axis=1)
+        rows["verdict"] = verdict[enough]
+    if sort is not None:
+        rows = _sorted(rows, sort)
+    return rows
+
+
+def _sorted(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Sort workers by a column, best first, by the worse end of its interval where it has one; unknown ends come last."""
+    if column not in table:
+        raise OptionError(f"no column {column!r} to sort by{suggestion(column, table.columns)}")
+    text = not pd.api.types.is_numeric_dtype(table[column])
+    ascending = text or column in (*LOWER_IS_BETTER, "rank", "spammer", "adversarial", "seconds")
+    end = f"{column}_{'high' if ascending else 'low'}"
+    keys = [key for key in (end, column) if key in table]
+    return table.sort_values(keys, ascending=ascending, kind="stable").reset_index(drop=True)

@@ -1,0 +1,256 @@
+"""Criticism: predictive checks, leaving out, comparison, prior and words, against brute force and simulation."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from catalog import SkillAndDifficulty, quiet_fit, simulated
+from crowds import crowd_with_characters, fitted
+
+import crowdppl
+from crowdppl import CrowdpplWarning, ModelError, OptionError, criticism
+from crowdppl.criticism import predictive
+from crowdppl.data import datasets
+from crowdppl.models import DawidSkene, ItemSubtypes, OneCoin
+
+
+@pytest.fixture(scope="module")
+def fit_and_data():
+    data, truth, _ = simulated(items=120, seed=4, per_item=5)
+    return quiet_fit(data, method="gibbs", seed=1, num_samples=200), data, truth
+
+
+def test_statistics_by_hand():
+    """Item 0 has labels 0 0 1, item 1 has 1 1, item 2 a single 0."""
+    item, worker, label = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 0, 1, 2]), np.array([0, 0, 1, 1, 1, 0])
+    found, majority = predictive.statistics(item, worker, label, (3, 3, 2))
+    assert found["agreement"] == pytest.approx((1 / 3 + 1) / 2)
+    assert found["agreement_spread"] == pytest.approx(1 / 3)
+    bits = -(2 / 3 * np.log2(2 / 3) + 1 / 3 * np.log2(1 / 3))
+    assert found["entropy"] == pytest.approx(bits / 3)
+    np.testing.assert_allclose(majority, [1, 1, 0.5])
+    assert found["label_0"] == 0.5
+    assert np.isnan(found["pairs"])  # no two workers have five items in common
+    many = np.tile(np.arange(6), 3), np.repeat([0, 1, 2], 6), np.array([0] * 6 + [0] * 6 + [0, 0, 0, 1, 1, 1])
+    found, _ = predictive.statistics(*many, (6, 3, 2))
+    assert found["pairs"] == pytest.approx((1 + 0.5 + 0.5) / 3)
+
+
+def test_p_values_are_right_where_the_model_is():
+    """Data of the model: of 20 sets no statistic has p below .01 in more than 3 (chance of more under uniformity: .00004)."""
+    low = []
+    for seed in range(20):
+        data, _, _ = simulated(items=60, seed=100 + seed, per_item=4)
+        posterior = quiet_fit(data, method="gibbs", seed=seed, num_samples=50, warmup=100)
+        low.append(criticism.check(posterior, draws=100).table["p_value"] < 0.01)
+    assert np.sum(low, axis=0).max() <= 3
+
+
+def test_items_that_differ_are_noticed():
+    """Half of the items are guessed by everyone: agreement differs between items more than Dawid and Skene's model lets it."""
+    rng = np.random.default_rng(0)
+    truth, hard = rng.integers(0, 2, 300), np.arange(300) < 150
+    rows = [
+        (i, w, int(rng.integers(0, 2)) if hard[i] else int(truth[i] if rng.random() < 0.95 else 1 - truth[i]))
+        for i in range(300)
+        for w in rng.choice(20, 6, replace=False)
+    ]
+    data = crowdppl.Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]))
+    plain = criticism.check(quiet_fit(data, method="gibbs", num_samples=100))
+    table = plain.table.set_index("statistic")
+    assert table["p_value"]["agreement_spread"] < 0.02
+    assert any("differ in difficulty more than the model allows" in sentence for sentence in plain.sentences)
+    split = criticism.check(quiet_fit(data, ItemSubtypes(subtypes=2), method="gibbs", num_samples=100))
+    assert split.story == "model"
+    better = split.table.set_index("statistic")
+    assert (
+        table["mean"]["agreement_spread"] < better["mean"]["agreement_spread"] < better["observed"]["agreement_spread"]
+    )
+    assert better["p_value"]["agreement"] > 0.05 > table["p_value"]["agreement"]
+
+
+def test_replicates_follow_the_story(fit_and_data):
+    """Means of many replicates against the labels' probabilities under the draws, both ways of telling the story."""
+    posterior, data, _ = fit_and_data
+    told, story = criticism.replicates(posterior, 200, seed=1)
+    assert story == "model"
+    assert len(told) == 200
+    again, _ = criticism.replicates(posterior, 200, seed=1)
+    np.testing.assert_array_equal(np.stack(told), np.stack(again))
+    confusion, truth = posterior.draws("confusion"), posterior.truth_draws()
+    item, worker, _ = posterior.annotated()
+    expected = np.mean([c[worker, t[item]] for c, t in zip(confusion, truth, strict=True)], axis=0)  # (A, K)
+    for labels in (told, list(predictive._from_tables(posterior, 200, 2))):
+        shares = np.stack([(np.stack(labels) == k).mean(0) for k in range(data.K)], axis=1)
+        error = np.sqrt(expected * (1 - expected) / 200)
+        assert (np.abs(shares - expected) < 5 * error + 0.02).mean() > 0.99  # 5 standard errors, draws thinned
+    with pytest.raises(OptionError, match="at least 1"):
+        criticism.replicates(posterior, 0)
+
+
+@pytest.mark.parametrize("method", ["em", "svi", "gibbs"])
+def test_as_many_replicates_as_asked_for(method):
+    """Also from a point and from few draws: labels differ from one replicate to the next, and a misfit shows."""
+    frame, _ = crowd_with_characters(items=80, each=30)
+    posterior = fitted(frame, method=method, num_samples=5)
+    found = criticism.check(posterior, draws=60)
+    assert len(found.draws) == 60
+    assert found.draws.nunique().min() > 10
+    assert found.table["p_value"].min() < 1
+
+
+def test_a_story_that_cannot_be_told_again_comes_from_the_tables():
+    data, _, _ = simulated(items=40, seed=2)
+    posterior = quiet_fit(data, SkillAndDifficulty(), method="em", num_samples=30)
+    assert criticism.check(posterior, draws=10).story == "tables"
+    assert criticism.check(posterior, draws=10, data=data, model=SkillAndDifficulty()).story == "model"
+    crowd = quiet_fit(data, "crowd-mixture", method="em", num_samples=10)
+    assert criticism.check(crowd, draws=10).story == "tables"
+    with pytest.raises(ModelError, match="truth of its own"):
+        criticism.check(crowd, draws=10, data=data)
+
+
+def test_prior_check():
+    """Data of the prior lie within it; data of one label that everyone gives always do not."""
+    data, _, _ = simulated(items=50, seed=5)
+    usual = criticism.prior_check(OneCoin(), data, draws=60)
+    assert (usual.table["p_value"].dropna() > 0.02).all()
+    frame = pd.DataFrame({"task": data.item.numpy(), "worker": data.worker.numpy(), "label": data.item.numpy() % 2})
+    odd = criticism.prior_check(OneCoin(), crowdppl.Annotations.from_frame(frame), draws=60)
+    assert odd.table.set_index("statistic")["p_value"]["agreement"] < 0.04
+
+
+@pytest.mark.slow
+def test_loo_equals_leaving_out():
+    """PSIS-LOO against fits without each item, one after the other, on the anaesthesia table (45 fits)."""
+    data = datasets.anaesthesia()
+    posterior = quiet_fit(data, method="gibbs", seed=3, num_samples=1000)
+    found = criticism.loo(posterior)
+    good = found.items["pareto_k"].to_numpy() < 0.6
+    with pytest.warns(CrowdpplWarning, match="without some of the items"):  # short chains
+        exact = criticism.kfold(data, "dawid-skene", method="gibbs", folds=45, seed=1, num_samples=300, warmup=100)
+    assert good.sum() > 30
+    gap = (found.items["elpd"] - exact["elpd"]).to_numpy()[good]
+    assert np.abs(gap).max() < 0.35  # Monte-Carlo error of an item: seen up to .15
+    assert np.abs(gap.mean()) < 0.05
+    assert "elpd" in str(found)
+
+
+def test_loo_where_nothing_can_move():
+    """One class: every label is certain, and nothing is to be smoothed."""
+    frame = pd.DataFrame([(i, w, "x") for i in range(5) for w in "ab"], columns=["task", "worker", "label"])
+    with pytest.warns(CrowdpplWarning, match="every label is 'x'"):
+        data = crowdppl.Annotations.from_frame(frame)
+    found = criticism.loo(quiet_fit(data, method="gibbs", num_samples=20))
+    assert found.elpd == pytest.approx(0)
+    assert found.high == 0
+
+
+def test_items_with_a_high_k_are_refitted(monkeypatch, fit_and_data):
+    from crowdppl.criticism import cross_validation
+
+    posterior, data, _ = fit_and_data
+    first = criticism.loo(posterior)
+    cut = float(np.quantile(first.items["pareto_k"], 0.9))
+    monkeypatch.setattr(cross_validation, "HIGH_K", cut)
+    assert first.high > 0
+    assert "not to be trusted" in str(first)
+    with pytest.warns(CrowdpplWarning, match="have not mixed"):
+        again = criticism.loo(posterior, data=data, folds=3)
+    refitted = again.items["refitted"].to_numpy()
+    assert refitted.sum() == first.high
+    assert again.high == 0
+    assert (first.items["elpd"][~refitted] == again.items["elpd"][~refitted]).all()
+    assert np.abs(first.items["elpd"] - again.items["elpd"])[refitted].max() < 1  # k is low: both are right
+    assert again.elpd == pytest.approx(again.items["elpd"].sum())
+
+
+def test_refits_are_of_the_model_that_was_fitted(monkeypatch):
+    """With its hyperparameters, not the defaults of its name."""
+    from crowdppl.criticism import cross_validation
+
+    data, _, _ = simulated(items=40, seed=8)
+    strong = DawidSkene(prior_correct=50.0)
+    posterior = quiet_fit(data, strong, method="gibbs", num_samples=50)
+    monkeypatch.setattr(cross_validation, "HIGH_K", -10.0)
+    fitted_models = []
+    monkeypatch.setattr(
+        cross_validation,
+        "_quiet_fit",
+        lambda train, model, **o: fitted_models.append(model) or quiet_fit(train, model, **o),
+    )
+    with pytest.warns(CrowdpplWarning):  # short chains
+        criticism.loo(posterior, data=data, folds=2)
+    assert fitted_models == [strong, strong]
+
+
+def test_kfold_by_hand():
+    """One fold by a fit and a sum over classes of the test items' likelihood, in plain numpy."""
+    data, _, _ = simulated(items=30, seed=6)
+    with pytest.warns(CrowdpplWarning, match="assigns no item to the label 0"):  # in one fold
+        found = criticism.kfold(data, "dawid-skene", method="em", items=np.arange(6), folds=2, seed=0, num_samples=40)
+    out = np.flatnonzero(found["fold"].to_numpy() == 0)
+    rest = np.setdiff1d(np.arange(30), out)
+    posterior = quiet_fit(data.batch(torch.from_numpy(rest)), method="em", seed=0, num_samples=40)
+    point = posterior.tree["point"].to_dataset()
+    pi, theta = point["prevalence"].values, point["confusion"].values
+    for i in out:
+        mine = (data.item == int(i)).numpy()
+        joint = pi * np.prod(theta[data.worker.numpy()[mine], :, data.label.numpy()[mine]], axis=0)
+        assert found["elpd"][i] == pytest.approx(np.log(joint.sum()), abs=1e-6)
+    with pytest.raises(OptionError, match="at least 2"):
+        criticism.kfold(data, "dawid-skene", folds=1)
+
+
+def test_compare(fit_and_data):
+    posterior, data, _ = fit_and_data
+    other = quiet_fit(data, "majority-vote", method="gibbs", num_samples=200)
+    table = criticism.compare({"one distribution a worker": posterior, "one for all": other})
+    assert table.index[0] == "one distribution a worker"
+    assert table["elpd"].is_monotonic_decreasing
+    with pytest.raises(OptionError, match="at least two"):
+        criticism.compare({"one": posterior})
+    few, _, _ = simulated(items=20, seed=9)
+    with pytest.raises(OptionError, match="other annotations"):
+        criticism.compare({"one": posterior, "two": quiet_fit(few, method="em", num_samples=10)})
+
+
+def test_workers_left_out_are_predicted():
+    frame, _ = crowd_with_characters(items=120, each=60)
+    data = crowdppl.Annotations.from_frame(frame)
+    table = criticism.leave_workers_out(data, "dawid-skene", method="em", folds=4, num_samples=30).set_index("worker")
+    honest = table.filter(like="honest", axis=0)
+    assert (honest["log_score"] > honest["baseline"]).all()
+    assert (table.loc[["guesser", "adversary"], "log_score"] < table.loc[["guesser", "adversary"], "baseline"]).all()
+    assert table["annotations"].sum() == len(frame)
+    # Expected agreement is that of an average member of the crowd; honest workers agree more.
+    assert honest["agreed"].mean() > table["agreed"].drop(honest.index).mean()
+    assert abs(np.average(table["expected"] - table["agreed"], weights=table["annotations"])) < 0.15
+    with pytest.raises(OptionError, match="at least 2"):
+        criticism.leave_workers_out(data, "dawid-skene", folds=1)
+
+
+def test_prior_sensitivity(fit_and_data, capsys):
+    posterior, data, _ = fit_and_data
+    weak = criticism.prior_sensitivity(posterior, workers=[data.workers[0]])
+    assert capsys.readouterr().out == ""
+    strong_model = DawidSkene(prior_correct=200.0)
+    strong = criticism.prior_sensitivity(
+        quiet_fit(data, strong_model, method="gibbs", num_samples=200), workers=[data.workers[0]]
+    )
+    assert strong["prior"].iloc[-1] > weak["prior"].iloc[-1]
+    with pytest.raises(OptionError, match="gibbs"):
+        criticism.prior_sensitivity(quiet_fit(data, method="em", num_samples=20))
+
+
+def test_advice_is_plain():
+    frame, _ = crowd_with_characters(items=60, each=20)
+    short = fitted(frame, method="gibbs", num_samples=20, warmup=5, chains=4)
+    told = " ".join(criticism.advice(short))
+    assert "disagree" in told or "do not agree yet" in told or "worth only" in told
+    assert re.search(r"--num-samples \d+", told)
+    good = quiet_fit(datasets.anaesthesia(), method="gibbs", num_samples=1000)
+    assert any("the runs agree" in sentence for sentence in criticism.advice(good))
+    assert "approximation" in criticism.advice(fitted(frame, num_samples=10))[0]

@@ -1,0 +1,195 @@
+"""What is odd about annotations is told: groups that share nothing, shuffled worker names, capitals."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from catalog import quiet_fit
+
+import crowdppl
+from crowdppl import Annotations, CrowdpplWarning
+from crowdppl.data.diagnostics import pieces, review, unused_classes, worker_information
+from crowdppl.data.identifiers import variants
+
+
+def crowd(seed=0, items=1200, workers=30, spread=0.5):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, items)
+    skill = 0.65 + spread * (rng.random(workers) - 0.5)
+    rows = [
+        (i, int(w), int(truth[i] if rng.random() < skill[w] else rng.integers(0, 3)))
+        for i in range(items)
+        for w in rng.choice(workers, 5, replace=False)
+    ]
+    return pd.DataFrame(rows, columns=["task", "worker", "label"])
+
+
+def test_groups_that_share_no_item():
+    frame = pd.DataFrame(
+        [("a", 1, 0), ("a", 2, 1), ("b", 3, 0), ("b", 4, 1), ("b", 5, 1), ("c", 6, 0)],
+        columns=["task", "worker", "label"],
+    )
+    data = Annotations.from_frame(frame, workers=[1, 2, 3, 4, 5, 6, 7])
+    assert pieces(data) == [3, 2, 1]
+    told = review(data)
+    assert "3 groups that share no item (3, 2, 1 workers)" in told[0]
+    assert "1 of 3 items has one annotation" in told[1]
+    assert any("3 groups" in note for note in quiet_fit(data, method="em", num_samples=2).notes)
+    together = Annotations.from_frame(
+        pd.concat([frame, pd.DataFrame([("a", 3, 0), ("c", 1, 0)], columns=frame.columns)])
+    )
+    assert pieces(together) == [6]
+    alone = Annotations.from_frame(frame.assign(worker=1))
+    assert any("one worker only" in sentence for sentence in review(alone))
+
+
+def test_shuffled_worker_names_are_noticed():
+    """Z of names as given is far from 0; of names shuffled among the annotations it is a standard normal (20 shuffles)."""
+    frame = crowd()
+    data = Annotations.from_frame(frame)
+    sizes = (data.N, data.J, data.K)
+    arrays = [part.numpy() for part in (data.item, data.worker, data.label)]
+    assert worker_information(*arrays, sizes) > 5
+    assert not any("no information" in sentence for sentence in review(data))
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(20):
+        found.append(worker_information(arrays[0], rng.permutation(arrays[1]), arrays[2], sizes))
+    assert abs(np.mean(found)) < 4 / np.sqrt(20)
+    assert max(found) < 4.5
+    shuffled = frame.assign(worker=rng.permutation(frame["worker"]))
+    told = review(Annotations.from_frame(shuffled))
+    assert any("worker names carry no information" in sentence for sentence in told)
+    few = Annotations.from_frame(frame.head(300))
+    assert (
+        worker_information(*(part.numpy() for part in (few.item, few.worker, few.label)), (few.N, few.J, few.K)) is None
+    )
+
+
+def test_cifar10n_has_lost_its_workers(public):
+    """A public set whose authors say that worker names do not belong to the labels; its sister and others have them."""
+    assert any("carry no information" in sentence for sentence in review(public("cifar10n")[0]))
+    for name in ("dog", "labelme", "rte", "cifar10s"):
+        assert not any("carry no information" in sentence for sentence in review(public(name)[0]))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "told"),
+    [
+        (
+            "label",
+            ["Cat", "cat", "dog", "dog"],
+            "1 label name differs from another in capitals or white space only.*'cat'",
+        ),
+        ("worker", ["Ann", "ann", "bob", "bob"], "1 worker name differs from another in capitals"),
+        ("label", ["big  cat", "Big cat", "dog", "dog"], "'big  cat' beside 'Big cat'|'Big cat' beside 'big  cat'"),
+        ("task", ["Cat", "cat\t", "dog", "dog"], r"1 task name differs from another in .*'cat\\t' beside 'Cat'"),
+    ],
+)
+def test_names_that_differ_in_capitals_are_told_and_kept(column, values, told):
+    frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "y", "x", "x"]})
+    frame[column] = values
+    with pytest.warns(CrowdpplWarning, match=told):
+        data = Annotations.from_frame(frame)
+    names = {"task": "items", "worker": "workers", "label": "labels"}
+    assert len(getattr(data, names[column])) == 3
+
+
+def test_white_space_and_capitals_at_once():
+    """`Cat` and `cat ` are two classes, and both notes name the pair."""
+    frame = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["Cat", "cat ", "dog"]})
+    with pytest.warns(CrowdpplWarning) as told:
+        data = Annotations.from_frame(frame)
+    assert data.K == 3
+    assert any("'cat ' beside 'Cat'" in str(warning.message) for warning in told)
+
+
+def test_many_names_are_looked_at_as_few_are():
+    names = np.array([f"Item {n}" for n in range(30_000)], dtype=object)
+    assert variants(names) == []
+    names[29_999] = " item  7"
+    assert variants(names) == [(" item  7", "Item 7")]
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (
+            ["0.5", "0.7", "1.25", "0.5"],
+            r"numbers, some of them not whole \('0.5', '0.7', '1.25'\).* 3 classes without order",
+        ),
+        (["1", "2.5", "-1e-3", "1"], "some of them not whole"),
+        (["1", "1.0", "2", "x"], "1 labels are the same number as others .*'1.0' beside '1'"),
+        (["x", "x", "x", "x"], "With one class every label is correct by construction: accuracy cannot be judged"),
+    ],
+)
+def test_labels_that_look_like_something_else(labels, told, tmp_path):
+    frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": labels})
+    with pytest.warns(CrowdpplWarning, match=told):
+        data = Annotations.from_frame(frame)
+    assert any(re.search(told, note) for note in data.notes)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    with pytest.warns(CrowdpplWarning, match=told):
+        Annotations.from_csv(tmp_path / "x.csv")
+
+
+def test_labels_that_are_as_they_should_be():
+    for labels in (["1.0", "2.0"], ["a", "0.5"], ["001", "002"], [1, 2], ["1-2", "3-4"]):
+        frame = pd.DataFrame({"task": [1, 1], "worker": ["a", "b"], "label": labels})
+        assert Annotations.from_frame(frame).notes == ()
+    scores = pd.DataFrame({"task": [1, 1], "worker": ["a", "b"], "label": ["0.5", "1"]})
+    assert Annotations.from_frame(scores, labels=["0.5", "1"]).notes == ()
+
+
+def test_labels_that_are_no_classes():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"task": np.arange(60) // 3, "worker": np.arange(60) % 3, "label": rng.permutation(60) // 2})
+    assert any("30 of 30 labels were given 2 times or fewer" in note for note in review(Annotations.from_frame(frame)))
+    assert not any(
+        "or fewer" in note for note in review(Annotations.from_frame(frame.assign(label=frame["label"] % 9)))
+    )
+    one = Annotations.from_frame(frame.assign(label="b"), labels=["a", "b"])
+    assert any("every label given is 'b'" in note and "accuracy, cannot be judged" in note for note in review(one))
+
+
+# Three items of a public tutorial: one class wins two votes, the other the third.
+FEW = pd.DataFrame(
+    [(0, 0, 1), (0, 1, 0), (0, 2, 1), (0, 3, 1), (1, 0, 1), (1, 2, 0), (1, 3, 0), (2, 1, 1), (2, 3, 1)],
+    columns=["task", "worker", "label"],
+)
+
+
+@pytest.mark.parametrize("model", ["dawid-skene", "one-coin", "class-conditional", "pooled"])
+def test_a_fit_that_uses_fewer_classes_than_the_labels(model):
+    words = "assigns no item to the label 0, which was given 3 times and has the most votes of 1 of 3 items"
+    with pytest.warns(CrowdpplWarning, match=words):
+        posterior = crowdppl.fit(FEW, model, method="em", num_samples=200)
+    assert any(words in sentence for sentence in posterior.warnings)
+    assert posterior.truth()["label"].unique().tolist() == [1]
+
+
+def test_no_class_is_missed_where_all_are_used():
+    data = Annotations.from_frame(FEW)
+    both = torch.tensor([[0.1, 0.9], [0.6, 0.4], [0.0, 1.0]], dtype=torch.float64)
+    assert unused_classes(data, both) == []
+    # Unlikely everywhere, but several items may be of it.
+    spread = torch.tensor([[0.3, 0.7]] * 3, dtype=torch.float64)
+    assert unused_classes(data, spread) == []
+    # A label that wins no vote is outvoted, not overlooked; so is a declared class that nobody gave.
+    outvoted = Annotations.from_frame(FEW[FEW["task"] != 1], labels=[0, 1, 2])
+    sure = torch.tensor([[0.0, 1.0, 0.0]] * 2, dtype=torch.float64)
+    assert unused_classes(outvoted, sure) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["bluebirds", "rte", "wsd", "weather-sentiment-amt", "labelme", "adult3-dense", "ducks"]
+)
+def test_good_fits_use_all_classes(name, public):
+    data = public(name)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        posterior = crowdppl.fit(data, "dawid-skene", method="em", num_samples=5)
+    assert not any("assigns no item" in sentence for sentence in posterior.warnings)

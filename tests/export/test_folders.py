@@ -1,0 +1,340 @@
+"""Results replace earlier ones all at once; what killed processes left is finished or removed; Ctrl-C says what there is."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from crowdppl import FileError, files
+from crowdppl.cli import main
+from crowdppl.export import folders, results
+from crowdppl.export.folders import replaced, settle, tidy
+from crowdppl.files import abandoned, atomic, named_part
+
+NAMES = ("a", "b", "c")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="no signals")
+
+
+def fill(folder, run, names=NAMES):
+    for name in names:
+        (folder / name).write_text(run)
+
+
+def fail_amid(folder):
+    fill(folder, "first", "ab")
+    raise RuntimeError("amid")
+
+
+def content(folder):
+    return {path.name: path.read_text() for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture(params=["exchange", "inside"])
+def way(request, monkeypatch):
+    """Both ways: by an exchange of names, and inside of the folder where that is impossible."""
+    if request.param == "inside":
+
+        def impossible(*_):
+            raise OSError("this file system cannot")
+
+        monkeypatch.setattr(folders, "_exchange", impossible)
+    return request.param
+
+
+def test_a_folder_is_there_whole_or_not_at_all(tmp_path, way):
+    target = tmp_path / "new" / "results"
+    with pytest.raises(RuntimeError, match="amid"), replaced(target, NAMES) as staging:
+        fail_amid(staging)
+    assert list(tmp_path.iterdir()) == []
+    said = []
+    with replaced(target, NAMES, lambda: said.append(content(target))) as staging:
+        fill(staging, "first")
+        assert not target.exists()
+    assert said == [dict.fromkeys(NAMES, "first")]
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+    assert [path.name for path in target.parent.iterdir()] == ["results"]
+
+
+def test_what_else_a_folder_holds_stays(tmp_path, way):
+    target = tmp_path / "results"
+    with replaced(target, NAMES) as staging:
+        fill(staging, "first")
+    (target / "mine.txt").write_text("mine")
+    (target / "folder").mkdir()
+    target.chmod(0o750)
+    with replaced(target, NAMES) as staging:
+        fill(staging, "second", "ab")
+    (target / "folder").rmdir()
+    assert content(target) == {"a": "second", "b": "second", "mine.txt": "mine"}
+    assert target.stat().st_mode & 0o777 == 0o750
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+
+
+def test_the_working_directory_is_not_pulled_away(tmp_path, monkeypatch):
+    fill(tmp_path, "first")
+    monkeypatch.chdir(tmp_path)
+    with replaced(Path(), NAMES) as staging:
+        fill(staging, "second")
+    assert content(Path()) == dict.fromkeys(NAMES, "second") == content(tmp_path)
+
+
+def test_a_link_to_a_folder_stays_one(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    with replaced(tmp_path / "link", NAMES) as staging:
+        fill(staging, "first")
+    assert (tmp_path / "link").is_symlink()
+    assert content(tmp_path / "there") == dict.fromkeys(NAMES, "first")
+
+
+def test_a_complete_folder_is_moved_by_whoever_comes_next(tmp_path):
+    """At every place where the process could have been killed."""
+    for moved in range(4):
+        target = tmp_path / str(moved)
+        (target / folders.COMPLETE).mkdir(parents=True)
+        fill(target, "first")
+        fill(target / folders.COMPLETE, "second", NAMES[moved:])
+        fill(target, "second", NAMES[:moved])
+        settle(target)
+        assert content(target) == dict.fromkeys(NAMES, "second")
+
+
+def dead():
+    """The number of a process that is no more."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_what_was_abandoned_is_removed_and_what_is_written_is_not(tmp_path, monkeypatch):
+    target = tmp_path / "results"
+    living = named_part(target)
+    living.mkdir()
+    with monkeypatch.context() as other:
+        gone = dead()
+        other.setattr(os, "getpid", lambda: gone)
+        left = named_part(target)
+        incomplete = named_part(target)
+    for folder in (left, incomplete):
+        folder.mkdir()
+        fill(folder, "partly", "ab")
+    (left / folders.OLD).write_text(json.dumps(NAMES))  # killed as the user's file was moved back
+    (left / "mine.txt").write_text("mine")
+    (incomplete / "x").write_text("partly, of another command")
+    (target / ".writing-xyz").mkdir(parents=True)
+    fill(target / ".writing-xyz", "of an earlier version", "ab")
+    assert set(abandoned(target)) == {left, incomplete}
+    tidy(target, NAMES)
+    assert content(target) == {"mine.txt": "mine"}
+    assert living.is_dir()
+    assert not left.exists()
+    assert not incomplete.exists()
+    files.finished(living)
+    assert abandoned(target) == [living]
+
+
+def test_files_leave_nothing_either(tmp_path, monkeypatch):
+    path = tmp_path / "x.csv"
+    with monkeypatch.context() as other:
+        gone = dead()
+        other.setattr(os, "getpid", lambda: gone)
+        named_part(path).write_text("partly")
+    elsewhere = tmp_path / f".x.csv.part-00000000-{gone}-00000000"
+    elsewhere.write_text("of another machine, just now")
+    with atomic(path) as temporary:
+        temporary.write_text("all")
+    assert sorted(tmp_path.iterdir()) == [elsewhere, path]
+    os.utime(elsewhere, (0, 0))
+    with atomic(path) as temporary:
+        temporary.write_text("all")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@POSIX
+def test_files_follow_the_umask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with atomic(tmp_path / "x") as temporary:
+            temporary.write_text("x")
+        with replaced(tmp_path / "y", ["a"]) as staging:
+            fill(staging, "x", "a")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "y").stat().st_mode & 0o777 == 0o750
+
+
+REPLACE = """
+    import sys, itertools
+    from pathlib import Path
+    from crowdppl.export.folders import replaced
+    target = Path(sys.argv[1])
+    print("ready", flush=True)
+    for run in itertools.count():
+        with replaced(target, ("a", "b", "c")) as staging:
+            for name in "abc":
+                (staging / name).write_text(f"{sys.argv[2]} {run}")
+"""
+
+
+@POSIX
+def test_killed_at_random_moments_a_folder_never_mixes_two_runs(tmp_path):
+    target, rng = tmp_path / "results", random.Random(0)
+    with replaced(target, NAMES) as staging:
+        fill(staging, "first")
+    (target / "mine.txt").write_text("mine")
+    for kill in range(5):
+        words = [sys.executable, "-c", textwrap.dedent(REPLACE), str(target), str(kill)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(rng.uniform(0.01, 0.1))
+            process.kill()
+        found = {name: (target / name).read_text() for name in NAMES}
+        assert len(set(found.values())) == 1, found
+        tidy(target, NAMES)
+        assert sorted(path.name for path in target.iterdir()) == ["a", "b", "c", "mine.txt"]
+        assert [path.name for path in tmp_path.iterdir()] == ["results"]
+
+
+@pytest.fixture
+def labels(tmp_path):
+    rng = random.Random(1)
+    rows = [f"{i},{j},{rng.choice(['cat', 'Köter'])}" for i in range(20) for j in range(4)]
+    path = tmp_path / "labels.csv"
+    path.write_text("task,worker,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+FIT = ["--method", "em", "--num-samples", "100"]
+
+
+def run(*words):
+    return CliRunner().invoke(main.app, [str(word) for word in words], env={"COLUMNS": "200"})
+
+
+def pressed(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_control_c_says_what_there_is(tmp_path, labels, monkeypatch):
+    out = tmp_path / "out"
+    with monkeypatch.context() as during:
+        during.setattr("crowdppl.cli.main.fit", pressed)
+        stopped = run("fit", labels, "--out", out)
+    assert stopped.exit_code == 130
+    assert "stopped: nothing was written; with --checkpoint" in stopped.stderr
+    with monkeypatch.context() as during:
+        during.setattr("crowdppl.export.write", pressed)
+        stopped = run("fit", labels, "--out", out, *FIT)
+    assert f"stopped: the tables were not written, the posterior is in {out}" in stopped.stderr
+    assert sorted(path.name for path in out.iterdir()) == ["posterior.nc", "run.json"]
+    assert run("export", out, "--what", "workers").exit_code == 0
+    shutil.rmtree(out)
+    with monkeypatch.context() as during:
+        during.setattr(main, "_show_truth", pressed)
+        stopped = run("fit", labels, "--out", out, *FIT)
+    assert f"stopped: the results are in {out}" in stopped.stderr
+    with monkeypatch.context() as during:
+        during.setattr(main.report, "write", pressed)
+        stopped = run("fit", labels, "--out", out, *FIT, "--overwrite", "--report")
+        assert stopped.exit_code == 130
+        assert f"the results are in {out}, but no report was written; for one: crowdppl report {out}" in stopped.stderr
+        assert (out / "run.json").is_file()
+        stopped = run("report", out)
+    assert "stopped: nothing was written" in stopped.stderr
+    assert run("report", out).exit_code == 0
+
+
+def test_control_c_of_a_stream_leaves_no_empty_folder(tmp_path, labels, monkeypatch):
+    out = tmp_path / "out"
+    monkeypatch.setattr(main.streaming, "stream", pressed)
+    stopped = run("stream", labels, "--out", out)
+    assert stopped.exit_code == 130
+    assert "stopped: nothing was written" in stopped.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["labels.csv"]
+
+
+@pytest.fixture
+def interruptible():
+    """Let Ctrl-C interrupt, also in a process that was started in the background and ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_control_c_amid_the_exchange_waits_for_it(tmp_path):
+    done = []
+
+    def then():
+        signal.raise_signal(signal.SIGINT)
+        done.append(True)
+
+    with pytest.raises(KeyboardInterrupt), replaced(tmp_path / "x", NAMES, then) as staging:
+        fill(staging, "all")
+    assert done
+    assert content(tmp_path / "x") == dict.fromkeys(NAMES, "all")
+
+
+def test_a_new_fit_takes_the_report_of_the_old_one_away(tmp_path, labels):
+    out = tmp_path / "out"
+    assert run("fit", labels, "--out", out, *FIT, "--report").exit_code == 0
+    (out / "next.csv").write_text("mine")
+    assert (out / "report.html").is_file()
+    assert run("fit", labels, "--out", out, *FIT, "--overwrite").exit_code == 0
+    assert sorted(path.name for path in out.iterdir()) == sorted([*results.FILES, "next.csv"])
+
+
+def test_an_interrupted_replacement_is_finished_as_results_are_opened(tmp_path, labels):
+    out = tmp_path / "out"
+    assert run("fit", labels, "--out", out, *FIT).exit_code == 0
+    (out / folders.COMPLETE).mkdir()
+    story = json.loads((out / "run.json").read_text()) | {"seed": 77}
+    (out / folders.COMPLETE / "run.json").write_text(json.dumps(story))
+    _, found = results.opened(out)
+    assert found["seed"] == 77
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="cannot write"), replaced(tmp_path / "file" / "x", NAMES):
+        pass
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    ["ascii:strict", "cp1252", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ascii", "latin-1", "utf-8"))],
+)
+def test_output_in_any_encoding(tmp_path, labels, encoding):
+    """Results are written, and the command says so, whatever standard output is encoded in."""
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    script = """
+import sys
+from crowdppl.cli.main import main
+labels, out, *fit = sys.argv[1:]
+for words in (["fit", labels, "--out", out, *fit], ["models"], ["formats"], ["check", out], ["report", out], ["next", out],
+              ["--help"], ["fit", "--help"], ["datasets"]):
+    sys.argv = ["crowdppl", *words]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+    words = [sys.executable, "-W", "ignore", "-c", script, str(labels), str(tmp_path / "out"), *FIT]
+    done = subprocess.run(words, capture_output=True, env=environment, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr.decode("latin-1")[-1500:]
+    name = encoding.partition(":")[0]
+    told = done.stdout.decode(name)
+    assert "Wrote truth.csv" in told
+    assert ("Köter" if name != "ascii" else "K\\xf6ter") in told
+    assert "?" * 2 not in told

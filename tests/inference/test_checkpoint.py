@@ -1,0 +1,447 @@
+"""Long fits that are stopped go on, and end with the bits of one that was not; killed at random, nothing is lost."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.torch
+import torch
+from catalog import OwnCoin, quiet_fit, simulated
+
+import crowdppl
+from crowdppl import CrowdpplWarning, FileError, OptionError
+from crowdppl.errors import silent
+from crowdppl.inference.checkpoint import NAME, Checkpoint, digest
+from crowdppl.inference.fingerprint import described
+from crowdppl.models import Raykar
+
+ENGINES = {
+    "gibbs": {"num_samples": 60, "warmup": 30, "chains": 2},
+    "em": {"restarts": 2, "num_samples": 20, "tol": 1e-13},
+    "em in turn": {"restarts": 2, "num_samples": 20, "tol": 1e-13},
+    "svi": {"max_iter": 120, "num_samples": 20},
+    "svi in batches": {"max_iter": 120, "num_samples": 20, "batch_size": 16},
+    "nuts": {"chains": 3, "warmup": 10, "num_samples": 10},
+}
+
+
+class Stop(Exception):
+    """Raised in the middle of a fit."""
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulated(items=60, seed=2, per_item=4)[0]
+
+
+def interrupted(monkeypatch, data, folder, engine, after):
+    """Fit with a checkpoint at every chance, and stop at the given one."""
+    written = [0]
+    step = Checkpoint.step
+
+    def counted(self, state, what):
+        step(self, state, what)
+        written[0] += 1
+        if written[0] == after:
+            raise Stop
+
+    monkeypatch.setattr(Checkpoint, "step", counted)
+    method = engine.split()[0]
+    try:
+        quiet_fit(data, method=method, seed=7, checkpoint=folder, every=0.0, **ENGINES[engine])
+    except Stop:
+        return True
+    finally:
+        monkeypatch.setattr(Checkpoint, "step", step)
+    return False
+
+
+@pytest.mark.parametrize("after", [1, pytest.param(3, marks=pytest.mark.slow), 40])
+@pytest.mark.parametrize("engine", list(ENGINES))
+def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, data, engine, after):
+    if after == 40:
+        after = {"nuts": 2, "em": 15}.get(engine, after)  # chains and restarts side by side take fewer steps
+    if engine == "em in turn":
+        monkeypatch.setattr(crowdppl.inference.draws, "WORK_BYTES", 1)
+    method = engine.split()[0]
+    whole = quiet_fit(data, method=method, seed=7, **ENGINES[engine])
+    assert interrupted(monkeypatch, data, tmp_path, engine, after)
+    assert (tmp_path / NAME).is_file()
+    resumed = quiet_fit(data, method=method, seed=7, checkpoint=tmp_path, every=1000.0, **ENGINES[engine])
+    assert not (tmp_path / NAME).exists()  # the fit has ended
+    for name in ("posterior", "truth", "log_likelihood", "sample_stats"):
+        for key, value in whole.tree[name].data_vars.items():
+            np.testing.assert_array_equal(resumed.tree[name][key].values, value.values, err_msg=f"{name}/{key}")
+    facts = [{k: v for k, v in posterior.info["facts"].items()} for posterior in (whole, resumed)]
+    assert facts[0] == facts[1]
+
+
+NETWORKS = {
+    "raykar": {"max_iter": 8},
+    "conal": {"max_iter": 6},
+    "crowd-mixture": {"max_iter": 8},
+    "two-coin-difficulty": {"max_iter": 5},
+}
+
+
+@pytest.mark.parametrize("after", [1, pytest.param(4, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", list(NETWORKS))
+def test_em_of_networks_goes_on_to_the_same_bits(monkeypatch, tmp_path, model, after):
+    """Adam's moments, the batches to come and the networks' buffers go on, too."""
+    data, _, _ = simulated(items=60, seed=2, per_item=4, classes=2)
+    generator = torch.Generator().manual_seed(0)
+    data = data.with_features(torch.randn(data.N, 3, generator=generator, dtype=torch.float64).numpy())
+    options = {"model": model, "method": "em", "seed": 3, "num_samples": 3, "restarts": 1, "batch_size": 16} | NETWORKS[
+        model
+    ]
+    whole = quiet_fit(data, **options)
+    step, count = Checkpoint.step, [0]
+
+    def stopping(self, state, what):
+        step(self, state, what)
+        count[0] += 1
+        if count[0] == after:
+            raise Stop
+
+    monkeypatch.setattr(Checkpoint, "step", stopping)
+    with pytest.raises(Stop):
+        quiet_fit(data, checkpoint=tmp_path, every=0.0, **options)
+    monkeypatch.setattr(Checkpoint, "step", step)
+    assert (tmp_path / NAME).is_file()
+    resumed = quiet_fit(data, checkpoint=tmp_path, every=1000.0, **options)
+    assert resumed.info["facts"] == whole.info["facts"]
+    for name in whole.tree.children:
+        for key, value in whole.tree[name].data_vars.items():
+            np.testing.assert_array_equal(resumed.tree[name][key].values, value.values, err_msg=f"{name}/{key}")
+
+
+def test_writing_changes_nothing(tmp_path, data):
+    plain = quiet_fit(data, method="gibbs", seed=3, **ENGINES["gibbs"])
+    kept = quiet_fit(data, method="gibbs", seed=3, checkpoint=tmp_path, every=0.0, **ENGINES["gibbs"])
+    np.testing.assert_array_equal(plain.tree["posterior"]["confusion"], kept.tree["posterior"]["confusion"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_of_another_fit_is_refused(monkeypatch, tmp_path, data):
+    assert interrupted(monkeypatch, data, tmp_path, "gibbs", 2)
+    settings = ENGINES["gibbs"]
+    other, _, _ = simulated(items=60, seed=3, per_item=4)
+    for change in (
+        lambda: quiet_fit(data, method="gibbs", seed=8, checkpoint=tmp_path, **settings),
+        lambda: quiet_fit(other, method="gibbs", seed=7, checkpoint=tmp_path, **settings),
+        lambda: quiet_fit(data, "one-coin", method="gibbs", seed=7, checkpoint=tmp_path, **settings),
+        lambda: quiet_fit(data, method="gibbs", seed=7, checkpoint=tmp_path, **(settings | {"warmup": 31})),
+    ):
+        with pytest.raises(FileError, match="belongs to another fit"):
+            change()
+    (tmp_path / NAME).write_bytes((tmp_path / NAME).read_bytes()[:500])
+    with pytest.raises(FileError, match="not a checkpoint that can be read"):
+        quiet_fit(data, method="gibbs", seed=7, checkpoint=tmp_path, **settings)
+    with pytest.raises(OptionError, match="at least 0"):
+        quiet_fit(data, method="gibbs", checkpoint=tmp_path / "x", every=-1.0)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="cannot write"):
+        quiet_fit(data, method="gibbs", checkpoint=tmp_path / "file" / "below")
+
+
+def test_the_digest_sees_everything(data):
+    first = digest(data, "a", 1)
+    assert first == digest(data, "a", 1)
+    assert (
+        len(
+            {
+                first,
+                digest(data, "b", 1),
+                digest(data.keep(torch.arange(data.A) > 0), "a", 1),
+                digest(data.with_weights(np.ones(data.N)), "a", 1),
+            }
+        )
+        == 4
+    )
+
+
+SCRIPT = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import torch
+torch.set_num_threads(1)
+import pandas as pd
+import crowdppl
+frame = pd.read_csv(sys.argv[1])
+method, folder, out = sys.argv[2:5]
+options = {"gibbs": dict(chains=2, warmup=300, num_samples=500), "em": dict(restarts=600, num_samples=20, tol=1e-13),
+           "svi": dict(max_iter=700, num_samples=20, tol=0.0), "nuts": dict(chains=4, warmup=15, num_samples=15)}[method]
+print("ready", flush=True)
+posterior = crowdppl.fit(frame, method=method, seed=1, checkpoint=folder, every=0.05, independent=True, **options)
+posterior.save(out)
+"""
+
+
+def killed(tmp_path, method, sign, wait):
+    """Run a fit and send it a signal after a while, or once a state is written; return whether it had ended by itself."""
+    words = [sys.executable, "-c", SCRIPT, tmp_path / "labels.csv", method, tmp_path / "state", tmp_path / "out.nc"]
+    with subprocess.Popen(
+        [str(w) for w in words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        if wait is None:
+            until = time.monotonic() + 60
+            while not (tmp_path / "state" / NAME).exists() and time.monotonic() < until:
+                time.sleep(0.01)
+            process.send_signal(sign)
+            process.wait(60)
+            return False
+        try:
+            process.wait(wait)
+        except subprocess.TimeoutExpired:
+            process.send_signal(sign)
+            process.wait(60)
+            return False
+    assert process.returncode == 0
+    return True
+
+
+def write(tmp_path):
+    data, _, _ = simulated(items=120, seed=5, per_item=4)
+    frame = pd.DataFrame(
+        {"task": data.items[data.item], "worker": data.workers[data.worker], "label": data.labels[data.label]}
+    )
+    frame.to_csv(tmp_path / "labels.csv", index=False)
+    return frame
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["gibbs", "em", "svi", "nuts"])
+def test_killed_at_random_moments(tmp_path, method):
+    """Fifteen kills by SIGKILL or more for each engine, at random moments; then the end is that of a fit left alone."""
+    frame = write(tmp_path)
+    rng = random.Random(method)
+    kills, ended = 0, False
+    while not ended and kills < 400:
+        ended = killed(tmp_path, method, signal.SIGKILL, rng.uniform(0.02, 0.5) if kills < 15 else 60.0)
+        kills += not ended
+        state = Path(tmp_path / "state" / NAME)
+        if state.exists():
+            import safetensors.torch
+
+            safetensors.torch.load_file(state)  # whole, whenever the process died
+    assert ended
+    found = crowdppl.load(tmp_path / "out.nc")
+    options = {
+        "gibbs": {"chains": 2, "warmup": 300, "num_samples": 500},
+        "em": {"restarts": 600, "num_samples": 20, "tol": 1e-13},
+        "svi": {"max_iter": 700, "num_samples": 20, "tol": 0.0},
+        "nuts": {"chains": 4, "warmup": 15, "num_samples": 15},
+    }[method]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alone = crowdppl.fit(frame, method=method, seed=1, independent=True, **options)
+    np.testing.assert_array_equal(found.tree["posterior"]["confusion"], alone.tree["posterior"]["confusion"])
+    np.testing.assert_array_equal(found.probability(), alone.probability())
+
+
+@pytest.mark.slow
+def test_control_c_keeps_what_is_there(tmp_path):
+    """One Ctrl-C: the fit stops at its next step with its state written, and goes on from there."""
+    write(tmp_path)
+    assert not killed(tmp_path, "gibbs", signal.SIGINT, None)
+    state = tmp_path / "state" / NAME
+    assert state.is_file()
+    import safetensors
+
+    with safetensors.safe_open(state, framework="pt") as file:
+        assert any(name.startswith("now/") for name in file.keys())  # noqa: SIM118 - no mapping
+    assert killed(tmp_path, "gibbs", signal.SIGINT, 60.0)
+    assert not state.exists()
+
+
+def test_control_c_after_the_last_step_is_not_lost(tmp_path):
+    keep = Checkpoint(tmp_path)
+    with pytest.raises(KeyboardInterrupt), keep.stoppable():
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_the_state_of_another_version_is_refused(monkeypatch, tmp_path, data):
+    """What engines keep has changed: it is not read as if it had not."""
+    assert interrupted(monkeypatch, data, tmp_path, "em", 3)
+    monkeypatch.setattr(crowdppl.inference.checkpoint, "FORMAT", -1)
+    with pytest.raises(FileError, match="options, seed or version"):
+        quiet_fit(data, method="em", seed=7, checkpoint=tmp_path, **ENGINES["em"])
+
+
+def test_a_full_disk_costs_no_fit(monkeypatch, tmp_path, data):
+    """The checkpoint before stays, the fit ends as it does without one, and the result says what happened."""
+    assert interrupted(monkeypatch, data, tmp_path, "gibbs", 3)
+    before = (tmp_path / NAME).read_bytes()
+    whole = quiet_fit(data, method="gibbs", seed=7, **ENGINES["gibbs"])
+
+    def full(*_):
+        raise safetensors.SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+    with pytest.warns(CrowdpplWarning, match="no checkpoint could be written in .*No space left"):
+        found = crowdppl.fit(data, method="gibbs", seed=7, independent=True, checkpoint=tmp_path / "new", every=0.0)
+    assert any("No space left" in note for note in found.notes)
+    assert list((tmp_path / "new").iterdir()) == []
+    resumed = quiet_fit(data, method="gibbs", seed=7, checkpoint=tmp_path, every=1000.0, **ENGINES["gibbs"])
+    np.testing.assert_array_equal(resumed.tree["posterior"]["confusion"], whole.tree["posterior"]["confusion"])
+    (tmp_path / NAME).write_bytes(before)
+    keep = Checkpoint(tmp_path / "other", every=0.0)
+    keep.stopping = True
+    with pytest.raises(KeyboardInterrupt, match=r"could not be written .*No space left"), silent():
+        keep.step(lambda: ({}, {}), "x")
+
+
+def small_network(weight):
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 3)).double()
+    with torch.no_grad():
+        network[0].weight.mul_(weight)
+    return network
+
+
+@pytest.fixture
+def own_stream():
+    """Leave torch's random stream as it was."""
+    with torch.random.fork_rng(devices=[]):
+        yield
+
+
+def test_a_checkpoint_knows_the_weights_of_networks(monkeypatch, tmp_path, data, own_stream):
+    options = {"method": "em", "seed": 3, "num_samples": 3, "max_iter": 6, "restarts": 0}
+    stop_after(monkeypatch, 2)
+    with pytest.raises(Stop):
+        quiet_fit(data, Raykar(network=small_network(1.0)), checkpoint=tmp_path, every=0.0, **options)
+    monkeypatch.undo()
+    for other in (Raykar(network=small_network(2.0)), Raykar(network=small_network(1.0)[:1] + small_network(1.0)[1:2])):
+        with pytest.raises(FileError, match="network weights"):
+            quiet_fit(data, other, checkpoint=tmp_path, every=0.0, **options)
+    whole = quiet_fit(data, Raykar(network=small_network(1.0)), **options)
+    found = quiet_fit(data, Raykar(network=small_network(1.0)), checkpoint=tmp_path, every=1e3, **options)
+    np.testing.assert_array_equal(found.probability(), whole.probability())
+
+
+def stop_after(monkeypatch, count):
+    step, left = Checkpoint.step, [count]
+
+    def stopping(self, state, what):
+        step(self, state, what)
+        left[0] -= 1
+        if left[0] == 0:
+            raise Stop
+
+    monkeypatch.setattr(Checkpoint, "step", stopping)
+
+
+def test_a_network_of_a_lambda_goes_on_in_another_process(monkeypatch, tmp_path):
+    """Its address in memory is another there; what it makes is the same."""
+    script = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import torch
+torch.set_num_threads(1)
+import crowdppl
+from crowdppl.inference.checkpoint import Checkpoint
+from crowdppl.models import Raykar
+from catalog import simulated
+sys.path.insert(0, "tests")
+folder, after, width = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+step, left = Checkpoint.step, [after]
+def stopping(self, state, what):
+    step(self, state, what)
+    left[0] -= 1
+    if left[0] == 0:
+        raise SystemExit(9)
+Checkpoint.step = stopping
+padding = [object() for _ in range(after * 1000)]  # addresses differ
+model = Raykar(network=lambda d, k: torch.nn.Sequential(torch.nn.Linear(d, width), torch.nn.Tanh(), torch.nn.Linear(width, k)))
+crowdppl.fit(simulated(items=30, seed=2)[0], model, method="em", seed=1, max_iter=6, num_samples=2, checkpoint=folder, every=0.0)
+print("ended")
+"""
+
+    def run(after, width=3):
+        words = [sys.executable, "-c", script, str(tmp_path), str(after), str(width)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[1])])}
+        return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, env=environment)
+
+    assert run(2).returncode == 9
+    assert "belongs to another fit" in run(99, width=4).stderr
+    done = run(99)
+    assert done.stdout == "ended\n", done.stderr[-1000:]
+
+
+def test_a_checkpoint_of_another_floating_type_is_refused(monkeypatch, tmp_path, data):
+    assert interrupted(monkeypatch, data, tmp_path, "gibbs", 2)
+    with pytest.raises(FileError, match="floating type"):
+        quiet_fit(data.to(dtype=torch.float32), method="gibbs", seed=7, checkpoint=tmp_path, **ENGINES["gibbs"])
+
+
+class Scaled(OwnCoin):
+    """A model of one's own that is no dataclass."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def log_confusion(self, parameters):
+        return super().log_confusion({**parameters, "skill": self.scale * parameters["skill"]})
+
+
+def test_a_checkpoint_knows_models_of_ones_own(monkeypatch, tmp_path, data):
+    """By their attributes and by the code of their methods."""
+    options = {"method": "svi", "seed": 3, "max_iter": 20, "num_samples": 3}
+    stop_after(monkeypatch, 5)
+    with pytest.raises(Stop):
+        quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, every=0.0, **options)
+    monkeypatch.undo()
+    with pytest.raises(FileError, match="belongs to another fit"):
+        quiet_fit(data, Scaled(2.0), checkpoint=tmp_path, **options)
+    with monkeypatch.context() as changed:
+        changed.setattr(Scaled, "log_confusion", lambda self, parameters: OwnCoin.log_confusion(self, parameters))
+        with pytest.raises(FileError, match="belongs to another fit"):
+            quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, **options)
+    quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, every=1e3, **options)
+
+
+def test_what_is_described_is_the_same_in_every_process():
+    def makes(width):
+        return lambda d: d * width
+
+    assert described(makes(2)) == described(makes(2)) != described(makes(3))
+    assert described(torch.zeros(2)) != described(torch.zeros(2, dtype=torch.float64))
+    assert described({"a": np.arange(3), "b": [1, None]}) == described({"b": [1, None], "a": np.arange(3)})
+    assert "0x" not in described([object(), makes, torch.nn.ReLU(), {1: object()}])
+
+    def itself(n):
+        return itself(n - 1)
+
+    assert described(itself)
+
+
+def test_control_c_stops_nuts_within_a_chain(monkeypatch, tmp_path, data):
+    """At its next draw, with the chains that have ended; the fit then ends as one that was never stopped."""
+    options = ENGINES["nuts"] | {"method": "nuts", "seed": 7}
+    whole = quiet_fit(data, **options)
+    stopped = []
+
+    def progress(step, steps, what):
+        if what.startswith("chain 2") and "sampling" in what and not stopped:
+            stopped.append(step)
+            signal.raise_signal(signal.SIGINT)
+        assert not stopped or step == stopped[0], "it went on after Ctrl-C"
+
+    with pytest.raises(KeyboardInterrupt, match="1 of 3 chains are kept, chain 2 begins again"):
+        quiet_fit(data, checkpoint=tmp_path, every=1000.0, progress=progress, **options)
+    began = []
+    resumed = quiet_fit(
+        data, checkpoint=tmp_path, every=1000.0, progress=lambda step, steps, what: began.append(what), **options
+    )
+    assert began[0].startswith("chain 2")
+    np.testing.assert_array_equal(resumed.tree["posterior"]["confusion"], whole.tree["posterior"]["confusion"])

@@ -1,0 +1,72 @@
+"""The footnote of every interval: measured coverage of its own model and engine, or that none was measured."""
+
+import json
+from pathlib import Path
+
+import pytest
+from catalog import SkillAndDifficulty, quiet_fit, tiny
+
+from crowdppl.inference.coverage import cited, measured
+from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.fit import ENGINES, catalogue
+from crowdppl.models import DawidSkene
+
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "coverage.md"
+
+
+def test_figures_are_those_of_the_page():
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in PAGE.read_text().splitlines()
+        if line.startswith("|")
+    ][2:]
+    found = {tuple(row[:3]): row[3:] for row in rows}
+    told = {
+        (m, e, kind): one
+        for m, engines in measured().items()
+        for e, kinds in engines.items()
+        for kind, one in kinds.items()
+    }
+    assert found.keys() == told.keys()
+    for key, one in told.items():
+        assert found[key][1].replace(",", "") == str(one["workers"])
+        shares = [one[name] for name in ("share", "share_by_set", "accuracy", "accuracy_by_set")]
+        assert found[key][2:] == [f"{share:.0%}" for share in shares]
+    assert measured().keys() <= catalogue().keys()
+
+
+@pytest.mark.parametrize("method", ENGINES)
+@pytest.mark.parametrize("model", [*catalogue(), "SomeonesOwn"])
+@pytest.mark.parametrize(
+    "effect", [None, DesignEffect(), DesignEffect(known=0.3)], ids=["independent", "default", "known"]
+)
+def test_each_model_and_engine_has_its_own_sentence(model, method, effect):
+    told = cited(model, method, effect)
+    figures = measured().get(model, {})
+    own = figures.get("gibbs" if method == "nuts" and "gibbs" in figures else method)
+    assert f"for {model} by {method}" in told
+    assert ("not measured" in told) == (own is None)
+    if own is not None:
+        one = own["independent" if effect is None else "default"]
+        assert f"correct for {one['share']:.0%} of" in told
+        assert f"accuracy for {one['accuracy']:.0%}" in told
+        assert ("too narrow" in told) == (min(one["share"], one["accuracy"]) < 0.8)
+        assert ("which this fit does not use" in told) == (effect == DesignEffect(known=0.3))
+        assert ("same posterior" in told) == (method == "nuts")
+
+
+def test_results_cite_their_own():
+    data = tiny(seed=1, items=20, workers=4)
+    em, gibbs = (quiet_fit(data, method=m, num_samples=20, independent=False) for m in ("em", "gibbs"))
+    assert "dawid-skene by em:" in em.coverage
+    assert "dawid-skene by gibbs:" in gibbs.coverage
+    assert em.coverage != gibbs.coverage
+    published = quiet_fit(data, method="em", num_samples=20)
+    assert f"{measured()['dawid-skene']['em']['independent']['share']:.0%}" in published.coverage
+    other = quiet_fit(data, DawidSkene(prior_incorrect=3.0), method="em", num_samples=20)
+    assert "default priors, which this fit does not use" in other.coverage
+    own = quiet_fit(data, SkillAndDifficulty(), method="em", num_samples=20)
+    assert "not measured on public data for SkillAndDifficulty by em" in own.coverage
+    point = quiet_fit(data, method="svi", guide="point", max_iter=20)
+    assert point.coverage == ""
+    assert json.loads(point.tree.attrs["run"])["method"] == "svi"

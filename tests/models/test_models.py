@@ -1,0 +1,466 @@
+"""What single models promise: relations between them, identities of their papers, exact posteriors on tiny data."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from catalog import fit, quiet_fit, simulated, tiny
+
+import crowdppl
+from crowdppl import Annotations, DataError, ModelError, criticism
+from crowdppl.data.synthetic import common_and_individual, three_gaussians, two_gaussians
+from crowdppl.isolation import isolated
+from crowdppl.model.base import bind, conditioned, unknowns
+from crowdppl.model.conjugacy import dirichlet_mode
+from crowdppl.models import (
+    LIA,
+    ClassConditional,
+    CoNAL,
+    CrowdMixture,
+    DawidSkene,
+    HierarchicalDawidSkene,
+    ItemSubtypes,
+    OneCoin,
+    Pooled,
+    Raykar,
+    TwoCoinDifficulty,
+    WorkerGroups,
+)
+from crowdppl.models.hierarchical import _tables
+from crowdppl.posterior.workers import groups
+
+# ---------------------------------------------------------------------- exact posteriors
+
+
+def log_beta(x):
+    return torch.lgamma(x).sum(-1) - torch.lgamma(x.sum(-1))
+
+
+def weigh(logs, states, data, classes):
+    """Turn log weights of whole configurations into class probabilities (N, K)."""
+    weight = np.exp(np.array(logs) - max(logs))
+    weight /= weight.sum()
+    out = np.zeros((data.N, data.K))
+    for z, w in zip(states, weight, strict=True):
+        out[np.arange(data.N), classes(np.array(z))] += w
+    return out
+
+
+def exact_subtypes(data, model):
+    """All (K M)^N states, parameters integrated out."""
+    a, w, B = model.concentrations(data)
+    K, M = data.K, model.subtypes
+    states = list(itertools.product(range(K * M), repeat=data.N))
+    logs = []
+    for s in states:
+        counts = torch.zeros(data.J, K * M, K, dtype=torch.float64)
+        for n in range(data.A):
+            counts[data.worker[n], s[data.item[n]], data.label[n]] += 1
+        occupied = torch.bincount(torch.tensor(s), minlength=K * M).double().view(K, M)
+        rows = B + counts.view(data.J, K, M, K)
+        logs.append(float(log_beta(a + occupied.sum(-1)) + log_beta(w + occupied).sum() + log_beta(rows).sum()))
+    return weigh(logs, states, data, lambda s: s // M)
+
+
+def exact_worker_groups(data, model):
+    """All truths and all groups of workers, parameters integrated out."""
+    p, a, B = model._concentrations(data)
+    states = list(
+        itertools.product(
+            itertools.product(range(data.K), repeat=data.N), itertools.product(range(model.groups), repeat=data.J)
+        )
+    )
+    logs = []
+    for z, g in states:
+        counts = torch.zeros(model.groups, data.K, data.K, dtype=torch.float64)
+        for n in range(data.A):
+            counts[g[data.worker[n]], z[data.item[n]], data.label[n]] += 1
+        shares = torch.bincount(torch.tensor(z), minlength=data.K).double()
+        members = torch.bincount(torch.tensor(g), minlength=model.groups).double()
+        logs.append(float(log_beta(p + shares) + log_beta(a + members) + log_beta(B + counts).sum()))
+    return weigh(logs, [z for z, _ in states], data, lambda z: z)
+
+
+def exact_hierarchical(data, model, draws=4000):
+    """All truths; workers' rows integrated out, their population by averaging over draws of it from its prior."""
+    with isolated(1), torch.no_grad():
+        many = [unknowns(model, data) for _ in range(draws)]
+        c = torch.stack([d["strength"].unsqueeze(-1) * d["typical"] for d in many])  # (draws, K, K)
+    a = torch.ones(data.K, dtype=torch.float64)
+    states = list(itertools.product(range(data.K), repeat=data.N))
+    logs = []
+    for z in states:
+        counts = torch.zeros(data.J, data.K, data.K, dtype=torch.float64)
+        for n in range(data.A):
+            counts[data.worker[n], z[data.item[n]], data.label[n]] += 1
+        each = (log_beta(c.unsqueeze(1) + counts) - log_beta(c).unsqueeze(1)).sum((-2, -1))  # (draws,)
+        shares = torch.bincount(torch.tensor(z), minlength=data.K).double()
+        logs.append(float(log_beta(a + shares) + torch.logsumexp(each, 0) - math.log(draws)))
+    return weigh(logs, states, data, lambda z: z)
+
+
+@pytest.mark.parametrize(
+    ("model", "exact", "items"),
+    [
+        (ItemSubtypes(subtypes=2, subtype_concentration=0.5), exact_subtypes, 4),
+        (WorkerGroups(groups=2), exact_worker_groups, 4),
+        (HierarchicalDawidSkene(), exact_hierarchical, 4),
+    ],
+    ids=["item-subtypes", "worker-groups", "hierarchical"],
+)
+def test_gibbs_has_the_exact_posterior(model, exact, items):
+    """12 probabilities; Monte-Carlo standard errors of 16,000 draws below .006: the bound is five of them."""
+    data = tiny(1, items=items)
+    posterior = quiet_fit(data, model, method="gibbs", chains=4, warmup=200, num_samples=4000, seed=0)
+    np.testing.assert_allclose(posterior.tree["truth"]["probability"].values, exact(data, model), atol=0.03)
+
+
+def test_number_of_tables():
+    """Chinese restaurant: the mean number of tables of n customers is sum c / (c + i), within five standard errors."""
+    counts = torch.tensor([0.0, 1.0, 5.0, 40.0]).expand(20_000, 4).double()
+    c = torch.tensor([0.3, 0.3, 2.0, 7.0]).expand(20_000, 4).double()
+    with isolated(0):
+        tables = _tables(counts, c)
+    for cell, (n, a) in enumerate([(0, 0.3), (1, 0.3), (5, 2.0), (40, 7.0)]):
+        p = [a / (a + i) for i in range(n)]
+        error = math.sqrt(sum(q * (1 - q) for q in p) / 20_000)
+        assert abs(float(tables[:, cell].mean()) - sum(p)) <= 5 * error
+
+
+# ---------------------------------------------------------------------- relatives of Dawid and Skene's model
+
+
+def test_two_classes_make_class_conditional_the_whole_model():
+    data, _, _ = simulated(items=50, classes=2)
+    one = quiet_fit(data, ClassConditional.maximum_likelihood(), method="em", num_samples=2, tol=1e-12)
+    two = quiet_fit(data, DawidSkene.maximum_likelihood(), method="em", num_samples=2, tol=1e-12)
+    np.testing.assert_allclose(one.tree["truth"]["probability"], two.tree["truth"]["probability"], atol=1e-6)
+    assert one.info["facts"]["log_likelihood"] == pytest.approx(two.info["facts"]["log_likelihood"], rel=1e-9)
+
+
+def test_pooled_is_one_worker():
+    data, _, _ = simulated(items=50)
+    alone = Annotations.from_arrays(data.items[data.item], ["crowd"] * data.A, data.label.numpy(), labels=range(3))
+    one = quiet_fit(data, Pooled(), method="em", num_samples=2)
+    two = quiet_fit(alone, DawidSkene(prior_correct=4, prior_incorrect=1), method="em", num_samples=2)
+    np.testing.assert_allclose(one.tree["truth"]["probability"], two.tree["truth"]["probability"], atol=1e-9)
+
+
+ONE_COIN = {"bluebirds": 0.5833, "product": 0.9084, "rte": 0.925, "dog": 0.8302, "face": 0.6113, "labelme": 0.767}
+
+
+@pytest.mark.parametrize("fixture", ONE_COIN.items(), ids=list(ONE_COIN))
+def test_one_coin_fixtures(public, fixture):
+    """Published accuracies of the maximum-likelihood one-coin model from a soft-majority start, within half a point."""
+    name, accuracy = fixture
+    data, truth = public(name)
+    posterior = quiet_fit(data, OneCoin.maximum_likelihood(), method="em", num_samples=2)
+    found = posterior.truth().set_index("item").loc[truth.index, "label"]
+    assert (found.to_numpy() == truth.to_numpy()).mean() == pytest.approx(accuracy, abs=0.005)
+
+
+def test_one_subtype_is_dawid_and_skene():
+    data, _, _ = simulated(items=50)
+    one = quiet_fit(data, ItemSubtypes(subtypes=1, prior_correct=4, prior_incorrect=1), method="em", num_samples=2)
+    two = quiet_fit(data, DawidSkene(prior_correct=4, prior_incorrect=1), method="em", num_samples=2)
+    np.testing.assert_allclose(one.tree["truth"]["probability"], two.tree["truth"]["probability"], atol=1e-9)
+
+
+def test_modes_that_do_not_exist_are_refused():
+    data = tiny()
+    with pytest.raises(ModelError, match="weight=1"):
+        fit(data, ItemSubtypes(), method="em")
+    with pytest.raises(ModelError, match="method='gibbs'"):
+        fit(data, HierarchicalDawidSkene(), method="em")
+    with pytest.raises(ModelError, match="method='gibbs'"):
+        fit(data, WorkerGroups(), method="nuts")
+
+
+# ---------------------------------------------------------------------- crowd mixture
+
+
+def likelihood(model, sites, data):
+    with isolated(0), torch.no_grad():
+        bound = bind(model, data)
+        told = bound.arrange(data)
+        parameters, _ = conditioned(bound, sites | bound._bound.start(), told)
+        return torch.logsumexp(bound.item_log_joint(parameters, told), -1)
+
+
+def test_groups_enter_the_likelihood_through_the_crowd_only():
+    """Three groups and the one group of their mean matrix give every annotation the same probability, to 1e-12."""
+    data = tiny(4)
+    with isolated(2):
+        share = torch.distributions.Dirichlet(torch.ones(3)).sample()
+        beta = torch.distributions.Dirichlet(torch.ones(3, 3, 3)).sample()
+    G = torch.einsum("m,mkl->kl", share, beta)
+    three = likelihood(CrowdMixture(groups=3, hidden=(3,)), {"share": share, "group_confusion": beta}, data)
+    one = likelihood(CrowdMixture(groups=1, hidden=(3,)), {"share": torch.ones(1), "group_confusion": G[None]}, data)
+    torch.testing.assert_close(three, one, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_the_posterior_of_groups_is_a_ridge():
+    """Of draws along the ridge G moves little, its parts a lot: the groups are not identified, the crowd is."""
+    s = three_gaussians(seed=0, workers=50, train=150)
+    model = CrowdMixture(groups=2, hidden=(), dropout=0.0)
+    posterior = quiet_fit(s.data, model, method="nuts", chains=1, warmup=100, num_samples=100, max_tree_depth=6)
+    draws = posterior.tree["posterior"]
+    assert (
+        draws["group_confusion"].std(("chain", "draw")).mean()
+        > 3 * draws["crowd_confusion"].std(("chain", "draw")).mean()
+    )
+
+
+def test_counts_are_all_that_matters():
+    """A table of counts, and the same labels from many workers, give one result; no parameter belongs to a worker."""
+    s = three_gaussians(seed=0, workers=40, train=60)
+    votes = pd.DataFrame(s.data.votes.numpy().astype(int), index=s.data.items, columns=s.data.labels)
+    counted = Annotations.from_counts(votes, features=pd.DataFrame(s.data.features.numpy(), index=s.data.items))
+    assert counted.workers.tolist() == ["crowd"]
+    assert torch.equal(counted.votes, s.data.votes)
+    model = CrowdMixture(hidden=(4,))
+    one, two = (quiet_fit(d, model, method="em", restarts=0, max_iter=5, seed=1) for d in (s.data, counted))
+    np.testing.assert_allclose(one.tree["truth"]["probability"], two.tree["truth"]["probability"], atol=1e-9)
+    for name in ("share", "group_confusion"):
+        assert one.tree["point"][name].shape == two.tree["point"][name].shape
+    assert {k: v.shape for k, v in one.networks.items()} == {k: v.shape for k, v in two.networks.items()}
+
+
+def test_cells_are_repeated_rows():
+    """EM over cells with their counts, and over single annotations, has the same likelihood at the same point, to 1e-9."""
+    data = tiny(3)
+    with isolated(0), torch.no_grad():
+        model = bind(CrowdMixture(groups=2, hidden=(3,)), data)
+        sites = unknowns(model, data.cells())
+        totals = []
+        for told in (data.cells(), data.singles()):
+            parameters, _ = conditioned(model, sites, told)
+            marginal = torch.logsumexp(model.item_log_joint(parameters, told), -1)
+            often = torch.ones(told.N) if told.multiplicity is None else told.multiplicity
+            totals.append(float((marginal * often).sum()))
+        assert totals[0] == pytest.approx(totals[1], rel=1e-12)
+
+
+def test_assignments():
+    """Of annotations by hand: p(g | x, y) over p(y | x); of workers the mean; of a worker without any the shares."""
+    data = tiny(3)
+    with isolated(0), torch.no_grad():
+        model = bind(CrowdMixture(groups=2, hidden=(3,)), data)
+        parameters, _ = conditioned(model, unknowns(model, data.cells()), data.cells())
+        f = torch.softmax(parameters["classifier"](data.features), -1)
+        found = model.derived(parameters, data)
+        for n in range(data.A):
+            given = parameters["group_confusion"][:, :, data.label[n]]
+            joint = torch.einsum("k,m,mk->m", f[data.item[n]], parameters["share"], given)
+            torch.testing.assert_close(found["assignment"][n], joint / joint.sum())
+        for j in range(data.J):
+            torch.testing.assert_close(found["membership"][j], found["assignment"][data.worker == j].mean(0))
+
+
+def test_tables_of_groups():
+    eye, uniform = np.eye(4), np.full((4, 4), 0.25)
+    assert groups.similarity(eye) == pytest.approx(1)
+    assert groups.similarity(uniform) == pytest.approx(0)
+    assert groups.similarity(np.roll(eye, 1, axis=1)) < 0
+    assert groups.row_entropy(eye) == pytest.approx(0)
+    assert groups.row_entropy(uniform) == pytest.approx(np.log(4))
+    with pytest.raises(DataError, match="has no groups"):
+        groups.table(quiet_fit(tiny(), "pooled", method="em", num_samples=2))
+
+
+def test_number_of_groups_by_loo():
+    """Data of three groups: two are far worse, three or more alike; memberships of workers with 80 labels are found."""
+    s = three_gaussians(seed=0, workers=40, train=600)
+    short = {"chains": 2, "warmup": 200, "num_samples": 200}
+    table = criticism.choose_groups(s.data, lambda m: WorkerGroups(groups=m), (2, 3, 4), **short)
+    gap = dict(zip(table["groups"], table["difference"], strict=True))
+    assert gap[2] < -100
+    assert gap[3] > -5
+    posterior = quiet_fit(s.data, WorkerGroups(groups=3), method="gibbs", seed=0, **short)
+    found = posterior.tree["posterior"]["membership"].mean(("chain", "draw")).values.argmax(-1)
+    right = np.einsum("mkk->m", s.parameters["confusion"])
+    assert (found == (-right).argsort().argsort()[s.parameters["group"]]).mean() > 0.95
+
+
+# ---------------------------------------------------------------------- common and individual noise
+
+
+def test_source_is_what_it_should_be():
+    """Equal matrices leave the source at its prior; embeddings are of unit length, so omega is between its two ends."""
+    data = tiny(2)
+    with isolated(3), torch.no_grad():
+        model = bind(CoNAL(hidden=(3,), embedding=2), data)
+        sites = unknowns(model, data)
+        sites["individual"] = sites["common"].expand(data.J, 3, 3)
+        parameters, _ = conditioned(model, sites, data)
+        omega = model.omega(parameters, data)
+        torch.testing.assert_close(model.derived(parameters, data)["source"], omega)
+        low, high = torch.sigmoid(torch.tensor([-1.0, 1.0]))
+        assert bool(((omega >= low) & (omega <= high)).all())
+        table = model.emission(parameters, data).probs
+        torch.testing.assert_close(table, sites["common"].expand(data.A, 3, 3))
+
+
+def test_source_by_hand():
+    data = tiny(2)
+    with isolated(3), torch.no_grad():
+        model = bind(CoNAL(hidden=(3,), embedding=2), data)
+        sites = unknowns(model, data)
+        parameters, _ = conditioned(model, sites, data)
+        omega, G, R = model.omega(parameters, data), sites["common"], sites["individual"]
+        prior = torch.softmax(parameters["classifier"](data.features), -1)
+        found = model.derived(parameters, data)["source"]
+        for n in range(data.A):
+            i = int(data.item[n])
+            judged = [m for m in range(data.A) if int(data.item[m]) == i]
+            total, mine = 0.0, 0.0
+            for k in range(3):
+                weight = float(prior[i, k])
+                for m in judged:
+                    y, j = int(data.label[m]), int(data.worker[m])
+                    shared, own = float(omega[m] * G[k, y]), float((1 - omega[m]) * R[j, k, y])
+                    weight *= shared if m == n else shared + own
+                mine += weight
+                other = float(prior[i, k])
+                for m in judged:
+                    y, j = int(data.label[m]), int(data.worker[m])
+                    other *= float(omega[m] * G[k, y] + (1 - omega[m]) * R[j, k, y])
+                total += other
+            assert float(found[n]) == pytest.approx(mine / total, rel=1e-9)
+
+
+# ---------------------------------------------------------------------- two coins and difficulty
+
+
+def test_coins_at_their_ends():
+    """p = 1/2 is a toss; p in {0, 1} is sigmoid(lambda / 4); probabilities sum to one."""
+    s = two_gaussians(seed=0, train=3)
+    with isolated(0), torch.no_grad():
+        model = bind(TwoCoinDifficulty(), s.data)
+        lam = torch.tensor([[2.0, 8.0]]).expand(5, 2)
+        for logits, wanted in (([0.0, 0.0], [0.5, 0.5]), ([-40.0, 40.0], torch.sigmoid(lam[0] / 4).tolist())):
+            fake = {"discrimination": lam, "classifier": lambda x, to=logits: torch.tensor([to]).expand(len(x), 2)}
+            probs = model.emission(fake, s.data).probs  # (A, truth, label)
+            torch.testing.assert_close(torch.diagonal(probs, dim1=-2, dim2=-1), torch.tensor(wanted).expand(15, 2))
+            torch.testing.assert_close(probs.sum(-1), torch.ones(15, 2))
+
+
+def test_difficulty_is_for_two_classes():
+    with pytest.raises(DataError, match="3 classes"):
+        fit(tiny(), TwoCoinDifficulty(), method="em")
+
+
+def test_workers_worse_than_chance_need_a_sign():
+    """lambda > 0 cannot say that a worker is worse than chance; unconstrained it does, and gains likelihood by it."""
+    s = two_gaussians(seed=1, train=400, sensitivity=(0.9, 0.9, 0.9, 0.15), specificity=(0.9, 0.9, 0.9, 0.15))
+    bound, free = (quiet_fit(s.data, TwoCoinDifficulty(positive=p), method="em", num_samples=50) for p in (True, False))
+    assert float(bound.tree["posterior"]["sensitivity"].mean(("chain", "draw"))[3]) > 0.5
+    assert float(free.tree["posterior"]["sensitivity"].mean(("chain", "draw"))[3]) < 0.4
+    assert free.info["facts"]["log_likelihood"] > bound.info["facts"]["log_likelihood"] + 10
+
+
+# ---------------------------------------------------------------------- difficulty times competence
+
+
+def test_quality_is_stochastic_and_turns_with_its_factors():
+    """Rows of Q sum to one; a rotation of the latent axes of C against D leaves them."""
+    data = tiny(1)
+    with isolated(0), torch.no_grad():
+        model = bind(LIA(latent=2, hidden=(3,), embedding=2), data)
+        parameters, _ = conditioned(model, unknowns(model, data), data)
+        Q = model.emission(parameters, data).probs
+        torch.testing.assert_close(Q.sum(-1), torch.ones(data.A, 3))
+        shape, turn = (3, 3, 2), torch.tensor([[0.6, -0.8], [0.8, 0.6]])
+        D, C = parameters["difficulty"], parameters["competence"]
+        turned = parameters | {
+            "difficulty": lambda x: ((1 + D(x).unflatten(-1, shape)) @ turn - 1).flatten(-3),
+            "competence": lambda r: (C(r).unflatten(-1, shape) @ turn).flatten(-3),
+        }
+        torch.testing.assert_close(model.emission(turned, data).probs, Q)
+
+
+def test_best_and_worst_workers_come_first_and_last():
+    """Among ten workers who are right 7 times of 10, one who is always right and one who guesses."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    skill = np.array([0.7] * 10 + [1.0, 0.5])
+    label = np.where(rng.random((300, 12)) < skill, truth[:, None], 1 - truth[:, None])
+    data = Annotations.from_arrays(np.repeat(np.arange(300), 12), np.tile(np.arange(12), 300), label.reshape(-1))
+    model = LIA(hidden=(8,), latent=2, embedding=4)
+    posterior = quiet_fit(data, model, method="em", max_iter=6, steps=100, fine_tune=0, learning_rate=5e-3)
+    order = posterior.workers(sort="accuracy")["worker"].tolist()
+    assert (order[0], order[-1]) == (10, 11)
+    assert set(groups.worker_map(posterior)) == {"worker", "x", "y"}
+    assert posterior.tree["posterior"]["worker_embedding"].dims == ("chain", "draw", "worker", "embedding")
+
+
+# ---------------------------------------------------------------------- learning from crowds
+
+
+def test_a_constant_classifier_leaves_dawid_and_skene():
+    """Features that say nothing: the classifier is a prevalence, learned with a weak prior; truths agree to .02."""
+    data, _, _ = simulated(items=150)
+    blank = data.with_features(np.zeros((data.N, 1)))
+    one = quiet_fit(blank, Raykar(prior_scale=100.0), method="em", num_samples=2)
+    two = quiet_fit(data, DawidSkene(), method="em", num_samples=2)
+    np.testing.assert_allclose(one.tree["truth"]["probability"], two.tree["truth"]["probability"], atol=0.02)
+
+
+# ---------------------------------------------------------------------- simulators
+
+
+def test_three_gaussians():
+    s, again = three_gaussians(seed=3, workers=200), three_gaussians(seed=3, workers=200)
+    assert torch.equal(s.data.label, again.data.label)
+    assert (s.data.N, s.data.K, len(s.truth_test), s.data.D) == (2457, 3, 819, 2)
+    assert pytest.approx(5, abs=0.15) == s.data.A / s.data.N
+    centres = np.array([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0]])
+    nearest = ((s.features_test[:, None] - centres) ** 2).sum(-1).argmin(1)
+    assert (nearest == s.truth_test).mean() == pytest.approx(0.944, abs=0.025)
+    rows = np.einsum("m,mkl->kl", s.parameters["share"], s.parameters["confusion"])
+    counts = np.zeros((3, 3))
+    np.add.at(counts, (s.truth[s.data.item], s.data.label), 1)
+    np.testing.assert_allclose(counts / counts.sum(1, keepdims=True), rows, atol=0.06)
+
+
+@pytest.mark.parametrize("asymmetric", [False, True])
+def test_common_and_individual(asymmetric):
+    s = common_and_individual(seed=0, items=2000, common=0.4, common_strength=0.8, asymmetric=asymmetric)
+    assert (s.data.N, s.data.K, s.data.J, s.data.A) == (2000, 6, 30, 6000)
+    assert s.parameters["source"].mean() == pytest.approx(0.4, abs=0.04)
+    right = (s.data.label.numpy() == s.truth[s.data.item])[s.parameters["source"]]
+    assert right.mean() == pytest.approx(0.2, abs=0.04)
+    np.testing.assert_allclose(s.parameters["individual"].sum(-1), 1)
+    assert ((s.parameters["common"] > 0).sum(1) == (2 if asymmetric else 6)).all()
+
+
+def test_two_gaussians():
+    s = two_gaussians(seed=0, train=4000, test=4000)
+    assert s.data.A == 20_000
+    assert ((s.features_test.sum(1) > 0) == s.truth_test).mean() == pytest.approx(0.9214, abs=0.02)
+    label = s.data.label.numpy().reshape(-1, 5)
+    np.testing.assert_allclose(label[s.truth == 1].mean(0), s.parameters["sensitivity"], atol=0.05)
+    np.testing.assert_allclose(1 - label[s.truth == 0].mean(0), s.parameters["specificity"], atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: three_gaussians(seed=0, workers=3), "workers=3"),
+        (lambda: common_and_individual(seed=0, common=1.5), "common=1.5"),
+        (lambda: common_and_individual(seed=0, workers=2), "per_item=3"),
+        (lambda: two_gaussians(seed=0, sensitivity=(0.5,)), "1 sensitivities"),
+    ],
+)
+def test_simulators_refuse(call, said):
+    with pytest.raises(crowdppl.OptionError, match=said):
+        call()
+
+
+def test_modes():
+    torch.testing.assert_close(dirichlet_mode(torch.tensor([1.0, 1.0])), torch.tensor([0.5, 0.5]))
+    torch.testing.assert_close(dirichlet_mode(torch.tensor([3.0, 2.0])), torch.tensor([2 / 3, 1 / 3]))

@@ -1,0 +1,182 @@
+"""The result: its views, its file, and what ArviZ makes of it."""
+
+import json
+import warnings
+
+import arviz_stats
+import matplotlib
+import numpy as np
+import pytest
+import xarray as xr
+from catalog import SkillAndDifficulty, fit, simulated
+
+import crowdppl
+from crowdppl import CrowdpplWarning, DataError, FileError, OptionError
+
+matplotlib.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    from crowdppl.data import datasets
+
+    return fit(datasets.anaesthesia(), method="gibbs", seed=1, num_samples=500)
+
+
+def test_views(posterior):
+    truth = posterior.truth()
+    assert list(truth.columns) == ["task", "label", "probability", "entropy", "p_1", "p_2", "p_3", "p_4"]
+    assert truth["label"].isin([1, 2, 3, 4]).all()
+    assert (truth["entropy"] >= 0).all()
+    assert (truth["probability"] == truth[["p_1", "p_2", "p_3", "p_4"]].max(axis=1)).all()
+    table = posterior.workers(sort="accuracy", minimum=50)
+    assert list(table["worker"]) == [1]  # the only one with 135 annotations
+    by_accuracy = posterior.workers(sort="accuracy")["accuracy"]
+    assert by_accuracy.is_monotonic_decreasing
+    wide, narrow = (posterior.workers(level=level) for level in (0.99, 0.5))
+    assert (wide["accuracy_high"] - wide["accuracy_low"] > narrow["accuracy_high"] - narrow["accuracy_low"]).all()
+    matrix = posterior.confusion(1).pivot(index="truth", columns="label", values="probability")
+    np.testing.assert_allclose(matrix.sum(axis=1), 1, atol=1e-12)
+    every = posterior.confusion()
+    assert len(every) == 5 * 16
+    assert every[every["worker"] == 1].drop(columns="worker").reset_index(drop=True).equals(posterior.confusion(1))
+    assert posterior.prevalence()["share"].sum() == pytest.approx(1)
+    assert "gibbs" in repr(posterior)
+    assert posterior.info["seed"] == 1
+    assert "90 repeated annotations" in posterior.notes[0]
+    assert not any("mixed" in sentence for sentence in posterior.warnings)
+
+
+def test_worker_table_is_computed_from_the_tree(posterior):
+    draws = posterior.tree["posterior"]
+    accuracy = sum(
+        draws["prevalence"].sel(true_label=k).values[..., None]
+        * draws["confusion"].sel(true_label=k, given_label=k).values
+        for k in (1, 2, 3, 4)
+    ).reshape(-1, 5)
+    table = posterior.workers()
+    np.testing.assert_allclose(table["accuracy"], accuracy.mean(0))
+    np.testing.assert_allclose(table["accuracy_low"], np.quantile(accuracy, 0.055, axis=0))
+    np.testing.assert_allclose(table["accuracy_high"], np.quantile(accuracy, 0.945, axis=0))
+
+
+def test_bad_questions(posterior):
+    with pytest.raises(DataError, match="no worker 9"):
+        posterior.confusion(9)
+    with pytest.raises(DataError, match="no worker '1'"):
+        posterior.confusion("1")
+    with pytest.raises(OptionError, match=r"did you mean 'accuracy'"):
+        posterior.workers(sort="acuracy")
+    with pytest.raises(OptionError, match="between 0 and 1"):
+        posterior.workers(level=89)
+
+
+@pytest.mark.parametrize("method", ["em", "svi", "gibbs", "nuts"])
+def test_arviz_reads_it(method, anaesthesia):
+    short = {"nuts": {"chains": 2, "warmup": 50, "num_samples": 50}, "gibbs": {"num_samples": 300}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fits = {
+            "dawid-skene": fit(anaesthesia, method=method, seed=1, **short.get(method, {})),
+            "pooled": fit(anaesthesia, "majority-vote", method=method, seed=1, **short.get(method, {})),
+        }
+        tree = fits["dawid-skene"].tree
+        assert len(arviz_stats.summary(tree)) == 4 + 80
+        loo = arviz_stats.loo(tree)
+        assert loo.n_data_points == 45
+        ranking = arviz_stats.compare({name: p.tree for name, p in fits.items()})
+    assert ranking.index[0] == "dawid-skene"
+    # PSIS-LOO and its plain estimate, the log-likelihood less the effective parameters, are near.
+    assert -250 < loo.elpd < -180
+
+
+def test_arviz_plots_it(posterior):
+    import arviz_plots
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arviz_plots.plot_forest(posterior.tree, var_names=["prevalence"])
+        arviz_plots.plot_trace(posterior.tree, var_names=["prevalence"])
+    matplotlib.pyplot.close("all")
+
+
+def test_custom_sites_carry_the_callers_identifiers():
+    data, _, _ = simulated(items=20, workers=6, model=SkillAndDifficulty())
+    posterior = fit(data, SkillAndDifficulty(), method="em", num_samples=50)
+    assert posterior.tree["posterior"]["skill"].dims == ("chain", "draw", "worker")
+    assert posterior.tree["posterior"]["difficulty"].dims == ("chain", "draw", "item")
+    assert "Laplace" in posterior.interval_method
+
+
+def test_too_large_for_a_normal_approximation_is_told(monkeypatch):
+    import crowdppl.inference.em
+
+    monkeypatch.setattr(crowdppl.inference.em, "LAPLACE_SIZE", 3)
+    data, _, _ = simulated(items=20, workers=6, model=SkillAndDifficulty())
+    with pytest.warns(CrowdpplWarning, match="there are no intervals"):
+        posterior = fit(data, SkillAndDifficulty(), method="em")
+    assert posterior.kind == "point"
+    assert posterior.workers()["accuracy_low"].isna().all()
+
+
+@pytest.mark.parametrize(
+    "labels", [[False, True], ["no", "ja 🙂"], [-3, 2**62], [0, 2**63]], ids=["bool", "text", "int", "uint"]
+)
+def test_identifiers_survive_the_file(labels, tmp_path):
+    data = crowdppl.Annotations.from_arrays(
+        ["ä", "b", "b"], [2**63, 5, 2**63], [labels[0], labels[1], labels[0]], labels=labels
+    )
+    posterior = fit(data, method="em", num_samples=100)
+    back = crowdppl.load(posterior.save(tmp_path / "x.nc"))
+    assert back.truth().equals(posterior.truth())
+    assert back.workers()["worker"].tolist() == [2**63, 5]
+    assert back.labels.tolist() == labels
+    assert back.confusion(2**63).equals(posterior.confusion(2**63))
+
+
+class TestFiles:
+    def test_bad_files(self, tmp_path, posterior):
+        with pytest.raises(FileError, match="no file"):
+            crowdppl.load(tmp_path / "none.nc")
+        text = tmp_path / "text.nc"
+        text.write_text("not a NetCDF file")
+        with pytest.raises(FileError, match="not a readable NetCDF file"):
+            crowdppl.load(text)
+        whole = posterior.save(tmp_path / "whole.nc").read_bytes()
+        cut = tmp_path / "cut.nc"
+        cut.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(FileError, match="not a readable NetCDF file"):
+            crowdppl.load(cut)
+        foreign = tmp_path / "foreign.nc"
+        xr.Dataset({"x": ("n", [1.0])}).to_netcdf(foreign, engine="h5netcdf")
+        with pytest.raises(FileError, match="not one written by crowdppl"):
+            crowdppl.load(foreign)
+
+    def test_later_format(self, tmp_path, posterior):
+        tree = posterior.tree.copy()
+        tree.attrs = tree.attrs | {"crowdppl_format": 99}
+        path = crowdppl.Posterior(tree).save(tmp_path / "later.nc")
+        with pytest.raises(FileError, match="update crowdppl"):
+            crowdppl.load(path)
+
+    def test_nowhere_to_write(self, tmp_path, posterior):
+        with pytest.raises(FileError, match="cannot write"):
+            posterior.save(tmp_path / "no" / "such" / "folder.nc")
+
+    def test_an_interruption_leaves_the_old_file(self, tmp_path, posterior, monkeypatch):
+        path = posterior.save(tmp_path / "p.nc")
+        before = path.read_bytes()
+
+        def breaks(*_, **__):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(xr.DataTree, "to_netcdf", breaks)
+        with pytest.raises(FileError, match="No space left"):
+            posterior.save(path)
+        assert path.read_bytes() == before
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_attributes_are_plain(self, posterior):
+        assert json.loads(posterior.tree.attrs["run"])["model"] == "dawid-skene"
+        with pytest.raises(DataError, match="not a result of crowdppl"):
+            crowdppl.Posterior(xr.DataTree())

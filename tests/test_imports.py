@@ -1,0 +1,95 @@
+"""Imports run one way: the layers, written once, and what every module imports held to them."""
+
+import ast
+import itertools
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# A package or module imports from those above it in this list, and from itself.
+LAYERS = [
+    {"errors", "isolation"},
+    {"files", "arguments"},
+    {"kernels"},
+    {"data"},
+    {"model"},
+    {"models"},
+    {"posterior"},
+    {"inference"},
+    {"criticism"},
+    {"acquisition"},
+    {"plots", "export", "report", "crowdkit"},
+    {"cli"},
+    {"crowdppl", "__main__"},
+]
+
+
+def modules():
+    """Return the file of each module by its dotted name; ``models`` is imported as ``crowdppl.models``."""
+    found = {}
+    for folder, prefix in ((ROOT / "crowdppl", ()), (ROOT / "models", ("crowdppl",))):
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            if parts[:2] == ("crowdppl", "models"):  # the link to the folder at the top
+                continue
+            name = ".".join((*prefix, *parts)).removesuffix(".__init__")
+            found[name] = path
+    return found
+
+
+def imported(name, path, names):
+    """Return the modules that one imports, wherever in the file and for whatever purpose, those of types included."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            # "from package import module" is an import of the module, "from module import name" of the module itself.
+            found |= {full if (full := f"{base}.{alias.name}") in names else base for alias in node.names}
+    return {module for module in found if module in names} - {name}
+
+
+MODULES = modules()
+IMPORTS = {name: imported(name, path, MODULES) for name, path in MODULES.items()}
+
+
+def layer(name):
+    top = name.split(".")[1] if "." in name else "crowdppl"
+    return next(number for number, names in enumerate(LAYERS) if top in names)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_run_one_way(name):
+    wrong = sorted(other for other in IMPORTS[name] if layer(other) > layer(name))
+    assert not wrong, f"{name} imports {', '.join(wrong)}, of a later layer"
+    beside = {other for other in IMPORTS[name] if layer(other) == layer(name)}
+    package = name.split(".")[:2]
+    apart = sorted(other for other in beside if other.split(".")[:2] != package)
+    assert not apart, f"{name} imports {', '.join(apart)}, of its own layer: neither may know the other"
+
+
+def test_there_is_no_cycle():
+    """No module imports itself by way of others."""
+    left = {name: set(others) for name, others in IMPORTS.items()}
+    while ready := [name for name, others in left.items() if not others]:
+        for name in ready:
+            del left[name]
+        for others in left.values():
+            others.difference_update(ready)
+    assert not left, f"in or behind a cycle: {', '.join(sorted(left))}"
+
+
+def test_every_package_and_module_is_in_a_layer():
+    tops = {name.split(".")[1] for name in MODULES if "." in name}
+    listed = set(itertools.chain.from_iterable(LAYERS)) - {"crowdppl"}
+    assert tops == listed
+
+
+def test_few_entries_at_the_top():
+    """One sees at a glance what there is."""
+    assert len([path for path in (ROOT / "crowdppl").iterdir() if path.name != "__pycache__"]) <= 20
