@@ -5,7 +5,7 @@ LOWEST ?= .venv-lowest
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-all test-lowest constraints-lowest check performance benchmark sbc mutation fuzz clean
+.PHONY: demo test test-slow test-all test-lowest constraints-lowest check docs docs-serve performance benchmark sbc mutation fuzz clean
 
 demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, write demo-results/
 	$(BIN)/crowdppl demo --out demo-results --overwrite
@@ -38,6 +38,12 @@ check: $(VENV)/.tools  ## lint, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.docs  ## the documentation site, in site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.docs  ## the same at http://127.0.0.1:8000, rebuilt at every change
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
 performance: $(VENV)/.peers  ## docs/benchmarks/performance.md: up to 100 million annotations, half an hour, 16 GB
 	$(BIN)/python benchmarks/performance.py
 
@@ -69,6 +75,10 @@ $(VENV)/.peers: $(VENV)/.tools
 	$(PIP) -e '.[benchmark]'
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.tools
+	$(PIP) -e '.[docs]'
+	touch $@
+
 $(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt torch
@@ -79,4 +89,4 @@ fuzz: $(VENV)/.tools  ## damage exports at random for two minutes: read, or refu
 	cd tests && ../$(BIN)/python fuzz.py --seconds 120
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist *.egg-info demo-results
+	rm -rf $(VENV) $(LOWEST) build dist site *.egg-info demo-results

@@ -1,5 +1,7 @@
 """The documentation is executed: every Python block, page by page; every link inside the repository leads somewhere."""
 
+import importlib
+import inspect
 import re
 import warnings
 from pathlib import Path
@@ -62,6 +64,83 @@ def test_constraints_pin_what_pyproject_asks_for():
     pinned = {
         line.split("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines()
     }
-    wanted = project["dependencies"] + project["optional-dependencies"]["test"]
+    wanted = (
+        project["dependencies"] + project["optional-dependencies"]["test"] + project["optional-dependencies"]["docs"]
+    )
     names = {re.match(r"[A-Za-z0-9_.-]+", text).group().lower() for text in wanted}
     assert names <= pinned
+
+
+# The modules whose names users write, in one place; `__all__` says which names.
+PUBLIC = (
+    "crowdppl",
+    "crowdppl.acquisition",
+    "crowdppl.criticism",
+    "crowdppl.criticism.sbc",
+    "crowdppl.crowdkit",
+    "crowdppl.data.datasets",
+    "crowdppl.data.label_sets",
+    "crowdppl.data.read",
+    "crowdppl.data.synthetic",
+    "crowdppl.export",
+    "crowdppl.inference.streaming",
+    "crowdppl.models",
+    "crowdppl.plots",
+    "crowdppl.posterior.workers",
+    "crowdppl.posterior.workers.groups",
+    "crowdppl.report",
+)
+
+
+def resolve(path):
+    """Return the object at a dotted path."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def test_every_public_name_is_in_the_reference():
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md"))
+    documented = re.findall(r"^::: (\S+)", text, re.MULTILINE)
+    assert len(documented) == len(set(documented))
+    objects = {id(resolve(path)) for path in documented}
+    for name in PUBLIC:
+        module = importlib.import_module(name)
+        public = getattr(module, "__all__", None) or [
+            name
+            for name, value in vars(module).items()
+            if getattr(value, "__module__", None) == module.__name__ and name[0] != "_"
+        ]
+        assert public
+        missing = [one for one in public if id(getattr(module, one)) not in objects]
+        assert not missing, f"{name}: {missing} on no page of docs/reference"
+
+
+def test_public_modules_are_those_with_names_of_their_own():
+    """A module that says what is public is in the reference, unless a module above it hands its names on."""
+    said = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in (ROOT / "crowdppl").rglob("*.py")
+        if re.search(r"^__all__ = ", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert said - {"crowdppl.export.tables"} <= set(PUBLIC)
+
+
+def test_every_page_is_in_the_navigation():
+    """The strict build checks the rest; this is quick and needs no MkDocs."""
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    named = set(re.findall(r"\S+\.md$", navigation, re.MULTILINE))
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    assert pages <= named
+    generated = {"CONTRIBUTING.md", "CHANGELOG.md", "notebooks/dawid-skene.md"}  # by docs/hooks.py
+    assert named <= pages | generated
+
+
+def test_every_model_is_two_clicks_from_the_start():
+    """The start page links the page of every model, which links its source."""
+    from crowdppl.models import CATALOGUE
+
+    start = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    for name, model in CATALOGUE.items():
+        assert f"](models/{name}.md)" in start
+        page = (ROOT / "docs/models" / f"{name}.md").read_text(encoding="utf-8")
+        assert f"](../../models/{Path(inspect.getfile(model)).name})" in page
