@@ -46,7 +46,7 @@ def read(
         path: the file; a pipe is read once, and ``"-"`` is standard input.
         format: what it is, a name of ``crowdppl.data.readers.formats.FORMATS``; found out where not given.
         question: which question, where the file holds answers to several.
-        skip: what an annotation that was skipped or ignored is: ``"missing"``, or an ``"given_label"`` in its own right.
+        skip: what an annotation that was skipped or ignored is: ``"missing"``, or an ``"answer"`` in its own right.
         several: an annotation with several labels: ``"refuse"``, or ``"join"`` them to a set.
         rejected: keep work that a reviewer rejected.
         limit: bytes that the file may have, decompressed.

@@ -84,22 +84,28 @@ def test_known_truths_are_read_alike_by_all_commands(case, quiz):
 
 
 def test_calibrate_hands_on_every_option(quiz):
-    options = (*quiz, *KNOWN["column"], "--model=one-coin", "--method", "em", "--seed", 4, "--prior", "right=9")
+    options = (*quiz, *KNOWN["column"], "--model=one-coin", "--method", "em", "--seed", 4, "--prior", "prior_correct=9")
     options = (
         *options,
         "--prior",
-        "wrong=3",
+        "prior_incorrect=3",
         "--labels=0,1,2",
         "--repeats",
         "last",
         "--skip",
-        "given_label",
+        "answer",
         "--level",
         0.8,
     )
     output = run("calibrate", "my labels.csv", *options, "--minimum", 5).output
     line = next(line for line in output.splitlines() if line.startswith("crowdppl fit "))
-    for word in ("--model one-coin", "--seed 4", "--prior right=9 --prior wrong=3", "--repeats last", "--level 0.8"):
+    for word in (
+        "--model one-coin",
+        "--seed 4",
+        "--prior prior_correct=9 --prior prior_incorrect=3",
+        "--repeats last",
+        "--level 0.8",
+    ):
         assert word in line
     assert "--minimum" not in line
     run(*shlex.split(line)[1:], "--out", "s")
@@ -248,16 +254,21 @@ def test_parquet_and_priors(tmp_path):
         "fit",
         tmp_path / "l.parquet",
         "--prior",
-        "right=2",
+        "prior_correct=2",
         "--prior",
-        "wrong=0.5",
+        "prior_incorrect=0.5",
         "--method",
         "em",
         "--out",
         tmp_path / "r",
     )
     story = json.loads((tmp_path / "r" / "run.json").read_text())
-    assert story["hyperparameters"] == {"right": 2.0, "wrong": 0.5, "items": 0.0, "concentration": None}
+    assert story["hyperparameters"] == {
+        "prior_correct": 2.0,
+        "prior_incorrect": 0.5,
+        "prior_items": 0.0,
+        "concentration": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -272,9 +283,13 @@ def test_parquet_and_priors(tmp_path):
         ("task,worker,label\n1,a,0\n1,b,1\n", ("--model", "david"), ["no model 'david'"]),
         ("task,worker,label\n1,a,0\n1,b,1\n", ("--method", "emm"), ["no method 'emm'", "did you mean 'em'"]),
         ("task,worker,label\n1,a,0\n1,b,1\n", ("--method", "em", "--chains", "3"), ["'em' has no option 'chains'"]),
-        ("task,worker,label\n1,a,0\n1,b,1\n", ("--prior", "rigth=3"), ["no hyperparameter 'rigth'", "'right'"]),
-        ("task,worker,label\n1,a,0\n1,b,1\n", ("--prior", "right=much"), ["'much' is not a number"]),
-        ("task,worker,label\n1,a,0\n1,b,1\n", ("--prior", "right=-1"), ["right is -1"]),
+        (
+            "task,worker,label\n1,a,0\n1,b,1\n",
+            ("--prior", "prior_corect=3"),
+            ["no hyperparameter 'prior_corect'", "'prior_correct'"],
+        ),
+        ("task,worker,label\n1,a,0\n1,b,1\n", ("--prior", "prior_correct=much"), ["'much' is not a number"]),
+        ("task,worker,label\n1,a,0\n1,b,1\n", ("--prior", "prior_correct=-1"), ["prior_correct is -1"]),
         ("task,worker,label\n1,a,0\n1,b,1\n", ("--level", "89"), ["between 0 and 1"]),
         ("task,worker,label\n1,a,0\n1,b,1\n", ("--truth", "gold"), ["no column 'gold'"]),
         ("task,worker,label\n1,a,0\n1,a,1\n", ("--repeats", "refuse"), ["labels.csv", "row 2", "repeats"]),

@@ -13,7 +13,7 @@ from crowdppl.errors import DataError, FileError, OptionError, listed, suggestio
 
 # The label of annotations that were skipped, where that is to count as an answer.
 SKIPPED = "(skipped)"
-Skip = Literal["missing", "given_label"]
+Skip = Literal["missing", "answer"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Choices:
     Attributes:
         question: which question, where a file holds answers to several.
         skip: an annotation that was skipped, ignored or said "cannot tell" by a button of its own: ``"missing"``, or an
-            ``"given_label"`` in its own right, the label ``(skipped)``.
+            ``"answer"`` in its own right, the label ``(skipped)``.
         several: an annotation with more than one label: ``"refuse"``, or ``"join"`` them with ``;`` (a set of labels).
         rejected: keep annotations that were rejected by a reviewer.
     """
@@ -34,7 +34,7 @@ class Choices:
     rejected: bool = False
 
     def __post_init__(self) -> None:
-        if self.skip not in ("missing", "given_label"):
+        if self.skip not in ("missing", "answer"):
             raise OptionError(f"skip={self.skip!r}; use 'missing' or 'answer'")
         if self.several not in ("refuse", "join"):
             raise OptionError(f"several={self.several!r}; use 'refuse' or 'join'")
@@ -96,7 +96,7 @@ class Rows:
 
     def skip(self, task: Any, worker: Any, what: str) -> None:
         """Take an annotation that was skipped, as the person has chosen."""
-        if self.choices.skip == "given_label" and worker not in (None, ""):
+        if self.choices.skip == "answer" and worker not in (None, ""):
             self._take(plain(task), plain(worker), SKIPPED, where=f"annotation {len(self.rows) + 1:,}")
         else:
             self.drop(what)

@@ -93,8 +93,8 @@ def _label_of(value: Any) -> Any:
 
 
 def is_prodigy(record: dict[str, Any]) -> bool:
-    """``_task_hash`` or ``_input_hash``, and ``given_label``."""
-    return "given_label" in record and ("_task_hash" in record or "_input_hash" in record)
+    """``_task_hash`` or ``_input_hash``, and ``answer``."""
+    return "answer" in record and ("_task_hash" in record or "_input_hash" in record)
 
 
 def prodigy(file: Opened, choices: Choices) -> Records:
@@ -110,7 +110,7 @@ def prodigy(file: Opened, choices: Choices) -> Records:
         key = record.get("_input_hash" if chosen is not None else "_task_hash", record.get("_input_hash"))
         if key is None:
             raise DataError(f"{file.name}, line {n}: no _input_hash or _task_hash says which task it is of")
-        answer = record.get("given_label")
+        answer = record.get("answer")
         if answer == "ignore":
             rows.skip(key, worker, "that were ignored (skipped)")
         elif answer not in ("accept", "reject"):
@@ -124,9 +124,7 @@ def prodigy(file: Opened, choices: Choices) -> Records:
 
 def is_doccano(record: dict[str, Any]) -> bool:
     """``text`` or ``data``, and ``label`` as a list."""
-    return (
-        "id" in record and isinstance(record.get("label", record.get("labels")), list) and "given_label" not in record
-    )
+    return "id" in record and isinstance(record.get("label", record.get("labels")), list) and "answer" not in record
 
 
 def doccano(file: Opened, choices: Choices) -> Records:

@@ -128,10 +128,10 @@ GOOD = [
     (
         "prodigy",
         lines(
-            PRODIGY | {"given_label": "accept", "accept": ["cat"], "_annotator_id": "ann", "_timestamp": 100},
-            PRODIGY | {"given_label": "accept", "accept": ["dog"], "_session_id": "bob", "_timestamp": 101},
-            PRODIGY | {"_input_hash": 12, "given_label": "ignore", "accept": [], "_annotator_id": "ann"},
-            PRODIGY | {"_input_hash": 12, "given_label": "reject", "accept": ["cat"], "_annotator_id": "bob"},
+            PRODIGY | {"answer": "accept", "accept": ["cat"], "_annotator_id": "ann", "_timestamp": 100},
+            PRODIGY | {"answer": "accept", "accept": ["dog"], "_session_id": "bob", "_timestamp": 101},
+            PRODIGY | {"_input_hash": 12, "answer": "ignore", "accept": [], "_annotator_id": "ann"},
+            PRODIGY | {"_input_hash": 12, "answer": "reject", "accept": ["cat"], "_annotator_id": "bob"},
         ),
         "prodigy.jsonl",
         [(11, "ann", "cat"), (11, "bob", "dog")],
@@ -143,8 +143,8 @@ GOOD = [
     (
         "prodigy",
         lines(
-            PRODIGY | {"label": "SPAM", "given_label": "accept", "_annotator_id": "ann"},
-            PRODIGY | {"label": "SPAM", "given_label": "reject", "_annotator_id": "bob"},
+            PRODIGY | {"label": "SPAM", "answer": "accept", "_annotator_id": "ann"},
+            PRODIGY | {"label": "SPAM", "answer": "reject", "_annotator_id": "bob"},
         ),
         "binary.jsonl",
         [(1, "ann", "accept"), (1, "bob", "reject")],
@@ -286,7 +286,7 @@ def test_skipped_work_is_missing_or_an_answer(tmp_path):
     """Never evidence by accident: it is left out and told, or a label of its own where that is asked for."""
     path = put(tmp_path, "l.json", GOOD[5][1])
     assert "(skipped)" not in crowdppl.read(path).labels
-    answer = crowdppl.read(path, skip="given_label")
+    answer = crowdppl.read(path, skip="answer")
     assert (1, 2, "(skipped)") in triples(answer)
     assert answer.labels.tolist() == ["(skipped)", "cat", "dog"]
     kept = crowdppl.read(put(tmp_path, "t.tsv", GOOD[0][1]), rejected=True)
@@ -390,17 +390,17 @@ BAD = [
         "holds a consensus.*worker responses",
     ),
     ("MTurk without workers", "x.csv", "HITId,Answer.x\nH,1\n", "column WorkerId"),
-    ("no annotator", "x.jsonl", lines(PRODIGY | {"given_label": "accept", "accept": ["a"]}), "line 1: no annotator"),
+    ("no annotator", "x.jsonl", lines(PRODIGY | {"answer": "accept", "accept": ["a"]}), "line 1: no annotator"),
     (
         "an odd answer",
         "x.jsonl",
-        lines(PRODIGY | {"given_label": "maybe", "_annotator_id": "a"}),
+        lines(PRODIGY | {"answer": "maybe", "_annotator_id": "a"}),
         "must be accept, reject or ignore",
     ),
     (
         "all skipped",
         "x.jsonl",
-        lines(PRODIGY | {"given_label": "ignore", "_annotator_id": "a"}),
+        lines(PRODIGY | {"answer": "ignore", "_annotator_id": "a"}),
         r"no annotation in this Prodigy export \(1 that",
     ),
     ("spans", "x.jsonl", lines({"id": 1, "text": "x", "label": [[0, 3, "PER"]]}), "spans of text"),
@@ -480,7 +480,7 @@ def test_formats_are_named(tmp_path):
 def test_the_command_reads_exports(tmp_path):
     path = put(tmp_path, "l.json", GOOD[5][1])
     out = tmp_path / "out"
-    result = CliRunner().invoke(app, ["fit", str(path), "--method", "em", "--skip", "given_label", "--out", str(out)])
+    result = CliRunner().invoke(app, ["fit", str(path), "--method", "em", "--skip", "answer", "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert "(skipped)" in (out / "confusion.csv").read_text()
     assert "marked as ground truth" in " ".join(result.output.split())
