@@ -88,7 +88,7 @@ def honest() -> None:
             axes.grid(axis="y", color=SOFT, lw=0.6)
         column[1].set_xlabel(f"{len(table)} workers with 20 annotations or more")
     figure.tight_layout()
-    figure.savefig(HERE / "honest-intervals.png", dpi=110)
+    figure.savefig(HERE / "calibrated-intervals.png", dpi=110)
 
 
 def tickets() -> tuple[pd.DataFrame, dict[str, str]]:

@@ -1,6 +1,6 @@
 """Honest intervals on public data, leave one set out: coverage, log loss and calibration, published and weighted.
 
-Writes docs/benchmarks/honest-intervals.md. `POPULATION` in crowdppl/inference/design_effect.py is what it prints as learned from all sets.
+Writes docs/benchmarks/calibrated-intervals.md. `POPULATION` in crowdppl/inference/design_effect.py is what it prints as learned from all sets.
 """
 
 from __future__ import annotations
@@ -389,7 +389,7 @@ Gibbs, default rho.
         "cost": {kind: values.tolist() for kind, values in cost.items()},
     }
     title = "Honest intervals on public data"
-    write("honest_intervals", title, body, story, options, script="calibration/design_effect")
+    write("calibrated_intervals", title, body, story, options, script="calibration/design_effect")
 
 
 if __name__ == "__main__":
