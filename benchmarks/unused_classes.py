@@ -56,7 +56,7 @@ def warned(name: str) -> list[dict[str, Any]]:
         classes: list[str] = []
         if any("assigns no item" in sentence for sentence in posterior.warnings):
             expected, likely = posterior.probability().sum(0), set(posterior.probability().argmax(1).tolist())
-            given = posterior.given().sum(0) > 0
+            given = posterior.label_counts_by_worker().sum(0) > 0
             classes = [
                 str(label)
                 for k, label in enumerate(posterior.labels)

@@ -159,7 +159,7 @@ def next_pairs(
     names = posterior.worker_names().tolist() if workers is None else workers
     if each is None:
         each = -(-n // len(names)) + 1
-    item, by_worker, _ = posterior.annotated()
+    item, by_worker, _ = posterior.annotation_index()
     place = {posterior.worker_index(name): w for w, name in enumerate(names)}
     table = _gains(posterior, by, list(place))  # (W, N)
     asked = np.isin(by_worker, list(place))
@@ -281,11 +281,11 @@ def curve(
         raise OptionError("the truth of every item was known to the fit; there is nothing to ask")
     rng = np.random.default_rng(seed)
     sizes = np.diff(np.linspace(0, most, steps + 1).astype(int)).tolist()
-    weights = posterior.annotations() / posterior.annotations().sum()
-    mean = np.concatenate([confusion.mean(0) for _, confusion, _ in posterior.by_workers()])  # (J, K, K)
+    weights = posterior.annotations_per_worker() / posterior.annotations_per_worker().sum()
+    mean = np.concatenate([confusion.mean(0) for _, confusion, _ in posterior.worker_blocks()])  # (J, K, K)
     crowd = np.einsum("j,jkl->kl", weights, mean)
     rhos, truths, judged = _all_rho(posterior), posterior.truth_draws(), posterior.annotations_per_item().astype(float)
-    logs = np.log(np.maximum(posterior.published(), np.finfo(float).tiny))
+    logs = np.log(np.maximum(posterior.probability_as_published(), np.finfo(float).tiny))
     confusion = posterior.tree["posterior"].to_dataset()["confusion"]
     per_chain, draws = confusion.sizes["draw"], confusion.sizes["chain"] * confusion.sizes["draw"]
     found = np.empty((replicates, steps + 1))
@@ -356,7 +356,9 @@ def _gains(posterior: Posterior, by: str, workers: list[int | None]) -> Array:
     if by == "entropy":  # the same, whoever is asked
         return np.tile(_entropy(p), (len(workers), 1))
     worth = _mean_worth(posterior.annotations_per_item(), _rho(posterior))
-    channels = ((posterior.crowd() if j is None else posterior.draws("confusion", worker=j)).mean(0) for j in workers)
+    channels = (
+        (posterior.mean_confusion() if j is None else posterior.draws("confusion", worker=j)).mean(0) for j in workers
+    )
     return np.stack([_expected(p, worth, channel, by) for channel in channels])
 
 

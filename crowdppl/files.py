@@ -29,17 +29,17 @@ class atomic:  # noqa: N801 - reads as a verb in a with statement
         if self.path.exists() and not self.path.is_file():
             raise FileError(f"cannot write {self.path}: it is a device or a pipe; name a file")
         try:
-            for left in abandoned(self.path):
+            for left in abandoned_parts(self.path):
                 if left.is_file():
                     left.unlink(missing_ok=True)
-            self.temporary = named_part(self.path)
+            self.temporary = temporary_path(self.path)
             os.close(os.open(self.temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         except OSError as error:
             raise FileError(f"cannot write {self.path}: {error.strerror}") from None
         return self.temporary
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        finished(self.temporary)
+        release(self.temporary)
         if kind is not None:
             self.temporary.unlink(missing_ok=True)
             if isinstance(error, OSError) and not isinstance(error, CrowdpplError):
@@ -61,7 +61,7 @@ _PART = re.compile(r"\.part-(?P<host>[0-9a-f]{8})-(?P<process>\d+)-[0-9a-f]{8}")
 OLD = 24 * 3600.0
 
 
-def named_part(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """Return a hidden name beside a path, for what is to get the path's name when it is complete."""
     mark = f"part-{_host()}-{os.getpid()}-{secrets.token_hex(4)}"
     part = path.with_name(f".{_short(path.name)}.{mark}")
@@ -74,12 +74,12 @@ def _short(name: str) -> str:
     return os.fsencode(name)[:100].decode("utf-8", "ignore")
 
 
-def finished(part: Path) -> None:
+def release(part: Path) -> None:
     """Say that a part is no longer written."""
     _WRITING.discard(str(part))
 
 
-def abandoned(path: Path) -> list[Path]:
+def abandoned_parts(path: Path) -> list[Path]:
     """Return the parts of a path that were left by processes that were killed."""
     begin = f".{path.name[:100]}."
     try:
@@ -115,7 +115,7 @@ def _host() -> str:
     return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
-def require_room(folder: Path, size: int, what: str) -> None:
+def require_disk_space(folder: Path, size: int, what: str) -> None:
     """Refuse to begin what the disk, a quota or a limit on files has no room for.
 
     Some libraries do not survive a write that fails, and an hour of work should not end with one.

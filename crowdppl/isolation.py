@@ -57,7 +57,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 @contextmanager
-def same_filters() -> Iterator[None]:
+def preserved_warning_filters() -> Iterator[None]:
     """Restore the filters of warnings, which are the process's, at the end of a block: one thread at a time."""
     with _FILTERS, warnings.catch_warnings():
         yield
@@ -70,7 +70,7 @@ def without_warnings(**filtered: Any) -> Iterator[None]:
     Args:
         **filtered: ``message`` and ``category`` as of :func:`warnings.filterwarnings`; all warnings without them.
     """
-    with same_filters():
+    with preserved_warning_filters():
         warnings.filterwarnings("ignore", **filtered)
         yield
 

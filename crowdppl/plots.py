@@ -101,7 +101,7 @@ def confusion(
     shown = K <= WITH_INTERVALS and posterior.kind != "point"
     for ax, (name, title) in zip(axes[0], names, strict=True):
         one = None if name is None else posterior.worker_index(name)
-        draws = posterior.crowd() if one is None else posterior.draws("confusion", worker=one)
+        draws = posterior.mean_confusion() if one is None else posterior.draws("confusion", worker=one)
         mean, low, high = workers.interval(draws, level)
         ax.imshow(mean, cmap="Blues", vmin=0, vmax=1)
         for k, other in np.ndindex(K, K) if K <= NUMBERED else ():
@@ -134,7 +134,7 @@ def forest(
     table = table.head(most).iloc[::-1]
     ax = _axes(ax, (6, 1.1 + 0.2 * len(table)))
     y = np.arange(len(table))
-    colour = np.where(table["verdict"].isin(workers.NOT_IN_EARNEST), RED, BLUE)
+    colour = np.where(table["verdict"].isin(workers.UNRELIABLE), RED, BLUE)
     ax.hlines(y, table[f"{by}_low"], table[f"{by}_high"], color=colour, alpha=0.6, lw=2)
     size = 12 + 60 * np.sqrt(table["annotations"] / max(1, table["annotations"].max()))
     ax.scatter(table[by], y, s=size, c=colour, zorder=3)
@@ -172,7 +172,7 @@ def ranks(
     """Draw the intervals of workers' ranks; grey where the rank is unknown."""
     _require(posterior, Posterior, "ranks")
     found = workers.rank(posterior.measure(by), lower_is_better=by in workers.LOWER_IS_BETTER)
-    table = workers.place(found, level).assign(worker=posterior.worker_names())
+    table = workers.summarise_ranks(found, level).assign(worker=posterior.worker_names())
     everybody = len(table)
     table = table.sort_values(["rank", "rank_high"], kind="stable").head(most).iloc[::-1]
     ax = _axes(ax, (6, 1.1 + 0.2 * len(table)))
@@ -269,7 +269,7 @@ def load(posterior: Posterior) -> Array:
     axes[0].yaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].set_xlabel("annotations of an item", fontsize=8)
     axes[0].set_ylabel("items", fontsize=8)
-    each = np.sort(posterior.annotations())[::-1]
+    each = np.sort(posterior.annotations_per_worker())[::-1]
     axes[1].plot(np.arange(len(each) + 1), np.append(0, each.cumsum()) / each.sum(), color=BLUE)
     axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[1].set_xlabel("workers, from the busiest", fontsize=8)
@@ -442,7 +442,7 @@ def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
         what = "embedding"
     else:
         prevalence = posterior.draws("prevalence").mean(0)
-        mean = np.concatenate([c.mean(0) for _, c, _ in posterior.by_workers()])
+        mean = np.concatenate([c.mean(0) for _, c, _ in posterior.worker_blocks()])
         space = (mean * np.sqrt(prevalence)[:, None]).reshape(len(mean), -1)
         what = "confusion"
     centred = space - space.mean(0)
@@ -451,14 +451,14 @@ def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     if plane.shape[1] < 2:
         plane = np.column_stack([plane[:, 0], np.zeros(len(plane))])
     ax = _axes(ax, (6, 4.5))
-    accuracy = np.concatenate([workers.accuracy(c, p).mean(0) for _, c, p in posterior.by_workers()])
-    size = 15 + 85 * np.sqrt(posterior.annotations() / max(1, posterior.annotations().max()))
+    accuracy = np.concatenate([workers.accuracy(c, p).mean(0) for _, c, p in posterior.worker_blocks()])
+    size = 15 + 85 * np.sqrt(posterior.annotations_per_worker() / max(1, posterior.annotations_per_worker().max()))
     drawn = ax.scatter(plane[:, 0], plane[:, 1], c=accuracy, s=size, cmap="viridis", vmin=0, vmax=1)
     ax.margins(0.12)
     ax.figure.colorbar(drawn, ax=ax, label="accuracy")
     ax.set_xlabel(f"{what}: first axis", fontsize=8)
     ax.set_ylabel("second axis", fontsize=8)
-    _name_places(ax, posterior.worker_names(), plane, -posterior.annotations())
+    _name_places(ax, posterior.worker_names(), plane, -posterior.annotations_per_worker())
     return ax
 
 
@@ -473,7 +473,7 @@ def noise(posterior: Posterior, *, most: int = 40, level: float | None = None, a
     if "common_share" not in posterior.tree["posterior"]:
         raise OptionError(f"{posterior.info['model']} does not tell common from individual noise; fit model='conal'")
     mean, low, high = workers.interval(posterior.draws("common_share"), level)
-    order = np.argsort(-posterior.annotations(), kind="stable")[:most]
+    order = np.argsort(-posterior.annotations_per_worker(), kind="stable")[:most]
     order = order[np.argsort(mean[order], kind="stable")]
     ax = _axes(ax, (6, 1.1 + 0.2 * len(order)))
     y = np.arange(len(order))
@@ -496,7 +496,7 @@ def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> A
     if "membership" not in posterior.tree["posterior"]:
         raise OptionError(f"{posterior.info['model']} has no groups; fit model='worker-groups' or 'crowd-mixture'")
     membership = posterior.draws("membership").mean(0)  # (J, M)
-    order = np.argsort(-posterior.annotations(), kind="stable")[:most]
+    order = np.argsort(-posterior.annotations_per_worker(), kind="stable")[:most]
     order = order[np.lexsort((-membership[order].max(1), membership[order].argmax(1)))]
     ax = _axes(ax, (6, 1.3 + 0.2 * len(order)))
     left = np.zeros(len(order))

@@ -122,7 +122,7 @@ class CoNAL(AnnotationModel):
 
     def arrange(self, data: Annotations) -> Annotations:
         """Return the annotations one by one in the end-to-end form."""
-        return data if self.truths == "item" else data.singles()
+        return data if self.truths == "item" else data.per_annotation()
 
     # ------------------------------------------------------------------ the story
 
@@ -145,7 +145,7 @@ class CoNAL(AnnotationModel):
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return Categorical(f(x)), batch ``(N,)``."""
         logits = parameters["classifier"](data.features)
-        return Categorical(logits=logits if data.owner is None else logits[data.owner])
+        return Categorical(logits=logits if data.parent_item is None else logits[data.parent_item])
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return ``omega G + (1 - omega) R_j`` for each annotation: batch ``(A, K)``."""
@@ -154,7 +154,7 @@ class CoNAL(AnnotationModel):
 
     def omega(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p(s_n = 1)`` before the label is seen, ``(A,)``."""
-        item = data.item if data.owner is None else data.owner[data.item]
+        item = data.item if data.parent_item is None else data.parent_item[data.item]
         known = data.worker_features
         v = nn.functional.normalize(parameters["items"](data.features), dim=-1)  # (N, E)
         u = nn.functional.normalize(

@@ -107,7 +107,7 @@ class CrowdMixture(AnnotationModel):
 
     def arrange(self, data: Annotations) -> Annotations:
         """Return the (item, label) cells with their counts."""
-        return data.cells()
+        return data.item_label_cells()
 
     # ------------------------------------------------------------------ the story
 
@@ -134,14 +134,14 @@ class CrowdMixture(AnnotationModel):
     def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``log f_k(x) + log alpha_m`` for each cell, ``(C, K M)``; the network runs once an item, not once a cell."""
         log_f = torch.log_softmax(parameters["classifier"](data.features), -1)  # (N, K)
-        if data.owner is not None:
-            log_f = log_f[data.owner]
+        if data.parent_item is not None:
+            log_f = log_f[data.parent_item]
         return (log_f.unsqueeze(-1) + parameters["share"].log()).flatten(-2)
 
     def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``log beta^m_k,label`` summed over each item's annotations, ``(C, K M)``: by its votes."""
         logs = _by_state(parameters["group_confusion"]).log()  # (S, K)
-        if data.A == data.N and data.owner is not None:  # one label a cell: nothing to sum
+        if data.A == data.N and data.parent_item is not None:  # one label a cell: nothing to sum
             return data.weighted(logs.T[data.label])
         return sum_by(data.item, data.weighted(logs.T[data.label]), data.N)
 
@@ -155,9 +155,9 @@ class CrowdMixture(AnnotationModel):
     def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor]:
         """Return the consensus, ``sum_j r_ij q_ij(k)``, which the classifier learns by cross-entropy."""
         per_cell = self.by_class(responsibility)  # (C, K)
-        if data.owner is None:
+        if data.parent_item is None:
             return "classifier", per_cell
-        return "classifier", sum_by(data.owner, per_cell, len(features_of(data, "CrowdMixture")))
+        return "classifier", sum_by(data.parent_item, per_cell, len(features_of(data, "CrowdMixture")))
 
     def initial(self, data: Annotations) -> Tensor:
         """Return soft majority for the truth and k-means over annotations for the groups, ``(C, K M)``.
@@ -166,7 +166,7 @@ class CrowdMixture(AnnotationModel):
         """
         label = torch.nn.functional.one_hot(data.label, data.K).to(data.dtype)  # (C, K)
         often = label.new_ones(data.N) if data.multiplicity is None else data.multiplicity
-        owner = torch.arange(data.N, device=data.device) if data.owner is None else data.owner
+        owner = torch.arange(data.N, device=data.device) if data.parent_item is None else data.parent_item
         votes = sum_by(owner, label * often.unsqueeze(-1), int(owner.max()) + 1)
         share = (votes / above_zero(votes.sum(-1, keepdim=True)))[owner]  # (C, K)
         known = data.truth >= 0
@@ -201,11 +201,11 @@ class CrowdMixture(AnnotationModel):
 
     def _assignment(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p(g = m | x, y)`` of each annotation, ``(A, M)``: found once for each cell."""
-        cells = data.cells()
+        cells = data.item_label_cells()
         joint = self.log_truth(parameters, cells) + self.evidence(parameters, cells)
         q = joint.softmax(-1).unflatten(-1, (data.K, self.groups)).sum(-2)  # (C, M)
-        assert cells.owner is not None
-        return q[torch.searchsorted(cells.owner * data.K + cells.label, data.item * data.K + data.label)]
+        assert cells.parent_item is not None
+        return q[torch.searchsorted(cells.parent_item * data.K + cells.label, data.item * data.K + data.label)]
 
     def _members(self, assignment: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p(g = m | a)``, the mean over the worker's annotations, ``(J, M)``; the shares for one without any."""

@@ -6,7 +6,7 @@ import pandas as pd
 import crowdppl
 
 
-def crowd_with_characters(seed=0, items=200, classes=3, each=100, honest_workers=16, when=False):
+def crowd_with_characters(seed=0, items=200, classes=3, each=100, honest_workers=16, timestamps=False):
     """Sixteen honest workers, a guesser, one who always says class 1, one who permutes the labels, and one with two annotations.
 
     Returns:
@@ -29,8 +29,8 @@ def crowd_with_characters(seed=0, items=200, classes=3, each=100, honest_workers
     ]
     rows += [(f"item {i}", "newcomer", truth[i]) for i in (3, 4)]
     frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
-    if when:
-        frame["when"] = rng.permutation(len(frame))
+    if timestamps:
+        frame["timestamp"] = rng.permutation(len(frame))
         frame["seconds"] = rng.exponential(5, len(frame)).round(2)
     return frame, pd.Series(truth, index=[f"item {i}" for i in range(items)])
 
@@ -44,7 +44,7 @@ def fitted(frame, **options):
         data = crowdppl.Annotations.from_frame(
             frame,
             features=options.pop("features", None),
-            **{name: name for name in ("when", "seconds") if name in frame.columns},
+            **{name: name for name in ("timestamp", "seconds") if name in frame.columns},
         )
         return crowdppl.fit(
             data, options.pop("model", "dawid-skene"), **({"method": "em", "num_samples": 300} | options)

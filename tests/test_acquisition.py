@@ -47,7 +47,9 @@ def test_gains_with_correlation_by_enumeration():
     posterior = quiet_fit(data, method="em", num_samples=20, independent=False, rho=0.3)
     n = posterior.annotations_per_item()
     theta = np.einsum(
-        "j,jkl->kl", posterior.annotations() / posterior.annotations().sum(), posterior.draws("confusion").mean(0)
+        "j,jkl->kl",
+        posterior.annotations_per_worker() / posterior.annotations_per_worker().sum(),
+        posterior.draws("confusion").mean(0),
     )
     found = acquisition.gains(posterior, by="information")
     for i, p in enumerate(posterior.probability()):

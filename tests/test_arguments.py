@@ -32,7 +32,7 @@ MODULES = [crowdppl, acquisition, criticism, datasets, export, groups, plots, re
 MODULES += [streaming, update, workers]
 CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve]
 # Methods that models and engines call with tensors of their own making, inside a fit.
-INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.by_workers"}
+INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.worker_blocks"}
 
 
 def discovered():
@@ -87,7 +87,7 @@ def frame():
             "task": np.tile(np.arange(12), 4),
             "worker": np.repeat(["u", "v", "w", "x"], 12),
             "label": label.reshape(-1),
-            "when": np.arange(48.0),
+            "timestamp": np.arange(48.0),
             "seconds": np.arange(48.0) + 1,
         }
     )
@@ -95,7 +95,7 @@ def frame():
 
 @functools.cache
 def data():
-    return crowdppl.Annotations.from_frame(frame(), truth={0: 0}, when="when", seconds="seconds")
+    return crowdppl.Annotations.from_frame(frame(), truth={0: 0}, timestamp="timestamp", seconds="seconds")
 
 
 @functools.cache
@@ -126,7 +126,7 @@ def calls(place):
     if not path.exists():
         frame().sort_values("task").to_parquet(path)
         frame().to_csv(place / "x.csv", index=False)
-    item, worker, label = posterior().annotated()
+    item, worker, label = posterior().annotation_index()
     long = {"task": [0, 0, 1], "worker": ["u", "v", "u"], "label": [0, 1, 0]}
     tiny = {"simulations": 1, "items": 6, "workers": 3, "per_item": 2, "draws": 4}
     confusion = {"confusion": THETA["confusion"]}
@@ -216,17 +216,17 @@ def calls(place):
         "synthetic.common_and_individual": {"seed": 0, "items": 5, "workers": 4, "per_item": 2, "test": 2},
         "synthetic.two_gaussians": {"seed": 0, "train": 5, "test": 2},
         "synthetic.correlated_crowd": {"seed": 0, "items": 5, "workers": 4, "per_item": 2},
-        "workers.better": {**p, "a": "u", "b": "v"},
+        "workers.probability_better": {**p, "a": "u", "b": "v"},
         "workers.best": {**p, "m": 1},
         "workers.worst": {**p, "m": 1},
         "workers.rank": {"values": probabilities(4, 3)},
-        "workers.place": {"ranks": workers.rank(probabilities(4, 3))},
+        "workers.summarise_ranks": {"ranks": workers.rank(probabilities(4, 3))},
         "workers.spammer_probability": p,
         "workers.verdicts": p,
-        "workers.hypotheses": p,
-        "workers.by_label": p,
-        "workers.of_crowd": p,
-        "workers.systematic": p,
+        "workers.hypothesis_probabilities": p,
+        "workers.label_counts": p,
+        "workers.crowd_confusions": p,
+        "workers.systematic_confusions": p,
         "workers.relative_speed": p,
         "report.actions": None,
         "report.carried": {"earlier": posterior(), "later": posterior()},
@@ -236,9 +236,9 @@ def calls(place):
         "report.lines": None,
         "report.price": {"cost": 1.0},
         "diagnostics.unused_classes": None,
-        "workers.over_time": {**p, "windows": 2},
-        "workers.change": {**p, "minimum": 2},
-        "workers.seconds": p,
+        "workers.accuracy_over_time": {**p, "windows": 2},
+        "workers.accuracy_change": {**p, "minimum": 2},
+        "workers.median_seconds": p,
         "workers.gold_accuracy": p,
         "workers.interval": {"draws": probabilities(4, 3)},
         "workers.default_level": {"level": 0.5},
@@ -255,9 +255,9 @@ def calls(place):
         "Posterior.prevalence": mine,
         "Posterior.draws": {**mine, "name": "prevalence"},
         "Posterior.worker_index": {**mine, "worker": "u"},
-        "Posterior.per_annotation": {**mine, "name": "when"},
-        "Posterior.counts": {**mine, "most": 2},
-        "Posterior.shares_correct": mine,
+        "Posterior.annotation_metadata": {**mine, "name": "timestamp"},
+        "Posterior.confusion_counts": {**mine, "most": 2},
+        "Posterior.share_correct_draws": mine,
         "Posterior.update": {**mine, "more": frame().head(3)},
         "Posterior.save": {**mine, "path": place / "y.nc"},
         "Annotations.to": own,

@@ -63,11 +63,11 @@ def enumerate_truths(data, prior, emission):
 def of_items(r, told, data):
     """Class probabilities of items (N, K) from states of the arrangement (N', S): means over an item's own, weighted."""
     classes = r.reshape(len(r), data.K, -1).sum(-1)
-    if told.owner is None:
+    if told.parent_item is None:
         return classes
     often = np.ones(told.N) if told.multiplicity is None else told.multiplicity.numpy()
     out, total = np.zeros((data.N, data.K)), np.zeros((data.N, 1))
-    for c, i in enumerate(told.owner.tolist()):
+    for c, i in enumerate(told.parent_item.tolist()):
         out[i] += often[c] * classes[c]
         total[i] += often[c]
     return out / total

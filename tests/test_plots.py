@@ -52,7 +52,7 @@ def test_experience_and_ranks(crowd):
     ax = plots.experience(posterior)
     assert len(ax.collections[1].get_offsets()) == 20
     ax = plots.ranks(posterior, most=20)
-    table = workers.place(workers.rank(posterior.measure("accuracy")))
+    table = workers.summarise_ranks(workers.rank(posterior.measure("accuracy")))
     assert sorted(ax.collections[1].get_offsets()[:, 0]) == sorted(table["rank"])
 
 
@@ -66,7 +66,9 @@ def test_confusions(crowd):
     assert len(plots.confusion(posterior)) == 4
     (one,) = plots.confusion(posterior, "average")
     crowd_mean = np.einsum(
-        "j,jkl->kl", posterior.annotations() / posterior.annotations().sum(), posterior.draws("confusion").mean(0)
+        "j,jkl->kl",
+        posterior.annotations_per_worker() / posterior.annotations_per_worker().sum(),
+        posterior.draws("confusion").mean(0),
     )
     np.testing.assert_allclose(one.images[0].get_array(), crowd_mean)
     with pytest.raises(OptionError, match="use 'best'"):

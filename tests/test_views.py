@@ -25,7 +25,7 @@ from crowdppl.posterior.workers import groups
 
 mpl.use("Agg")
 
-FRAME, TRUTH = crowd_with_characters(seed=3, items=60, each=24, honest_workers=5, when=True)
+FRAME, TRUTH = crowd_with_characters(seed=3, items=60, each=24, honest_workers=5, timestamps=True)
 GOLD = TRUTH.iloc[:30]
 MORE = pd.DataFrame({"task": ["item 3", "item 4"], "worker": ["honest 1", "new"], "label": [0, 1]})
 FEATURES = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), index=TRUTH.index)
@@ -117,16 +117,16 @@ VIEWS = {
     "report.page": lambda p, _: report.page(p),
     "report.write": lambda p, place: report.write(p, place / "report.html"),
     "workers.best": lambda p, _: _columns(workers.best(p, 2)),
-    "workers.better": lambda p, _: workers.better(p, "honest 1", "adversary"),
-    "workers.by_label": lambda p, _: workers.by_label(p),
-    "workers.change": lambda p, _: _columns(workers.change(p)),
-    "workers.hypotheses": lambda p, _: workers.hypotheses(p),
-    "workers.of_crowd": lambda p, _: workers.of_crowd(p),
-    "workers.over_time": lambda p, _: _columns(workers.over_time(p)),
+    "workers.probability_better": lambda p, _: workers.probability_better(p, "honest 1", "adversary"),
+    "workers.label_counts": lambda p, _: workers.label_counts(p),
+    "workers.accuracy_change": lambda p, _: _columns(workers.accuracy_change(p)),
+    "workers.hypothesis_probabilities": lambda p, _: workers.hypothesis_probabilities(p),
+    "workers.crowd_confusions": lambda p, _: workers.crowd_confusions(p),
+    "workers.accuracy_over_time": lambda p, _: _columns(workers.accuracy_over_time(p)),
     "workers.relative_speed": lambda p, _: workers.relative_speed(p),
-    "workers.seconds": lambda p, _: workers.seconds(p),
+    "workers.median_seconds": lambda p, _: workers.median_seconds(p),
     "workers.spammer_probability": lambda p, _: workers.spammer_probability(p),
-    "workers.systematic": lambda p, _: workers.systematic(p),
+    "workers.systematic_confusions": lambda p, _: workers.systematic_confusions(p),
     "workers.gold_accuracy": lambda p, _: workers.gold_accuracy(p, GOLD),
     "workers.verdicts": lambda p, _: workers.verdicts(p),
     "workers.worst": lambda p, _: _columns(workers.worst(p, 2)),
@@ -165,7 +165,7 @@ def _sentences(told, least=1):
 def _fit(name):
     model, options = FITS[name]
     features = FEATURES if model in ("raykar", "crowd-mixture") else None
-    data = crowdppl.Annotations.from_frame(FRAME, features=features, when="when", seconds="seconds")
+    data = crowdppl.Annotations.from_frame(FRAME, features=features, timestamp="timestamp", seconds="seconds")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         return crowdppl.fit(data, model, seed=1, **options)
@@ -305,7 +305,7 @@ def test_probabilities_are_means_over_rho():
     effect = p.info["rho"]
     rng = np.random.default_rng(0)
     rho = 1 / (1 + np.exp(-(effect["mean"] + effect["spread"] * rng.normal(size=10_000))))
-    logs = np.log(p.published())[:5]
+    logs = np.log(p.probability_as_published())[:5]
     n = p.annotations_per_item()[:5]
     by_hand = np.exp(logs[None] / (1 + (n[None, :, None] - 1) * rho[:, None, None]))
     by_hand = (by_hand / by_hand.sum(-1, keepdims=True)).mean(0)

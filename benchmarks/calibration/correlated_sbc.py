@@ -32,7 +32,7 @@ def crowd(job: tuple[float, int]) -> dict[str, dict[str, list[float]]]:
         posterior, _ = fit(
             made.data, "dawid-skene", method="gibbs", seed=seed, num_samples=150, independent=independent
         )
-        shares = posterior.shares_correct()
+        shares = posterior.share_correct_draws()
         kept = shares[np.linspace(0, len(shares) - 1, DRAWS).round().astype(int)]
         cover = criticism.coverage(posterior, truths, minimum=1)
         right = cover.workers["right"].to_numpy()

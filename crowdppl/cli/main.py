@@ -46,7 +46,7 @@ from crowdppl.inference.update import update
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.hyperparameters import described, summary
 from crowdppl.posterior.posterior import Posterior, probability_columns
-from crowdppl.posterior.workers import NOT_IN_EARNEST, NOTABLE, VERDICTS, default_level
+from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS, default_level
 
 app = typer.Typer(
     add_completion=False,
@@ -61,7 +61,7 @@ SHOWN_WORKERS = 20
 SURE = 0.95
 BAR = 10  # characters
 # What stands before a verdict, also where there is no colour.
-_MARKS = dict.fromkeys(NOTABLE, "!") | dict.fromkeys(NOT_IN_EARNEST, "x")
+_MARKS = dict.fromkeys(NOTABLE, "!") | dict.fromkeys(UNRELIABLE, "x")
 
 Out = Annotated[Path, typer.Option(help="Folder for the results.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results already in the folder.")]
@@ -162,7 +162,9 @@ def fit_command(
     seed: Seed = 0,
     level: Level = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    when: Annotated[str | None, typer.Option(help="Column of each annotation's moment, a number or a date.")] = None,
+    timestamp: Annotated[
+        str | None, typer.Option(help="Column of each annotation's moment, a number or a date.")
+    ] = None,
     seconds: Annotated[str | None, typer.Option(help="Column of how long each annotation took.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder for the state of a long fit: started again, it goes on from there.")
@@ -203,7 +205,11 @@ def fit_command(
                 repeats=repeats,
                 features=_features(features, frame, ITEM_COLUMNS, task),
                 worker_features=_features(worker_features, frame, WORKER_COLUMNS, worker),
-                **{name: column for name, column in (("when", when), ("seconds", seconds)) if column is not None},
+                **{
+                    name: column
+                    for name, column in (("timestamp", timestamp), ("seconds", seconds))
+                    if column is not None
+                },
             )
             described = {}
             if text_column is not None or url_column is not None:

@@ -112,13 +112,13 @@ def coverage(posterior: Posterior, truth: Any, *, level: float | None = None, mi
     """
     level = workers.default_level(level)
     known = codes(posterior, truth)
-    item, worker, label = posterior.annotated()
+    item, worker, label = posterior.annotation_index()
     kept = known[item] >= 0
     J = len(posterior.worker_names())
     total = np.bincount(worker[kept], minlength=J)
     right = np.bincount(worker[kept], weights=known[item[kept]] == label[kept], minlength=J)
     enough = total >= max(1, minimum)
-    share = workers.interval(posterior.shares_correct(known >= 0)[:, enough], level)
+    share = workers.interval(posterior.share_correct_draws(known >= 0)[:, enough], level)
     table = posterior.workers(level=level)[enough].reset_index(drop=True)
     truly = right[enough] / np.maximum(total[enough], 1)
     out = pd.DataFrame({"worker": table["worker"], "annotations": total[enough], "right": truly})
@@ -142,7 +142,7 @@ def calibration(posterior: Posterior, truth: Any, *, level: float | None = None)
     known = codes(posterior, truth)
     have = known >= 0
     probability = posterior.probability()[have]
-    published = posterior.published()[have]
+    published = posterior.probability_as_published()[have]
     right, n = known[have], len(known[have])
     top, chosen = probability.max(1), probability.argmax(1)
     hit = chosen == right

@@ -247,7 +247,9 @@ def compare(posteriors: Mapping[str, Posterior]) -> pd.DataFrame:
         raise OptionError("give at least two results to compare, by name")
     first = next(iter(posteriors.values()))
     for name, posterior in posteriors.items():
-        same = all(np.array_equal(a, b) for a, b in zip(first.annotated(), posterior.annotated(), strict=True))
+        same = all(
+            np.array_equal(a, b) for a, b in zip(first.annotation_index(), posterior.annotation_index(), strict=True)
+        )
         if not same or not np.array_equal(first.items(), posterior.items()):
             raise OptionError(f"{name!r} was fitted to other annotations; compare results on the same data")
     with without_warnings():
@@ -301,9 +303,9 @@ def leave_workers_out(
             continue
         posterior = _quiet_fit(data.keep(torch.from_numpy(~out)), model, method=method, seed=seed, **options)
         warned += posterior.warnings
-        told = (posterior.probability() @ posterior.crowd().mean(0))[item[out]]  # (a, K)
+        told = (posterior.probability() @ posterior.mean_confusion().mean(0))[item[out]]  # (a, K)
         told = told / told.sum(1, keepdims=True)
-        share = (posterior.given().sum(0) + 1) / (posterior.given().sum() + data.K)
+        share = (posterior.label_counts_by_worker().sum(0) + 1) / (posterior.label_counts_by_worker().sum() + data.K)
         likely = told.argmax(1)
         log_score[out] = np.log(told[np.arange(len(told)), label[out]])
         baseline[out] = np.log(share[label[out]])

@@ -240,7 +240,7 @@ def _from_model(
     with isolated(seed), torch.no_grad():
         # A point, and fewer draws than replicates, are gone through again: truths and labels are drawn anew each time.
         for bound, values in islice(cycle(parameter_draws(posterior, data, model, draws)), draws):
-            if bound.arrange(data).owner is not None:
+            if bound.arrange(data).parent_item is not None:
                 raise ModelError("each annotation has a truth of its own in this model; leave data= out")
             parameters, _ = conditioned(bound, values, data)
             state = sample_truth(bound.item_log_joint(parameters, data))  # (N,)
@@ -250,7 +250,7 @@ def _from_model(
 
 def _from_tables(posterior: Posterior, draws: int, seed: int) -> Iterator[Array]:
     rng = np.random.default_rng(seed)
-    item, worker, _ = posterior.annotated()
+    item, worker, _ = posterior.annotation_index()
     truth = posterior.truth_draws()
     confusion = posterior.tree["posterior"].to_dataset()["confusion"]
     per_chain = confusion.sizes["draw"]
@@ -284,7 +284,7 @@ def check(
     model's says that items differ in difficulty. The story is the model's as published; that annotations err together is not in
     it, and is what such a check finds.
     """
-    item, worker, label = posterior.annotated()
+    item, worker, label = posterior.annotation_index()
     sizes = (len(posterior.items()), len(posterior.worker_names()), len(posterior.labels))
     again, story = replicates(posterior, draws, seed=seed, data=data, model=model)
     made = [statistics(item, worker, one, sizes) for one in again]

@@ -43,7 +43,7 @@ def prior_sensitivity(posterior: Posterior, *, workers: list[Any] | None = None)
     require_draws(posterior, "prior sensitivity")
     names = posterior.worker_names()
     if workers is None:
-        workers = names[posterior.annotations().argsort(kind="stable")[::-1][:10]].tolist()
+        workers = names[posterior.annotations_per_worker().argsort(kind="stable")[::-1][:10]].tolist()
     tree = posterior.tree
     sizes = tree["posterior"].sizes
     chains, draws = sizes["chain"], sizes["draw"]

@@ -154,7 +154,7 @@ def _quantities(
             true[name] = float(np.ravel(value)[0])
             values = flat("posterior", name)
             sampled[name] = values.reshape(len(values), -1)[:, 0]
-    if told.owner is None:
+    if told.parent_item is None:
         states = flat("truth", "draw_of")
         mine, label = data.item[data.worker == 0].numpy(), data.label[data.worker == 0].numpy()
         true["truth"], sampled["truth"] = float(truth[0]), states[:, 0]

@@ -69,13 +69,13 @@ class Annotations:
         worker_features: of the workers, ``(J, P)``, or ``None``.
         multiplicity: how often each item stands in the data, ``(N,)``; ``None`` for once each.
         weight: the power that the evidence of each item is raised to, ``(N,)``, see :meth:`with_weights`; ``None`` for one.
-        when: moment of each annotation, ``(A,)``, NaN where unknown; only its order matters. ``None`` where not given.
+        timestamp: moment of each annotation, ``(A,)``, NaN where unknown; only its order matters. ``None`` where not given.
         seconds: how long each annotation took, ``(A,)``, likewise.
         start: probabilities of the classes that engines start from, ``(N, K)``; ``None`` for their own start.
         item_column: what tables call the column of items, ``"item"`` where the input did, else ``"task"``.
         repeats: what was done where a worker annotated an item more than once; an update of the result does the same.
-        owner: the item each row of this arrangement belongs to, ``(N,)``, see :meth:`cells` and :meth:`singles`; features
-            are then those of the owners. ``None`` where items are items.
+        parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each row,
+            ``(N,)``; ``features`` then has one row for each original item. ``None`` otherwise.
     """
 
     item: Tensor
@@ -91,10 +91,10 @@ class Annotations:
     worker_features: Tensor | None = None
     multiplicity: Tensor | None = None
     weight: Tensor | None = None
-    when: Tensor | None = None
+    timestamp: Tensor | None = None
     seconds: Tensor | None = None
     start: Tensor | None = None
-    owner: Tensor | None = None
+    parent_item: Tensor | None = None
     item_column: str = "task"
     repeats: Repeats = "keep"
 
@@ -216,9 +216,9 @@ class Annotations:
         if device == self.device and dtype == self.dtype:
             return self
         moved = {name: getattr(self, name).to(device) for name in ("item", "worker", "label", "truth")}
-        if self.owner is not None:
-            moved["owner"] = self.owner.to(device)
-        for name in ("features", "worker_features", "multiplicity", "weight", "when", "seconds", "start"):
+        if self.parent_item is not None:
+            moved["parent_item"] = self.parent_item.to(device)
+        for name in ("features", "worker_features", "multiplicity", "weight", "timestamp", "seconds", "start"):
             value = getattr(self, name)
             moved[name] = None if value is None else value.to(device, dtype)
         return replace(self, dtype=dtype, **moved)
@@ -275,10 +275,10 @@ class Annotations:
             raise DataError(f"weights: task {listed(negative, 3)} has a negative one; weights are powers of at least 0")
         return replace(self, weight=torch.from_numpy(column[:, 0]).to(self.device, self.dtype))
 
-    def cells(self) -> Annotations:
+    def item_label_cells(self) -> Annotations:
         """Return the global setting: each label an item got is an item of its own, as often as it was given.
 
-        Who gave it is left out. ``C`` cells have ``label (C,)``, ``multiplicity (C,)`` and ``owner (C,)``; nothing in them grows
+        Who gave it is left out. ``C`` cells have ``label (C,)``, ``multiplicity (C,)`` and ``parent_item (C,)``; nothing in them grows
         with the number of workers.
         """
         cell = self.votes.reshape(-1).nonzero().squeeze(-1)  # (C,)
@@ -288,8 +288,8 @@ class Annotations:
             often = often * self.multiplicity[owner]
         return self._owned(owner, torch.zeros_like(owner), cell % self.K, often)
 
-    def singles(self) -> Annotations:
-        """Return each annotation as an item of its own: ``N = A``, with ``owner`` the item judged."""
+    def per_annotation(self) -> Annotations:
+        """Return each annotation as an item of its own: ``N = A``, with ``parent_item`` the item judged."""
         often = None if self.multiplicity is None else self.multiplicity[self.item]
         return self._owned(self.item, self.worker, self.label, often)
 
@@ -321,10 +321,10 @@ class Annotations:
             workers=crowd,
             multiplicity=None,
             weight=None,
-            when=None,
+            timestamp=None,
             seconds=None,
             start=None,
-            owner=None,
+            parent_item=None,
             notes=(),
             features=self.features if features is None else None,
             worker_features=self.worker_features if workers is None else None,
@@ -342,7 +342,7 @@ class Annotations:
         items, workers = torch.arange(self.N, device=self.device), torch.arange(self.J, device=self.device)
         item = items.repeat_interleave(self.J)
         return replace(
-            self, item=item, worker=workers.repeat(self.N), label=torch.zeros_like(item), when=None, seconds=None
+            self, item=item, worker=workers.repeat(self.N), label=torch.zeros_like(item), timestamp=None, seconds=None
         )
 
     @arguments.checked(labels=arguments.a_list, what=arguments.text)
@@ -368,10 +368,10 @@ class Annotations:
             items=self.items[owner.cpu().numpy()],
             multiplicity=multiplicity,
             weight=None if self.weight is None else self.weight[owner],
-            when=None,
+            timestamp=None,
             seconds=None,
             start=None if self.start is None else self.start[owner],
-            owner=owner,
+            parent_item=owner,
         )
 
     @arguments.checked(index=arguments.positions)
@@ -392,13 +392,13 @@ class Annotations:
             items=self.items[index.cpu().numpy()],
             features=None
             if self.features is None
-            else self.features[index if self.owner is None else self.owner[index]],
+            else self.features[index if self.parent_item is None else self.parent_item[index]],
             multiplicity=None if self.multiplicity is None else self.multiplicity[index],
             weight=None if self.weight is None else self.weight[index],
-            when=None if self.when is None else self.when[row],
+            timestamp=None if self.timestamp is None else self.timestamp[row],
             seconds=None if self.seconds is None else self.seconds[row],
             start=None if self.start is None else self.start[index],
-            owner=None,
+            parent_item=None,
         )
 
     @arguments.checked(annotations=arguments.mask)
@@ -410,7 +410,7 @@ class Annotations:
         """
         picked = annotations.to(self.device)
         parts = {name: getattr(self, name)[picked] for name in ("item", "worker", "label")}
-        for name in ("when", "seconds"):
+        for name in ("timestamp", "seconds"):
             value = getattr(self, name)
             parts[name] = None if value is None else value[picked]
         return replace(self, notes=(), **parts)
@@ -437,7 +437,7 @@ class Annotations:
         repeats=arguments.choice("keep", "last", "refuse"),
         features=arguments.anything,
         worker_features=arguments.anything,
-        when=arguments.anything,
+        timestamp=arguments.anything,
         seconds=arguments.anything,
         source=arguments.text,
     )
@@ -455,7 +455,7 @@ class Annotations:
         repeats: Repeats = "keep",
         features: Any = None,
         worker_features: Any = None,
-        when: str | None = None,
+        timestamp: str | None = None,
         seconds: str | None = None,
         source: str = "the frame",
     ) -> Annotations:
@@ -478,7 +478,7 @@ class Annotations:
                 keep the ``"last"``, or ``"refuse"``.
             features: numbers known of the items, see :meth:`with_features`.
             worker_features: numbers known of the workers.
-            when: column of each annotation's moment, a number or a date; blank where unknown. For change over time.
+            timestamp: column of each annotation's moment, a number or a date; blank where unknown. For change over time.
             seconds: column of how long each annotation took; blank where unknown.
             source: name of the table, for messages.
 
@@ -501,7 +501,7 @@ class Annotations:
             source=source,
             timings={
                 field: frame[column_of(frame, name, (), source, "", field)]
-                for field, name in (("when", when), ("seconds", seconds))
+                for field, name in (("timestamp", timestamp), ("seconds", seconds))
                 if name is not None
             },
         )
@@ -644,7 +644,7 @@ class Annotations:
 def _needed(options: Mapping[str, Any]) -> list[Any] | None:
     """Return the columns that the options of :meth:`Annotations.from_frame` name; ``None`` where they leave some to be found."""
     named = [options.get(name) for name in ("task", "worker", "label")]
-    also = [options[name] for name in ("truth", "when", "seconds") if isinstance(options.get(name), str)]
+    also = [options[name] for name in ("truth", "timestamp", "seconds") if isinstance(options.get(name), str)]
     return None if None in named else [*named, *also]
 
 

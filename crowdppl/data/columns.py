@@ -271,7 +271,7 @@ def fields(
         "notes": tuple(told),
     } | {
         name: torch.from_numpy(
-            _timing(column, f"{source}, column {str(column.name)!r}", moment=name == "when")[
+            _timing(column, f"{source}, column {str(column.name)!r}", moment=name == "timestamp")[
                 order if rows is None else rows[order]
             ]
         )

@@ -46,7 +46,7 @@ def read(
         path: the file; a pipe is read once, and ``"-"`` is standard input.
         format: what it is, a name of ``crowdppl.data.readers.formats.FORMATS``; found out where not given.
         question: which question, where the file holds answers to several.
-        skip: what an annotation that was skipped or ignored is: ``"missing"``, or an ``"answer"`` in its own right.
+        skip: what an annotation that was skipped or ignored is: ``"missing"``, or an ``"label"`` in its own right.
         several: an annotation with several labels: ``"refuse"``, or ``"join"`` them to a set.
         rejected: keep work that a reviewer rejected.
         limit: bytes that the file may have, decompressed.
@@ -74,7 +74,7 @@ def read(
 def annotated(found: Records, source: str, **options: Any) -> Annotations:
     """Make annotations of what a reader took; options as of :meth:`Annotations.from_frame`."""
     if found.format != formats.LONG:
-        options = {name: name for name in ("when", "seconds") if name in found.frame} | options
+        options = {name: name for name in ("timestamp", "seconds") if name in found.frame} | options
         options["truth"] = options.get("truth") if options.get("truth") is not None else (found.truth or None)
     data = Annotations.from_frame(found.frame, source=source, **options)
     return dataclasses.replace(data, notes=(*found.told, *data.notes))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdppl.errors import FileError
-from crowdppl.files import abandoned, finished, named_part
+from crowdppl.files import abandoned_parts, release, temporary_path
 from crowdppl.isolation import uninterrupted
 
 COMPLETE = ".complete"
@@ -47,7 +47,7 @@ def replaced(folder: Path, names: Sequence[str], then: Callable[[], None] = lamb
     folder = folder.resolve()
     try:
         tidy(folder, names)
-        staging = named_part(_beside(folder) / folder.name if _exchangeable(folder) else folder / folder.name)
+        staging = temporary_path(_beside(folder) / folder.name if _exchangeable(folder) else folder / folder.name)
         staging.mkdir()
     except OSError as error:
         raise FileError(f"cannot write in {folder}: {error.strerror}") from None
@@ -63,7 +63,7 @@ def replaced(folder: Path, names: Sequence[str], then: Callable[[], None] = lamb
     except OSError as error:
         raise FileError(f"cannot write in {folder}: {error.strerror or error}") from None
     finally:
-        finished(staging)
+        release(staging)
 
 
 def tidy(folder: Path, names: Sequence[str]) -> None:
@@ -75,7 +75,7 @@ def tidy(folder: Path, names: Sequence[str]) -> None:
     folder = folder.resolve()
     settle(folder)
     (folder / OLD).unlink(missing_ok=True)
-    for left in (*abandoned(_beside(folder) / folder.name), *abandoned(folder / folder.name)):
+    for left in (*abandoned_parts(_beside(folder) / folder.name), *abandoned_parts(folder / folder.name)):
         if left.is_dir():
             if (left / OLD).exists():
                 _move_others(left, folder)

@@ -14,7 +14,7 @@ import pandas as pd
 from crowdppl import export
 from crowdppl.errors import FileError
 from crowdppl.export.folders import replaced, settle, tidy
-from crowdppl.files import require_room
+from crowdppl.files import require_disk_space
 from crowdppl.posterior.posterior import Posterior, load
 
 # What was made of a result and goes with it.
@@ -50,7 +50,7 @@ def free(folder: Path, *, overwrite: bool, size: int = 0, files: Sequence[str] =
             pass
     except OSError as error:
         raise FileError(f"cannot write in {there}: {error.strerror}") from None
-    require_room(folder, size, "the result")
+    require_disk_space(folder, size, "the result")
 
 
 def write(

@@ -154,7 +154,7 @@ def read(model: AnnotationModel, data: Annotations, draws: Draws, effect: Design
     told = model.arrange(data)
     rho: Tensor | None = None
     nodes: Tensor | None = None
-    if effect is not None and told.owner is None:
+    if effect is not None and told.parent_item is None:
         rho, nodes = effect.draw(total, data)
         out.published = torch.zeros_like(out.probability)
     several = nodes is not None and nodes.shape[-1] > 1
@@ -320,12 +320,12 @@ def _by_item(
         any those of its features.
     """
     marginal, r = normalise(joint, overwrite=True)
-    if told.owner is None:
+    if told.parent_item is None:
         return repeated(marginal, told), model.by_class(r)
     often = torch.ones_like(marginal) if told.multiplicity is None else told.multiplicity
-    log_likelihood = sum_by(told.owner, repeated(marginal, told), data.N)
-    total = sum_by(told.owner, often, data.N).unsqueeze(-1)
-    mean = sum_by(told.owner, model.by_class(r) * often.unsqueeze(-1), data.N) / above_zero(total)
+    log_likelihood = sum_by(told.parent_item, repeated(marginal, told), data.N)
+    total = sum_by(told.parent_item, often, data.N).unsqueeze(-1)
+    mean = sum_by(told.parent_item, model.by_class(r) * often.unsqueeze(-1), data.N) / above_zero(total)
     if bool((total == 0).any()):
         prior = model.by_class(model.log_truth(parameters, data).softmax(-1))
         mean = torch.where(total > 0, mean, prior)

@@ -369,7 +369,7 @@ def _tree(
     }
     if readings.published is not None:
         groups["truth"]["as_published"] = (("item", "true_label"), readings.published.cpu().numpy())
-    for name, value in (("when", data.when), ("seconds", data.seconds)):
+    for name, value in (("timestamp", data.timestamp), ("seconds", data.seconds)):
         if value is not None:
             groups["constant_data"][name] = (("annotation",), value.cpu().numpy())
     if data.weight is not None:

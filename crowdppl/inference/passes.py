@@ -61,7 +61,7 @@ def compiled() -> Any:
 
 def once(data: Annotations) -> bool:
     """Tell whether rows are items, each of which counts once and in full."""
-    return data.weight is None and data.multiplicity is None and data.owner is None
+    return data.weight is None and data.multiplicity is None and data.parent_item is None
 
 
 def suits(data: Annotations, states: int) -> bool:

@@ -146,10 +146,12 @@ def data_of(posterior: Posterior) -> Annotations:
     """
     if "networks" in posterior.tree.children:
         raise ModelError("the annotations had features, which a result does not keep; pass data=")
-    item, worker, label = (torch.from_numpy(part.astype(np.int64)) for part in posterior.annotated())
+    item, worker, label = (torch.from_numpy(part.astype(np.int64)) for part in posterior.annotation_index())
     constant = posterior.tree["constant_data"].to_dataset()
     besides: dict[str, Any] = {
-        name: torch.from_numpy(constant[name].to_numpy()) for name in ("weight", "when", "seconds") if name in constant
+        name: torch.from_numpy(constant[name].to_numpy())
+        for name in ("weight", "timestamp", "seconds")
+        if name in constant
     }
     return Annotations(
         item=item,

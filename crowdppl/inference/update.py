@@ -23,7 +23,7 @@ from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.posterior.posterior import Posterior
 
 # What is known of single annotations besides, by its name in the data and in the result.
-TIMINGS = ("when", "seconds")
+TIMINGS = ("timestamp", "seconds")
 # Over what is new, before everything is gone through.
 SWEEPS = 2
 
@@ -76,7 +76,7 @@ def update(
     start = together.majority()
     at = torch.tensor([place[name] for name in posterior.items().tolist()])
     unknown = together.truth[at] < 0
-    start[at[unknown]] = torch.from_numpy(posterior.published()).to(start.dtype)[unknown]
+    start[at[unknown]] = torch.from_numpy(posterior.probability_as_published()).to(start.dtype)[unknown]
     info = posterior.info
     chosen = rebuilt(posterior) if model is None else model
     touched = torch.from_numpy(

@@ -134,7 +134,8 @@ class AnnotationModel(ABC):
     def arrange(self, data: Annotations) -> Annotations:
         """Return the annotations as the story takes them: by default as they are.
 
-        ``data.cells()`` where each label an item got has a truth of its own, ``data.singles()`` where each annotation has.
+        ``data.item_label_cells()`` where each label of an item has a truth of its own, ``data.per_annotation()`` where each annotation
+        has.
         """
         return data
 
@@ -417,7 +418,7 @@ class AnnotationModel(ABC):
                 for name, value in (parameters or {}).items()
             }
             model = bind(self, design)
-            told = design if model.arrange(design).owner is None else design.singles()
+            told = design if model.arrange(design).parent_item is None else design.per_annotation()
             plates = Plates.over(told.N, told.J)
             traced = poutine.trace(poutine.condition(model.prior, data=fixed)).get_trace(told, plates)
             drawn = traced.nodes["_RETURN"]["value"]

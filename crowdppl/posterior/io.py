@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 
 from crowdppl.errors import DataError, FileError
-from crowdppl.files import atomic, require_room
-from crowdppl.isolation import same_filters
+from crowdppl.files import atomic, require_disk_space
+from crowdppl.isolation import preserved_warning_filters
 from crowdppl.posterior.schema import validate
 
 # Raised by one whenever a file written today could not be read by yesterday's code.
@@ -36,7 +36,7 @@ def write(tree: xr.DataTree, path: Path) -> None:
         for group, node in tree.children.items()
     }
     # HDF5 brings the whole process down where it cannot write: the room is made sure of first.
-    require_room(path.parent, HEADERS + _size(tree), path.name)
+    require_disk_space(path.parent, HEADERS + _size(tree), path.name)
     with atomic(path) as temporary:
         tree.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
 
@@ -53,7 +53,7 @@ def read(path: Path) -> xr.DataTree:
         raise FileError(f"no file {path}; check the name and the folder")
     try:
         # xarray adds to the filters of warnings at every file it reads.
-        with same_filters(), xr.open_datatree(path, engine="h5netcdf") as opened:
+        with preserved_warning_filters(), xr.open_datatree(path, engine="h5netcdf") as opened:
             tree = opened.load()
             tree = tree.copy()
     except (OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError) as error:

@@ -80,7 +80,7 @@ class Posterior(PosteriorVariables):
         truth of each draw); ``accuracy`` under the prevalence, that of annotations yet to come; ``sensitivity_<class>``, the
         probability of the right label in each class; ``informativeness`` in bits; each followed by ``_low`` and ``_high``. Then
         ``rank`` by accuracy with ``rank_low`` and ``rank_high``, and ``place``, the same in words, see
-        :func:`crowdppl.posterior.workers.place`; ``spammer``, the probability of one whose labels do not depend on the truth;
+        :func:`crowdppl.posterior.workers.summarise_ranks`; ``spammer``, the probability of one whose labels do not depend on the truth;
         ``adversarial``, that of one who avoids the correct label; ``verdict``, see :func:`crowdppl.posterior.workers.verdicts`; and
         ``seconds``, the median of an annotation, where times are known.
 
@@ -114,7 +114,7 @@ class Posterior(PosteriorVariables):
             parts = [interval(self.draws("confusion", worker=chosen), level)]
         else:
             chosen = np.arange(len(names))
-            parts = [interval(confusion, level) for _, confusion, _ in self.by_workers()]
+            parts = [interval(confusion, level) for _, confusion, _ in self.worker_blocks()]
         mean, low, high = (np.concatenate(part).reshape(-1) for part in zip(*parts, strict=True))
         K = len(self.labels)
         table = pd.DataFrame(

@@ -30,7 +30,7 @@ VARIABLES: dict[str, dict[str, tuple[str, ...]]] = {
 OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
     "posterior": {"rho": DRAW},
     "truth": {"as_published": ("item", "true_label")},
-    "constant_data": {"when": ("annotation",), "seconds": ("annotation",), "weight": ("item",)},
+    "constant_data": {"timestamp": ("annotation",), "seconds": ("annotation",), "weight": ("item",)},
 }
 # Codes by group: the axis that they count, and the least of them.
 CODES = {
@@ -127,7 +127,7 @@ def _axes(tree: xr.DataTree) -> dict[str, int]:
                         f"{group}/{name} has {size:,} entries along {axis!r}, other variables {sizes[axis]:,}"
                     )
     if sizes["true_label"] != sizes["given_label"]:
-        raise DataError(f"there are {sizes['true_label']:,} classes, but labels of {sizes['answer']:,}")
+        raise DataError(f"there are {sizes['true_label']:,} classes, but labels of {sizes['given_label']:,}")
     for axis in ("chain", "draw", "true_label", "worker", "item"):
         if not sizes[axis]:
             raise DataError(f"there is no {axis}")
@@ -182,7 +182,7 @@ def _metadata(tree: xr.DataTree) -> None:
     if attributes.get("kind") not in KINDS:
         raise DataError(f"attribute 'kind' is {attributes.get('kind')!r}; it should be one of {listed(KINDS)}")
     if not isinstance(attributes.get("interval_method"), str):
-        raise DataError("attribute 'how' is missing")
+        raise DataError("attribute 'interval_method' is missing")
     for name in ("warnings", "notes"):
         sentences = _json(attributes, name)
         if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):

@@ -153,7 +153,7 @@ class PosteriorVariables:
         if workers is not None:
             chosen = np.array([self.worker_index(name) for name in workers])
             return measure_of(by, self.draws("confusion", worker=chosen), self.draws("prevalence"), cost)
-        return np.concatenate([measure_of(by, c, p, cost) for _, c, p in self.by_workers()], axis=1)
+        return np.concatenate([measure_of(by, c, p, cost) for _, c, p in self.worker_blocks()], axis=1)
 
     def truth_draws(self) -> Array:
         """Return the truths drawn, codes into ``labels``: ``(S, N)``."""
@@ -164,15 +164,15 @@ class PosteriorVariables:
         """Return the probability of each class for each item, ``(N, K)``."""
         return self._values("truth", "probability")
 
-    def published(self) -> Array:
+    def probability_as_published(self) -> Array:
         """Return the probability of each class for each item by the model as published, ``(N, K)``."""
         name = "as_published" if "as_published" in self.tree["truth"].data_vars else "probability"
         return self._values("truth", name)
 
-    def crowd(self) -> Array:
+    def mean_confusion(self) -> Array:
         """Return draws of the mean confusion of the crowd, workers taken by their numbers of annotations: ``(S, K, K)``."""
-        share = self.annotations() / max(1, len(self.annotated()[0]))
-        parts = [np.einsum("j,sjkl->skl", share[part], confusion) for part, confusion, _ in self.by_workers()]
+        share = self.annotations_per_worker() / max(1, len(self.annotation_index()[0]))
+        parts = [np.einsum("j,sjkl->skl", share[part], confusion) for part, confusion, _ in self.worker_blocks()]
         return np.sum(parts, axis=0)
 
     def items(self) -> Array:
@@ -196,14 +196,14 @@ class PosteriorVariables:
                 return n
         raise DataError(f"no worker {worker!r} in this result{suggestion(worker, names)}")
 
-    def annotated(self) -> tuple[Array, Array, Array]:
+    def annotation_index(self) -> tuple[Array, Array, Array]:
         """Return item, worker and label of each annotation as codes, each ``(A,)``, sorted by item."""
         item, worker = (self._values("constant_data", f"{name}_index") for name in ("item", "worker"))
         return item, worker, self._values("observed_data", "labels")
 
     @arguments.checked(name=arguments.text)
-    def per_annotation(self, name: str) -> Array:
-        """Return what is known of each annotation besides, ``when`` or ``seconds``: ``(A,)``, NaN where unknown.
+    def annotation_metadata(self, name: str) -> Array:
+        """Return what is known of each annotation besides, ``timestamp`` or ``seconds``: ``(A,)``, NaN where unknown.
 
         Raises:
             OptionError: where the annotations were given without.
@@ -216,32 +216,32 @@ class PosteriorVariables:
         """Return the classes the fit knew, codes ``(N,)``, -1 where it knew none."""
         return self._values("constant_data", "known_truth")
 
-    def annotations(self) -> Array:
+    def annotations_per_worker(self) -> Array:
         """Return the number of each worker's annotations, ``(J,)``."""
-        return np.bincount(self.annotated()[1], minlength=len(self.worker_names()))
+        return np.bincount(self.annotation_index()[1], minlength=len(self.worker_names()))
 
     def annotations_per_item(self) -> Array:
         """Return the number of annotations of each item, ``(N,)``."""
-        return np.bincount(self.annotated()[0], minlength=len(self.items()))
+        return np.bincount(self.annotation_index()[0], minlength=len(self.items()))
 
     def votes(self) -> Array:
         """Return how often each item was given each label, ``(N, K)``."""
-        item, _, label = self.annotated()
+        item, _, label = self.annotation_index()
         return _table(item, label, len(self.items()), len(self.labels))
 
-    def given(self) -> Array:
+    def label_counts_by_worker(self) -> Array:
         """Return how often each worker gave each label, ``(J, K)``."""
-        _, worker, label = self.annotated()
+        _, worker, label = self.annotation_index()
         return _table(worker, label, len(self.worker_names()), len(self.labels))
 
     @arguments.checked(most=arguments.whole(1))
-    def counts(self, most: int) -> Iterator[Array]:
+    def confusion_counts(self, most: int) -> Iterator[Array]:
         """Go through draws of the truth, at most ``most`` evenly spread, and count each worker's labels by it.
 
         Yields:
             How often each worker gave each label to items of each class, ``(J, K, K)`` as a confusion.
         """
-        item, worker, label = self.annotated()
+        item, worker, label = self.annotation_index()
         J, K = len(self.worker_names()), len(self.labels)
         truth = self.truth_draws()
         for s in np.unique(np.linspace(0, len(truth) - 1, min(most, len(truth))).astype(int)):
@@ -249,7 +249,7 @@ class PosteriorVariables:
             yield np.bincount(cell, minlength=J * K * K).reshape(J, K, K).astype(float)
 
     @arguments.checked(items=arguments.anything)
-    def shares_correct(self, items: Array | None = None) -> Array:
+    def share_correct_draws(self, items: Array | None = None) -> Array:
         """Return the share of each worker's own annotations that are right, by the truth of each draw: ``(S, J)``.
 
         NaN for a worker without annotations.
@@ -257,7 +257,7 @@ class PosteriorVariables:
         Args:
             items: count annotations of these only, ``(N,)`` true or false; all where not given.
         """
-        item, worker, label = self.annotated()
+        item, worker, label = self.annotation_index()
         if items is not None:
             items = np.asarray(items)
             if items.shape != (len(self.items()),) or items.dtype.kind != "b":
@@ -271,7 +271,7 @@ class PosteriorVariables:
         right = np.stack([np.bincount(worker[state[item] == label], minlength=J) for state in self.truth_draws()])
         return np.where(total > 0, right / np.maximum(total, 1), np.nan)
 
-    def by_workers(self) -> Iterator[tuple[slice, Array, Array]]:
+    def worker_blocks(self) -> Iterator[tuple[slice, Array, Array]]:
         """Go through workers some at a time, so that memory stays bounded.
 
         Yields:

@@ -185,7 +185,7 @@ def _workers(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[st
         "rank": _shorts(table["rank"]),
         "spammer": _shorts(table["spammer"]),
         "verdict": table["verdict"].tolist(),
-        "given": posterior.given().tolist() if len(table) * K <= CONFUSION_CELLS else [],
+        "given": posterior.label_counts_by_worker().tolist() if len(table) * K <= CONFUSION_CELLS else [],
         "confusion": {
             str(int(j)): [_shorts(cell[column]) for column in ("probability", "low", "high")]
             for j, cell in zip(shown, cells, strict=True)
@@ -202,7 +202,7 @@ def _workers(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[st
 
 def _again(posterior: Posterior, found: plan.Actions) -> list[dict[str, Any]]:
     """Items to send out again with who said what, least certain first."""
-    item, worker, label = posterior.annotated()
+    item, worker, label = posterior.annotation_index()
     probability = posterior.probability()
     starts = np.searchsorted(item, np.arange(len(probability) + 1))
     out = []
@@ -221,15 +221,15 @@ def _again(posterior: Posterior, found: plan.Actions) -> list[dict[str, Any]]:
 
 def _crowd(posterior: Posterior, table: pd.DataFrame) -> dict[str, Any]:
     """Who confuses what: the crowd without those not in earnest, and systematic errors of single workers."""
-    doubtful = table["verdict"].isin(workers.NOT_IN_EARNEST).to_numpy()
-    counts = workers.by_label(posterior, without=doubtful)
+    doubtful = table["verdict"].isin(workers.UNRELIABLE).to_numpy()
+    counts = workers.label_counts(posterior, without=doubtful)
     K = len(counts)
     wrong = counts * (1 - np.eye(K, dtype=int))
     largest = np.argsort(-wrong, axis=None, kind="stable")[:CONFUSIONS]
     largest = largest[wrong.ravel()[largest] > 0]
     places = {name: n for n, name in enumerate(posterior.worker_names().tolist())}
     codes = {name: n for n, name in enumerate(posterior.labels.tolist())}
-    single = workers.systematic(posterior).head(CONFUSIONS)
+    single = workers.systematic_confusions(posterior).head(CONFUSIONS)
     return {
         "without": int(doubtful.sum()),
         "matrix": counts.tolist() if K <= MATRIX else [],
@@ -249,7 +249,7 @@ def _crowd(posterior: Posterior, table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _check(posterior: Posterior, level: float) -> dict[str, Any]:
-    A, K = len(posterior.annotated()[0]), len(posterior.labels)
+    A, K = len(posterior.annotation_index()[0]), len(posterior.labels)
     if A > CHECKED or REPLICATES * A * K**2 > CHECK_WORK:
         return {"rows": [], "summary": [], "sentences": [], "story": "", "notable": criticism.NOTABLE, "left_out": True}
     found = criticism.check(posterior, draws=REPLICATES, level=level)

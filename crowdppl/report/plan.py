@@ -120,12 +120,12 @@ class Actions:
     @property
     def unusable(self) -> list[Person]:
         """Workers whose labels are not made in earnest."""
-        return [person for person in self.people if person.verdict in workers.NOT_IN_EARNEST]
+        return [person for person in self.people if person.verdict in workers.UNRELIABLE]
 
     @property
     def retrain(self) -> list[Person]:
         """Workers to talk to about classes, or in general."""
-        return [person for person in self.people if person.verdict not in workers.NOT_IN_EARNEST]
+        return [person for person in self.people if person.verdict not in workers.UNRELIABLE]
 
     @property
     def total(self) -> int:
@@ -158,7 +158,7 @@ def actions(
     gain = acquisition.gains(posterior)
     order = np.argsort(-gain, kind="stable")
     ordered = order[unsure[order]]
-    doubtful = table["verdict"].isin(workers.NOT_IN_EARNEST).to_numpy()
+    doubtful = table["verdict"].isin(workers.UNRELIABLE).to_numpy()
     comparable = bool((table["verdict"] != "unknown").any())
     return Actions(
         people=_people(posterior, table, names),
@@ -216,13 +216,13 @@ def _people(posterior: Posterior, table: pd.DataFrame, names: list[str]) -> list
     notable = np.flatnonzero(np.isin(verdict, workers.NOTABLE))
     if not len(notable):
         return []
-    item, worker, label = posterior.annotated()
+    item, worker, label = posterior.annotation_index()
     hits = np.bincount(worker, weights=posterior.probability().argmax(1)[item] == label, minlength=len(table))
     total = table["annotations"].to_numpy()
     typical = _typical(table)
     speed = workers.relative_speed(posterior)
-    confusions = _by_worker(workers.systematic(posterior), posterior)
-    given = posterior.given()
+    confusions = _by_worker(workers.systematic_confusions(posterior), posterior)
+    given = posterior.label_counts_by_worker()
     out = []
     for j in notable.tolist():
         word = str(verdict[j])
@@ -265,7 +265,7 @@ def _people(posterior: Posterior, table: pd.DataFrame, names: list[str]) -> list
         out.append(Person(j, _name(table["worker"].iloc[j]), word, action, " ".join(told)))
     harm = total * np.maximum(typical - table["accuracy"].to_numpy(), 0.0)
     rank = {word: n for n, word in enumerate(workers.NOTABLE)}
-    first = {word: word not in workers.NOT_IN_EARNEST for word in rank}
+    first = {word: word not in workers.UNRELIABLE for word in rank}
     return sorted(out, key=lambda person: (first[person.verdict], -harm[person.index], rank[person.verdict]))
 
 
@@ -321,7 +321,7 @@ def _confusions(rows: list[dict[Any, Any]], names: list[str]) -> list[str]:
 
 
 def _questions(posterior: Posterior, doubtful: Array, names: list[str]) -> list[Question]:
-    table = workers.of_crowd(posterior, without=doubtful)
+    table = workers.crowd_confusions(posterior, without=doubtful)
     classes = {name: n for n, name in enumerate(posterior.labels.tolist())}
     pairs: dict[tuple[int, int], list[dict[Any, Any]]] = {}
     for row in table.to_dict("records"):

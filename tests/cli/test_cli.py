@@ -93,7 +93,7 @@ def test_calibrate_hands_on_every_option(quiz):
         "--repeats",
         "last",
         "--skip",
-        "answer",
+        "label",
         "--level",
         0.8,
     )
@@ -349,10 +349,10 @@ def folder(tmp_path_factory):
     from crowds import crowd_with_characters
 
     place = tmp_path_factory.mktemp("folder")
-    frame, _ = crowd_with_characters(items=80, each=40, when=True)
-    frame["when"] = (pd.Timestamp("2026-03-01") + pd.to_timedelta(frame["when"], unit="s")).astype(str)
+    frame, _ = crowd_with_characters(items=80, each=40, timestamps=True)
+    frame["timestamp"] = (pd.Timestamp("2026-03-01") + pd.to_timedelta(frame["timestamp"], unit="s")).astype(str)
     frame.to_csv(place / "labels.csv", index=False)
-    words = ("--method", "em", "--num-samples", 60, "--when", "when", "--seconds", "seconds", "--report")
+    words = ("--method", "em", "--num-samples", 60, "--timestamp", "timestamp", "--seconds", "seconds", "--report")
     told = run("fit", place / "labels.csv", *words, "--out", place / "results").output
     assert "report.html" in told
     assert "held the share of a worker's annotations" in " ".join(told.split())
@@ -468,7 +468,7 @@ def test_check(folder):
 def test_seconds_and_changes_are_in_the_result(folder):
     table = crowdppl.load(folder / "posterior.nc").workers()
     assert table["seconds"].between(0, 60).all()
-    assert len(crowdppl.posterior.workers.change(crowdppl.load(folder / "posterior.nc"))) == 19
+    assert len(crowdppl.posterior.workers.accuracy_change(crowdppl.load(folder / "posterior.nc"))) == 19
 
 
 def test_formulas_in_result_files_are_disarmed(tmp_path):

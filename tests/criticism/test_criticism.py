@@ -80,7 +80,7 @@ def test_replicates_follow_the_story(fit_and_data):
     again, _ = criticism.replicates(posterior, 200, seed=1)
     np.testing.assert_array_equal(np.stack(told), np.stack(again))
     confusion, truth = posterior.draws("confusion"), posterior.truth_draws()
-    item, worker, _ = posterior.annotated()
+    item, worker, _ = posterior.annotation_index()
     expected = np.mean([c[worker, t[item]] for c, t in zip(confusion, truth, strict=True)], axis=0)  # (A, K)
     for labels in (told, list(predictive._from_tables(posterior, 200, 2))):
         shares = np.stack([(np.stack(labels) == k).mean(0) for k in range(data.K)], axis=1)

@@ -760,36 +760,36 @@ def test_moments_and_durations_follow_their_rows():
         at=["2026-01-01 00:00:02", "2026-01-01T00:00:01Z", "2026-01-01", ""], took=["1.5", "2", "7", None]
     ).astype({"label": "Int64"})
     with pytest.warns(CrowdpplWarning, match="dropped 1 of 4 rows"):
-        data = Annotations.from_frame(frame, when="at", seconds="took")
+        data = Annotations.from_frame(frame, timestamp="at", seconds="took")
     assert data.items[data.item].tolist() == ["b", "a", "c"]
-    when = data.when.numpy()
+    when = data.timestamp.numpy()
     assert when[0] - when[1] == 1
     assert np.isnan(when[2])
     np.testing.assert_array_equal(data.seconds.numpy(), [1.5, 2, np.nan])
     part = data.batch(torch.tensor([1]))
     assert part.seconds.tolist() == [2]
-    assert data.keep(torch.tensor([True, False, True])).when[0] == when[0]
-    for other in (data.singles(), data.cells(), data.unseen(), data.paired()):
-        assert other.when is None
+    assert data.keep(torch.tensor([True, False, True])).timestamp[0] == when[0]
+    for other in (data.per_annotation(), data.item_label_cells(), data.unseen(), data.paired()):
+        assert other.timestamp is None
         assert other.seconds is None
     with pytest.warns(CrowdpplWarning, match="dropped"):
-        numbers = Annotations.from_frame(timed(n=[3, 1, 2, 4]).astype({"label": "Int64"}), when="n")
-    assert numbers.when.tolist() == [3, 1, 4]
+        numbers = Annotations.from_frame(timed(n=[3, 1, 2, 4]).astype({"label": "Int64"}), timestamp="n")
+    assert numbers.timestamp.tolist() == [3, 1, 4]
     with pytest.warns(CrowdpplWarning, match="dropped"):
         stamps = Annotations.from_frame(
-            timed(n=pd.to_datetime(["2026-01-02", "2026-01-01", None, None])).astype({"label": "Int64"}), when="n"
+            timed(n=pd.to_datetime(["2026-01-02", "2026-01-01", None, None])).astype({"label": "Int64"}), timestamp="n"
         )
-    assert stamps.when[0] - stamps.when[1] == 86400
+    assert stamps.timestamp[0] - stamps.timestamp[1] == 86400
 
 
 @pytest.mark.parametrize(
     ("options", "columns", "message"),
     [
-        ({"when": "at"}, {"at": ["soon", "2026-01-01", "", ""]}, "'at', row 1: 'soon' is not a number or a date"),
+        ({"timestamp": "at"}, {"at": ["soon", "2026-01-01", "", ""]}, "'at', row 1: 'soon' is not a number or a date"),
         ({"seconds": "took"}, {"took": [1, 2, "long", 3]}, "row 3: 'long' is not a number"),
         ({"seconds": "took"}, {"took": [1, -2, 3, 3]}, "row 2: a duration below 0"),
         ({"seconds": "took"}, {"took": [1, np.inf, 3, 3]}, "row 2: 'inf' is not a number"),
-        ({"when": "att"}, {"at": [1, 2, 3, 4]}, "no column 'att' (did you mean 'at'?)"),
+        ({"timestamp": "att"}, {"at": [1, 2, 3, 4]}, "no column 'att' (did you mean 'at'?)"),
     ],
 )
 def test_bad_moments_and_durations_are_told(options, columns, message):

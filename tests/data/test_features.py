@@ -26,7 +26,7 @@ def test_features_go_by_name():
     assert data.D == 2
     assert data.batch(torch.tensor([1])).features.tolist() == [[1, 4]]
     assert data.to(dtype=torch.float32).features.dtype == torch.float32
-    assert data.cells().batch(torch.tensor([1, 0])).features.tolist() == [[1, 4], [2, 5]]
+    assert data.item_label_cells().batch(torch.tensor([1, 0])).features.tolist() == [[1, 4], [2, 5]]
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_counts():
     assert data.labels.tolist() == ["yes", "no"]
     assert data.truth.tolist() == [-1, 1, -1]
     assert data.notes == ()
-    cells = data.cells()
+    cells = data.item_label_cells()
     assert (cells.N, cells.A) == (3, 3)
-    assert cells.owner.tolist() == [0, 0, 1]
+    assert cells.parent_item.tolist() == [0, 0, 1]
     assert cells.multiplicity.tolist() == [3, 1, 2]
     assert cells.truth.tolist() == [-1, -1, 1]
 

@@ -68,11 +68,11 @@ def same(one, two):
 def test_annotations_of_every_kind_of_table(kind):
     """The same annotations as from pandas: strings, integers, missing labels, known truths, times."""
     made = KINDS[kind]
-    options = {"worker": "who", "when": "n"}
+    options = {"worker": "who", "timestamp": "n"}
     expected = Annotations.from_frame(WORDS, **options, truth=pd.DataFrame({"item": ["a"], "label": ["no"]}))
     found = Annotations.from_frame(made(WORDS), **options, truth=made(pd.DataFrame({"item": ["a"], "label": ["no"]})))
     same(found, expected)
-    assert found.when.tolist() == expected.when.tolist()
+    assert found.timestamp.tolist() == expected.timestamp.tolist()
     numbers = pd.DataFrame({"task": [1, 2, 1], "worker": [7, 7, 8], "label": [0, 1, 0]})
     same(Annotations.from_frame(made(numbers)), Annotations.from_frame(numbers))
     counts = pd.DataFrame({"item": ["i", "j"], "a": [3, 0], "b": [0, 2]})
@@ -129,7 +129,7 @@ def test_every_function_that_takes_a_frame(kind):
         crowdppl.posterior.workers.gold_accuracy(plain, gold)
     )
     updated = crowdppl.update(posterior, made(frame.head(5).assign(worker="somebody else")))
-    assert len(updated.annotated()[0]) == len(frame) + 5
+    assert len(updated.annotation_index()[0]) == len(frame) + 5
     assert MajorityVote().fit_predict(made(frame)).equals(MajorityVote().fit_predict(frame))
     assert DawidSkene(5).fit_predict(made(frame)).equals(DawidSkene(5).fit_predict(frame))
 

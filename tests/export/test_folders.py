@@ -18,7 +18,7 @@ from crowdppl import FileError, files
 from crowdppl.cli import main
 from crowdppl.export import folders, results
 from crowdppl.export.folders import replaced, settle, tidy
-from crowdppl.files import abandoned, atomic, named_part
+from crowdppl.files import abandoned_parts, atomic, temporary_path
 
 NAMES = ("a", "b", "c")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="no signals")
@@ -117,13 +117,13 @@ def dead():
 
 def test_what_was_abandoned_is_removed_and_what_is_written_is_not(tmp_path, monkeypatch):
     target = tmp_path / "results"
-    living = named_part(target)
+    living = temporary_path(target)
     living.mkdir()
     with monkeypatch.context() as other:
         gone = dead()
         other.setattr(os, "getpid", lambda: gone)
-        left = named_part(target)
-        incomplete = named_part(target)
+        left = temporary_path(target)
+        incomplete = temporary_path(target)
     for folder in (left, incomplete):
         folder.mkdir()
         fill(folder, "partly", "ab")
@@ -132,14 +132,14 @@ def test_what_was_abandoned_is_removed_and_what_is_written_is_not(tmp_path, monk
     (incomplete / "x").write_text("partly, of another command")
     (target / ".writing-xyz").mkdir(parents=True)
     fill(target / ".writing-xyz", "of an earlier version", "ab")
-    assert set(abandoned(target)) == {left, incomplete}
+    assert set(abandoned_parts(target)) == {left, incomplete}
     tidy(target, NAMES)
     assert content(target) == {"mine.txt": "mine"}
     assert living.is_dir()
     assert not left.exists()
     assert not incomplete.exists()
-    files.finished(living)
-    assert abandoned(target) == [living]
+    files.release(living)
+    assert abandoned_parts(target) == [living]
 
 
 def test_files_leave_nothing_either(tmp_path, monkeypatch):
@@ -147,7 +147,7 @@ def test_files_leave_nothing_either(tmp_path, monkeypatch):
     with monkeypatch.context() as other:
         gone = dead()
         other.setattr(os, "getpid", lambda: gone)
-        named_part(path).write_text("partly")
+        temporary_path(path).write_text("partly")
     elsewhere = tmp_path / f".x.csv.part-00000000-{gone}-00000000"
     elsewhere.write_text("of another machine, just now")
     with atomic(path) as temporary:

@@ -165,7 +165,7 @@ def test_coverage_by_hand():
 def test_share_correct_is_counted_draw_by_draw():
     data = tiny(2)
     posterior = quiet_fit(data, method="gibbs", chains=2, warmup=5, num_samples=4)
-    shares = posterior.shares_correct()
+    shares = posterior.share_correct_draws()
     draws = posterior.tree["truth"]["draw_of"].values.reshape(-1, data.N)
     for s, state in enumerate(draws):
         for j in range(data.J):

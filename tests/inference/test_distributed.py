@@ -47,7 +47,7 @@ SCRIPT = """
             keep = {"checkpoint": out + ".keep", "every": 0.0} if len(sys.argv) > 7 else {}
             found = fit(data, model, method="em", num_samples=2, tol=0.0, max_iter=int(steps), restarts=1, accelerate=False,
                         **keep)
-            np.save(out, found.published())
+            np.save(out, found.probability_as_published())
             say(found.info["facts"]["restarts"])
 """
 
@@ -252,7 +252,7 @@ def test_the_command_in_two_processes_writes_once(tmp_path, table):
     alone = [sys.executable, "-m", "crowdppl", *options, tmp_path / "one"]
     one = subprocess.run(alone, capture_output=True, text=True, check=True, env=environment)
     assert one.stdout.count("Wrote truth.csv") == 1
-    found = [crowdppl.load(tmp_path / name / "posterior.nc").published() for name in ("one", "two")]
+    found = [crowdppl.load(tmp_path / name / "posterior.nc").probability_as_published() for name in ("one", "two")]
     np.testing.assert_allclose(*found, atol=1e-9)
 
 

@@ -79,7 +79,7 @@ def test_the_first_sweeps_go_over_what_is_new_only(model, monkeypatch):
     assert set(batch.items.tolist()) == set(after["task"])
     assert 0.3 * len(before) > batch.A
     place = {name: i for i, name in enumerate(updated.items().tolist())}
-    end = torch.from_numpy(updated.published()[[place[name] for name in batch.items.tolist()]])
+    end = torch.from_numpy(updated.probability_as_published()[[place[name] for name in batch.items.tolist()]])
     assert (seen["after"] - end).abs().mean() < 0.5 * (batch.majority() - end).abs().mean()
 
 
@@ -114,8 +114,8 @@ def test_rho_and_known_truths_stay():
 
 def test_times_come_along():
     """Moments and durations of both parts are in the new result, each beside its annotation."""
-    frame, _ = crowd_with_characters(items=80, each=40, when=True)
-    both = {"when": "when", "seconds": "seconds"}
+    frame, _ = crowd_with_characters(items=80, each=40, timestamps=True)
+    both = {"timestamp": "timestamp", "seconds": "seconds"}
     parts = [Annotations.from_frame(part, **both) for part in (frame.head(400), frame.iloc[400:])]
     updated = crowdppl.update(quiet_fit(parts[0], method="em", num_samples=2), parts[1])
     whole = quiet_fit(Annotations.from_frame(frame, **both), method="em", num_samples=2)
@@ -123,7 +123,7 @@ def test_times_come_along():
         updated.workers().set_index("worker")["seconds"].sort_index(),
         whole.workers().set_index("worker")["seconds"].sort_index(),
     )
-    assert np.sort(updated.per_annotation("when")).tolist() == sorted(frame["when"])
+    assert np.sort(updated.annotation_metadata("timestamp")).tolist() == sorted(frame["timestamp"])
 
 
 def test_what_is_known_of_items_and_workers_comes_along():
@@ -187,12 +187,12 @@ def test_annotations_again_follow_the_policy_of_the_fit(policy, tmp_path):
             found = crowdppl.update(first, more)
     assert any("12 of 13 further annotations" in note for note in found.notes)
     expected = len(before) + (13 if policy == "keep" else 1)
-    assert len(found.annotated()[0]) == expected
+    assert len(found.annotation_index()[0]) == expected
     if policy == "last":
         whole = Annotations.from_frame(pd.concat([before, more], ignore_index=True), repeats="last")
         assert found.votes().tolist() == whole.votes.tolist()
         with pytest.warns(CrowdpplWarning, match=told):
-            assert len(crowdppl.update(first, more, repeats="keep").annotated()[0]) == len(before) + 13
+            assert len(crowdppl.update(first, more, repeats="keep").annotation_index()[0]) == len(before) + 13
 
 
 def test_new_annotations_have_no_note():
@@ -219,7 +219,7 @@ def test_the_command_with_the_same_file_again(tmp_path):
     code, output = run("update", result, str(tmp_path / "labels.csv"), "--repeats", "last", "--out", result + "2")
     assert code == 0
     assert f"{len(before):,} of {len(before):,} further annotations are of items" in output
-    assert len(crowdppl.load(tmp_path / "r2" / "posterior.nc").annotated()[0]) == len(before)
+    assert len(crowdppl.load(tmp_path / "r2" / "posterior.nc").annotation_index()[0]) == len(before)
 
 
 def test_the_command(tmp_path):
@@ -235,7 +235,7 @@ def test_the_command(tmp_path):
     assert result.exit_code == 0, result.output
     assert f"{len(after):,} further annotations" in result.output
     new = crowdppl.load(tmp_path / "s" / "posterior.nc")
-    assert len(new.annotated()[0]) == len(before) + len(after)
+    assert len(new.annotation_index()[0]) == len(before) + len(after)
     again = runner.invoke(app, ["update", str(tmp_path / "r"), str(tmp_path / "more.csv")])
     assert again.exit_code == 0
     np.testing.assert_allclose(crowdppl.load(tmp_path / "r" / "posterior.nc").probability(), new.probability())

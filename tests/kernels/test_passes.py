@@ -401,7 +401,7 @@ def test_em_ends_where_the_products_end(model, monkeypatch, K):
     monkeypatch.setattr(sweeps, "ANNOTATIONS", 10**9)
     slow = fit(data, model, **options)
     assert quick.info["facts"]["log_posterior"] == pytest.approx(slow.info["facts"]["log_posterior"], rel=1e-9)
-    np.testing.assert_allclose(quick.published(), slow.published(), atol=1e-5)
+    np.testing.assert_allclose(quick.probability_as_published(), slow.probability_as_published(), atol=1e-5)
     for name, value in quick.tree["point"].to_dataset().items():
         np.testing.assert_allclose(value, slow.tree["point"][name], atol=1e-4)
 
@@ -414,7 +414,7 @@ def test_gibbs_samples_the_same_posterior(monkeypatch):
     assert max(quick.info["facts"]["r_hat"].values()) < 1.02
     monkeypatch.setattr(sweeps, "ANNOTATIONS", 10**9)
     slow = fit(data, **options)
-    np.testing.assert_allclose(quick.published(), slow.published(), atol=0.03)
+    np.testing.assert_allclose(quick.probability_as_published(), slow.probability_as_published(), atol=0.03)
     for name in ("confusion", "prevalence"):
         one, two = (found.tree["posterior"][name].mean(("chain", "draw")) for found in (quick, slow))
         np.testing.assert_allclose(one, two, atol=0.02)
@@ -434,7 +434,7 @@ def test_without_numba_the_products_do_it(monkeypatch):
     monkeypatch.setattr(sweeps, "compiled", lambda: None)
     assert not sweeps.suits(data, 3)
     slow = fit(data, method="em", num_samples=2, tol=1e-10)
-    np.testing.assert_allclose(quick.published(), slow.published(), atol=1e-4)
+    np.testing.assert_allclose(quick.probability_as_published(), slow.probability_as_published(), atol=1e-4)
 
 
 @pytest.mark.parametrize("error", [OSError, RuntimeError])
@@ -456,7 +456,7 @@ def test_without_a_place_for_what_is_compiled_the_products_do_it(error, monkeypa
     "change",
     [
         lambda data: data.with_weights(np.full(data.N, 0.5)),
-        lambda data: data.cells(),
+        lambda data: data.item_label_cells(),
     ],
 )
 def test_what_they_cannot_take_is_left_to_the_products(change):
@@ -464,7 +464,7 @@ def test_what_they_cannot_take_is_left_to_the_products(change):
     assert not sweeps.suits(data, data.K)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        if data.owner is None:
+        if data.parent_item is None:
             assert len(fit(data, method="em", num_samples=2).truth()) == data.N
 
 

@@ -148,7 +148,7 @@ def test_simulation(case):
     assert torch.equal(first.label, again.label)
     assert np.array_equal(truth, truth_again)
     with isolated(0):
-        own_truths = bind(case.model, first).arrange(first).owner is not None
+        own_truths = bind(case.model, first).arrange(first).parent_item is not None
         sites = check(bind(case.model, first), first)
     assert truth.shape == (first.A if own_truths else 40,)
     assert set(parameters) == set(sites)

@@ -235,9 +235,9 @@ def test_cells_are_repeated_rows():
     data = tiny(3)
     with isolated(0), torch.no_grad():
         model = bind(CrowdMixture(groups=2, hidden=(3,)), data)
-        sites = unknowns(model, data.cells())
+        sites = unknowns(model, data.item_label_cells())
         totals = []
-        for told in (data.cells(), data.singles()):
+        for told in (data.item_label_cells(), data.per_annotation()):
             parameters, _ = conditioned(model, sites, told)
             marginal = torch.logsumexp(model.item_log_joint(parameters, told), -1)
             often = torch.ones(told.N) if told.multiplicity is None else told.multiplicity
@@ -250,7 +250,7 @@ def test_assignments():
     data = tiny(3)
     with isolated(0), torch.no_grad():
         model = bind(CrowdMixture(groups=2, hidden=(3,)), data)
-        parameters, _ = conditioned(model, unknowns(model, data.cells()), data.cells())
+        parameters, _ = conditioned(model, unknowns(model, data.item_label_cells()), data.item_label_cells())
         f = torch.softmax(parameters["classifier"](data.features), -1)
         found = model.derived(parameters, data)
         for n in range(data.A):

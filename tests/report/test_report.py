@@ -41,12 +41,12 @@ def data_of(text):
 def saved(tmp_path_factory):
     """A result with characters, some known truths and times, from its file."""
     folder = tmp_path_factory.mktemp("result")
-    frame, truth = crowd_with_characters(seed=2, when=True)
+    frame, truth = crowd_with_characters(seed=2, timestamps=True)
     import warnings
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", crowdppl.CrowdpplWarning)
-        data = crowdppl.Annotations.from_frame(frame, truth=truth.head(7), when="when", seconds="seconds")
+        data = crowdppl.Annotations.from_frame(frame, truth=truth.head(7), timestamp="timestamp", seconds="seconds")
         posterior = crowdppl.fit(data, method="gibbs", num_samples=100, seed=5)
     return crowdppl.load(posterior.save(folder / "posterior.nc"))
 
@@ -122,7 +122,7 @@ def test_every_figure_of_workers(saved, told):
 def test_every_figure_of_the_rest(saved, told):
     p = saved.tree["truth"]["probability"].values
     entropy = -(p * np.log2(np.where(p > 0, p, 1))).sum(1)
-    item, worker, label = saved.annotated()
+    item, worker, label = saved.annotation_index()
     known = saved.tree["constant_data"]["known_truth"].values >= 0
     unsure = np.flatnonzero(~known & (p.max(1) < 0.8))
     todo = told["todo"]
@@ -141,7 +141,7 @@ def test_every_figure_of_the_rest(saved, told):
         for k, share in one["probabilities"]:
             assert share == pytest.approx(p[i, k], abs=5.1e-5)
     counts = np.zeros((3, 3), dtype=int)
-    doubtful = np.isin(told["workers"]["verdict"], workers.NOT_IN_EARNEST)
+    doubtful = np.isin(told["workers"]["verdict"], workers.UNRELIABLE)
     for i, j, k in zip(item, worker, label, strict=True):
         counts[p[i].argmax(), k] += not doubtful[j]
     assert told["crowd"]["matrix"] == counts.tolist()
@@ -320,7 +320,7 @@ def test_reports_of_odd_results(shape, browser, tmp_path):
 def test_without_matrices_for_very_many_classes(monkeypatch, saved):
     monkeypatch.setattr(made, "CONFUSION_CELLS", 45)
     few = made.content(saved)["workers"]["confusion"]
-    busiest = np.argsort(-saved.annotations(), kind="stable")[:5]
+    busiest = np.argsort(-saved.annotations_per_worker(), kind="stable")[:5]
     assert set(few) == {str(j) for j in busiest}
     monkeypatch.setattr(made, "CONFUSION_CELLS", 8)
     assert made.content(saved)["workers"]["confusion"] == {}

@@ -13,7 +13,7 @@ from crowdppl.errors import DataError, FileError, OptionError, listed, suggestio
 
 # The label of annotations that were skipped, where that is to count as an answer.
 SKIPPED = "(skipped)"
-Skip = Literal["missing", "answer"]
+Skip = Literal["missing", "label"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Choices:
     Attributes:
         question: which question, where a file holds answers to several.
         skip: an annotation that was skipped, ignored or said "cannot tell" by a button of its own: ``"missing"``, or an
-            ``"answer"`` in its own right, the label ``(skipped)``.
+            ``"label"`` in its own right, the label ``(skipped)``.
         several: an annotation with more than one label: ``"refuse"``, or ``"join"`` them with ``;`` (a set of labels).
         rejected: keep annotations that were rejected by a reviewer.
     """
@@ -34,8 +34,8 @@ class Choices:
     rejected: bool = False
 
     def __post_init__(self) -> None:
-        if self.skip not in ("missing", "answer"):
-            raise OptionError(f"skip={self.skip!r}; use 'missing' or 'answer'")
+        if self.skip not in ("missing", "label"):
+            raise OptionError(f"skip={self.skip!r}; use 'missing' or 'label'")
         if self.several not in ("refuse", "join"):
             raise OptionError(f"several={self.several!r}; use 'refuse' or 'join'")
 
@@ -45,7 +45,7 @@ class Records:
     """A row for each annotation, whatever the file was.
 
     Attributes:
-        frame: ``task``, ``worker``, ``label``, and where known ``when`` and ``seconds``.
+        frame: ``task``, ``worker``, ``label``, and where known ``timestamp`` and ``seconds``.
         format: which kind of file it was.
         truth: known classes by item.
         told: what was taken, dropped and why, in sentences.
@@ -72,7 +72,9 @@ class Rows:
         self.left_out: dict[str, int] = {}
         self.conflicts: set[Any] = set()
 
-    def add(self, task: Any, worker: Any, labels: Any, when: Any = None, seconds: Any = None, *, where: str) -> None:
+    def add(
+        self, task: Any, worker: Any, labels: Any, timestamp: Any = None, seconds: Any = None, *, where: str
+    ) -> None:
         """Take an annotation; ``labels`` is one label or a list of them, empty for none."""
         if worker is None or worker == "":
             raise DataError(
@@ -82,12 +84,14 @@ class Rows:
         if label is None:
             self.drop("without a label")
             return
-        self._take(plain(task), plain(worker), label, when, seconds, where=where)
+        self._take(plain(task), plain(worker), label, timestamp, seconds, where=where)
 
-    def _take(self, task: Any, worker: Any, label: Any, when: Any = None, seconds: Any = None, *, where: str) -> None:
+    def _take(
+        self, task: Any, worker: Any, label: Any, timestamp: Any = None, seconds: Any = None, *, where: str
+    ) -> None:
         for value, what in ((task, "task"), (worker, "worker"), (label, "label")):
             self._require_text(value, what, where)
-        self.rows.append((task, worker, label, when, seconds))
+        self.rows.append((task, worker, label, timestamp, seconds))
 
     def _require_text(self, value: Any, what: str, where: str) -> None:
         why = unwritable(value) if isinstance(value, str) else None
@@ -96,7 +100,7 @@ class Rows:
 
     def skip(self, task: Any, worker: Any, what: str) -> None:
         """Take an annotation that was skipped, as the person has chosen."""
-        if self.choices.skip == "answer" and worker not in (None, ""):
+        if self.choices.skip == "label" and worker not in (None, ""):
             self._take(plain(task), plain(worker), SKIPPED, where=f"annotation {len(self.rows) + 1:,}")
         else:
             self.drop(what)
@@ -148,12 +152,12 @@ class Rows:
         if not self.rows:
             left = ", ".join(f"{count:,} {why}" for why, count in self.left_out.items()) or "there are none"
             raise DataError(f"{self.source}: no annotation in this {kind} export ({left})")
-        frame = pd.DataFrame(self.rows, columns=["task", "worker", "label", "when", "seconds"])
+        frame = pd.DataFrame(self.rows, columns=["task", "worker", "label", "timestamp", "seconds"])
         for column in ("task", "worker", "label"):
             frame[column] = uniform(frame[column])
-        frame["when"] = moments(frame["when"])
+        frame["timestamp"] = moments(frame["timestamp"])
         frame["seconds"] = pd.to_numeric(frame["seconds"], errors="coerce").where(lambda took: took >= 0)
-        for column in ("when", "seconds"):
+        for column in ("timestamp", "seconds"):
             if frame[column].isna().all():
                 frame = frame.drop(columns=column)
         if frame["label"].dtype == object:

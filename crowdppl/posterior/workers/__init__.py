@@ -25,12 +25,12 @@ from crowdppl.posterior.measures import (
     spammer_score,
     specificity,
 )
-from crowdppl.posterior.workers.confusions import by_label, of_crowd, systematic
-from crowdppl.posterior.workers.drift import change, over_time, relative_speed, seconds
+from crowdppl.posterior.workers.confusions import crowd_confusions, label_counts, systematic_confusions
+from crowdppl.posterior.workers.drift import accuracy_change, accuracy_over_time, median_seconds, relative_speed
 from crowdppl.posterior.workers.gold_items import gold_accuracy
-from crowdppl.posterior.workers.ranking import best, better, place, rank, worst
-from crowdppl.posterior.workers.spammers import hypotheses, spammer_probability
-from crowdppl.posterior.workers.verdicts import ACTIONS, NOT_IN_EARNEST, NOTABLE, VERDICTS, verdicts
+from crowdppl.posterior.workers.ranking import best, probability_better, rank, summarise_ranks, worst
+from crowdppl.posterior.workers.spammers import hypothesis_probabilities, spammer_probability
+from crowdppl.posterior.workers.verdicts import ACTIONS, NOTABLE, UNRELIABLE, VERDICTS, verdicts
 
 __all__ = [
     "ACTIONS",
@@ -38,38 +38,38 @@ __all__ = [
     "LOWER_IS_BETTER",
     "MEASURES",
     "NOTABLE",
-    "NOT_IN_EARNEST",
+    "UNRELIABLE",
     "USUAL",
     "VERDICTS",
     "accuracy",
+    "accuracy_change",
+    "accuracy_over_time",
     "best",
-    "better",
-    "by_label",
-    "change",
     "cost_quality",
+    "crowd_confusions",
     "default_level",
     "diagonal_log_odds",
     "distance_from_spammer",
     "expected_cost",
     "gold_accuracy",
-    "hypotheses",
+    "hypothesis_probabilities",
     "informativeness",
     "interval",
     "kappa",
+    "label_counts",
     "mean_diagonal",
     "measure",
-    "of_crowd",
-    "over_time",
-    "place",
+    "median_seconds",
+    "probability_better",
     "qualities",
     "rank",
     "relative_speed",
-    "seconds",
     "sensitivity",
     "spammer_probability",
     "spammer_score",
     "specificity",
-    "systematic",
+    "summarise_ranks",
+    "systematic_confusions",
     "verdicts",
     "worst",
 ]

@@ -40,7 +40,7 @@ CROWD_COLUMNS = ["truth", "label", "share", "annotations", "of", "workers", "ask
 
 
 @arguments.checked(posterior=arguments.posterior)
-def systematic(posterior: PosteriorVariables) -> pd.DataFrame:
+def systematic_confusions(posterior: PosteriorVariables) -> pd.DataFrame:
     """Return systematic errors of single workers: a wrong label that they often give to a class, and others do not.
 
     A confusion is listed where its probability exceeds .25, and the share of the others by .2, with probability .8, with at least
@@ -91,7 +91,7 @@ def systematic(posterior: PosteriorVariables) -> pd.DataFrame:
 
 
 @arguments.checked(posterior=arguments.posterior, without=arguments.array("worker", kind="whole"))
-def of_crowd(posterior: PosteriorVariables, *, without: Array | None = None) -> pd.DataFrame:
+def crowd_confusions(posterior: PosteriorVariables, *, without: Array | None = None) -> pd.DataFrame:
     """Return the classes that the crowd as a whole confuses: a matter of the guideline rather than of single workers.
 
     A confusion is listed where at least 15% of the annotations of a class have the wrong label, with three classes or more half
@@ -155,10 +155,10 @@ def of_crowd(posterior: PosteriorVariables, *, without: Array | None = None) -> 
 
 
 @arguments.checked(posterior=arguments.posterior, without=arguments.array("worker", kind="whole"))
-def by_label(posterior: PosteriorVariables, *, without: Array | None = None) -> Array:
+def label_counts(posterior: PosteriorVariables, *, without: Array | None = None) -> Array:
     """Return how often items reported as each class were given each label, ``(K, K)``, by all workers or all but some."""
     K = len(posterior.labels)
-    item, worker, label = posterior.annotated()
+    item, worker, label = posterior.annotation_index()
     reported = posterior.probability().argmax(1)[item]
     if without is not None:
         kept = ~np.asarray(without, dtype=bool)[worker]
@@ -174,7 +174,7 @@ def _counts(posterior: PosteriorVariables) -> tuple[Array, ...]:
         class and label; and those of the crowd in each class, ``(K,)``.
     """
     J, K = len(posterior.worker_names()), len(posterior.labels)
-    item, worker, label = posterior.annotated()
+    item, worker, label = posterior.annotation_index()
     reported = posterior.probability().argmax(1)[item].astype(np.int64)
     code = (worker.astype(np.int64) * K + reported) * K + label
     if J * K * K <= DENSE:  # counting is faster than sorting

@@ -29,7 +29,7 @@ FAST, TIMED = 1 / 3, 10
     level=arguments.level,
     seed=arguments.seed,
 )
-def over_time(
+def accuracy_over_time(
     posterior: PosteriorVariables, worker: Any = None, *, windows: int = 5, level: float | None = None, seed: int = 0
 ) -> pd.DataFrame:
     """Return accuracy in successive windows of a worker's annotations.
@@ -53,7 +53,7 @@ def over_time(
         DataError: for an unknown worker.
     """
     rng = np.random.default_rng(seed)
-    when = posterior.per_annotation("when")
+    timestamp = posterior.annotation_metadata("timestamp")
     rows: list[dict[str, Any]] = []
     for name, order in _in_time(posterior, worker, 2 * windows if worker is None else windows):
         for number, part in enumerate(np.array_split(order, windows), 1):
@@ -63,8 +63,8 @@ def over_time(
                     "worker": name,
                     "window": number,
                     "annotations": len(part),
-                    "begins": when[part[0]],
-                    "ends": when[part[-1]],
+                    "begins": timestamp[part[0]],
+                    "ends": timestamp[part[-1]],
                     "accuracy": mean[0],
                     "low": low[0],
                     "high": high[0],
@@ -77,7 +77,7 @@ def over_time(
 @arguments.checked(
     posterior=arguments.posterior, level=arguments.level, minimum=arguments.whole(0), seed=arguments.seed
 )
-def change(
+def accuracy_change(
     posterior: PosteriorVariables, *, level: float | None = None, minimum: int = 10, seed: int = 0
 ) -> pd.DataFrame:
     """Return by how much each worker's accuracy changed from the first to the second half of the annotations.
@@ -106,14 +106,14 @@ def change(
 
 
 @arguments.checked(posterior=arguments.posterior)
-def seconds(posterior: PosteriorVariables) -> Array:
+def median_seconds(posterior: PosteriorVariables) -> Array:
     """Return the median time of each worker's annotations, in the unit of the data: ``(J,)``, NaN where none is known.
 
     Raises:
         OptionError: where the annotations carry no durations.
     """
-    took = posterior.per_annotation("seconds")
-    _, worker, _ = posterior.annotated()
+    took = posterior.annotation_metadata("seconds")
+    _, worker, _ = posterior.annotation_index()
     medians = pd.Series(took).groupby(worker).median()
     return medians.reindex(range(len(posterior.worker_names()))).to_numpy()
 
@@ -128,10 +128,10 @@ def relative_speed(posterior: PosteriorVariables) -> Array:
     J = len(posterior.worker_names())
     if "seconds" not in posterior.tree["constant_data"]:
         return np.full(J, np.nan)
-    took = posterior.per_annotation("seconds")
-    _, worker, _ = posterior.annotated()
+    took = posterior.annotation_metadata("seconds")
+    _, worker, _ = posterior.annotation_index()
     known = ~np.isnan(took)
-    medians = seconds(posterior)
+    medians = median_seconds(posterior)
     enough = np.bincount(worker[known], minlength=J) >= TIMED
     out = np.full(J, np.nan)
     held = np.flatnonzero(enough)
@@ -148,12 +148,12 @@ def relative_speed(posterior: PosteriorVariables) -> Array:
 
 def _in_time(posterior: PosteriorVariables, worker: Any, minimum: int) -> Iterator[tuple[Any, Array]]:
     """Yield workers and the places of their annotations in order of time; annotations without a time are left out."""
-    when = posterior.per_annotation("when")
-    _, by, _ = posterior.annotated()
+    timestamp = posterior.annotation_metadata("timestamp")
+    _, by, _ = posterior.annotation_index()
     names = posterior.worker_names()
     chosen = range(len(names)) if worker is None else [posterior.worker_index(worker)]
-    timed = np.flatnonzero(~np.isnan(when))
-    order = timed[np.lexsort((when[timed], by[timed]))]
+    timed = np.flatnonzero(~np.isnan(timestamp))
+    order = timed[np.lexsort((timestamp[timed], by[timed]))]
     starts = np.searchsorted(by[order], np.arange(len(names) + 1))
     for j in chosen:
         places = order[starts[j] : starts[j + 1]]
@@ -165,6 +165,6 @@ def _in_time(posterior: PosteriorVariables, worker: Any, minimum: int) -> Iterat
 
 def _accuracy(posterior: PosteriorVariables, part: Array, rng: np.random.Generator) -> Array:
     """Draw the accuracy in a set of annotations, ``(S,)``."""
-    item, _, label = posterior.annotated()
+    item, _, label = posterior.annotation_index()
     right = (posterior.truth_draws()[:, item[part]] == label[part]).sum(1)  # (S,)
     return rng.beta(START + right, START + len(part) - right)

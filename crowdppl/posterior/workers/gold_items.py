@@ -36,7 +36,7 @@ def gold_accuracy(posterior: PosteriorVariables, truth: Any = None, *, level: fl
     known = posterior.known_truth() if truth is None else codes(posterior, truth, new=False)
     if (known < 0).all():
         raise OptionError("the fit knew no truths; pass truth=, classes of some items")
-    item, worker, label = posterior.annotated()
+    item, worker, label = posterior.annotation_index()
     kept = known[item] >= 0
     J = len(posterior.worker_names())
     total = np.bincount(worker[kept], minlength=J)

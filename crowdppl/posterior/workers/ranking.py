@@ -29,7 +29,7 @@ def rank(values: Array, *, lower_is_better: bool = False) -> Array:
 
 
 @arguments.checked(ranks=arguments.array("draw", "worker"), level=arguments.level)
-def place(ranks: Array, level: float | None = None) -> pd.DataFrame:
+def summarise_ranks(ranks: Array, level: float | None = None) -> pd.DataFrame:
     """Summarise ranks ``(S, J)`` over draws.
 
     Returns:
@@ -62,7 +62,9 @@ def _place(middle: float, low: Any, high: Any, J: int) -> str:
     by=arguments.text,
     cost=arguments.anything,
 )
-def better(posterior: PosteriorVariables, a: Any, b: Any, *, by: str = "accuracy", cost: Any = None) -> float:
+def probability_better(
+    posterior: PosteriorVariables, a: Any, b: Any, *, by: str = "accuracy", cost: Any = None
+) -> float:
     """Return the probability that worker ``a`` is better than worker ``b``; equals count half.
 
     Args:
@@ -96,7 +98,7 @@ def best(
     Args:
         posterior: a result.
         m: how many are chosen.
-        by: a measure, see :func:`better`.
+        by: a measure, see :func:`probability_better`.
         cost: likewise.
         minimum: compare workers with at least so many annotations.
 
@@ -121,7 +123,7 @@ def worst(
 
 
 def _extreme(posterior: PosteriorVariables, m: int, by: str, cost: Any, minimum: int, *, turned: bool) -> pd.DataFrame:
-    enough = posterior.annotations() >= minimum
+    enough = posterior.annotations_per_worker() >= minimum
     if m > max(1, int(enough.sum())):
         raise OptionError(f"m={m!r}; choose from 1 to the {int(enough.sum()):,} workers compared")
     values = posterior.measure(by, cost=cost)[:, enough]
@@ -129,7 +131,7 @@ def _extreme(posterior: PosteriorVariables, m: int, by: str, cost: Any, minimum:
     table = pd.DataFrame(
         {
             "worker": posterior.worker_names()[enough],
-            "annotations": posterior.annotations()[enough],
+            "annotations": posterior.annotations_per_worker()[enough],
             "probability": (places <= m).mean(0),
         }
     )

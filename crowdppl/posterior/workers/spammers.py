@@ -46,11 +46,11 @@ def spammer_probability(posterior: PosteriorVariables, *, expected: float = EXPE
     Raises:
         OptionError: for a share outside (0, .6).
     """
-    return hypotheses(posterior, expected=expected)[:, 1]
+    return hypothesis_probabilities(posterior, expected=expected)[:, 1]
 
 
 @arguments.checked(posterior=arguments.posterior, expected=arguments.between(0, 0.6, EXPECTED))
-def hypotheses(posterior: PosteriorVariables, *, expected: float = EXPECTED) -> Array:
+def hypothesis_probabilities(posterior: PosteriorVariables, *, expected: float = EXPECTED) -> Array:
     """Return the probability that each worker is informed, random or adversarial: ``(J, 3)``, rows summing to one.
 
     Args:
@@ -63,9 +63,9 @@ def hypotheses(posterior: PosteriorVariables, *, expected: float = EXPECTED) -> 
     total = np.zeros((len(posterior.worker_names()), 3))
     draws = 0
     cells = (
-        len(posterior.annotated()[0]) + 10 * len(total) * len(posterior.labels) ** 2
+        len(posterior.annotation_index()[0]) + 10 * len(total) * len(posterior.labels) ** 2
     )  # a gamma function is ten additions
-    for counts in posterior.counts(int(np.clip(WORK / cells, FEW, DRAWS))):  # (J, K, K)
+    for counts in posterior.confusion_counts(int(np.clip(WORK / cells, FEW, DRAWS))):  # (J, K, K)
         total += _probability(counts, expected)
         draws += 1
     return total / draws

@@ -13,9 +13,9 @@ from crowdppl.errors import OptionError, suggestion
 from crowdppl.posterior.measures import LOWER_IS_BETTER, interval, qualities
 from crowdppl.posterior.measures import accuracy as accuracy_of
 from crowdppl.posterior.variables import PosteriorVariables
-from crowdppl.posterior.workers.drift import seconds
-from crowdppl.posterior.workers.ranking import place, rank
-from crowdppl.posterior.workers.spammers import hypotheses
+from crowdppl.posterior.workers.drift import median_seconds
+from crowdppl.posterior.workers.ranking import rank, summarise_ranks
+from crowdppl.posterior.workers.spammers import hypothesis_probabilities
 from crowdppl.posterior.workers.verdicts import verdicts
 
 Array = npt.NDArray[Any]
@@ -35,26 +35,26 @@ def table(
     """Return a row for each worker, as described in :meth:`crowdppl.Posterior.workers`."""
     parts: dict[str, list[Array]] = {}
     accuracy = []
-    for _, confusion, prevalence in posterior.by_workers():
+    for _, confusion, prevalence in posterior.worker_blocks():
         for name, draws in qualities(confusion, prevalence, posterior.labels, measures, cost).items():
             for suffix, value in zip(("", "_low", "_high"), interval(draws, level), strict=True):
                 parts.setdefault(name + suffix, []).append(value)
         accuracy.append(accuracy_of(confusion, prevalence))
-    right = dict(zip(RIGHT, interval(posterior.shares_correct(), level), strict=True))
+    right = dict(zip(RIGHT, interval(posterior.share_correct_draws(), level), strict=True))
     rows = pd.DataFrame(
-        {"worker": posterior.worker_names(), "annotations": posterior.annotations()}
+        {"worker": posterior.worker_names(), "annotations": posterior.annotations_per_worker()}
         | right
         | {name: np.concatenate(values) for name, values in parts.items()}
     )
     enough = (rows["annotations"] >= minimum).to_numpy()
-    probabilities = hypotheses(posterior)
+    probabilities = hypothesis_probabilities(posterior)
     rows["spammer"], rows["adversarial"] = probabilities[:, 1], probabilities[:, 2]
     verdict = verdicts(posterior, probabilities)
     if "seconds" in posterior.tree["constant_data"]:
-        rows["seconds"] = seconds(posterior)
+        rows["seconds"] = median_seconds(posterior)
     rows = rows[enough].reset_index(drop=True)
     if len(rows):
-        ranks = place(rank(np.concatenate(accuracy, axis=1)[:, enough]), level)
+        ranks = summarise_ranks(rank(np.concatenate(accuracy, axis=1)[:, enough]), level)
         rows = pd.concat([rows, ranks], axis=1)
         rows["verdict"] = verdict[enough]
     if sort is not None:

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from crowdppl import arguments
 from crowdppl.posterior.measures import accuracy, kappa
 from crowdppl.posterior.variables import PosteriorVariables
-from crowdppl.posterior.workers.confusions import systematic
+from crowdppl.posterior.workers.confusions import systematic_confusions
 from crowdppl.posterior.workers.drift import FAST, relative_speed
-from crowdppl.posterior.workers.spammers import hypotheses
+from crowdppl.posterior.workers.spammers import hypothesis_probabilities
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +31,7 @@ ACTIONS = {
 VERDICTS = tuple(ACTIONS)
 # Verdicts that call for something to be done, and those whose labels are not made in earnest.
 NOTABLE = ("adversarial", "random", "constant", "hasty", "confuses", "weak")
-NOT_IN_EARNEST = ("adversarial", "random", "constant", "hasty")
+UNRELIABLE = ("adversarial", "random", "constant", "hasty")
 
 # Probability from which on a worker is called random, constant or adversarial, and from which on everything else is taken as
 # certain. The true labels drawn are those of a posterior that allows for correlated errors; in some of its draws hardly
@@ -65,7 +65,8 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
     - ``random``, ``constant``: the labels do not depend on the truth (probability .8), or agree with it no more than by chance
       (kappa below .1 with probability .9); spread, or one of them at least nine times in ten;
     - ``hasty``: takes less than a third of the time of the others, and is probably less accurate than the typical worker;
-    - ``confuses``: gives one class another's label systematically, which others do not (:func:`crowdppl.posterior.workers.systematic`);
+    - ``confuses``: systematically gives one class another class's label, which other workers do not
+      (:func:`crowdppl.posterior.workers.systematic_confusions`);
     - ``weak``: clearly less accurate than the typical worker, or more often wrong than correct;
     - ``unknown``: none of these, and not shown to be informed either, mostly for want of annotations;
     - ``fair``: informed, but not shown to be as accurate as the typical worker; ``reliable``: informed, and as accurate.
@@ -75,12 +76,12 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
 
     Args:
         posterior: a result.
-        probabilities: of :func:`crowdppl.posterior.workers.hypotheses`, ``(J, 3)``, where at hand.
+        probabilities: of :func:`crowdppl.posterior.workers.hypothesis_probabilities`, ``(J, 3)``, where at hand.
     """
-    _, random, adversarial = (hypotheses(posterior) if probabilities is None else probabilities).T
-    given = posterior.given()  # (J, K)
+    _, random, adversarial = (hypothesis_probabilities(posterior) if probabilities is None else probabilities).T
+    given = posterior.label_counts_by_worker()  # (J, K)
     total = given.sum(1)
-    parts = [(kappa(c, p), accuracy(c, p)) for _, c, p in posterior.by_workers()]
+    parts = [(kappa(c, p), accuracy(c, p)) for _, c, p in posterior.worker_blocks()]
     beyond, quality = (np.concatenate([part[n] for part in parts], axis=1) for n in (0, 1))  # each (S, J)
     against = (beyond < 0).mean(0)
     avoids = (adversarial >= ADVERSARY) | ((against >= SURE) & (adversarial > 2 * random) & (adversarial > 1 - SURE))
@@ -94,7 +95,7 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
     behind = (quality < typical - np.maximum(BEHIND, BEHIND_ERRORS * (1 - typical))).mean(0)
     below = (quality < typical).mean(0) + (quality == typical).mean(0) / 2
     wrong = (quality < 0.5).mean(0)
-    confused = set(systematic(posterior)["worker"].tolist())
+    confused = set(systematic_confusions(posterior)["worker"].tolist())
     confuses = np.array([name in confused for name in posterior.worker_names().tolist()], dtype=bool)
 
     words = np.full(len(total), "reliable", dtype=object)
@@ -111,7 +112,7 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
 
 def _compared(posterior: PosteriorVariables) -> Array:
     """Return how many annotations of each worker, ``(J,)``, can be compared with another worker's or a known true label."""
-    item, worker, _ = posterior.annotated()
+    item, worker, _ = posterior.annotation_index()
     J = len(posterior.worker_names())
     N = len(posterior.items())
     first = np.zeros(N, dtype=worker.dtype)

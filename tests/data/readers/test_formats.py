@@ -273,7 +273,7 @@ def test_every_export_is_found_out_and_read(tmp_path, name, content, file, expec
 def test_moments_durations_and_truths_come_along(tmp_path):
     toloka = crowdppl.read(put(tmp_path, "t.tsv", GOOD[0][1]))
     assert np.nanmedian(toloka.seconds.numpy()) == 6
-    assert toloka.when[1] - toloka.when[0] == 4
+    assert toloka.timestamp[1] - toloka.timestamp[0] == 4
     assert toloka.labels[toloka.truth[toloka.items.tolist().index("t2")]] == "dog"
     studio = crowdppl.read(put(tmp_path, "l.json", GOOD[5][1]))
     assert studio.seconds.tolist()[0] == 2.5
@@ -282,16 +282,16 @@ def test_moments_durations_and_truths_come_along(tmp_path):
     assert appen.seconds.tolist() == [30, 60, 30]
 
 
-def test_skipped_work_is_missing_or_an_answer(tmp_path):
+def test_skipped_work_is_missing_or_a_label(tmp_path):
     """Never evidence by accident: it is left out and told, or a label of its own where that is asked for."""
     path = put(tmp_path, "l.json", GOOD[5][1])
     assert "(skipped)" not in crowdppl.read(path).labels
-    answer = crowdppl.read(path, skip="answer")
+    answer = crowdppl.read(path, skip="label")
     assert (1, 2, "(skipped)") in triples(answer)
     assert answer.labels.tolist() == ["(skipped)", "cat", "dog"]
     kept = crowdppl.read(put(tmp_path, "t.tsv", GOOD[0][1]), rejected=True)
     assert ("t2", "w3", "cat") in triples(kept)
-    with pytest.raises(OptionError, match="'missing' or 'answer'"):
+    with pytest.raises(OptionError, match="'missing' or 'label'"):
         crowdppl.read(path, skip="never")
 
 
@@ -480,7 +480,7 @@ def test_formats_are_named(tmp_path):
 def test_the_command_reads_exports(tmp_path):
     path = put(tmp_path, "l.json", GOOD[5][1])
     out = tmp_path / "out"
-    result = CliRunner().invoke(app, ["fit", str(path), "--method", "em", "--skip", "answer", "--out", str(out)])
+    result = CliRunner().invoke(app, ["fit", str(path), "--method", "em", "--skip", "label", "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert "(skipped)" in (out / "confusion.csv").read_text()
     assert "marked as ground truth" in " ".join(result.output.split())

@@ -56,9 +56,9 @@ def test_ends_near_plain_em(tmp_path, monkeypatch, model, compiled):
         full = fit(Annotations.from_frame(frame), model, method="em", num_samples=2, independent=True)
     told = pd.read_parquet(tmp_path / "truth.parquet").set_index("task")
     assert told.index.tolist() == full.items().tolist()
-    best = pd.Series(full.labels[full.published().argmax(1)], index=full.items())
+    best = pd.Series(full.labels[full.probability_as_published().argmax(1)], index=full.items())
     assert (told["label"] == best).mean() > 0.995
-    assert abs(told["probability"].to_numpy() - full.published().max(1)).mean() < 0.01
+    assert abs(told["probability"].to_numpy() - full.probability_as_published().max(1)).mean() < 0.01
     point = full.tree["point"].to_dataset()
     order = found.workers.set_index("worker").index
     for name, value in found.parameters.items():
@@ -190,7 +190,7 @@ def test_gradients_from_disk_end_where_those_in_memory_do(tmp_path, model):
         warnings.simplefilter("ignore", CrowdpplWarning)
         full = fit(Annotations.from_frame(frame), model, method="svi", independent=True, num_samples=200)
     told = pd.read_parquet(tmp_path / "truth.parquet").set_index("task")
-    best = pd.Series(full.labels[full.published().argmax(1)], index=full.items())
+    best = pd.Series(full.labels[full.probability_as_published().argmax(1)], index=full.items())
     assert (told["label"] == best).mean() > 0.99
     joined = found.workers.merge(full.workers(), on="worker")
     np.testing.assert_allclose(joined["accuracy_x"], joined["accuracy_y"], atol=0.03)
@@ -358,7 +358,7 @@ def test_known_truths_clamp_their_items(tmp_path, monkeypatch, compiled, numbers
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         full = fit(Annotations.from_frame(frame, truth="gold"), model, method="em", num_samples=2, independent=True)
-    best = pd.Series(full.labels[full.published().argmax(1)], index=full.items())
+    best = pd.Series(full.labels[full.probability_as_published().argmax(1)], index=full.items())
     assert (right.index == best.index).all()
     assert (told["label"] == best).mean() > 0.995
 

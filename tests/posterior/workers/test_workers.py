@@ -63,7 +63,7 @@ def test_interval():
 
 @pytest.fixture(scope="module")
 def crowd():
-    frame, truth = crowd_with_characters(when=True)
+    frame, truth = crowd_with_characters(timestamps=True)
     return fitted(frame), frame, truth
 
 
@@ -140,14 +140,16 @@ def test_ranks_by_hand():
     np.testing.assert_array_equal(workers.rank(values, lower_is_better=True), [[3, 1, 2], [1.5, 1.5, 3]])
     sure = np.tile([1.0, 2, 3, 4], (100, 1))
     sure[::2, 2:] = sure[::2, :1:-1]  # the last two change places
-    places = workers.place(sure, 0.9)
+    places = workers.summarise_ranks(sure, 0.9)
     assert places["place"].tolist() == ["1", "2", "4 (3–4)", "4 (3–4)"] or places["rank_low"].tolist() == [1, 2, 3, 3]
     anything = np.random.default_rng(0).permuted(np.tile(np.arange(1.0, 7), (200, 1)), axis=1)
-    assert (workers.place(anything)["place"] == "unknown").all()  # any rank is possible
+    assert (workers.summarise_ranks(anything)["place"] == "unknown").all()  # any rank is possible
     wide = np.tile([1.0, 2, 3, 4, 5], (90, 1))
     wide[:30, :3], wide[30:60, :3] = [2, 3, 1], [3, 1, 2]
-    assert workers.place(wide)["place"].tolist() == ["1–3 of 5"] * 3 + ["4", "5"]
-    assert (workers.place(sure[:1])["place"] == "unknown").all()  # one draw knows nothing of how sure the order is
+    assert workers.summarise_ranks(wide)["place"].tolist() == ["1–3 of 5"] * 3 + ["4", "5"]
+    assert (
+        workers.summarise_ranks(sure[:1])["place"] == "unknown"
+    ).all()  # one draw knows nothing of how sure the order is
 
 
 def test_comparisons_from_draws(crowd):
@@ -156,10 +158,10 @@ def test_comparisons_from_draws(crowd):
     names = posterior.worker_names().tolist()
     a, b = names.index("honest 11"), names.index("honest 0")
     by_hand = (accuracy[:, a] > accuracy[:, b]).mean()
-    assert workers.better(posterior, "honest 11", "honest 0") == pytest.approx(by_hand)
-    assert workers.better(posterior, "honest 0", "honest 11") == pytest.approx(1 - by_hand)
+    assert workers.probability_better(posterior, "honest 11", "honest 0") == pytest.approx(by_hand)
+    assert workers.probability_better(posterior, "honest 0", "honest 11") == pytest.approx(1 - by_hand)
     assert by_hand > 0.9
-    cheaper = workers.better(posterior, "honest 11", "guesser", by="expected_cost")
+    cheaper = workers.probability_better(posterior, "honest 11", "guesser", by="expected_cost")
     assert cheaper > 0.9  # less cost is better
     best = workers.best(posterior, 3)
     assert best["probability"].sum() == pytest.approx(3, abs=0.05)
@@ -173,7 +175,7 @@ def test_comparisons_from_draws(crowd):
         with pytest.raises(OptionError, match=f"m={m}; (choose from 1 to|it must be a whole number of at least 1)"):
             workers.best(posterior, m)
     with pytest.raises(DataError, match="did you mean 'honest 1"):
-        workers.better(posterior, "honest 11", "honest 1l")
+        workers.probability_better(posterior, "honest 11", "honest 1l")
 
 
 @pytest.mark.parametrize("method", ["em", "gibbs", "svi"])
@@ -232,7 +234,7 @@ def test_a_worker_wrong_in_all_annotations_is_adversarial(classes, method):
     frame, _ = crowd_of({"swaps": swaps(classes), "picks": picks(classes)}, classes)
     table = fitted(frame, method=method, num_samples=200).workers().set_index("worker")
     assert table["verdict"][["swaps", "picks"]].tolist() == ["adversarial"] * 2
-    assert not set(table["verdict"].filter(like="honest")) & set(workers.NOT_IN_EARNEST)
+    assert not set(table["verdict"].filter(like="honest")) & set(workers.UNRELIABLE)
 
 
 def test_rate_of_false_alarms():
@@ -243,7 +245,7 @@ def test_rate_of_false_alarms():
             characters = {"random": lambda k, rng, K=classes: int(rng.integers(K)), "swaps": swaps(classes)}
             frame, _ = crowd_of(characters, classes, seed=100 + seed, honest_workers=10)
             table = fitted(frame, num_samples=100).workers().set_index("worker")
-            alarms += table["verdict"].filter(like="honest").isin(workers.NOT_IN_EARNEST).sum()
+            alarms += table["verdict"].filter(like="honest").isin(workers.UNRELIABLE).sum()
             taken += table["verdict"]["random"] == "adversarial"
     assert alarms == 0  # of 480 honest workers
     assert taken <= 3  # of 48 random ones
@@ -274,7 +276,7 @@ def test_systematic_confusions_are_told():
     """Who calls most of one class another, by counts that anybody can repeat in the tables."""
     frame, _ = crowd_of({"Bob": lambda k, rng: 1 if k == 0 and rng.random() < 0.75 else int(k)}, 4, each=80)
     posterior = fitted(frame)
-    table = workers.systematic(posterior)
+    table = workers.systematic_confusions(posterior)
     assert table[["worker", "truth", "label"]].to_numpy().tolist() == [["Bob", 0, 1]]
     reported = posterior.truth().set_index("task")["label"]
     mine = frame[(frame["worker"] == "Bob") & (reported[frame["task"]].to_numpy() == 0)]
@@ -283,7 +285,7 @@ def test_systematic_confusions_are_told():
     others = frame[(frame["worker"] != "Bob") & (reported[frame["task"]].to_numpy() == 0)]
     assert table["others"][0] == pytest.approx((others["label"] == 1).mean())
     assert posterior.workers().set_index("worker")["verdict"]["Bob"] == "confuses"
-    assert workers.of_crowd(posterior).empty
+    assert workers.crowd_confusions(posterior).empty
 
 
 def test_what_the_whole_crowd_confuses_is_no_fault_of_single_workers():
@@ -295,14 +297,14 @@ def test_what_the_whole_crowd_confuses_is_no_fault_of_single_workers():
         for j in rng.choice(8, 5, replace=False)
     ]
     posterior = fitted(pd.DataFrame(rows, columns=["task", "worker", "label"]))
-    table = workers.of_crowd(posterior)
+    table = workers.crowd_confusions(posterior)
     assert table[["truth", "label"]].to_numpy().tolist() == [[2, 3]]
-    counts = workers.by_label(posterior)
+    counts = workers.label_counts(posterior)
     assert table["annotations"][0] == counts[2, 3]
     assert table["of"][0] == counts[2].sum()
     assert table["asked"][0] == 8
-    assert workers.systematic(posterior).empty
-    alone = workers.of_crowd(posterior, without=np.arange(8) > 0)
+    assert workers.systematic_confusions(posterior).empty
+    alone = workers.crowd_confusions(posterior, without=np.arange(8) > 0)
     assert alone.empty  # one worker is no crowd
 
 
@@ -389,23 +391,23 @@ def test_sorting_is_by_the_worse_end(crowd):
 def test_times(crowd):
     """Windows are cut by time, whatever the order of rows; counted by hand with the truths drawn."""
     posterior, frame, _ = crowd
-    windows = workers.over_time(posterior, "honest 3", windows=4)
+    windows = workers.accuracy_over_time(posterior, "honest 3", windows=4)
     assert windows["annotations"].tolist() == [25] * 4
     assert (windows["begins"].to_numpy()[1:] > windows["ends"].to_numpy()[:-1]).all()
     mine = frame[frame["worker"] == "honest 3"]
-    assert windows["begins"][0] == mine["when"].min()
-    first = mine.sort_values("when").head(25)
+    assert windows["begins"][0] == mine["timestamp"].min()
+    first = mine.sort_values("timestamp").head(25)
     draws = posterior.truth_draws()
     place = {name: n for n, name in enumerate(posterior.items().tolist())}
     right = np.mean([(draws[:, place[row.task]] == row.label).mean() for row in first.itertuples()])
     assert windows["accuracy"][0] == pytest.approx((25 * right + 0.5) / 26, abs=0.02)
-    everyone = workers.over_time(posterior)
+    everyone = workers.accuracy_over_time(posterior)
     assert "newcomer" not in set(everyone["worker"])
     assert len(everyone) == 19 * 5
     with pytest.raises(OptionError, match="2 annotations with a time"):
-        workers.over_time(posterior, "newcomer")
+        workers.accuracy_over_time(posterior, "newcomer")
     with pytest.raises(OptionError, match="at least 2"):
-        workers.over_time(posterior, windows=1)
+        workers.accuracy_over_time(posterior, windows=1)
     medians = frame.groupby("worker")["seconds"].median()
     found = posterior.workers().set_index("worker")["seconds"]
     pd.testing.assert_series_equal(found, medians[found.index], check_names=False)
@@ -413,13 +415,15 @@ def test_times(crowd):
 
 def test_who_tires_is_found():
     """One worker guesses from the middle on, the others stay as they are."""
-    frame, truth = crowd_with_characters(seed=3, items=200, each=120, when=True)
+    frame, truth = crowd_with_characters(seed=3, items=200, each=120, timestamps=True)
     rng = np.random.default_rng(0)
-    frame["when"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(frame["when"], unit="min")
-    late = (frame["worker"] == "honest 11") & (frame["when"] > frame["when"][frame["worker"] == "honest 11"].median())
+    frame["timestamp"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(frame["timestamp"], unit="min")
+    late = (frame["worker"] == "honest 11") & (
+        frame["timestamp"] > frame["timestamp"][frame["worker"] == "honest 11"].median()
+    )
     frame.loc[late, "label"] = rng.integers(0, 3, int(late.sum()))
     posterior = fitted(frame)
-    table = workers.change(posterior).set_index("worker")
+    table = workers.accuracy_change(posterior).set_index("worker")
     assert table["worse"]["honest 11"] > 0.99
     assert table["change_high"]["honest 11"] < 0
     assert (table["worse"].drop("honest 11") < 0.99).all()
@@ -430,8 +434,8 @@ def test_who_tires_is_found():
 def test_without_times_one_is_told():
     frame, _ = crowd_with_characters(items=60, each=20)
     posterior = fitted(frame, num_samples=5)
-    for ask in (workers.change, workers.over_time, workers.seconds):
-        with pytest.raises(OptionError, match=r"from_frame\(\.\.\., (when|seconds)=\.\.\.\)"):
+    for ask in (workers.accuracy_change, workers.accuracy_over_time, workers.median_seconds):
+        with pytest.raises(OptionError, match=r"from_frame\(\.\.\., (timestamp|seconds)=\.\.\.\)"):
             ask(posterior)
     assert "seconds" not in posterior.workers()
 
