@@ -1,6 +1,7 @@
 """Simulation-based calibration of every model by every engine: `make sbc`.
 
-Writes docs/benchmarks/sbc.md with its figures as JSON, and into the page of each model the sentence that says how honest its intervals are.
+Writes docs/benchmarks/sbc.md with its figures as JSON, and into the page of each model the measured coverage of its
+intervals.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import textwrap
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -112,7 +114,7 @@ def row(result: dict) -> list[object]:
     worst = min(by.values(), key=lambda r: r["p"])
     p = min(1.0, worst["p"] * len(by))
     cells = [
-        by[q]["coverage"] if q in by else None for q in ("accuracy", "confusion", "prevalence", "right annotations")
+        by[q]["coverage"] if q in by else None for q in ("accuracy", "confusion", "prevalence", "correct annotations")
     ]
     shown = ["–" if c is None else f"{c:.2f}" for c in cells]
     return [
@@ -125,24 +127,25 @@ def row(result: dict) -> list[object]:
 
 
 def sentence(name: str, results: list[dict]) -> str:
-    """Say for a model's page how often intervals hold what was drawn."""
-    told = []
+    """Return the sentence of a model's page: how often intervals contain what was drawn."""
+    shares = []
     for result in results:
         if result["model"] == name and not result["rows"]:
-            told.append(f"{result['method']} gives a point")
+            shares.append(f"{result['method']} gives a point")
         elif result["model"] == name:
             cover = next(r["coverage"] for r in result["rows"] if r["quantity"] == "accuracy")
-            told.append(f"{result['method']} {100 * cover:.0f}%")
-    return (
-        "<!-- sbc -->\n**Honesty, measured.** On data drawn from the model itself (20 items, 4 workers, 60 annotations) the 89%\n"
-        f"interval of a worker's accuracy covers it in: {', '.join(told)}\n"
-        "([simulation-based calibration](../benchmarks/sbc.md)).\n<!-- /sbc -->\n"
+            shares.append(f"{result['method']} {100 * cover:.0f}%")
+    text = (
+        "**Measured coverage.** On data drawn from the model itself (20 items, 4 workers, 60 annotations), the 89% interval of a worker's "
+        f"accuracy contains the true value in this share of cases: {', '.join(shares)} "
+        "([simulation-based calibration](../benchmarks/sbc.md))."
     )
+    return f"<!-- sbc -->\n{textwrap.fill(text, 130, break_on_hyphens=False)}\n<!-- /sbc -->\n"
 
 
 def write(results: list[dict], docs: Path) -> None:
     """Write the page, its figures, and the sentences in the models' pages."""
-    header = ["model", "method", "simulations", "accuracy", "confusion", "prevalence", "right annotations", "least p"]
+    header = ["model", "method", "simulations", "accuracy", "confusion", "prevalence", "correct annotations", "least p"]
     exact = [r for r in results if r["method"] in EXACT]
     worst = min((min(q["p"] * len(r["rows"]) for q in r["rows"]) for r in exact), default=1.0)
     seconds = sum(r["seconds"] for r in results)
@@ -150,22 +153,22 @@ def write(results: list[dict], docs: Path) -> None:
 
 Rerun: `make sbc` ({seconds / 3600:.1f} hours of one core; `python benchmarks/sbc.py --quick` for a look). Ran on {machine()}.
 
-Parameters, truths and labels are drawn from a model's own prior (20 items, 4 workers, 3 annotations an item, 2 classes,
-2 features), the model is fitted to the labels, and what was drawn is ranked among 99 draws of the fit (`crowdppl.criticism.sbc`; Talts et
-al. 2018, with the quantities that depend on the data of Modrák et al. 2023: log-likelihood, truth of an item, number of right
-annotations of a worker). For an engine that samples the posterior ranks are uniform. *Least p*: of uniform ranks by
-simultaneous bands, over all quantities, times their number. *Accuracy* and the next three columns: how often the 89% interval of
-it holds what was drawn.
+Parameters, true labels and labels are drawn from a model's own prior (20 items, 4 workers, 3 annotations per item, 2 classes, 2
+features). The model is fitted to the labels, and each quantity drawn is ranked among 99 draws of the fit (`crowdppl.criticism.sbc`;
+Talts et al. 2018, with the data-dependent quantities of Modrák et al. 2023: log-likelihood, true label of an item, number of correct
+annotations of a worker). If an engine samples the posterior, ranks are uniform. *Least p* is the p-value of uniform ranks by
+simultaneous bands, the least over all quantities times their number. *Accuracy* and the next three columns give the share of 89%
+intervals that contain what was drawn.
 
 {markdown(header, [row(r) for r in results])}
 
-Gibbs and NUTS are exact up to their length (NUTS: 150 warm-up steps, 198 draws, one chain): of {len(exact)} runs the least
-p-value is {worst:.4f}, where {0.05 / max(1, len(exact)):.4f} would be the bound for all of them at once at 5%. SVI and EM are
-approximations; what their intervals hold stands above and in each model's page. With `n` simulations a coverage has a standard
-error of about .31 over the root of `n` (of accuracy, four workers each, about half): of NUTS, with 4 to 16 simulations each, this
-table sees gross errors only (`--times 10` sees more, in hours). EM and SVI hold the weights of networks at a point, so that
-nothing covers a prevalence that follows from them. All this says how well an engine does what the model says; how well the model
-says what people do is another matter: real annotations of an item are not independent.
+Gibbs and NUTS are exact up to their length (NUTS: 150 warm-up steps, 198 draws, one chain). The least p-value of {len(exact)} runs is
+{worst:.4f}; the bound for all of them together is {0.05 / max(1, len(exact)):.4f} at 5%. SVI and EM are approximations; the coverage of
+their intervals is given above and in each model's page. With `n` simulations, the standard error of a coverage is about .31 divided by
+the square root of `n` (about half of that for accuracy, since there are four workers). NUTS has 4 to 16 simulations each, so that this
+table shows only gross errors (`--times 10` shows smaller ones and takes hours). EM and SVI hold the weights of networks at a point, so
+that no interval covers a prevalence that follows from them. These figures show how well an engine fits the model. How well the model
+describes people is another question: real annotations of an item are not independent.
 """
     docs.mkdir(exist_ok=True)
     (docs / "benchmarks" / "sbc.md").write_text(page, encoding="utf-8")

@@ -1,6 +1,7 @@
 """Honest intervals on public data, leave one set out: coverage, log loss and calibration, published and weighted.
 
-Writes docs/benchmarks/calibrated-intervals.md. `POPULATION` in crowdppl/inference/design_effect.py is what it prints as learned from all sets.
+Writes docs/benchmarks/calibrated-intervals.md. Its spread of rho learned from all sets is `POPULATION` in
+crowdppl/inference/design_effect.py.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def ranks(
         A row for each simulation and quantity: ``simulation``, ``quantity``, ``rank`` of what was drawn among the draws of the
         fit, equal values at random. Quantities: prevalence and confusion of the first class, accuracy of every worker, the
         first number of every other parameter that has draws, the log-likelihood of all labels, and of items with one truth
-        each the truth of the first item and the number of right annotations of the first worker.
+        each the truth of the first item and the number of correct annotations of the first worker.
 
     Raises:
         ModelError: where the engine gives a point and no draws.
@@ -158,8 +158,8 @@ def _quantities(
         states = flat("truth", "draw_of")
         mine, label = data.item[data.worker == 0].numpy(), data.label[data.worker == 0].numpy()
         true["truth"], sampled["truth"] = float(truth[0]), states[:, 0]
-        true["right annotations"] = float((truth[mine] == label).sum())
-        sampled["right annotations"] = (states[:, mine] == label).sum(-1)
+        true["correct annotations"] = float((truth[mine] == label).sum())
+        sampled["correct annotations"] = (states[:, mine] == label).sum(-1)
     return {name: float(value) for name, value in true.items()}, sampled
 
 

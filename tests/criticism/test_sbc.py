@@ -31,7 +31,7 @@ def test_gibbs_is_calibrated(model):
     quantities and 6 models: one false alarm in a hundred choices of seeds; these are fixed), and 89% intervals cover 82% to 95%.
     """
     table = sbc.table(sbc.ranks(model, "gibbs", simulations=100, seed=1000, **SHORT)).set_index("quantity")
-    assert {"prevalence", "confusion", "log-likelihood", "accuracy", "truth", "right annotations"} <= set(table.index)
+    assert {"prevalence", "confusion", "log-likelihood", "accuracy", "truth", "correct annotations"} <= set(table.index)
     assert table["p"].min() > 2e-4
     assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
 
