@@ -44,7 +44,6 @@ UNFINISHED: tuple[str, ...] = (
     "docs/architecture.md",
     "docs/benchmarks/",
     "docs/guide/",
-    "docs/models/",
     "docs/pictures.py",
     "models/",
     "notebooks/",
