@@ -238,7 +238,7 @@ def sampled(name: str) -> dict[str, float]:
 def restarts(size: tuple[int, int, int, int]) -> dict[str, float]:
     """Time EM with twenty restarts that go side by side, and one after the other."""
     from crowdppl import fit
-    from crowdppl.inference import draws
+    from crowdppl.inference import memory
 
     def seconds() -> float:
         options = {"restarts": 20, "num_samples": 1, "independent": True}
@@ -248,7 +248,7 @@ def restarts(size: tuple[int, int, int, int]) -> dict[str, float]:
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        together, draws.WORK_BYTES = seconds(), 1
+        together, memory.WORK_BYTES = seconds(), 1
         return {"together": together, "in turn": seconds()}
 
 

@@ -15,7 +15,7 @@ from pyro.infer.autoguide.initialization import init_to_value
 
 import crowdppl
 from crowdppl import CrowdpplWarning
-from crowdppl.inference.draws import Races, drawn, sample_truth
+from crowdppl.inference.sampling import GumbelMaxSampler, sample_truth, sample_truth_from_probabilities
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
@@ -242,22 +242,22 @@ def test_gibbs_draws_truths_from_their_conditional(case):
         sites = {name: node["value"] for name, node in check(model, data).items()}
         joint = model.item_log_joint(conditioned(model, sites, data)[0], data)
         _, exact = enumerate_truths(data, *probabilities(model, sites, data))
-        races = Races((2000, data.N, joint.shape[-1]), data)
-        won = torch.cat([races.winners(joint.expand(2000, *joint.shape)) for _ in range(10)])
-        frequency = torch.nn.functional.one_hot(won, joint.shape[-1]).double().mean(0)
+        sampler = GumbelMaxSampler((2000, data.N, joint.shape[-1]), data)
+        classes = torch.cat([sampler.sample(joint.expand(2000, *joint.shape)) for _ in range(10)])
+        frequency = torch.nn.functional.one_hot(classes, joint.shape[-1]).double().mean(0)
         np.testing.assert_allclose(frequency, exact, atol=0.018)
         many = joint.expand(20_000, *joint.shape)
-        for again in (sample_truth(many), drawn(many.softmax(-1))):
+        for again in (sample_truth(many), sample_truth_from_probabilities(many.softmax(-1))):
             frequency = torch.nn.functional.one_hot(again, joint.shape[-1]).double().mean(0)
             np.testing.assert_allclose(frequency, exact, atol=0.018)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_a_random_number_of_zero_draws_nothing_impossible(dtype, monkeypatch):
-    """In single precision one of sixteen million is zero: a race that never ends must not be won by who never starts."""
+    """In single precision one of sixteen million is zero: an infinite exponential must not make an impossible class win."""
     monkeypatch.setattr(torch.Tensor, "uniform_", torch.Tensor.zero_)
     certain = torch.eye(3, dtype=dtype)
-    for found in (drawn(certain), sample_truth(certain.log())):
+    for found in (sample_truth_from_probabilities(certain), sample_truth(certain.log())):
         assert found.tolist() == [0, 1, 2]
 
 

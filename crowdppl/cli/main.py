@@ -40,8 +40,9 @@ from crowdppl.errors import CrowdpplError, OptionError, silent, suggestion
 from crowdppl.export import results
 from crowdppl.export.folders import replaced
 from crowdppl.inference import distributed, streaming
-from crowdppl.inference.draws import result_bytes
-from crowdppl.inference.fit import catalogue, fit, named_model, progress_bar
+from crowdppl.inference.fit import catalogue, fit, named_model
+from crowdppl.inference.memory import result_bytes
+from crowdppl.inference.progress import progress_bar
 from crowdppl.inference.update import update
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.hyperparameters import described, summary

@@ -20,8 +20,8 @@ import torch
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError, OptionError
-from crowdppl.inference.draws import sample_truth
 from crowdppl.inference.predict import data_of, parameter_draws
+from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, conditioned
 from crowdppl.posterior.posterior import Posterior

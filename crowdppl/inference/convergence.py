@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.draws import Readings
+from crowdppl.inference.evaluate import EvaluatedDraws
 
 # Vehtari et al. (2021), Rank-normalization, folding, and localization, Bayesian Analysis 16(2).
 RHAT_LIMIT = 1.01
@@ -34,19 +34,19 @@ def longer(facts: Mapping[str, Any]) -> int:
     return math.ceil(needed / step) * step
 
 
-def convergence(data: Annotations, readings: Readings) -> tuple[dict[str, Any], list[str]]:
+def convergence(data: Annotations, evaluated: EvaluatedDraws) -> tuple[dict[str, Any], list[str]]:
     """Return R-hat and ESS of the worst of each kind of quantity, and warnings in plain sentences.
 
     Args:
         data: the annotations.
-        readings: ``C`` chains of ``S`` posterior draws.
+        evaluated: ``C`` chains of ``S`` posterior draws.
     """
     import arviz_stats  # takes a second: only for those who ask
 
-    chains, count = readings.lp.shape
+    chains, count = evaluated.lp.shape
     if count < 4:
         return {}, ["too few draws to judge convergence; raise num_samples=..."]
-    quantities = dict(readings.mixing)
+    quantities = dict(evaluated.mixing)
     if "accuracy" in quantities:
         busiest = data.annotations_per_worker.topk(min(data.J, QUANTITIES)).indices
         quantities["accuracy"] = quantities["accuracy"][:, :, busiest]

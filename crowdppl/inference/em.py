@@ -10,12 +10,15 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
-from crowdppl.inference.draws import Draws, Report, affordable, chunk, sample_truth, thinned_note
+from crowdppl.inference.draws import Draws
 from crowdppl.inference.early_stopping import Validation
 from crowdppl.inference.em_loop import Climb, End, ended
 from crowdppl.inference.m_step import Schedule
+from crowdppl.inference.memory import affordable, chunk, thinned_note
 from crowdppl.inference.options import engine
 from crowdppl.inference.passes import Sweeps, at
+from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.sampling import sample_truth
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import AnnotationModel, Parameters, check, conditioned, dispersed, repeated, without_gibbs
 
@@ -44,7 +47,7 @@ POINT = (
 def em(
     model: AnnotationModel,
     data: Annotations,
-    report: Report,
+    report: ProgressCallback,
     keep: Checkpoint = NOTHING,
     *,
     max_iter: int,

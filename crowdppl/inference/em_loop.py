@@ -15,10 +15,12 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference import distributed
 from crowdppl.inference.checkpoint import NOTHING, State, packed, unpacked
-from crowdppl.inference.draws import Report, batched, chunk
 from crowdppl.inference.early_stopping import Validation
+from crowdppl.inference.evaluate import batched
 from crowdppl.inference.m_step import MStep, Schedule
+from crowdppl.inference.memory import chunk
 from crowdppl.inference.passes import Share, Sweeps, at
+from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.unconstrained import Space
 from crowdppl.kernels.ops import label_shares, normalise, read
 from crowdppl.model.base import (
@@ -153,7 +155,7 @@ class Climb:
         max_iter: int,
         tol: float,
         accelerate: bool,
-        report: Report,
+        report: ProgressCallback,
         schedule: Schedule | None = None,
         held_out: Validation | None = None,
         fine_tune: int = 0,

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import platform
-import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
-import numpy as np
 import pandas as pd
-import safetensors.torch
 import torch
-import xarray as xr
-from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.arguments import checked
@@ -32,9 +25,11 @@ from crowdppl.inference import distributed
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.inference.convergence import convergence
 from crowdppl.inference.coverage import cited
-from crowdppl.inference.design_effect import PUBLISHED, WEIGHTED, DesignEffect
-from crowdppl.inference.draws import Draws, Readings, Report, read
+from crowdppl.inference.datatree import to_datatree
+from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.draws import Draws
 from crowdppl.inference.em import em
+from crowdppl.inference.evaluate import evaluate
 from crowdppl.inference.fingerprint import of_model
 from crowdppl.inference.gibbs import gibbs
 from crowdppl.inference.nuts import nuts
@@ -47,16 +42,15 @@ from crowdppl.inference.options import (
     require_method,
     with_options,
 )
+from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.svi import svi
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import DENSE_CELLS
 from crowdppl.model.base import AnnotationModel, bind, provides
-from crowdppl.model.networks import is_weight
-from crowdppl.posterior.io import FORMAT
 from crowdppl.posterior.posterior import Posterior
 
 ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
-# Annotations up to which a fit looks them over; the check costs a few passes.
+# Largest number of annotations that a fit reviews; the review costs a few passes.
 REVIEWED = 2_000_000
 # With fewer draws the ends of an 89% interval are the smallest and the largest draw.
 FEW_DRAWS = 19
@@ -64,11 +58,11 @@ PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "pandas", "xarray", "arviz
 
 
 class FitArguments(TypedDict, total=False):
-    """What :func:`fit` takes whatever the engine."""
+    """Arguments of :func:`fit` that do not depend on the engine."""
 
     seed: int
     device: str | torch.device | None
-    progress: bool | Report
+    progress: bool | ProgressCallback
     independent: bool
     rho: float | tuple[float, float] | None
     checkpoint: str | Path | None
@@ -128,7 +122,7 @@ def fit(
     method: str | None = None,
     seed: int = 0,
     device: str | torch.device | None = None,
-    progress: bool | Report = False,
+    progress: bool | ProgressCallback = False,
     independent: bool = False,
     rho: float | tuple[float, float] | None = None,
     checkpoint: str | Path | None = None,
@@ -142,32 +136,32 @@ def fit(
     """Fit a model of annotation.
 
     Args:
-        data: annotations; a frame, of pandas or another library, is taken by :meth:`Annotations.from_frame`.
-        model: a name of the zoo (``crowdppl.models.CATALOGUE``) or an instance, also of a class of your own.
+        data: annotations, or a frame of pandas or another library, which :meth:`Annotations.from_frame` converts.
+        model: a name in the catalogue (``crowdppl.models.CATALOGUE``) or an instance, which may be of a class of your own.
         method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
-            ``"nuts"`` (posterior draws, any model, small data). Where not given: Gibbs if the model allows it, else EM.
-        seed: of everything random; same seed, same machine, same result.
-        device: ``"cpu"`` or ``"cuda"``; where the data are, if not given.
-        progress: show a bar in the terminal, or call a function ``(step, steps, what)``.
-        independent: take what is said of truths and workers from the model as published, which counts annotations of one item as
-            independent. By default it allows for annotations that err together, see :mod:`crowdppl.inference.design_effect`; parameters are
+            ``"nuts"`` (posterior draws, any model, small data). Defaults to Gibbs if the model allows it, else EM.
+        seed: of all random numbers; the same seed on the same machine gives the same result.
+        device: ``"cpu"`` or ``"cuda"``. Defaults to the device of the data.
+        progress: whether to show a bar in the terminal, or a function to call with ``(step, steps, what)``.
+        independent: report true labels and workers from the model as published, which counts annotations of one item as
+            independent. By default both allow for correlated errors, see :mod:`crowdppl.inference.design_effect`; parameters are
             learned as published either way.
-        rho: how strongly they err together: a correlation from 0 to 1, or mean and standard deviation of its logit; its spread
-            over public data sets where not given.
-        checkpoint: a folder for the state of the fit. A fit that was stopped, by Ctrl-C or by force, goes on from there when it
-            is asked for again with the same data, model, options and seed, and ends with the same result. NUTS keeps
-            its state between chains, SVI without ``validation``.
-        every: seconds between two writes of it.
+        rho: correlation between errors on one item, from 0 to 1, or mean and standard deviation of its logit. Defaults to
+            its distribution over public data sets.
+        checkpoint: a folder for the state of the fit. A fit that was stopped, by Ctrl-C or killed, continues from there when it
+            is called again with the same data, model, options and seed, and ends with the same result. NUTS saves its state
+            between chains, SVI only without ``validation``.
+        every: seconds between two checkpoints.
         task: column of the item, where ``data`` is a frame; as in :meth:`Annotations.from_frame`.
-        worker: likewise of the worker.
-        label: likewise of the label.
-        truth: likewise known truths.
+        worker: likewise, column of the worker.
+        label: likewise, column of the label.
+        truth: likewise, known true labels.
         **options: of the engine, see :mod:`crowdppl.inference.options`.
 
     Raises:
         OptionError: for an unknown model, method, device or option, or a value outside its range.
         ModelError: where the model does not fit the data or the method.
-        DataError: where ``data`` is not what it should be.
+        DataError: for data that are invalid, or too large for this machine's memory.
     """
     if distributed.helps():
         raise OptionError(
@@ -188,7 +182,7 @@ def fit(
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
     effect = None if independent else DesignEffect.of(rho)
-    _affordable(chosen, data)
+    _require_memory(chosen, data)
     data = data.to(device)
     began = time.perf_counter()
     # On small data threads wait for each other longer than they work, many times longer where cores are shared.
@@ -196,32 +190,34 @@ def fit(
     isolation = isolated(int(seed), device=data.device, dtype=data.dtype, threads=threads)
     with isolation, progress_bar(progress, method) as report:
         bound = bind(chosen, data)
-        told = bound.arrange(data)
+        arranged = bound.arrange(data)
         identity = "" if checkpoint is None else digest(data, of_model(bound), method, options, int(seed))
         keep = Checkpoint(checkpoint, identity, every)
         torch.manual_seed(int(seed))  # networks have drawn from the stream
         with keep.stoppable():
-            draws = ENGINES[method](bound, told, report, keep, **options)
-        readings = read(bound, data, draws, effect)
+            draws = ENGINES[method](bound, arranged, report, keep, **options)
+        evaluated = evaluate(bound, data, draws, effect)
         weights = {} if bound._bound is None else bound._bound.state(draws.fixed)
     seconds = time.perf_counter() - began
-    count = readings.lp.numel()
+    effect = None if evaluated.rho is None else effect
+    count = evaluated.lp.numel()
     if draws.kind == "approximation" and count < FEW_DRAWS:
         draws.warnings.append(
             f"the ends of intervals come from {count} draws and are rough; raise num_samples to at least 100"
         )
     if draws.kind == "posterior":
-        facts, sentences = convergence(data, readings)
+        facts, sentences = convergence(data, evaluated)
         draws.facts |= facts
         draws.warnings += sentences
-    draws.warnings += unused_classes(data, readings.probability)
+    draws.warnings += unused_classes(data, evaluated.probability)
+    hyperparameters, name = _hyperparameters(chosen), _model_name(chosen)
     run = {
-        "model": next((name for name, kind in catalogue().items() if type(chosen) is kind), type(chosen).__name__),
-        "hyperparameters": _hyperparameters(chosen),
+        "model": name,
+        "hyperparameters": hyperparameters,
         "method": method,
         "options": {name: value if name != "validation" else value is not None for name, value in options.items()},
         "seed": int(seed),
-        "rho": None if effect is None or readings.rho is None else dataclasses.asdict(effect),
+        "rho": None if effect is None else dataclasses.asdict(effect),
         "device": str(data.device),
         "dtype": str(data.dtype).removeprefix("torch."),
         "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K, "features": data.D},
@@ -229,23 +225,35 @@ def fit(
         "seconds": seconds,
         "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
     }
-    odd = (review(data) if data.A <= REVIEWED else []) + keep.troubles
-    posterior = Posterior(_tree(data, bound, draws, readings, weights, effect, run, odd))
+    coverage = ""
+    if draws.kind != "point":
+        standard = name in catalogue() and hyperparameters == _hyperparameters(named_model(name))
+        coverage = cited(name, method, effect, default_priors=standard)
+    notes = (review(data) if data.A <= REVIEWED else []) + keep.troubles
+    tree = to_datatree(
+        data, bound, draws, evaluated, weights=weights, effect=effect, run=run, notes=notes, coverage=coverage
+    )
+    posterior = Posterior(tree)
     keep.clear()
     for sentence in draws.warnings:
         warn(sentence)
     return posterior
 
 
+def _model_name(model: AnnotationModel) -> str:
+    """Return a model's name in the catalogue, or that of its class."""
+    return next((name for name, kind in catalogue().items() if type(model) is kind), type(model).__name__)
+
+
 def catalogue() -> dict[str, type[AnnotationModel]]:
-    """Return the zoo by name. Imported when asked for: the library does not need its zoo, only this facade does."""
+    """Return the model classes by name; imported here, since only this function of the library needs them."""
     from crowdppl.models import CATALOGUE
 
     return dict(CATALOGUE)
 
 
 def named_model(model: str | AnnotationModel) -> AnnotationModel:
-    """Return the model of a name with its default priors, or the instance itself."""
+    """Return the model of this name with its default priors, or the instance itself."""
     if isinstance(model, str):
         zoo = catalogue()
         if model not in zoo:
@@ -259,7 +267,7 @@ def named_model(model: str | AnnotationModel) -> AnnotationModel:
 
 
 def _hyperparameters(model: AnnotationModel) -> dict[str, Any]:
-    """Return a model's fields as they can be written down: a network of the caller's by its text."""
+    """Return a model's fields as JSON can hold them: others, such as networks of the caller's, by their ``repr``."""
     if not dataclasses.is_dataclass(model):
         return {}
     values = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
@@ -267,151 +275,17 @@ def _hyperparameters(model: AnnotationModel) -> dict[str, Any]:
     return {name: value if isinstance(value, plain) else repr(value) for name, value in values.items()}
 
 
-def _affordable(model: AnnotationModel, data: Annotations) -> None:
-    """Refuse tables that this machine cannot hold, before it tries: its system would end the process without a word."""
+def _require_memory(model: AnnotationModel, data: Annotations) -> None:
+    """Refuse arrays that exceed this machine's memory: its system would kill the process without a message."""
     states = data.K * model.states_per_class
-    # The confusions, their expected counts and logs, and the responsibilities; an extrapolation holds a few more.
+    # Confusion matrices, their expected counts and logs, and responsibilities; an extrapolation holds a few more.
     needed = 8 * 4 * (data.J * states * data.K + data.N * states)
     try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not every system tells
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not available on every system
         return
-    if data.device.type == "cpu" and needed > there:
+    if data.device.type == "cpu" and needed > available:
         raise DataError(
             f"{data.J:,} workers, {data.N:,} items and {data.K:,} classes need some {needed / 2**30:,.0f} GiB for confusions "
-            f"and probabilities, and this machine has {there / 2**30:,.0f}; merge rare classes, or fit a part of the workers"
+            f"and probabilities, and this machine has {available / 2**30:,.0f}; merge rare classes, or fit a part of the workers"
         )
-
-
-@contextmanager
-def progress_bar(progress: bool | Report, method: str) -> Iterator[Report]:
-    """Yield a function to call with (step, steps, what): the caller's, one that moves a bar in the terminal, or a silent one."""
-    if callable(progress):
-        yield progress
-        return
-    if not progress:
-        yield lambda step, steps, what: None
-        return
-    stream = random.getstate()
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    random.setstate(stream)  # Python's own stream, which the first import of rich draws from
-    columns = (TextColumn(method), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("starting", total=None)
-        yield lambda step, steps, what: bar.update(task, completed=step, total=steps, description=what)
-        bar.update(task, completed=1, total=1, description="done")
-
-
-def _tree(
-    data: Annotations,
-    model: AnnotationModel,
-    draws: Draws,
-    readings: Readings,
-    weights: Mapping[str, Tensor],
-    effect: DesignEffect | None,
-    run: Mapping[str, Any],
-    odd: list[str],
-) -> xr.DataTree:
-    """Lay everything out in the ArviZ schema."""
-    # Indexes, made once: xarray would go through a million names for every group, and a range takes no memory.
-    items, workers, labels = (pd.Index(part, dtype=part.dtype) for part in (data.items, data.workers, data.labels))
-    names: dict[str, Any] = {
-        "item": items,
-        "worker": workers,
-        "true_label": labels,
-        "given_label": labels,
-        "annotation": pd.RangeIndex(data.A),
-        "chain": pd.RangeIndex(readings.lp.shape[0]),
-        "draw": pd.RangeIndex(readings.lp.shape[1]),
-    }
-
-    def dataset(variables: Mapping[str, tuple[tuple[str, ...], Tensor]]) -> xr.Dataset:
-        used = {dim for dims, _ in variables.values() for dim in dims}
-        return xr.Dataset(
-            {name: (dims, value.cpu().numpy()) for name, (dims, value) in variables.items()},
-            coords={dim: names[dim] for dim in names if dim in used},
-        )
-
-    draw = ("chain", "draw")
-    sites = draws.sites
-    dims = {name: model.dims.get(name) or _dims(name, node) for name, node in sites.items()}
-    posterior = {name: (draw + dims[name], value) for name, value in draws.samples.items()}
-    own: dict[str, tuple[tuple[str, ...], Tensor]] = {}
-    if readings.rho is not None:
-        posterior["rho"] = (draw, readings.rho)
-        own = {name: posterior[name] for name in ("prevalence", "confusion") if name in posterior}
-    posterior["prevalence"] = ((*draw, "true_label"), readings.prevalence)
-    posterior["confusion"] = ((*draw, "worker", "true_label", "given_label"), readings.confusion)
-    for name, value in readings.derived.items():
-        posterior[name] = (draw + (model.dims.get(name) or _unnamed(name, value.dim() - 2)), value)
-    stats: dict[str, tuple[tuple[str, ...], Tensor]] = {"lp": (draw, readings.lp)}
-    stats.update({name: (("iteration",), value) for name, value in draws.trace.items()})
-    groups = {
-        "posterior": dataset(posterior),
-        "sample_stats": dataset(stats),
-        "log_likelihood": dataset({"labels": ((*draw, "item"), readings.log_likelihood)}),
-        "truth": dataset(
-            {
-                "probability": (("item", "true_label"), readings.probability),
-                "draw_of": ((*draw, "item"), readings.truth),
-            }
-        ),
-        "observed_data": dataset({"labels": (("annotation",), data.label)}),
-        "constant_data": dataset(
-            {
-                "item_index": (("annotation",), data.item),
-                "worker_index": (("annotation",), data.worker),
-                "known_truth": (("item",), data.truth),
-            }
-        ),
-    }
-    if readings.published is not None:
-        groups["truth"]["as_published"] = (("item", "true_label"), readings.published.cpu().numpy())
-    for name, value in (("timestamp", data.timestamp), ("seconds", data.seconds)):
-        if value is not None:
-            groups["constant_data"][name] = (("annotation",), value.cpu().numpy())
-    if data.weight is not None:
-        groups["constant_data"]["weight"] = (("item",), data.weight.cpu().numpy())
-    if own:
-        groups["as_published"] = dataset(own)
-    if readings.averaged:
-        groups["annotation"] = dataset({name: (model.dims[name], value) for name, value in readings.averaged.items()})
-    if draws.point is not None:
-        point = {name: (dims[name], value) for name, value in draws.point.items() if not is_weight(sites[name])}
-        groups["point"] = dataset(point)
-    if weights:
-        # The safetensors format inside the file: one file holds all, and nothing in it is ever executed.
-        packed = np.frombuffer(safetensors.torch.save(dict(weights)), dtype=np.uint8)
-        groups["networks"] = xr.Dataset({"safetensors": (("byte",), packed)})
-    coverage = ""
-    if draws.kind != "point":
-        standard = run["model"] in catalogue() and run["hyperparameters"] == _hyperparameters(named_model(run["model"]))
-        coverage = cited(run["model"], run["method"], None if readings.rho is None else effect, default_priors=standard)
-    tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
-    tree.attrs = {
-        "crowdppl_format": FORMAT,
-        "item_column": data.item_column,
-        "repeats": data.repeats,
-        "kind": draws.kind,
-        "interval_method": draws.interval_method,
-        "correlation": PUBLISHED if effect is None or readings.rho is None else WEIGHTED.format(rho=effect.say()),
-        "coverage": coverage,
-        "warnings": json.dumps(draws.warnings),
-        "notes": json.dumps([*data.notes, *odd]),
-        "run": json.dumps(run),
-    }
-    for name in ("posterior", "sample_stats", "log_likelihood", "observed_data", "constant_data"):
-        tree[name].attrs = {"inference_library": "crowdppl", "inference_library_version": version("crowdppl")}
-    return tree
-
-
-def _dims(name: str, node: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name the axes of a site: its plate, then ArviZ's default names for what the event has."""
-    plates = tuple(frame.name for frame in node["cond_indep_stack"] if frame.vectorized)
-    return plates + _unnamed(name, node["value"].dim() - len(plates))
-
-
-def _unnamed(name: str, count: int) -> tuple[str, ...]:
-    return tuple(f"{name}_dim_{n}" for n in range(count))

@@ -11,9 +11,12 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
-from crowdppl.inference.draws import Draws, Races, Report, room, thinned_note, thinning
+from crowdppl.inference.draws import Draws
+from crowdppl.inference.memory import thinned_note, thinning, work_bytes
 from crowdppl.inference.options import engine
 from crowdppl.inference.passes import Sweeps, at
+from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.sampling import GumbelMaxSampler
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import AnnotationModel, Parameters, check, dispersed, one_hot, prior_draws, without_gibbs
 
@@ -24,7 +27,7 @@ HOW = "draws from the posterior (Gibbs sampling with exact conditionals)"
 def gibbs(
     model: AnnotationModel,
     data: Annotations,
-    report: Report,
+    report: ProgressCallback,
     keep: Checkpoint = NOTHING,
     *,
     chains: int,
@@ -50,7 +53,7 @@ def gibbs(
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     # Small data: all chains in one batch, the cost of calling torch is shared. Large data: memory is the bound, and
     # chains in turn stay in the caches.
-    width = max(1, min(chains, room(data) // (8 * data.N * states * 4)))
+    width = max(1, min(chains, work_bytes(data) // (8 * data.N * states * 4)))
     groups = [min(width, chains - start) for start in range(0, chains, width)]
     sweeps = Sweeps.of(model, data, "gibbs_from")
     if sweeps is not None:
@@ -66,15 +69,15 @@ def gibbs(
             if found is not None and number < begun:
                 kept.append(_kept(found[0], number))
                 continue
-            races = Races((size, data.N, states), data)
+            sampler = GumbelMaxSampler((size, data.N, states), data)
             if found is not None and number == begun:
                 kept.append(_kept(found[0], number))
                 parameters = unpacked("now", found[0])
-                races.ahead(found[0]["ahead"])
+                sampler.unused = found[0]["unused"]
                 first = done_sweeps
             else:
                 start = dispersed(model.starting(data).expand(size, data.N, states), data)
-                truth = races.winners(start.log())
+                truth = sampler.sample(start.log())
                 if sweeps is not None:
                     parameters = _leading(model.gibbs_from(sweeps.given(one_hot(truth[0], data)), data))
                 else:
@@ -84,13 +87,13 @@ def gibbs(
                 first = 0
             for sweep in range(first, warmup + num_samples):
                 if sweeps is None:
-                    truth = races.winners(model.item_log_joint(parameters, data))
+                    truth = sampler.sample(model.item_log_joint(parameters, data))
                     parameters = model.gibbs_step(truth, parameters, data)
                 else:
                     parameters = _step(model, data, sweeps, parameters)
                 if sweep >= warmup and (sweep - warmup + 1) % thin == 0:
                     kept[-1].append(parameters)
-                keep.step(partial(_state, number, sweep + 1, parameters, kept, races), "gibbs")
+                keep.step(partial(_state, number, sweep + 1, parameters, kept, sampler), "gibbs")
                 if sweep % 50 == 0:
                     done = number * (warmup + num_samples) + sweep
                     report(done, total, "warm-up" if sweep < warmup else "sampling")
@@ -113,9 +116,11 @@ def _leading(parameters: Parameters) -> Parameters:
     return {name: value.unsqueeze(0) for name, value in parameters.items()}
 
 
-def _state(group: int, sweep: int, parameters: Parameters, kept: list[list[Parameters]], races: Races) -> State:
+def _state(
+    group: int, sweep: int, parameters: Parameters, kept: list[list[Parameters]], sampler: GumbelMaxSampler
+) -> State:
     """What it takes to go on: the next sweep of a group of chains, and the draws kept so far."""
-    out = packed("now", parameters) | {"ahead": races.ahead()}
+    out = packed("now", parameters) | {"unused": sampler.unused}
     for number, draws in enumerate(kept):
         if draws:
             out |= packed(f"kept {number}", {name: torch.stack([draw[name] for draw in draws]) for name in draws[0]})

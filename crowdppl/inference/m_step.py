@@ -12,7 +12,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.checkpoint import packed, unpacked
-from crowdppl.inference.draws import Batches
+from crowdppl.inference.minibatches import Batches
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import AnnotationModel, Parameters, Sums, conditioned, prior_draws, provides, repeated
 from crowdppl.model.plates import Plates

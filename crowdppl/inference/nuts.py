@@ -13,9 +13,11 @@ from torch.jit._trace import TracerWarning
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint, State, packed, streams, unpacked
-from crowdppl.inference.draws import Draws, Report, thinned_note, thinning
+from crowdppl.inference.draws import Draws
 from crowdppl.inference.m_step import MStep
+from crowdppl.inference.memory import thinned_note, thinning
 from crowdppl.inference.options import engine
+from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import without_warnings
 from crowdppl.model.base import AnnotationModel, Parameters, check, dispersed, provides
@@ -27,7 +29,7 @@ HOW = "draws from the posterior (No-U-Turn sampler on the likelihood with the tr
 def nuts(
     model: AnnotationModel,
     data: Annotations,
-    report: Report,
+    report: ProgressCallback,
     keep: Checkpoint = NOTHING,
     *,
     chains: int,

@@ -19,10 +19,13 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint, State, packed, unpacked
-from crowdppl.inference.draws import Batches, Draws, Report, affordable, thinned_note
+from crowdppl.inference.draws import Draws
 from crowdppl.inference.early_stopping import Validation
 from crowdppl.inference.m_step import MStep
+from crowdppl.inference.memory import affordable, thinned_note
+from crowdppl.inference.minibatches import Batches
 from crowdppl.inference.options import engine
+from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import AnnotationModel, Parameters, check, provides
 from crowdppl.model.plates import Plates
@@ -39,7 +42,7 @@ POINT = "one point for all parameters, trained end to end by gradients: there ar
 def svi(
     model: AnnotationModel,
     data: Annotations,
-    report: Report,
+    report: ProgressCallback,
     keep: Checkpoint = NOTHING,
     *,
     max_iter: int,

@@ -70,7 +70,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, data, eng
     if after == 40:
         after = {"nuts": 2, "em": 15}.get(engine, after)  # chains and restarts side by side take fewer steps
     if engine == "em in turn":
-        monkeypatch.setattr(crowdppl.inference.draws, "WORK_BYTES", 1)
+        monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
     method = engine.split()[0]
     whole = quiet_fit(data, method=method, seed=7, **ENGINES[engine])
     assert interrupted(monkeypatch, data, tmp_path, engine, after)

@@ -179,7 +179,7 @@ def test_ascents_side_by_side_are_those_one_after_the_other(case, accelerate, mo
     options = {"method": "em", "restarts": 6, "num_samples": 2, "seed": 2, "accelerate": accelerate, "max_iter": 25}
     found = []
     for room in (1, 2**22, 8 * 4 * data.N * data.K * 3):  # one by one, all at once, three at a time
-        monkeypatch.setattr(crowdppl.inference.draws, "WORK_BYTES", room)
+        monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", room)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdpplWarning)
             found.append(fit(data, case.model, **options))
@@ -232,7 +232,7 @@ def test_restarts_of_models_of_ones_own(model, restarts, monkeypatch):
     data = tiny(4, items=30, workers=6)
     options = {"method": "em", "restarts": restarts, "num_samples": 2, "max_iter": 12}
     together = _quiet(data, model, **options).info["facts"]
-    monkeypatch.setattr(crowdppl.inference.draws, "WORK_BYTES", 1)
+    monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
     assert together["restarts"] == pytest.approx(_quiet(data, model, **options).info["facts"]["restarts"], rel=1e-10)
 
 

@@ -9,7 +9,7 @@ import torch
 from catalog import CASES, quiet_fit, simulated, tiny
 
 from crowdppl import Annotations
-from crowdppl.inference.draws import _by_item
+from crowdppl.inference.evaluate import _by_item
 from crowdppl.isolation import isolated
 from crowdppl.model.base import bind, check, conditioned
 from crowdppl.models import DawidSkene

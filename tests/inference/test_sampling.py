@@ -112,9 +112,9 @@ def test_intervals_cover_under_the_model():
 
 
 def test_large_draws_are_thinned_and_told(monkeypatch, anaesthesia):
-    import crowdppl.inference.draws
+    import crowdppl.inference.memory
 
-    monkeypatch.setattr(crowdppl.inference.draws, "KEEP_BYTES", 2**20)
+    monkeypatch.setattr(crowdppl.inference.memory, "KEEP_BYTES", 2**20)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         posterior = fit(anaesthesia, method="gibbs", seed=1, chains=2, num_samples=1000)
@@ -125,9 +125,9 @@ def test_large_draws_are_thinned_and_told(monkeypatch, anaesthesia):
 
 def test_chains_in_turn_are_chains(monkeypatch, anaesthesia):
     """Large data run chains one after the other: as many, and as well mixed."""
-    import crowdppl.inference.draws
+    import crowdppl.inference.memory
 
-    monkeypatch.setattr(crowdppl.inference.draws, "WORK_BYTES", 1)
+    monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
     posterior = fit(anaesthesia, method="gibbs", seed=1, chains=3, num_samples=1000)
     assert posterior.tree["posterior"].sizes["chain"] == 3
     assert max(posterior.info["facts"]["r_hat"].values()) < 1.02

@@ -14,10 +14,10 @@ import torch
 import crowdppl
 from crowdppl import Annotations
 from crowdppl.errors import CrowdpplWarning, silent
-from crowdppl.inference import distributed, draws
+from crowdppl.inference import distributed, evaluate
+from crowdppl.inference import fit as fit_module
 from crowdppl.inference import passes as sweeps
 from crowdppl.inference.design_effect import _counted
-from crowdppl.inference.fit import fit as inference
 from crowdppl.inference.passes import Items, Sweeps, plain
 from crowdppl.isolation import isolated
 from crowdppl.kernels import ops
@@ -281,7 +281,7 @@ def test_items_are_read_off_as_by_the_products(K, dtype, effects):
             mean, published = (torch.full((data.N, K), 0.5, dtype=dtype) for _ in range(2))
             into = Items(likelihood, truth, mean, published if effects else None)
             if turn == 0:
-                draws._settle(DawidSkene(), {}, joint, data, data, factor, 0.25, into)
+                evaluate._evaluate_items(DawidSkene(), {}, joint, data, data, factor, 0.25, into)
             else:
                 passes.settle(joint, factor, 0.25, into)
                 drawn += one_hot(truth.long(), data)
@@ -358,7 +358,7 @@ def test_truths_at_a_point_are_those_of_the_products(K, rho):
             # What was there of the draws is replaced.
             mean = torch.rand(data.N, K, dtype=torch.float64)
             out = SimpleNamespace(probability=mean, published=None if rho is None else mean.clone())
-            draws._at_point(model, theta, data, data, effects, made, spare, out)
+            evaluate._evaluate_point(model, theta, data, data, effects, made, spare, out)
             both.append((out.probability, out.probability if rho is None else out.published))
     for found in both[:2]:
         for one, other in zip(found, both[2], strict=True):
@@ -371,11 +371,13 @@ def test_a_fit_makes_its_passes_once(model, method, monkeypatch):
     data, made, over = crowd(3), [], Sweeps.over
     monkeypatch.setattr(Sweeps, "over", staticmethod(lambda *args: made.append(args) or over(*args)))
     held = []
-    tree = inference._tree
-    monkeypatch.setattr(inference, "_tree", lambda *args: held.append(args[2].passes) or tree(*args))
+    layout = fit_module.to_datatree
+    monkeypatch.setattr(
+        fit_module, "to_datatree", lambda *args, **more: held.append(args[2].passes) or layout(*args, **more)
+    )
     fit(data, model, method=method, num_samples=5)
     assert len(made) == 1
-    assert held == [None]  # let go before the result is laid out
+    assert held == [None]  # released before the result is laid out
 
 
 @pytest.mark.parametrize("method", ["em", "gibbs"])
@@ -392,7 +394,7 @@ def test_published_probabilities_sum_to_one(K, method):
 
 @pytest.mark.filterwarnings("ignore:a restart ended higher")
 @pytest.mark.parametrize("K", [3, 9])
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__ + str(m.right))
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__ + str(m.prior_correct))
 def test_em_ends_where_the_products_end(model, monkeypatch, K):
     data = crowd(K)
     options = {"method": "em", "num_samples": 3, "tol": 1e-12, "restarts": 1}

@@ -19,8 +19,8 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import item_column
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
 from crowdppl.files import atomic
-from crowdppl.inference.draws import Report
 from crowdppl.inference.fit import catalogue, named_model
+from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.streaming import stepwise_em, svi
 from crowdppl.inference.streaming.dataset import ROWS, Stored
 from crowdppl.isolation import isolated
@@ -104,7 +104,7 @@ def stream(
     worker: str | None = None,
     label: str | None = None,
     truth: str | None = None,
-    progress: Report | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Streamed:
     """Fit a model to a Parquet file, or a folder of them, that need not fit in memory.
 

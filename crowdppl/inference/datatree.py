@@ -1,0 +1,165 @@
+"""The result of a fit as an ``xarray.DataTree`` in the ArviZ schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import safetensors.torch
+import xarray as xr
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.inference.design_effect import PUBLISHED, WEIGHTED, DesignEffect
+from crowdppl.inference.draws import Draws
+from crowdppl.inference.evaluate import EvaluatedDraws
+from crowdppl.model.base import AnnotationModel
+from crowdppl.model.networks import is_weight
+from crowdppl.posterior.io import FORMAT
+
+# Dimensions and value of a variable.
+Variable = tuple[tuple[str, ...], Tensor]
+_DRAW = ("chain", "draw")
+
+
+def to_datatree(
+    data: Annotations,
+    model: AnnotationModel,
+    draws: Draws,
+    evaluated: EvaluatedDraws,
+    *,
+    weights: Mapping[str, Tensor],
+    effect: DesignEffect | None,
+    run: Mapping[str, Any],
+    notes: list[str],
+    coverage: str,
+) -> xr.DataTree:
+    """Lay out the result of a fit.
+
+    Args:
+        data: the annotations.
+        model: the fitted model.
+        draws: of the engine.
+        evaluated: the model evaluated at the draws.
+        weights: of networks, by name.
+        effect: the design effect, if any.
+        run: description of the fit, serialisable as JSON.
+        notes: sentences on the data and the fit, beside those of the data.
+        coverage: a sentence on the measured coverage of intervals.
+    """
+    coordinates = _coordinates(data, evaluated)
+
+    def dataset(variables: Mapping[str, Variable]) -> xr.Dataset:
+        used = {dim for dims, _ in variables.values() for dim in dims}
+        return xr.Dataset(
+            {name: (dims, value.cpu().numpy()) for name, (dims, value) in variables.items()},
+            coords={dim: values for dim, values in coordinates.items() if dim in used},
+        )
+
+    sites = draws.sites
+    dims = {name: model.dims.get(name) or _dims(name, node) for name, node in sites.items()}
+    posterior, own = _posterior(model, draws, evaluated, dims)
+    stats: dict[str, Variable] = {"lp": (_DRAW, evaluated.lp)}
+    stats |= {name: (("iteration",), value) for name, value in draws.trace.items()}
+    truth: dict[str, Variable] = {
+        "probability": (("item", "true_label"), evaluated.probability),
+        "draw_of": ((*_DRAW, "item"), evaluated.truth),
+    }
+    if evaluated.published is not None:
+        truth["as_published"] = (("item", "true_label"), evaluated.published)
+    groups = {
+        "posterior": dataset(posterior),
+        "sample_stats": dataset(stats),
+        "log_likelihood": dataset({"labels": ((*_DRAW, "item"), evaluated.log_likelihood)}),
+        "truth": dataset(truth),
+        "observed_data": dataset({"labels": (("annotation",), data.label)}),
+        "constant_data": dataset(_constant_data(data)),
+    }
+    if own:
+        groups["as_published"] = dataset(own)
+    if evaluated.averaged:
+        groups["annotation"] = dataset({name: (model.dims[name], v) for name, v in evaluated.averaged.items()})
+    if draws.point is not None:
+        groups["point"] = dataset(
+            {name: (dims[name], value) for name, value in draws.point.items() if not is_weight(sites[name])}
+        )
+    if weights:
+        # The safetensors format inside the file: one file holds everything, and nothing in it is ever executed.
+        stored = np.frombuffer(safetensors.torch.save(dict(weights)), dtype=np.uint8)
+        groups["networks"] = xr.Dataset({"safetensors": (("byte",), stored)})
+    tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
+    published = effect is None or evaluated.rho is None
+    tree.attrs = {
+        "crowdppl_format": FORMAT,
+        "item_column": data.item_column,
+        "repeats": data.repeats,
+        "kind": draws.kind,
+        "interval_method": draws.interval_method,
+        "correlation": PUBLISHED if effect is None or published else WEIGHTED.format(rho=effect.say()),
+        "coverage": coverage,
+        "warnings": json.dumps(draws.warnings),
+        "notes": json.dumps([*data.notes, *notes]),
+        "run": json.dumps(run),
+    }
+    for name in ("posterior", "sample_stats", "log_likelihood", "observed_data", "constant_data"):
+        tree[name].attrs = {"inference_library": "crowdppl", "inference_library_version": version("crowdppl")}
+    return tree
+
+
+def _coordinates(data: Annotations, evaluated: EvaluatedDraws) -> dict[str, pd.Index]:
+    """Return the coordinates of all dimensions: as indexes, which xarray would otherwise build for every group anew."""
+    items, workers, labels = (pd.Index(part, dtype=part.dtype) for part in (data.items, data.workers, data.labels))
+    return {
+        "item": items,
+        "worker": workers,
+        "true_label": labels,
+        "given_label": labels,
+        "annotation": pd.RangeIndex(data.A),
+        "chain": pd.RangeIndex(evaluated.lp.shape[0]),
+        "draw": pd.RangeIndex(evaluated.lp.shape[1]),
+    }
+
+
+def _posterior(
+    model: AnnotationModel, draws: Draws, evaluated: EvaluatedDraws, dims: Mapping[str, tuple[str, ...]]
+) -> tuple[dict[str, Variable], dict[str, Variable]]:
+    """Return the variables of the posterior, and those of the model as published that a design effect replaces."""
+    posterior = {name: (_DRAW + dims[name], value) for name, value in draws.samples.items()}
+    own: dict[str, Variable] = {}
+    if evaluated.rho is not None:
+        posterior["rho"] = (_DRAW, evaluated.rho)
+        own = {name: posterior[name] for name in ("prevalence", "confusion") if name in posterior}
+    posterior["prevalence"] = ((*_DRAW, "true_label"), evaluated.prevalence)
+    posterior["confusion"] = ((*_DRAW, "worker", "true_label", "given_label"), evaluated.confusion)
+    for name, value in evaluated.derived.items():
+        posterior[name] = (_DRAW + (model.dims.get(name) or _unnamed(name, value.dim() - 2)), value)
+    return posterior, own
+
+
+def _constant_data(data: Annotations) -> dict[str, Variable]:
+    """Return what a fit conditions on."""
+    variables: dict[str, Variable] = {
+        "item_index": (("annotation",), data.item),
+        "worker_index": (("annotation",), data.worker),
+        "known_truth": (("item",), data.truth),
+    }
+    for name, value in (("timestamp", data.timestamp), ("seconds", data.seconds)):
+        if value is not None:
+            variables[name] = (("annotation",), value)
+    if data.weight is not None:
+        variables["weight"] = (("item",), data.weight)
+    return variables
+
+
+def _dims(name: str, node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the axes of a site: its plate, then ArviZ's default names for the axes of its event."""
+    plates = tuple(frame.name for frame in node["cond_indep_stack"] if frame.vectorized)
+    return plates + _unnamed(name, node["value"].dim() - len(plates))
+
+
+def _unnamed(name: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{name}_dim_{n}" for n in range(count))

@@ -1,0 +1,319 @@
+"""The model evaluated at every draw of its parameters: true labels, likelihoods, confusion matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.errors import ModelError
+from crowdppl.inference.design_effect import DesignEffect, factors, quality
+from crowdppl.inference.draws import Draws
+from crowdppl.inference.memory import chunk
+from crowdppl.inference.passes import Items, Sweeps, at
+from crowdppl.inference.sampling import sample_truth_from_probabilities
+from crowdppl.kernels.ops import above_zero, normalise, sum_by
+from crowdppl.model.base import AnnotationModel, Parameters, conditioned, densities, provides, repeated
+
+# Above this many cells in all confusion matrices, convergence is judged by workers' accuracies: each quantity costs about a
+# millisecond.
+MIXING_CELLS = 500
+
+
+@dataclass
+class EvaluatedDraws:
+    """What follows from draws of the parameters, ``C`` chains of ``S`` draws.
+
+    Attributes:
+        probability: ``p(truth_i = k | labels)``, ``(N, K)``: averaged over draws, or at the point of an engine that maximises.
+        truth: a true label drawn with every draw of the parameters, ``(C, S, N)`` int16.
+        log_likelihood: ``log p(labels of item i | parameters)``, ``(C, S, N)``.
+        lp: log posterior density of the parameters up to a constant, ``(C, S)``.
+        confusion: confusion matrix of each worker, ``(C, S, J, K, K)``.
+        prevalence: of each class, ``(C, S, K)``.
+        derived: further quantities that the model reports, ``(C, S, ...)``.
+        averaged: likewise, of single annotations, averaged over draws, ``(A, ...)``.
+        mixing: quantities by which convergence is judged, from the model as published: ``lp``, ``prevalence``, and workers'
+            ``confusion``, or ``accuracy`` where the matrices have more than ``MIXING_CELLS`` cells; each ``(C, S, ...)``.
+        rho: correlation between annotations of one item, ``(C, S)``; ``None`` where they count as independent.
+        published: ``probability`` of the model as published, where the reported one allows for ``rho``.
+    """
+
+    probability: Tensor
+    truth: Tensor
+    log_likelihood: Tensor
+    lp: Tensor
+    confusion: Tensor
+    prevalence: Tensor
+    derived: Parameters = field(default_factory=dict)
+    averaged: Parameters = field(default_factory=dict)
+    mixing: Parameters = field(default_factory=dict)
+    rho: Tensor | None = None
+    published: Tensor | None = None
+
+
+def batched(model: AnnotationModel) -> bool:
+    """Return whether a model takes parameters with leading axes, many draws at once."""
+    return model._bound is None and (provides(model, "log_confusion") or provides(model, "gibbs_step"))
+
+
+def evaluate(
+    model: AnnotationModel, data: Annotations, draws: Draws, effect: DesignEffect | None = None
+) -> EvaluatedDraws:
+    """Evaluate the model at every draw.
+
+    With a design effect, true labels, confusion matrices and prevalence allow for correlated annotations (see
+    :mod:`crowdppl.inference.design_effect`); parameters, likelihoods and derived quantities are those of the model as published.
+    The design effect does not apply to models in which each annotation has a true label of its own.
+
+    Raises:
+        ModelError: for an item whose likelihood is zero or not a number.
+    """
+    # A model whose only parameters are weights of networks has one draw without sites.
+    chains, count = next((value.shape[:2] for value in draws.samples.values()), (1, 1))
+    flat = {name: value.flatten(0, 1) for name, value in draws.samples.items()}
+    total = chains * count
+    out = _allocate(total, data)
+    arranged = model.arrange(data)
+    rho: Tensor | None = None
+    nodes: Tensor | None = None
+    if effect is not None and arranged.parent_item is None:
+        rho, nodes = effect.draw(total, data)
+        out.published = torch.zeros_like(out.probability)
+    several_nodes = nodes is not None and nodes.shape[-1] > 1
+    derived: dict[str, list[Tensor]] = {}
+    with torch.no_grad():
+        # Compiled passes hold arrays as large as the data: they are released when this function ends.
+        given, draws.passes = draws.passes, None
+        sweeps = Sweeps.of(model, arranged, made=given)
+        del given
+        # Labels can be counted by drawn truths whatever the model.
+        passes = sweeps if sweeps is not None or rho is None else Sweeps.suited(data, data.K)
+        spare = None if sweeps is None else sweeps.spare()
+        for part, parameters, joint, log_prior in _log_joints(model, arranged, flat, draws.fixed, total, sweeps, spare):
+            factor = None if rho is None else factors(rho[part], data)
+            mean = out.probability
+            if nodes is not None and several_nodes:
+                _add_averaged(model, joint, nodes[part], data, sweeps, 1 / total, out.probability)
+                mean = torch.zeros_like(mean)  # that of the drawn rho alone is not needed
+            items = Items(out.log_likelihood[part], out.truth[part], mean, out.published)
+            if sweeps is not None:
+                sweeps.settle(joint, factor, 1 / total, items)
+            else:
+                _evaluate_items(model, parameters, joint, arranged, data, factor, 1 / total, items)
+            out.lp[part] = out.log_likelihood[part].sum(-1) + log_prior
+            confusion, prevalence = model.confusion_of(parameters, data), model.prevalence_of(parameters, data)
+            _set_mixing(out.mixing, part, confusion, prevalence)
+            if factor is not None:
+                confusion, prevalence = _quality(out.truth[part], data, passes)
+            out.confusion[part], out.prevalence[part] = confusion, prevalence
+            del (
+                joint,
+                factor,
+            )  # as large as the items: freed before those of the next draw, or of the point, are allocated
+            for name, value in model.derived(parameters, data).items():
+                if "annotation" in model.dims.get(name, ()):
+                    share = (value if isinstance(part, int) else value.sum(0)) / total
+                    out.averaged[name] = out.averaged[name] + share if name in out.averaged else share
+                else:
+                    derived.setdefault(name, []).append(value.unsqueeze(0) if isinstance(part, int) else value)
+        if draws.point is not None:  # engines that maximise report the true labels at the point
+            parameters = draws.point if batched(model) else conditioned(model, draws.point, arranged)[0]
+            point_nodes = None if effect is None else effect.nodes(data)
+            _evaluate_point(model, parameters, arranged, data, point_nodes, sweeps, spare, out)
+    for probability in (out.probability, out.published):
+        if probability is not None:
+            probability /= probability.sum(-1, keepdim=True)  # averages sum to one only up to rounding
+    if not bool(torch.isfinite(out.log_likelihood).all()):
+        raise ModelError(
+            f"{type(model).__name__}: some item has a likelihood of zero or that is not a number at the fitted parameters; "
+            f"check that every label is possible under some truth"
+        )
+
+    def by_chain(value: Tensor) -> Tensor:
+        return value.unflatten(0, (chains, count))
+
+    out.rho = None if rho is None else by_chain(rho)
+    out.derived = {name: by_chain(torch.cat(values)) for name, values in derived.items()}
+    for name in ("truth", "log_likelihood", "lp", "confusion", "prevalence"):
+        setattr(out, name, by_chain(getattr(out, name)))
+    out.mixing = {"lp": out.lp} | {name: by_chain(value) for name, value in out.mixing.items()}
+    return out
+
+
+def _allocate(total: int, data: Annotations) -> EvaluatedDraws:
+    """Return uninitialised memory for ``total`` draws, with one leading axis."""
+    N, J, K = data.N, data.J, data.K
+    kind: dict[str, Any] = {"dtype": data.dtype, "device": data.device}
+    return EvaluatedDraws(
+        probability=torch.zeros(N, K, **kind),
+        truth=torch.empty(total, N, dtype=torch.int16, device=data.device),
+        log_likelihood=torch.empty(total, N, **kind),
+        lp=torch.empty(total, **kind),
+        confusion=torch.empty(total, J, K, K, **kind),
+        prevalence=torch.empty(total, K, **kind),
+        mixing={"prevalence": torch.empty(total, K, **kind)}
+        | (
+            {"confusion": torch.empty(total, J, K, K, **kind)}
+            if J * K**2 <= MIXING_CELLS
+            else {"accuracy": torch.empty(total, J, **kind)}
+        ),
+    )
+
+
+def _set_mixing(mixing: Parameters, part: Any, confusion: Tensor, prevalence: Tensor) -> None:
+    """Set the quantities by which convergence is judged, for one draw or a slice of them."""
+    mixing["prevalence"][part] = prevalence
+    if "confusion" in mixing:
+        mixing["confusion"][part] = confusion
+    else:
+        mixing["accuracy"][part] = torch.einsum("...k,...jkk->...j", prevalence, confusion)
+
+
+def _log_joints(
+    model: AnnotationModel,
+    data: Annotations,
+    flat: Parameters,
+    fixed: Parameters,
+    total: int,
+    sweeps: Sweeps | None,
+    spare: Tensor | None,
+) -> Iterator[tuple[Any, Parameters, Tensor, Tensor]]:
+    """Yield draw numbers (one or a slice), the model's parameters, the item log joint ``(..., N, S)`` and the log prior."""
+    if sweeps is not None:
+        for s in range(total):
+            parameters = {name: value[s] for name, value in flat.items()}
+            yield s, parameters, sweeps.joint(*at(model, parameters, data), spare), model.log_prior(parameters, data)
+        return
+    if not batched(model):
+        for s in range(total):
+            parameters, log_prior = conditioned(model, {name: value[s] for name, value in flat.items()} | fixed, data)
+            yield s, parameters, model.item_log_joint(parameters, data), log_prior
+        return
+    step = chunk(data, total)
+    for start in range(0, total, step):
+        part = slice(start, min(start + step, total))
+        parameters = {name: value[part] for name, value in flat.items()}
+        yield part, parameters, *densities(model, parameters, data)
+
+
+def _evaluate_point(
+    model: AnnotationModel,
+    parameters: Parameters,
+    arranged: Annotations,
+    data: Annotations,
+    nodes: Tensor | None,
+    sweeps: Sweeps | None,
+    spare: Tensor | None,
+    out: EvaluatedDraws,
+) -> None:
+    """Replace the probabilities of true labels by those at a point, averaged over ``nodes (Q,)`` of rho, if any."""
+    published = out.probability if out.published is None else out.published
+    if sweeps is not None:
+        joint = sweeps.joint(*at(model, parameters, arranged), spare)
+        sweeps.settle(joint, None, 1.0, Items(*_unused(data), published.zero_(), None))
+    else:
+        joint = model.item_log_joint(parameters, arranged)
+    if out.published is not None and nodes is not None:
+        out.probability.zero_()
+        _add_averaged(model, joint, nodes, data, sweeps, 1.0, out.probability)
+    if sweeps is None:
+        published.copy_(_by_item(model, parameters, joint, arranged, data)[1])  # overwrites the joint
+
+
+def _unused(data: Annotations) -> tuple[Tensor, Tensor]:
+    """Return memory for likelihoods and drawn truths of a compiled pass that are not needed."""
+    return torch.empty(data.N, dtype=data.dtype), torch.empty(data.N, dtype=torch.int16)
+
+
+def _add_averaged(
+    model: AnnotationModel,
+    joint: Tensor,
+    nodes: Tensor,
+    data: Annotations,
+    sweeps: Sweeps | None,
+    share: float,
+    out: Tensor,
+) -> None:
+    """Add class probabilities averaged over equally probable values of rho.
+
+    Args:
+        model: of the log joint.
+        joint: log joint of the items, ``(..., N, S)``; it is not changed.
+        nodes: values of rho, ``(..., Q)``.
+        data: the annotations.
+        sweeps: the compiled passes that computed the joint, if any.
+        share: weight of the average.
+        out: probabilities ``(N, K)`` to add to, summed over leading axes.
+    """
+    columns, count = nodes.unbind(-1), nodes.shape[-1]
+    if sweeps is not None:
+        items = Items(*_unused(data), out, None)
+        for rho in columns:
+            sweeps.settle(joint, factors(rho, data), share / count, items)
+        return
+    logs = model.log_by_class(joint)
+    for rho in columns:
+        probability = (logs / factors(rho, data).unsqueeze(-1)).softmax(-1)
+        out.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share / count)
+
+
+def _quality(truth: Tensor, data: Annotations, passes: Sweeps | None) -> tuple[Tensor, Tensor]:
+    """Draw confusion matrices ``(..., J, K, K)`` and prevalences ``(..., K)`` given true labels ``(..., N)``."""
+    confusion, prevalence = quality(truth.reshape(-1, data.N), data, passes)
+    return (confusion, prevalence) if truth.dim() > 1 else (confusion[0], prevalence[0])
+
+
+def _evaluate_items(
+    model: AnnotationModel,
+    parameters: Parameters,
+    joint: Tensor,
+    arranged: Annotations,
+    data: Annotations,
+    factor: Tensor | None,
+    share: float,
+    items: Items,
+) -> None:
+    """Fill ``items`` from their log joint, which is overwritten; arguments as for :meth:`Sweeps.settle`, with leading axes."""
+    # Tempered on the log scale: a probability that underflows may matter once tempered.
+    logs = None if factor is None else model.log_by_class(joint).div_(factor.unsqueeze(-1))
+    marginal, probability = _by_item(model, parameters, joint, arranged, data)
+    items.likelihood.copy_(marginal)
+    if logs is not None and items.published is not None:
+        items.published.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share)
+        probability = logs.softmax(-1)
+    items.truth.copy_(sample_truth_from_probabilities(probability))
+    items.mean.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share)
+
+
+def _by_item(
+    model: AnnotationModel, parameters: Parameters, joint: Tensor, arranged: Annotations, data: Annotations
+) -> tuple[Tensor, Tensor]:
+    """Reduce the log joint ``(..., N of the arrangement, S)``, which is overwritten, to items.
+
+    Returns:
+        Log-likelihood ``(..., N)`` and class probabilities ``(..., N, K)``. Where cells or single annotations have true labels
+        of their own, an item's probabilities are the mean over them (the consensus), and for an item without annotations
+        those of its features.
+    """
+    marginal, r = normalise(joint, overwrite=True)
+    if arranged.parent_item is None:
+        return repeated(marginal, arranged), model.by_class(r)
+    often = torch.ones_like(marginal) if arranged.multiplicity is None else arranged.multiplicity
+    log_likelihood = sum_by(arranged.parent_item, repeated(marginal, arranged), data.N)
+    total = sum_by(arranged.parent_item, often, data.N).unsqueeze(-1)
+    mean = sum_by(arranged.parent_item, model.by_class(r) * often.unsqueeze(-1), data.N) / above_zero(total)
+    if bool((total == 0).any()):
+        prior = model.by_class(model.log_truth(parameters, data).softmax(-1))
+        mean = torch.where(total > 0, mean, prior)
+    return log_likelihood, mean
+
+
+def item_log_likelihood(model: AnnotationModel, parameters: Parameters, data: Annotations) -> Tensor:
+    """Return ``log p(labels of item i | parameters)``, summed over true labels, ``(..., N)``."""
+    arranged = model.arrange(data)
+    return _by_item(model, parameters, model.item_log_joint(parameters, arranged), arranged, data)[0]

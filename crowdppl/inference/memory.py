@@ -1,0 +1,55 @@
+"""Memory limits: how many draws are kept, and how many are handled at a time."""
+
+from __future__ import annotations
+
+from crowdppl.data.annotations import Annotations
+
+# Draws kept in memory and on disk take at most this many bytes; beyond it they are thinned, and a warning says so.
+KEEP_BYTES = 2**30
+# Temporary arrays of batched draws take at most this many bytes: within the caches, and small enough for the allocator to
+# retain (larger ones come from the system page by page: measured five times slower at 2**27).
+WORK_BYTES = 2**22
+# On a GPU, which has no such caches and is idle where a batch is small.
+GPU_WORK_BYTES = 2**29
+
+
+def thinning(size: int, data: Annotations, draws: int) -> int:
+    """Return ``t`` such that every ``t``-th of ``draws`` draws fits in ``KEEP_BYTES``.
+
+    Args:
+        size: numbers in one draw of the parameters.
+        data: the annotations; confusion matrices, log-likelihoods and truths are kept with every draw.
+        draws: number of draws over all chains.
+    """
+    return max(1, -(-_draw_bytes(size, data) * draws // KEEP_BYTES))
+
+
+def affordable(size: int, data: Annotations, draws: int) -> int:
+    """Return how many of ``draws`` independent draws fit in ``KEEP_BYTES``; arguments as for :func:`thinning`."""
+    return max(1, min(draws, KEEP_BYTES // _draw_bytes(size, data)))
+
+
+def _draw_bytes(size: int, data: Annotations) -> int:
+    return 8 * (size + data.J * data.K**2 + data.N) + 2 * data.N
+
+
+def result_bytes(data: Annotations, draws: int) -> int:
+    """Return an upper bound on the bytes of a result with ``draws`` draws, before compression."""
+    kept = min(KEEP_BYTES, draws * _draw_bytes(data.J * data.K**2, data)) + _draw_bytes(data.J * data.K**2, data)
+    return kept + 24 * data.A + 8 * data.N * (2 * data.K + 2)
+
+
+def thinned_note(kept: int, requested: int) -> str:
+    """Return the warning that fewer draws were kept than requested."""
+    return f"kept {kept:,} of {requested:,} draws, to stay within {KEEP_BYTES / 2**30:g} GiB of memory"
+
+
+def chunk(data: Annotations, total: int) -> int:
+    """Return how many of ``total`` draws to handle at once so that their temporary arrays stay within :func:`work_bytes`."""
+    each = 8 * 4 * max(data.N * data.K, data.J * data.K**2)
+    return max(1, min(total, work_bytes(data) // each))
+
+
+def work_bytes(data: Annotations) -> int:
+    """Return how many bytes the temporary arrays of a batch may take on the device of the data."""
+    return WORK_BYTES if data.device.type == "cpu" else GPU_WORK_BYTES

@@ -1,0 +1,30 @@
+"""Mini-batches of items for stochastic gradients."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class Batches:
+    """An endless iterator over batches of item numbers: every epoch in a new order, every item once per epoch.
+
+    Args:
+        items: number of items.
+        size: items in a batch.
+        device: of the index tensors.
+
+    Attributes:
+        per_epoch: batches in one epoch.
+        queue: batches left in this epoch; the last is next.
+    """
+
+    def __init__(self, items: int, size: int, device: torch.device):
+        self.items, self.size, self.device = items, size, device
+        self.per_epoch = -(-items // size)
+        self.queue: list[Tensor] = []
+
+    def __next__(self) -> Tensor:
+        if not self.queue:
+            self.queue = list(torch.randperm(self.items, device=self.device).split(self.size))
+        return self.queue.pop()
