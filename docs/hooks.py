@@ -9,12 +9,15 @@ import posixpath
 import re
 from pathlib import Path
 
+from markdown.extensions import Extension
+from markdown.preprocessors import Preprocessor
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)((?:#[^)\s]*)?)(?=\))")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):(?=`)")
 LEXERS = {
     ".py": "python",
     ".toml": "toml",
@@ -69,6 +72,21 @@ def notebook(path):
             else:
                 parts.append(f"```text\n{data.get('text/plain', ''.join(output.get('text', ''))).rstrip()}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+class Roles(Extension):
+    """Show names that docstrings mark with Sphinx roles, such as :func:`fit`, as code."""
+
+    def extendMarkdown(self, md):
+        roles = Preprocessor(md)
+        roles.run = lambda lines: [ROLE.sub("", line) for line in lines]
+        md.preprocessors.register(roles, "roles", 40)
+
+
+def on_config(config):
+    """Add the extension above to those of mkdocs.yml."""
+    config.markdown_extensions.append(Roles())
+    return config
 
 
 def on_files(files, config):

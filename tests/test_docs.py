@@ -102,6 +102,8 @@ def test_every_public_name_is_in_the_reference():
     text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md"))
     documented = re.findall(r"^::: (\S+)", text, re.MULTILINE)
     assert len(documented) == len(set(documented))
+    # A path that is also a module would show the module.
+    assert not [path for path in documented if (ROOT / f"{path.replace('.', '/')}.py").exists()]
     objects = {id(resolve(path)) for path in documented}
     for name in PUBLIC:
         module = importlib.import_module(name)
