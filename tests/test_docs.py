@@ -146,3 +146,52 @@ def test_every_model_is_two_clicks_from_the_start():
         assert f"](models/{name}.md)" in start
         page = (ROOT / "docs/models" / f"{name}.md").read_text(encoding="utf-8")
         assert f"](../../models/{Path(inspect.getfile(model)).name})" in page
+
+
+def rows(text):
+    """Return the tables of a page as lists of cells."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+
+
+def test_decision_table_cites_what_was_measured():
+    """Calibration in the table of models is that of the benchmarks' own figures."""
+    from crowdppl.inference.coverage import measured
+    from crowdppl.models import CATALOGUE
+
+    table = {row[0]: row for row in rows((ROOT / "docs/models/index.md").read_text(encoding="utf-8")) if len(row) == 6}
+    simulated = {tuple(row[:2]): row[3] for row in rows((ROOT / "docs/benchmarks/sbc.md").read_text(encoding="utf-8"))}
+    assert set(CATALOGUE) <= set(table)
+    for name in CATALOGUE:
+        figures = measured().get(name, {}).get("gibbs", {}).get("default")
+        public = f"{figures['share']:.0%}, {figures['accuracy']:.0%}" if figures else "not measured"
+        engine = "gibbs" if (name, "gibbs") in simulated else "nuts"
+        assert table[name][4:] == [public, f"{float(simulated[name, engine]):.0%} ({engine})"], name
+
+
+def test_plate_diagrams_are_those_of_the_programs(monkeypatch):
+    """Nodes, plates and edges: ``python docs/plates.py`` draws them anew."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    plates = importlib.import_module("plates")
+    drawn = plates.pictures()
+    for name, text in drawn.items():
+        assert (plates.FOLDER / name).read_text(encoding="utf-8") == text, name
+        page = (ROOT / "docs/models" / name).with_suffix(".md").read_text(encoding="utf-8")
+        assert f"](../images/plates/{name})" in page
+    assert {path.name for path in plates.FOLDER.glob("*.svg")} == set(drawn)
+
+
+def test_plate_diagram_shows_what_depends_on_what(monkeypatch):
+    """The walk of the program, against a model known by heart."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    plates = importlib.import_module("plates")
+    from crowdppl.models import DawidSkene
+
+    graph = plates.graph(DawidSkene())
+    assert {node.name: node.plate for node in graph.nodes} == {
+        "prevalence": None,
+        "confusion": "worker",
+        "truth": "item",
+        "label": "annotation",
+    }
+    assert set(graph.edges) == {("prevalence", "truth"), ("truth", "label"), ("confusion", "label")}
+    assert [node.name for node in graph.nodes if node.observed] == ["label"]
