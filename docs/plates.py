@@ -58,9 +58,9 @@ def graph(model: AnnotationModel) -> Graph:
     data = design()
     with isolated(0), torch.no_grad(), pyro.validation_enabled(False):
         bound = bind(model, data)
-        own_truth = model.arrange(data).owner is not None  # each annotation has a truth of its own
+        own_truth = model.arrange(data).parent_item is not None  # each annotation has a truth of its own
         if own_truth:
-            data = data.singles()
+            data = data.per_annotation()
         data = replace(data, features=ProvenanceTensor(data.features, frozenset({"features"})))
         with poutine.trace() as traced, TrackProvenance():
             parameters = bound.prior(data, Plates.over(data.N, data.J))
