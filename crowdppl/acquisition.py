@@ -33,7 +33,7 @@ from crowdppl.posterior.known_truth import codes
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, interval
 
-__all__ = ["Curve", "curve", "effective", "gains", "next_items", "next_pairs", "redundancy", "settled"]
+__all__ = ["Curve", "curve", "effective", "finished", "gains", "next_items", "next_pairs", "redundancy"]
 
 Array = npt.NDArray[Any]
 By = Literal["entropy", "information", "accuracy"]
@@ -182,21 +182,21 @@ def next_pairs(
 
 
 @arguments.checked(posterior=arguments.posterior, sure=arguments.between(0, 1, 0.99))
-def settled(posterior: Posterior, sure: float = 0.99) -> pd.DataFrame:
+def finished(posterior: Posterior, sure: float = 0.99) -> pd.DataFrame:
     """Apply a stopping rule: which items need no further annotation.
 
     Args:
         posterior: a result.
-        sure: probability of the label from which on an item is settled.
+        sure: smallest probability of the label of a finished item.
 
     Returns:
-        A row for each item: ``task``, ``label``, ``probability``, ``annotations``, ``settled``.
+        A row for each item: ``task``, ``label``, ``probability``, ``annotations``, ``finished``.
 
     Raises:
         OptionError: for a probability outside (0, 1).
     """
     now = posterior.truth()[[posterior.item_column, "label", "probability"]]
-    return now.assign(annotations=posterior.annotations_per_item(), settled=now["probability"] >= sure)
+    return now.assign(annotations=posterior.annotations_per_item(), finished=now["probability"] >= sure)
 
 
 @dataclass(frozen=True)

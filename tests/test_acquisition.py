@@ -124,13 +124,13 @@ def test_next_pairs(crowd):
         acquisition.next_pairs(posterior, 5, each=0)
 
 
-def test_settled(crowd):
+def test_finished(crowd):
     posterior, _, _ = crowd
-    table = acquisition.settled(posterior, 0.9)
-    assert (table["settled"] == (table["probability"] >= 0.9)).all()
-    assert 0 < table["settled"].mean() < 1
+    table = acquisition.finished(posterior, 0.9)
+    assert (table["finished"] == (table["probability"] >= 0.9)).all()
+    assert 0 < table["finished"].mean() < 1
     with pytest.raises(OptionError, match="between 0 and 1"):
-        acquisition.settled(posterior, 1.0)
+        acquisition.finished(posterior, 1.0)
 
 
 def test_curve_of_independent_annotations(independent):

@@ -1,24 +1,20 @@
-"""How the command shows what the library says in Python's terms: its options, and messages that name arguments.
+"""Messages of the library in the terms of the command.
 
-Messages of the library name arguments as a call writes them, ``task=...``. To a person at a terminal they are options of the
-command, ``--task ...``. The translation is made here, for every message and every option: no message has to know who reads it.
+Messages of the library name arguments as a Python call writes them, ``task=...``. At a terminal they are options of the command,
+``--task ...``. Messages are translated here, so that the code that raises them need not know who reads them.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import re
-import typing
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
 import typer
 import typer.main
 
-from crowdppl.inference import options
-
-# Text in quotes is a name or a value of the caller's, and stays as it is.
+# Text in quotes is a name or a value of the caller's and stays as it is.
 _QUOTED = r"(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)" + "|" + r'(?<!\w)"(?:[^"\\]|\\.)*"(?!\w)'
 _VALUE = (
     r"'(?:[^'\\]|\\.)*'" + "|" + r'"(?:[^"\\]|\\.)*"' + r"|\([^()]*\)|\[[^][]*\]|\.\.\.|[^\s,;:()'\"]*[^\s,;:.()'\"]"
@@ -34,21 +30,21 @@ def for_command(message: str, flags: Mapping[str, str]) -> str:
 
     Args:
         message: of the library, such as ``say which one holds the worker with worker=...``.
-        flags: option by argument, such as ``{"worker": "--worker"}``. What is not in it stays as it is.
+        flags: option by argument, such as ``{"worker": "--worker"}``. Other arguments stay as they are.
     """
 
-    def written(found: re.Match[str]) -> str:
-        name, value = found["name"], found["value"]
+    def as_option(match: re.Match[str]) -> str:
+        name, value = match["name"], match["value"]
         if name not in flags:
-            return found[0]
-        assigned = found[0] != name
-        before, after = message[: found.start()][-1:], message[found.end() :][:2]
+            return match[0]
+        assigned = match[0] != name
+        before, after = message[: match.start()][-1:], message[match.end() :][:2]
         if before in ("/", "\\") or after[:1] in ("/", "\\") or (after[:1] == "." and after[1:].isalnum()):
-            return found[0]  # part of a path or a file's name
+            return match[0]  # part of a path or a file name
         if value and value[0] not in "'\"([" and "/" in value:
-            return found[0]  # a folder of partitioned data
-        if not assigned:  # a word of prose may be called as an option is, but not with an underscore
-            return flags[name] if "_" in name else found[0]
+            return match[0]  # a folder of partitioned data
+        if not assigned:  # an ordinary word may have the name of an option, but not with an underscore
+            return flags[name] if "_" in name else match[0]
         if value is None or value == "True":
             return flags[name]
         if value == "False":
@@ -56,13 +52,13 @@ def for_command(message: str, flags: Mapping[str, str]) -> str:
         word = _WORD.match(value)
         return f"{flags[name]} {word[1] if word else value}"
 
-    return _ARGUMENT.sub(written, message)
+    return _ARGUMENT.sub(as_option, message)
 
 
 @functools.cache
 def flags_of(app: typer.Typer) -> dict[str, str]:
     """Return the options of all commands of an application by the names of their parameters."""
-    # Typer brings a copy of Click of its own, or uses the installed one: what it returns is used as it is.
+    # Typer has its own copy of Click or uses the installed one, so its classes cannot be named here.
     group: Any = typer.main.get_command(app)
     options = [p for command in group.commands.values() for p in command.params if p.param_type_name == "option"]
     return {option.name.rstrip("_"): max(option.opts, key=len) for option in options}
@@ -71,36 +67,3 @@ def flags_of(app: typer.Typer) -> dict[str, str]:
 def in_command(message: str, app: typer.Typer) -> str:
     """Return a message of the library as the commands of an application show it."""
     return for_command(message, flags_of(app))
-
-
-def with_engine_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command all options of the engines, which it takes as ``**engine``; those not given are left out."""
-    signature = inspect.signature(function, eval_str=True)
-    plain = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    more = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[kind, typer.Option(help=options.told(name), rich_help_panel="Options of the engines")],
-        )
-        for name in options.names()
-        if (kind := _typed(name)) is not None
-    ]
-
-    @functools.wraps(function)
-    def call(**given: Any) -> None:
-        chosen = {p.name: given.pop(p.name) for p in more}
-        function(**given, **{name: value for name, value in chosen.items() if value is not None})
-
-    keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in plain]
-    call.__signature__ = signature.replace(parameters=[*keyword, *more])  # type: ignore[attr-defined]
-    call.__annotations__ = {p.name: p.annotation for p in [*plain, *more]} | {"return": None}
-    return call
-
-
-def _typed(name: str) -> Any:
-    """Return the type of an option of the command, ``None`` for what cannot be typed at a terminal."""
-    kinds = {kind for kind in typing.get_args(options.annotation(name) | None) if kind is not type(None)}
-    kinds = {str if typing.get_origin(kind) is typing.Literal else kind for kind in kinds}
-    return typing.Optional[kinds.pop()] if len(kinds) == 1 and kinds <= {int, float, bool, str} else None  # noqa: UP045

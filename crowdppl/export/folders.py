@@ -73,7 +73,7 @@ def tidy(folder: Path, names: Sequence[str]) -> None:
         OSError: where that cannot be done.
     """
     folder = folder.resolve()
-    settle(folder)
+    recover(folder)
     (folder / OLD).unlink(missing_ok=True)
     for left in (*abandoned_parts(_beside(folder) / folder.name), *abandoned_parts(folder / folder.name)):
         if left.is_dir():
@@ -125,7 +125,7 @@ def _put_within(staging: Path, folder: Path, names: Sequence[str]) -> None:
     """Put complete files in place in a folder that stays."""
     (staging / NAMES).write_text(json.dumps(list(names)), encoding="utf-8")
     staging.rename(folder / COMPLETE)
-    settle(folder)
+    recover(folder)
 
 
 def _owned_alike(staging: Path, folder: Path) -> bool:
@@ -141,7 +141,7 @@ def _owned_alike(staging: Path, folder: Path) -> bool:
     return True
 
 
-def settle(folder: Path) -> None:
+def recover(folder: Path) -> None:
     """Move complete files to their place, where the process that wrote them was killed before it had.
 
     Raises:

@@ -7,13 +7,13 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from crowdppl import export
 from crowdppl.errors import FileError
-from crowdppl.export.folders import replaced, settle, tidy
+from crowdppl.export.folders import recover, replaced, tidy
 from crowdppl.files import require_disk_space
 from crowdppl.posterior.posterior import Posterior, load
 
@@ -53,6 +53,20 @@ def free(folder: Path, *, overwrite: bool, size: int = 0, files: Sequence[str] =
     require_disk_space(folder, size, "the result")
 
 
+class Written(NamedTuple):
+    """What was written.
+
+    Attributes:
+        files: their paths.
+        workers: the table of workers.
+        run: what ``run.json`` holds.
+    """
+
+    files: list[Path]
+    workers: pd.DataFrame
+    run: dict[str, Any]
+
+
 def write(
     posterior: Posterior,
     folder: Path,
@@ -61,7 +75,7 @@ def write(
     run: Mapping[str, Any],
     raw: bool = False,
     then: Callable[[], None] = lambda: None,
-) -> tuple[list[Path], pd.DataFrame]:
+) -> Written:
     """Write all result files, which appear at once; a report of an earlier run goes.
 
     The posterior is written before any table is made: whatever becomes of these, what was computed is there to be loaded.
@@ -73,9 +87,6 @@ def write(
         run: added to what the posterior knows of its making (input, command, timings).
         raw: leave text in CSV as it is, see :func:`crowdppl.export.tables.export`.
         then: called as soon as they are in place.
-
-    Returns:
-        The files, and the table of workers.
 
     Raises:
         FileError: where something cannot be written; files of an earlier run are then left as they were.
@@ -112,7 +123,7 @@ def write(
             f"the tables were not written, the posterior is in {folder}; crowdppl export {folder} makes them"
         )
         raise failed
-    return [folder / name for name in FILES], workers
+    return Written([folder / name for name in FILES], workers, story)
 
 
 def sha256(path: Path) -> str:
@@ -128,7 +139,7 @@ def opened(folder: Path) -> tuple[Posterior, dict[str, Any]]:
         FileError: where the folder holds no result, or it is damaged.
     """
     try:
-        settle(folder)
+        recover(folder)
     except OSError as error:
         raise FileError(f"{folder} was being written when a process was stopped: {error.strerror or error}") from None
     if not (folder / "posterior.nc").is_file():

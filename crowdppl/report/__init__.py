@@ -1,9 +1,9 @@
-"""The report: one HTML file that needs no network, and begins with what to do."""
+"""The report: one HTML file that needs no network and begins with what to do."""
 
 from crowdppl.report.figures import content
 from crowdppl.report.items import carried, columns, describe, from_file
 from crowdppl.report.layout import page, write
-from crowdppl.report.plan import Actions, actions, lines, price
+from crowdppl.report.plan import Actions, actions, lines, next_command, price, shell_line
 
 __all__ = [
     "Actions",
@@ -14,8 +14,10 @@ __all__ = [
     "describe",
     "from_file",
     "lines",
+    "next_command",
     "page",
     "price",
+    "shell_line",
     "write",
 ]
 

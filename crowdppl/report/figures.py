@@ -1,10 +1,11 @@
-"""Every figure of the report, from the posterior alone: what the page shows is a view of this and nothing else."""
+"""All numbers and texts of the report, from the posterior alone. The page displays them and computes nothing further."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,17 +20,19 @@ from crowdppl.report import items, plan
 
 Array = npt.NDArray[Any]
 
-# Items shown with who said what, in the list of what to send out again.
+# Items to send out again that are listed with all their annotations.
 AGAIN = 50
-# Cells of confusion matrices that the page carries; workers with most annotations come first.
+# Cells of confusion matrices in the page; workers with most annotations come first.
 CONFUSION_CELLS = 100_000
-# Replicates of the predictive check, and annotations, and labels drawn, above which it is left out.
+# Draws x cells of confusion matrices in memory at a time.
+CELLS_AT_ONCE = 2**22
+# Replicates of the predictive check; it is left out above so many annotations, or so many labels to draw.
 REPLICATES = 200
 CHECKED, CHECK_WORK = 500_000, 5e9
 SURE = (0.8, 0.9, 0.95, 0.99)
-# Classes up to which the crowd's confusions are a matrix, and rows of the lists of confusions.
+# Classes up to which the crowd's confusions are shown as a matrix, and rows of the lists of confusions.
 MATRIX, CONFUSIONS = 12, 50
-# Letters of an item's text, fewer where there are many items.
+# Characters of an item's text, fewer for results with many items.
 LETTERS, FEW_LETTERS, MANY_ITEMS = 400, 120, 5_000
 
 
@@ -41,6 +44,9 @@ LETTERS, FEW_LETTERS, MANY_ITEMS = 400, 120, 5_000
     text=arguments.by_item,
     url=arguments.by_item,
     cost=arguments.anything,
+    folder=arguments.anything,
+    worker_table=arguments.anything,
+    actions=arguments.anything,
 )
 def content(
     posterior: Posterior,
@@ -51,20 +57,26 @@ def content(
     text: items.Descriptions | None = None,
     url: items.Descriptions | None = None,
     cost: float | None = None,
+    folder: Path | None = None,
+    worker_table: pd.DataFrame | None = None,
+    actions: plan.Actions | None = None,
 ) -> dict[str, Any]:
-    """Return what the report says, as plain lists and numbers.
+    """Return the content of the report, as plain lists and numbers.
 
     Args:
         posterior: a result.
-        run: what is known of its making besides (``run.json``): input, command, timings.
+        run: how it was computed (``run.json``): input, command, timings.
         level: probability of the intervals.
-        title: heading of the report; the name of the input where not given.
-        text: text of each item, see :func:`crowdppl.report.describe`; what is kept with the result where not given.
+        title: heading of the report. Defaults to the name of the input.
+        text: text of each item, see :func:`crowdppl.report.describe`. Defaults to what is stored in the result.
         url: link of each item, likewise.
         cost: price of one annotation, in any currency.
+        folder: of the result, to be named in commands.
+        worker_table: ``posterior.workers(level=level)``, if already computed.
+        actions: ``actions(posterior, cost=cost)``, if already computed.
 
     Raises:
-        OptionError: for a level outside (0, 1) or a price that is none.
+        OptionError: for a level outside (0, 1) or an invalid price.
         DataError: for texts or links of other items.
     """
     level = default_level(level)
@@ -73,10 +85,10 @@ def content(
     info = posterior.info
     run = {} if run is None else run
     truth = posterior.truth()
-    table = posterior.workers(level=level)
-    found = plan.actions(posterior, cost=cost, table=table)
+    table = posterior.workers(level=level) if worker_table is None else worker_table
+    todo = plan.actions(posterior, cost=cost, worker_table=table) if actions is None else actions
     source = run.get("input", {})
-    while source.get("added to"):  # the report is of all annotations, not of those that came last
+    while source.get("added to"):  # the report covers all annotations, not only those added last
         source = source["added to"]
     return {
         "title": title or str(run.get("title") or source.get("file") or source.get("dataset") or "Annotation report"),
@@ -85,16 +97,16 @@ def content(
         "method": info["method"],
         "level": level,
         "labels": [str(k) for k in posterior.labels.tolist()],
-        "names": found.names,
+        "names": todo.names,
         "counts": info["counts"],
         "confidence": _short(truth["probability"].mean()),
         "sure": [[at, int((truth["probability"] >= at).sum())] for at in SURE],
         "known": int((posterior.known_truth() >= 0).sum()),
-        "todo": _todo(found),
+        "todo": _todo(todo, folder),
         "prevalence": _rows(posterior.prevalence(level=level), ["label", "share", "low", "high"]),
         "items": _items(posterior, truth),
         "workers": _workers(posterior, table, level),
-        "again": _again(posterior, found),
+        "again": _again(posterior, todo),
         "crowd": _crowd(posterior, table),
         "redundancy": _rows(acquisition.redundancy(posterior, 15, level=level)),
         "check": _check(posterior, level),
@@ -116,19 +128,20 @@ def content(
     }
 
 
-def _todo(found: plan.Actions) -> dict[str, Any]:
+def _todo(actions: plan.Actions, folder: Path | None) -> dict[str, Any]:
     return {
-        "stop": [dataclasses.asdict(person) for person in found.unusable],
-        "retrain": [dataclasses.asdict(person) for person in found.retrain],
-        "questions": [dataclasses.asdict(question) for question in found.questions],
-        "open": len(found.open),
-        "probable": found.probable,
-        "finished": found.finished,
-        "total": found.total,
-        "correct": _short(found.correct),
+        "stop": [dataclasses.asdict(person) for person in actions.unusable],
+        "retrain": [dataclasses.asdict(person) for person in actions.retrain],
+        "questions": [dataclasses.asdict(question) for question in actions.questions],
+        "open": len(actions.open),
+        "command": plan.next_command(len(actions.open), folder),
+        "probable": actions.probable,
+        "finished": actions.finished,
+        "total": actions.total,
+        "correct": _short(actions.correct),
         "rounds": [
             dataclasses.asdict(one) | {"corrected": None if one.corrected is None else _short(one.corrected)}
-            for one in found.rounds
+            for one in actions.rounds
         ],
         "shown": plan.SHOWN,
         "at": [plan.OPEN, plan.FINISHED],
@@ -143,7 +156,7 @@ def _items(posterior: Posterior, truth: pd.DataFrame) -> dict[str, list[Any]]:
         "label": true_label.tolist(),
         "probability": _shorts(truth["probability"]),
         "annotations": votes.sum(1).tolist(),
-        # Only what was said: with many classes most counts are 0.
+        # Only labels that were given: with many classes most counts are 0.
         "votes": [[[int(k), int(row[k])] for k in np.flatnonzero(row)] for row in votes],
         "known": np.flatnonzero(posterior.known_truth() >= 0).tolist(),
     }
@@ -157,13 +170,14 @@ def _items(posterior: Posterior, truth: pd.DataFrame) -> dict[str, list[Any]]:
 
 
 def _links(posterior: Posterior) -> list[str]:
-    """Say how many links are none."""
+    """Return a note on links that are no web addresses, if there are any."""
     _, urls = items.descriptions(posterior)
-    wrong = [url for url in urls or [] if url and items.safe_url(url) is None]
-    if not wrong:
+    invalid = [url for url in urls or [] if url and items.safe_url(url) is None]
+    if not invalid:
         return []
     return [
-        f"{len(wrong):,} links of items are not http or https addresses and are left out, such as {_cut(wrong[0], 80)!r}"
+        f"{len(invalid):,} links of items are not http or https addresses and are left out, "
+        f"such as {_cut(invalid[0], 80)!r}"
     ]
 
 
@@ -176,7 +190,6 @@ def _workers(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[st
     order = np.argsort(-table["annotations"].to_numpy(), kind="stable")
     K = len(posterior.labels)
     shown = order[: max(1, CONFUSION_CELLS // K**2)] if K**2 <= CONFUSION_CELLS else order[:0]
-    cells = [posterior.confusion(name, level=level) for name in table["worker"].iloc[shown].tolist()]
     columns = ["accuracy", "share_correct", "informativeness"]
     out: dict[str, Any] = {
         "worker": [str(name) for name in table["worker"].tolist()],
@@ -186,10 +199,7 @@ def _workers(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[st
         "spammer": _shorts(table["spammer"]),
         "verdict": table["verdict"].tolist(),
         "given": posterior.label_counts_by_worker().tolist() if len(table) * K <= CONFUSION_CELLS else [],
-        "confusion": {
-            str(int(j)): [_shorts(cell[column]) for column in ("probability", "low", "high")]
-            for j, cell in zip(shown, cells, strict=True)
-        },
+        "confusion": _confusion_cells(posterior, shown, level),
     }
     for name in columns:
         for end in ("", "_low", "_high"):
@@ -200,13 +210,27 @@ def _workers(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[st
     return out
 
 
-def _again(posterior: Posterior, found: plan.Actions) -> list[dict[str, Any]]:
-    """Items to send out again with who said what, least certain first."""
+def _confusion_cells(posterior: Posterior, shown: Array, level: float) -> dict[str, list[list[float | None]]]:
+    """Return mean, lower and upper end of each cell of the confusion matrices of some workers, by the code of the worker."""
+    K, draws = len(posterior.labels), len(posterior.draws("prevalence"))
+    step = max(1, CELLS_AT_ONCE // (draws * K**2))
+    out: dict[str, list[list[float | None]]] = {}
+    for begin in range(0, len(shown), step):
+        some = shown[begin : begin + step]
+        parts = [
+            part.reshape(len(some), -1) for part in workers.interval(posterior.draws("confusion", worker=some), level)
+        ]
+        out |= {str(int(j)): [_shorts(part[n]) for part in parts] for n, j in enumerate(some)}
+    return out
+
+
+def _again(posterior: Posterior, actions: plan.Actions) -> list[dict[str, Any]]:
+    """Return items to send out again with all their annotations, least certain first."""
     item, worker, label = posterior.annotation_index()
     probability = posterior.probability()
     starts = np.searchsorted(item, np.arange(len(probability) + 1))
     out = []
-    for i in found.open[:AGAIN].tolist():
+    for i in actions.open[:AGAIN].tolist():
         part = slice(starts[i], starts[i + 1])
         likely = np.argsort(-probability[i], kind="stable")[:5]
         out.append(
@@ -220,7 +244,7 @@ def _again(posterior: Posterior, found: plan.Actions) -> list[dict[str, Any]]:
 
 
 def _crowd(posterior: Posterior, table: pd.DataFrame) -> dict[str, Any]:
-    """Who confuses what: the crowd without those not in earnest, and systematic errors of single workers."""
+    """Return who confuses what: the crowd without unusable workers, and systematic errors of single workers."""
     doubtful = table["verdict"].isin(workers.UNRELIABLE).to_numpy()
     counts = workers.label_counts(posterior, without=doubtful)
     K = len(counts)
@@ -252,13 +276,13 @@ def _check(posterior: Posterior, level: float) -> dict[str, Any]:
     A, K = len(posterior.annotation_index()[0]), len(posterior.labels)
     if A > CHECKED or REPLICATES * A * K**2 > CHECK_WORK:
         return {"rows": [], "summary": [], "sentences": [], "story": "", "notable": criticism.NOTABLE, "left_out": True}
-    found = criticism.check(posterior, draws=REPLICATES, level=level)
-    table = found.table.dropna(subset=["observed", "p_value"])
+    check = criticism.check(posterior, draws=REPLICATES, level=level)
+    table = check.table.dropna(subset=["observed", "p_value"])
     return {
         "rows": _rows(table, ["meaning", "observed", "low", "high", "p_value"]),
-        "summary": found.summary,
-        "sentences": found.sentences,
-        "story": found.story,
+        "summary": check.summary,
+        "sentences": check.sentences,
+        "story": check.story,
         "notable": criticism.NOTABLE,
         "left_out": False,
     }
@@ -280,6 +304,6 @@ def _shorts(values: Any) -> list[float | None]:
 
 
 def _short(value: Any) -> float | None:
-    """Round to four digits after the point: more is not known, and not shown."""
+    """Round to four decimal places, more than is shown; ``None`` for what is not finite."""
     number = float(value)
     return round(number, 4) if math.isfinite(number) else None

@@ -1,4 +1,4 @@
-"""The page around the figures: one HTML file, its style and script within, and a policy that lets it load nothing else."""
+"""The page: one HTML file that includes its style and script, with a policy that forbids it to load anything else."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from crowdppl import arguments
 from crowdppl.files import atomic
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.report.figures import content
 from crowdppl.report.items import Descriptions
+from crowdppl.report.plan import Actions
 
 
 @arguments.checked(posterior=arguments.posterior, run=arguments.mapping, options=arguments.anything)
 def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
     """Return the report as HTML; arguments as of :func:`write`."""
-    told = content(posterior, run, **options)
-    title = told["title"]
+    data = content(posterior, run, **options)
+    title = data["title"]
     style, script = _part("style.css"), _part("script.js")
     parts = {
         "TITLE": html.escape(title),
@@ -31,10 +34,10 @@ def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: 
         "SCRIPT_HASH": _digest(script),
         "STYLE": style,
         "SCRIPT": script,
-        "DATA": _embedded(told),
+        "DATA": _embedded(data),
     }
     text = _part("template.html")
-    # One pass from left to right: nothing that was put in is looked at again.
+    # One pass from left to right, so that inserted text is never searched for placeholders.
     pieces = text.split("{{")
     out = [pieces[0]]
     for piece in pieces[1:]:
@@ -52,6 +55,9 @@ def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: 
     text=arguments.by_item,
     url=arguments.by_item,
     cost=arguments.anything,
+    folder=arguments.anything,
+    worker_table=arguments.anything,
+    actions=arguments.anything,
 )
 def write(
     posterior: Posterior,
@@ -63,29 +69,46 @@ def write(
     text: Descriptions | None = None,
     url: Descriptions | None = None,
     cost: float | None = None,
+    folder: Path | None = None,
+    worker_table: pd.DataFrame | None = None,
+    actions: Actions | None = None,
 ) -> Path:
-    """Write the report to a file, in one go.
+    """Write the report to a file, atomically.
 
     Args:
         posterior: a result.
         path: of the HTML file.
-        run: what is known of its making besides (``run.json``): input, command, timings.
+        run: how the result was computed (``run.json``): input, command, timings.
         level: probability of the intervals.
-        title: heading of the report; the name of the input where not given.
-        text: text of each item, by item (a mapping, or a Series indexed by item); what :func:`crowdppl.report.describe` has
-            kept with the result where not given.
+        title: heading of the report. Defaults to the name of the input.
+        text: text of each item, by item (a mapping, or a Series indexed by item). Defaults to what
+            :func:`crowdppl.report.describe` has stored in the result.
         url: link of each item, likewise; only ``http`` and ``https`` addresses become links.
         cost: price of one annotation, in any currency.
+        folder: of the result, to be named in commands.
+        worker_table: ``posterior.workers(level=level)``, if already computed.
+        actions: ``actions(posterior, cost=cost)``, if already computed.
 
     Raises:
-        FileError: where it cannot be written.
-        OptionError: for a level outside (0, 1) or a price that is none.
+        FileError: if the file cannot be written.
+        OptionError: for a level outside (0, 1) or an invalid price.
         DataError: for texts or links of other items.
     """
     path = Path(path)
-    told = page(posterior, run, level=level, title=title, text=text, url=url, cost=cost)
+    html_page = page(
+        posterior,
+        run,
+        level=level,
+        title=title,
+        text=text,
+        url=url,
+        cost=cost,
+        folder=folder,
+        worker_table=worker_table,
+        actions=actions,
+    )
     with atomic(path) as temporary:
-        temporary.write_text(told, encoding="utf-8")
+        temporary.write_text(html_page, encoding="utf-8")
     return path
 
 
@@ -97,9 +120,9 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _embedded(told: Mapping[str, Any]) -> str:
-    """Return JSON that nothing in it can end or turn into markup: a worker called ``</script>`` is only a name."""
-    text = json.dumps(told, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str)
+def _embedded(data: Mapping[str, Any]) -> str:
+    """Return JSON without characters that could end the script or become markup, whatever names it holds."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

@@ -1,11 +1,16 @@
-"""What to do after a fit: which workers to talk to and about what, which items to send out again, what to clarify, what it costs.
+"""What to do after a fit: which workers to talk to and why, which items to send out again, what to clarify, what it costs.
 
-The one place that decides this and words it: the report, the terminal and the library show the same sentences.
+The report, the terminal and the library show the sentences that are written here.
 """
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,14 +26,15 @@ from crowdppl.posterior.workers.verdicts import ENOUGH
 
 Array = npt.NDArray[Any]
 
-# An item whose label is less probable is sent out again; one whose label is at least so probable is finished.
+# Items with a less probable label than OPEN are sent out again, those with at least FINISHED are finished.
 OPEN, FINISHED = 0.8, 0.95
-# Further annotations of each open item whose effect is foretold.
+# Rounds of further annotations of all open items whose effect is predicted.
 ROUNDS = 3
-# Items x classes x simulations that may be spent on it, and how many simulations are needed.
+# Simulating them: limit of items x classes x simulations, largest and smallest number of simulations.
 WORK, REPLICATES, LEAST = 2e7, 100, 10
-# Shown on the first screen and in the terminal, of each kind.
+# Entries of each kind on the first screen and in the terminal.
 SHOWN = 5
+# Confusions of a worker that are spelled out.
 CLASSES = 2
 
 HEADINGS = {
@@ -41,14 +47,14 @@ HEADINGS = {
 
 @dataclass(frozen=True)
 class Person:
-    """A worker to do something about.
+    """A worker who needs attention.
 
     Attributes:
-        index: place among the workers of the result.
+        index: code of the worker in the result.
         name: as text.
-        verdict: of :data:`crowdppl.posterior.workers.VERDICTS`.
+        verdict: one of :data:`crowdppl.posterior.workers.VERDICTS`.
         action: what to do, in a word or two.
-        sentence: why, with numbers.
+        sentence: the reason, with numbers.
     """
 
     index: int
@@ -65,7 +71,7 @@ class Question:
     Attributes:
         first: code of a class.
         second: code of the other.
-        sentence: what is confused how often, by how many.
+        sentence: how often they are confused, and by how many workers.
     """
 
     first: int
@@ -75,13 +81,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Round:
-    """What sending the open items out once more, or several times, is expected to bring.
+    """The expected effect of sending the open items out again, once or several times.
 
     Attributes:
         each: further annotations of each open item.
-        annotations: further annotations in all.
-        cost: of them, where a price is known.
-        corrected: further labels expected to be correct; ``None`` where this was not simulated.
+        annotations: total number of further annotations.
+        cost: of them, if a price is given.
+        corrected: number of labels expected to be corrected; ``None`` if this was not simulated.
     """
 
     each: int
@@ -95,16 +101,16 @@ class Actions:
     """What to do, most urgent first.
 
     Attributes:
-        people: workers to do something about: those whose labels cannot be used first, then those to retrain, each with most
-            wrong labels first.
+        people: workers who need attention: those whose labels cannot be used first, then those to retrain, each sorted by
+            the number of wrong labels.
         questions: classes to clarify in the guideline.
         open: items to send out again, least certain first (codes).
-        probable: number of items whose label is probable, and not certain.
+        probable: number of items whose label is probable but not certain.
         finished: number of items whose label is known or certain.
-        correct: share of labels that are expected to be correct.
-        rounds: what further annotations of open items would cost and bring.
-        names: how classes are called in sentences.
-        comparable: whether anything can be said of any worker.
+        correct: expected share of correct labels.
+        rounds: cost and expected effect of further annotations of open items.
+        names: of the classes, as sentences use them.
+        comparable: whether there is anything to compare the workers' labels with.
     """
 
     people: list[Person]
@@ -119,12 +125,12 @@ class Actions:
 
     @property
     def unusable(self) -> list[Person]:
-        """Workers whose labels are not made in earnest."""
+        """Workers whose labels cannot be used."""
         return [person for person in self.people if person.verdict in workers.UNRELIABLE]
 
     @property
     def retrain(self) -> list[Person]:
-        """Workers to talk to about classes, or in general."""
+        """Workers to talk to, about classes or in general."""
         return [person for person in self.people if person.verdict not in workers.UNRELIABLE]
 
     @property
@@ -133,23 +139,25 @@ class Actions:
         return len(self.open) + self.probable + self.finished
 
 
-@arguments.checked(posterior=arguments.posterior, cost=arguments.anything, table=arguments.frame, seed=arguments.seed)
+@arguments.checked(
+    posterior=arguments.posterior, cost=arguments.anything, worker_table=arguments.frame, seed=arguments.seed
+)
 def actions(
-    posterior: Posterior, *, cost: float | None = None, table: pd.DataFrame | None = None, seed: int = 0
+    posterior: Posterior, *, cost: float | None = None, worker_table: pd.DataFrame | None = None, seed: int = 0
 ) -> Actions:
     """Return what to do about workers, items and the guideline.
 
     Args:
         posterior: a result.
         cost: price of one annotation, in any currency.
-        table: of workers, where it was made already (:meth:`Posterior.workers`, all of them in their order).
+        worker_table: ``posterior.workers()``, if already computed.
         seed: of the simulation of further annotations.
 
     Raises:
         OptionError: for a price that is negative or not a number.
     """
     price(cost)
-    table = posterior.workers() if table is None else table
+    table = posterior.workers() if worker_table is None else worker_table
     names = class_names(posterior.labels)
     probability = posterior.probability().max(1)
     known = posterior.known_truth() >= 0
@@ -162,7 +170,7 @@ def actions(
     comparable = bool((table["verdict"] != "unknown").any())
     return Actions(
         people=_people(posterior, table, names),
-        # Where nothing is known of any worker, their labels are not shown to confuse anything either.
+        # With no worker to compare with another, the confusions of the crowd mean nothing.
         questions=_questions(posterior, doubtful, names) if comparable else [],
         open=ordered,
         probable=int((~unsure & ~certain).sum()),
@@ -176,10 +184,10 @@ def actions(
 
 @arguments.checked(cost=arguments.anything)
 def price(cost: Any) -> None:
-    """Refuse a price that is none.
+    """Refuse an invalid price.
 
     Raises:
-        OptionError: for one that is negative or not a finite number.
+        OptionError: for a price that is negative or not a finite number.
     """
     if cost is None:
         return
@@ -191,15 +199,26 @@ def price(cost: Any) -> None:
 
 
 def class_names(labels: Array) -> list[str]:
-    """Return how classes are called in sentences: "class 0" where they are numbers or single characters, else in quotes."""
+    """Return names of classes for sentences: "class 0" for numbers and single characters, other names in quotes."""
     texts = [str(label) for label in labels.tolist()]
     if all(_bare(text) for text in texts):
         return [f"class {text}" for text in texts]
     return [f"“{text}”" for text in texts]
 
 
+def shell_line(words: Sequence[str]) -> str:
+    """Return a command as one line that can be pasted into a shell."""
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def next_command(count: int, folder: Path | None = None) -> str:
+    """Return the command that writes the ``count`` open items of a result to a file."""
+    place = [] if folder is None else [f"./{folder}" if str(folder).startswith("-") else str(folder)]
+    return shell_line(["crowdppl", "next", *place, "-n", str(count), "--sure", str(OPEN)])
+
+
 def money(amount: float) -> str:
-    """Return an amount with two digits, more where it is small."""
+    """Return an amount with two decimals, more for small ones."""
     return f"{amount:,.2f}" if amount >= 0.1 or amount == 0 else f"{amount:.3g}"
 
 
@@ -218,59 +237,80 @@ def _people(posterior: Posterior, table: pd.DataFrame, names: list[str]) -> list
         return []
     item, worker, label = posterior.annotation_index()
     hits = np.bincount(worker, weights=posterior.probability().argmax(1)[item] == label, minlength=len(table))
-    total = table["annotations"].to_numpy()
-    typical = _typical(table)
     speed = workers.relative_speed(posterior)
     confusions = _by_worker(workers.systematic_confusions(posterior), posterior)
-    given = posterior.label_counts_by_worker()
+    facts = _Facts(table, names, _typical(table), hits, posterior.label_counts_by_worker(), speed, confusions)
     out = []
     for j in notable.tolist():
         word = str(verdict[j])
-        accuracy = float(table["accuracy"].iloc[j])
-        pace = _pace(table, speed, j)
-        told: list[str] = []
-        n = int(total[j])
-        if word == "adversarial":
-            told.append(
-                f"Matches the final label in {int(hits[j]):,} of {n:,} annotations, fewer than by chance. Labels may be "
-                f"swapped, or the task misunderstood."
-            )
-        elif word == "random":
-            told.append(
-                f"The labels match the final labels no more often than by chance (accuracy {_percent(accuracy)}, "
-                f"{n:,} annotations)."
-            )
-        elif word == "constant":
-            k = int(given[j].argmax())
-            told.append(
-                f"Gives {names[k]} to {_percent(given[j, k] / n)} of the items ({given[j, k]:,} of {n:,}), whatever they are."
-            )
-        elif word == "hasty":
-            told.append(
-                f"{pace[0].upper()}{pace[1:]}, with accuracy {_percent(accuracy)} (typical worker {_percent(typical)})."
-            )
-            pace = ""
-        elif word == "confuses":
-            told += _confusions(confusions.get(j, []), names)
-        else:
-            told.append(
-                f"Accuracy {_percent(accuracy)} where the typical worker has {_percent(typical)}, over {n:,} annotations."
-            )
-        if pace and speed[j] < FAST:
-            told.append(f"{pace[0].upper()}{pace[1:]}.")
         action = HEADINGS[workers.ACTIONS[word]]
         if word == "confuses":
             classes = list(dict.fromkeys(row["truth"] for row in confusions.get(j, [])))[:CLASSES]
             action = f"{action} on {' and '.join(names[k] for k in classes)}"
-        out.append(Person(j, _name(table["worker"].iloc[j]), word, action, " ".join(told)))
-    harm = total * np.maximum(typical - table["accuracy"].to_numpy(), 0.0)
+        out.append(Person(j, _name(table["worker"].iloc[j]), word, action, " ".join(_reasons(j, word, facts))))
+    total = table["annotations"].to_numpy()
+    harm = total * np.maximum(facts.typical - table["accuracy"].to_numpy(), 0.0)
     rank = {word: n for n, word in enumerate(workers.NOTABLE)}
-    first = {word: word not in workers.UNRELIABLE for word in rank}
-    return sorted(out, key=lambda person: (first[person.verdict], -harm[person.index], rank[person.verdict]))
+    usable = {word: word not in workers.UNRELIABLE for word in rank}
+    return sorted(out, key=lambda person: (usable[person.verdict], -harm[person.index], rank[person.verdict]))
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the sentences about workers are made from.
+
+    Attributes:
+        table: of workers.
+        names: of the classes.
+        typical: accuracy of the typical worker.
+        hits: annotations of each worker that match the final label, ``(J,)``.
+        given: how often each worker gave each label, ``(J, K)``.
+        speed: seconds of each worker relative to the others, ``(J,)``.
+        confusions: systematic errors by worker.
+    """
+
+    table: pd.DataFrame
+    names: list[str]
+    typical: float
+    hits: Array
+    given: Array
+    speed: Array
+    confusions: dict[int, list[dict[Any, Any]]]
+
+
+def _reasons(j: int, verdict: str, facts: _Facts) -> list[str]:
+    """Return the sentences that explain the verdict on worker ``j``."""
+    accuracy, n = float(facts.table["accuracy"].iloc[j]), int(facts.table["annotations"].iloc[j])
+    typical, names = _percent(facts.typical), facts.names
+    pace = _pace(facts.table, facts.speed, j)
+    fast = f"{pace[:1].upper()}{pace[1:]}"
+    if verdict == "hasty":
+        return [f"{fast}, with accuracy {_percent(accuracy)} (typical worker {typical})."]
+    if verdict == "adversarial":
+        reasons = [
+            f"Matches the final label in {int(facts.hits[j]):,} of {n:,} annotations, fewer than by chance. Labels may be "
+            f"swapped, or the task misunderstood."
+        ]
+    elif verdict == "random":
+        reasons = [
+            f"The labels match the final labels no more often than by chance (accuracy {_percent(accuracy)}, "
+            f"{n:,} annotations)."
+        ]
+    elif verdict == "constant":
+        k = int(facts.given[j].argmax())
+        count = facts.given[j, k]
+        reasons = [
+            f"Labels {_percent(count / n)} of the items as {names[k]} ({count:,} of {n:,}), whatever their true label."
+        ]
+    elif verdict == "confuses":
+        reasons = _confusions(facts.confusions.get(j, []), names)
+    else:
+        reasons = [f"Accuracy {_percent(accuracy)}, against {typical} of the typical worker, over {n:,} annotations."]
+    return [*reasons, f"{fast}."] if pace and facts.speed[j] < FAST else reasons
 
 
 def _name(worker: Any) -> str:
-    """Return how a worker is called in sentences: a number alone would not be taken for a name."""
+    """Return the name of a worker for sentences: a number alone would not be read as a name."""
     text = str(worker)
     return f"worker {text}" if text.replace(".", "").isdigit() else text
 
@@ -288,9 +328,9 @@ def _pace(table: pd.DataFrame, speed: Array, j: int) -> str:
         return ""
     own = float(table["seconds"].iloc[j])
     return (
-        f"takes {_seconds(own)} an annotation where others take {_seconds(own / speed[j])}"
+        f"takes {_seconds(own)} per annotation, others take {_seconds(own / speed[j])}"
         if speed[j] > 0
-        else ("takes no time at all for an annotation")
+        else "takes no time at all for an annotation"
     )
 
 
@@ -310,14 +350,14 @@ def _by_worker(table: pd.DataFrame, posterior: Posterior) -> dict[int, list[dict
 
 
 def _confusions(rows: list[dict[Any, Any]], names: list[str]) -> list[str]:
-    told = [
+    sentences = [
         f"Labels {_percent(row['share'])} of {names[row['truth']]} as {names[row['label']]} ({row['annotations']:,} of "
         f"{row['of']:,}; others {_percent(row['others'])})."
         for row in rows[:CLASSES]
     ]
     if len(rows) > CLASSES:
-        told.append(f"{len(rows) - CLASSES} further confusions.")
-    return told
+        sentences.append(f"{len(rows) - CLASSES} further confusions.")
+    return sentences
 
 
 def _questions(posterior: Posterior, doubtful: Array, names: list[str]) -> list[Question]:
@@ -335,47 +375,47 @@ def _questions(posterior: Posterior, doubtful: Array, names: list[str]) -> list[
             for row in rows
         ]
         torn = rows[0]["torn"]
-        items = f" {torn:,} {'item is' if torn == 1 else 'items are'} torn between the two." if torn else ""
+        items = f" {torn:,} {'item is' if torn == 1 else 'items are'} undecided between the two." if torn else ""
         out.append(Question(a, b, f"{'; '.join(parts)}.{items}"))
     return out
 
 
 def _rounds(posterior: Posterior, count: int, cost: float | None, seed: int) -> list[Round]:
-    """Foretell what one, two and three further annotations of each open item bring."""
+    """Predict the effect of one, two and three further annotations of each open item."""
     if not count:
         return []
     N, K = posterior.probability().shape
     J = len(posterior.worker_names())
     replicates = int(min(REPLICATES, WORK / (ROUNDS * N * K + J * K * K)))
-    gained: list[float | None] = [None] * ROUNDS
+    corrected: list[float | None] = [None] * ROUNDS
     if replicates >= LEAST:
         curve = acquisition.curve(posterior, ROUNDS * count, steps=ROUNDS, replicates=replicates, seed=seed)
         accuracy = curve.table["accuracy"].to_numpy()
-        gained = [float(max(0.0, accuracy[n] - accuracy[0]) * N) for n in range(1, ROUNDS + 1)]
+        corrected = [float(max(0.0, accuracy[n] - accuracy[0]) * N) for n in range(1, ROUNDS + 1)]
     return [
-        Round(n, n * count, None if cost is None else n * count * float(cost), gained[n - 1])
+        Round(n, n * count, None if cost is None else n * count * float(cost), corrected[n - 1])
         for n in range(1, ROUNDS + 1)
     ]
 
 
 def _percent(share: float) -> str:
-    """Return a share as a whole percentage, never 100% or 0% where it is neither."""
+    """Return a share as a whole percentage; "over 99%" and "under 1%" rather than a rounded 100% or 0%."""
     text = f"{share:.0%}"
     if text == "100%" and share < 1:
         return "over 99%"
     return "under 1%" if text == "0%" and share > 0 else text
 
 
-# ---------------------------------------------------------------------- as lines of text
+# ---------------------------------------------------------------------- lines of text
 
 
-@arguments.checked(found=arguments.anything, posterior=arguments.posterior, shown=arguments.whole(1))
-def lines(found: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list[str]:
+@arguments.checked(actions=arguments.anything, posterior=arguments.posterior, shown=arguments.whole(1))
+def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list[str]:
     """Return what to do as lines for a terminal, most urgent first."""
-    total, out = found.total, []
+    total, out = actions.total, []
     for people, heading in (
-        (found.unusable, "Stop and check"),
-        (found.retrain, "Talk to"),
+        (actions.unusable, "Stop and check"),
+        (actions.retrain, "Talk to"),
     ):
         out += [
             f"{heading} {person.name}: {person.action[:1].lower()}{person.action[1:]}. {person.sentence}"
@@ -383,29 +423,31 @@ def lines(found: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list[s
         ]
         if len(people) > shown:
             out.append(f"... and {len(people) - shown:,} more workers like this (column verdict of workers.csv)")
-    for question in found.questions[:shown]:
-        first, second = found.names[question.first], found.names[question.second]
+    for question in actions.questions[:shown]:
+        first, second = actions.names[question.first], actions.names[question.second]
         out.append(f"Clarify the guideline between {first} and {second}: {question.sentence}")
-    if len(found.open):
-        items = posterior.items()[found.open[:shown]].tolist()
-        more = ", ..." if len(found.open) > shown else ""
+    if len(actions.open):
+        items = posterior.items()[actions.open[:shown]].tolist()
+        more = ", ..." if len(actions.open) > shown else ""
         out.append(
-            f"Send out again: {_items(len(found.open))} with a label that is less than {OPEN:.0%} probable "
+            f"Send out again: {_items(len(actions.open))} with a label that is less than {OPEN:.0%} probable "
             f"({', '.join(str(item) for item in items)}{more})."
         )
-        out += [_round(found.rounds[0])] if found.rounds else []
-    if found.finished:
-        out.append(f"Finished: {found.finished:,} of {_items(total)}, whose label is at least {FINISHED:.0%} probable.")
-    if found.probable:
-        out.append(f"Probably correct: {_items(found.probable)} ({OPEN:.0%} to {FINISHED:.0%}).")
-    if not found.people:
+        out += [_round(actions.rounds[0])] if actions.rounds else []
+    if actions.finished:
+        out.append(
+            f"Finished: {actions.finished:,} of {_items(total)}, whose label is at least {FINISHED:.0%} probable."
+        )
+    if actions.probable:
+        out.append(f"Probably correct: {_items(actions.probable)} ({OPEN:.0%} to {FINISHED:.0%}).")
+    if not actions.people:
         out.insert(
             0,
-            "There is one worker only: nothing can be said of their quality without known true labels."
+            "There is only one worker: nothing can be said of their quality without known true labels."
             if len(posterior.worker_names()) == 1
             else "No worker stands out: there is nobody to talk to."
-            if found.comparable
-            else "Nothing can be said of the workers: there is nothing to compare their labels with.",
+            if actions.comparable
+            else "Nothing can be said about the workers: there is nothing to compare their labels with.",
         )
     return out
 

@@ -145,7 +145,7 @@ if (todo.open) {
   }
   block(right, "do-items", `Send out again: ${count(todo.open, "item")}`, "warn",
     small(`Their label is less than ${percent(openAt)} probable. Least certain first.`), list,
-    make("p", { class: "small" }, make("a", { href: "#again", text: "Who gave which label" }), " · all of them as a file: ", make("code", { text: `crowdppl next -n ${todo.open} --sure ${openAt}` })));
+    make("p", { class: "small" }, make("a", { href: "#again", text: "Who gave which label" }), " · all of them as a file: ", make("code", { text: todo.command })));
 }
 if (todo.questions.length) {
   const list = make("ul", { class: "people" });

@@ -40,7 +40,7 @@ def test_every_table_calls_items_as_the_input_did(name, frame, tmp_path):
             **{what: export.TABLES[what](posterior) for what in ("truth", "soft", "weights")},
             "next items": acquisition.next_items(posterior, 5),
             "next pairs": acquisition.next_pairs(posterior, 5),
-            "settled": acquisition.settled(posterior),
+            "finished": acquisition.finished(posterior),
             "leave one out": criticism.loo(posterior).items,
         }
         for what, table in tables.items():

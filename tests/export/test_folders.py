@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from crowdppl import FileError, files
 from crowdppl.cli import main
 from crowdppl.export import folders, results
-from crowdppl.export.folders import replaced, settle, tidy
+from crowdppl.export.folders import recover, replaced, tidy
 from crowdppl.files import abandoned_parts, atomic, temporary_path
 
 NAMES = ("a", "b", "c")
@@ -104,7 +104,7 @@ def test_a_complete_folder_is_moved_by_whoever_comes_next(tmp_path):
         fill(target, "first")
         fill(target / folders.COMPLETE, "second", NAMES[moved:])
         fill(target, "second", NAMES[:moved])
-        settle(target)
+        recover(target)
         assert content(target) == dict.fromkeys(NAMES, "second")
 
 
@@ -228,7 +228,7 @@ def pressed(*_, **__):
 def test_control_c_says_what_there_is(tmp_path, labels, monkeypatch):
     out = tmp_path / "out"
     with monkeypatch.context() as during:
-        during.setattr("crowdppl.cli.main.fit", pressed)
+        during.setattr("crowdppl.cli.commands.fitting.fit", pressed)
         stopped = run("fit", labels, "--out", out)
     assert stopped.exit_code == 130
     assert "stopped: nothing was written; with --checkpoint" in stopped.stderr
@@ -240,11 +240,11 @@ def test_control_c_says_what_there_is(tmp_path, labels, monkeypatch):
     assert run("export", out, "--what", "workers").exit_code == 0
     shutil.rmtree(out)
     with monkeypatch.context() as during:
-        during.setattr(main, "_show_truth", pressed)
+        during.setattr("crowdppl.cli.display.show_truth", pressed)
         stopped = run("fit", labels, "--out", out, *FIT)
     assert f"stopped: the results are in {out}" in stopped.stderr
     with monkeypatch.context() as during:
-        during.setattr(main.report, "write", pressed)
+        during.setattr("crowdppl.report.write", pressed)
         stopped = run("fit", labels, "--out", out, *FIT, "--overwrite", "--report")
         assert stopped.exit_code == 130
         assert f"the results are in {out}, but no report was written; for one: crowdppl report {out}" in stopped.stderr
@@ -256,7 +256,7 @@ def test_control_c_says_what_there_is(tmp_path, labels, monkeypatch):
 
 def test_control_c_of_a_stream_leaves_no_empty_folder(tmp_path, labels, monkeypatch):
     out = tmp_path / "out"
-    monkeypatch.setattr(main.streaming, "stream", pressed)
+    monkeypatch.setattr("crowdppl.inference.streaming.stream", pressed)
     stopped = run("stream", labels, "--out", out)
     assert stopped.exit_code == 130
     assert "stopped: nothing was written" in stopped.stderr

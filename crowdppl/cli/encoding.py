@@ -1,4 +1,4 @@
-"""Text for standard output and error in any encoding: a sign that it lacks is written by others, and ends nothing."""
+"""Standard output and error in any encoding: characters that it lacks are replaced instead of raising an error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 import io
 import sys
 
-SIGNS = {
+REPLACEMENTS = {
     **dict.fromkeys("–—−‐‑─━═╌╍╴╶╸╺", "-"),
     **dict.fromkeys("│┃║╎╏╵╷", "|"),
     **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯┏┓┗┛┣┫┳┻╋╇╈╔╗╚╝╡╞╪", "+"),
@@ -25,22 +25,22 @@ SIGNS = {
     "≈": "~",
     "\N{NO-BREAK SPACE}": " ",
 }
-NAME = "crowdppl.signs"
+NAME = "crowdppl.replace"
 
 
-def _written(error: UnicodeError) -> tuple[str, int]:
-    """Write what cannot be encoded: a sign by signs like it, any other character by its escape."""
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """Replace characters that cannot be encoded: by similar ASCII characters where there are some, else by an escape."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]
-    return "".join(SIGNS.get(c) or c.encode("ascii", "backslashreplace").decode() for c in missing), error.end
+    return "".join(REPLACEMENTS.get(c) or c.encode("ascii", "backslashreplace").decode() for c in missing), error.end
 
 
-codecs.register_error(NAME, _written)
+codecs.register_error(NAME, _replaced)
 
 
-def any_encoding() -> None:
-    """Let standard output and error take any text."""
+def accept_any_text() -> None:
+    """Let standard output and error take any text, whatever their encoding."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=NAME)

@@ -1,0 +1,86 @@
+"""The application ``crowdppl``: its two consoles, what makes a function a command, and how errors and Ctrl-C are reported."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from crowdppl.cli import wording
+from crowdppl.cli.options import with_option_groups
+from crowdppl.errors import CrowdpplError
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+console = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+# What is on disk if the command is interrupted now.
+_STATE = ["nothing was written"]
+
+
+def _version(requested: bool) -> None:
+    if requested:
+        console.print(f"crowdppl {version('crowdppl')}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    _: Annotated[bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)] = False,
+) -> None:
+    """Several people label the same items: which labels are correct, who is reliable, and how certain is that?"""
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Turn a function into a command: its groups become options, and errors are reported in one line."""
+    grouped = with_option_groups(function)
+
+    @functools.wraps(grouped)
+    def call(**values: Any) -> None:
+        with reported_errors():
+            grouped(**values)
+
+    return call
+
+
+def in_command(message: str) -> str:
+    """Return a message of the library with the arguments it names written as options of the command."""
+    return wording.in_command(message, app)
+
+
+def set_state(state: str) -> None:
+    """Record what is on disk from now on, for the message after Ctrl-C."""
+    _STATE[0] = state
+
+
+def report_error(error: CrowdpplError) -> None:
+    """Print an error in one line."""
+    message = "; ".join([str(error), *getattr(error, "__notes__", [])])
+    err.print(f"[red]error:[/red] {escape(in_command(message))}", soft_wrap=True)
+
+
+@contextmanager
+def reported_errors() -> Iterator[None]:
+    """Turn errors of the library into one line and status 2, and Ctrl-C into one line and status 130."""
+    set_state("nothing was written")
+    try:
+        yield
+    except CrowdpplError as error:
+        report_error(error)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt as interrupt:
+        kept = f"; {interrupt}" if str(interrupt) else ""
+        # A note on the interrupt itself is more precise than the recorded state.
+        state = "; ".join(getattr(interrupt, "__notes__", [])) or _STATE[0]
+        err.print(f"stopped: {escape(state + in_command(kept))}", soft_wrap=True)
+        raise typer.Exit(130) from None

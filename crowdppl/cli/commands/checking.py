@@ -1,0 +1,127 @@
+"""Commands that check a result: ``calibrate`` against known true labels, ``check`` against the labels given."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import typer.main
+from rich.markup import escape
+
+from crowdppl import criticism
+from crowdppl.cli import display, inputs
+from crowdppl.cli.application import app, command, console, err, in_command
+from crowdppl.cli.options import Columns, KnownTruth, Level, ModelChoice, Reading, Results
+from crowdppl.data import read as reading
+from crowdppl.data.annotations import Annotations
+from crowdppl.data.readers.streams import source_name
+from crowdppl.errors import OptionError, silent
+from crowdppl.export import results
+from crowdppl.inference.fit import fit
+from crowdppl.posterior.workers import default_level
+from crowdppl.report import shell_line
+
+
+@command
+def calibrate(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Annotations, a file as `fit` takes it.")],
+    known: KnownTruth,
+    how_read: Reading,
+    choice: ModelChoice,
+    columns: Columns,
+    minimum: Annotated[
+        int, typer.Option(help="Fewest annotations of items of known truth for a worker to be counted.")
+    ] = 20,
+    level: Level = None,
+) -> None:
+    """How well calibrated are the intervals on my crowd? Fit without the known true labels, then compare with them."""
+    probability = default_level(level)
+    model = inputs.chosen_model(choice)
+    fits: dict[str, display.Comparison] = {}
+    notes: list[str] = []
+    options: dict[str, Any] = {"method": choice.method, "seed": choice.seed, "progress": err.is_terminal}
+    with silent():
+        data, truth = _read(file, how_read, columns, known)
+        for name, independent in (("published", True), ("correlated", False)):
+            posterior = fit(data, model, independent=independent, **options)
+            with silent() as caught:
+                fits[name] = (
+                    criticism.calibration(posterior, truth, level=level),
+                    criticism.coverage(posterior, truth, level=level, minimum=minimum),
+                )
+            notes += caught
+    info, (calibration, coverage) = posterior.info, fits["correlated"]
+    title = f"{info['model']} by {info['method']} on {calibration.items:,} items of known truth"
+    display.show_calibration(title, fits, probability)
+    console.print(
+        f"{len(coverage.workers):,} workers have at least {minimum} annotations of items of known truth.", style="dim"
+    )
+    console.print(
+        f"Annotations of one item are correlated by rho = {calibration.rho:.2f} ({calibration.rho_low:.2f} to "
+        f"{calibration.rho_high:.2f}). For this crowd:"
+    )
+    # On a line of its own and never wrapped, so that it can be pasted.
+    console.print(escape(_as_fit(context, ["--rho", f"{calibration.rho:.2f}"])), soft_wrap=True)
+    display.show_notes(list(dict.fromkeys(notes)))
+
+
+def _read(file: Path, how_read: Reading, columns: Columns, known: KnownTruth) -> tuple[Annotations, Any]:
+    """Read annotations without their known true labels, and these."""
+    records, _ = inputs.read_annotations(file, how_read.format, how_read.choices())
+    truth: Any = records.truth
+    if known.given:
+        truth = inputs.known_truth(known, records.frame, columns, source_name(file))
+    if truth is None or not len(truth):
+        raise OptionError(
+            "no known truths to compare with; name their column with --truth, or a table of them with --truth-file"
+        )
+    data = reading.annotated(
+        # The fit must not use them, even if the export marks them.
+        dataclasses.replace(records, truth={}),
+        source_name(file),
+        **vars(columns),
+        labels=inputs.declared_classes(how_read.labels),
+        repeats=how_read.repeats,
+    )
+    return data, truth
+
+
+def _as_fit(context: typer.Context, more: list[str]) -> str:
+    """Return a command as a `crowdppl fit` with the same input and options, and some more, to be pasted into a shell."""
+    group: Any = typer.main.get_command(app)
+    shared = {parameter.name for parameter in group.commands["fit"].params}
+    files, words = [], []
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        value, source = context.params.get(name), context.get_parameter_source(name)
+        if source is None or source.name != "COMMANDLINE" or value is None or name not in shared:
+            continue
+        if parameter.param_type_name == "argument":
+            text = str(value)
+            files.append(f"./{text}" if text.startswith("-") and text != "-" else text)
+        elif getattr(parameter, "is_flag", False):
+            words.append(parameter.opts[0])
+        else:
+            for single in map(str, value if isinstance(value, (list, tuple)) else [value]):
+                # --option=value: a value may begin with a dash.
+                words += [f"{parameter.opts[0]}={single}"] if single.startswith("-") else [parameter.opts[0], single]
+    return shell_line(["crowdppl", "fit", *files, *words, *more])
+
+
+@command
+def check(
+    folder: Results = Path("results"),
+    draws: Annotated[int, typer.Option(help="Data sets drawn from the fitted model.")] = 200,
+    level: Level = None,
+) -> None:
+    """Would the fitted model give labels like these? And can the numbers be relied on?"""
+    posterior, _ = results.opened(folder)
+    result = criticism.check(posterior, draws=draws, level=level)
+    for sentence in (*result.summary, *criticism.advice(posterior)):
+        console.print(escape(in_command(sentence)))
+    for sentence in result.sentences:
+        console.print(f"[yellow]![/yellow] {escape(sentence)}")
+    display.show_check(result, default_level(level))

@@ -1,0 +1,291 @@
+"""Commands that compute results: ``fit``, ``stream``, ``update`` and ``demo``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, cast
+
+import pandas as pd
+import typer
+from rich.markup import escape
+
+from crowdppl import export, report
+from crowdppl.cli import display, inputs
+from crowdppl.cli.application import command, console, err, set_state
+from crowdppl.cli.options import (
+    Checkpoints,
+    Columns,
+    Correlation,
+    Covariates,
+    DemoOutput,
+    Format,
+    KnownTruth,
+    Level,
+    ModelChoice,
+    Output,
+    Raw,
+    Reading,
+    ReportOptions,
+    Seed,
+    TruthColumn,
+)
+from crowdppl.data import datasets
+from crowdppl.data import read as reading
+from crowdppl.data.annotations import Annotations
+from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS
+from crowdppl.data.readers.arrow import let_go
+from crowdppl.data.readers.streams import source_name
+from crowdppl.errors import silent
+from crowdppl.export import results
+from crowdppl.export.folders import replaced
+from crowdppl.inference import streaming
+from crowdppl.inference.fit import fit
+from crowdppl.inference.memory import result_bytes
+from crowdppl.inference.progress import progress_bar
+from crowdppl.inference.update import update
+from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.workers import default_level
+
+STREAM_FILES = ("truth.parquet", "workers.csv", "run.json")
+
+
+@command
+def fit_command(
+    file: Annotated[
+        Path, typer.Argument(help="Annotations: a table (CSV, also .gz; Parquet) with a row for each, or an export.")
+    ],
+    output: Output,
+    how_read: Reading,
+    choice: ModelChoice,
+    columns: Columns,
+    known: KnownTruth,
+    covariates: Covariates,
+    correlation: Correlation,
+    checkpoints: Checkpoints,
+    report_options: ReportOptions,
+    with_report: Annotated[bool, typer.Option("--report", help="Also write report.html.")] = False,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    raw: Raw = False,
+    **engine: Any,
+) -> None:
+    """Fit a model to a file of labels and write consensus, workers and posterior."""
+    default_level(output.level)
+    report.price(report_options.cost)
+    if checkpoints.checkpoint is None:
+        set_state("nothing was written; with --checkpoint FOLDER a fit that is stopped can be continued")
+    results.free(output.out, overwrite=output.overwrite)
+    model = inputs.chosen_model(choice)
+    with silent():  # notes and warnings are in the result and shown once, below it
+        start = time.perf_counter()
+        data, texts, source = _read(file, how_read, columns, known, covariates, report_options)
+        seconds = time.perf_counter() - start
+        name = escape(source["file"])
+        err.print(f"[bold]{name}[/bold]: {data.A:,} annotations of {data.N:,} items by {data.J:,} workers")
+        size = result_bytes(data, engine.get("num_samples", 1000) * engine.get("chains", 4))
+        results.free(output.out, overwrite=output.overwrite, size=size)
+        options = engine | vars(correlation) | vars(checkpoints)
+        options |= {"method": choice.method, "seed": choice.seed, "device": device, "progress": err.is_terminal}
+        posterior = fit(data, model, **options)
+    if texts:
+        posterior = report.describe(posterior, **texts)
+    run: dict[str, Any] = {"input": source, "timings": {"read": seconds}}
+    if report_options.title is not None:
+        run["title"] = report_options.title
+    written = _finish(posterior, output.out, output.level, run, raw=raw, cost=report_options.cost)
+    if with_report:
+        set_state(f"the results are in {output.out}, but no report was written; for one: crowdppl report {output.out}")
+        path = output.out / "report.html"
+        report.write(
+            posterior,
+            path,
+            written.run,
+            level=output.level,
+            cost=report_options.cost,
+            folder=output.out,
+            worker_table=written.workers,
+            actions=written.actions,
+        )
+        set_state(f"the report is in {path}")
+        display.show_report(path)
+
+
+def _read(
+    file: Path,
+    how_read: Reading,
+    columns: Columns,
+    known: KnownTruth,
+    covariates: Covariates,
+    texts: ReportOptions,
+) -> tuple[Annotations, dict[str, Any], dict[str, Any]]:
+    """Read all input of a fit: the annotations, texts and links of items, and what identifies the file."""
+    source = source_name(file)
+    records, digest = inputs.read_annotations(file, how_read.format, how_read.choices())
+    frame = records.frame
+    truth = known.truth if known.truth_file is None else inputs.known_truth(known, frame, columns, source)
+    # Exports have timestamps and seconds of their own: only columns that are named replace them.
+    times = {"timestamp": covariates.timestamp, "seconds": covariates.seconds}
+    data = reading.annotated(
+        records,
+        source,
+        **vars(columns),
+        truth=truth,
+        labels=inputs.declared_classes(how_read.labels),
+        repeats=how_read.repeats,
+        features=inputs.feature_table(covariates.features, frame, ITEM_COLUMNS, columns.task),
+        worker_features=inputs.feature_table(covariates.worker_features, frame, WORKER_COLUMNS, columns.worker),
+        **{name: column for name, column in times.items() if column is not None},
+    )
+    described = {}
+    if texts.text_column is not None or texts.url_column is not None:
+        item = inputs.item_column(frame, columns, source)
+        described = report.columns(frame, item, text=texts.text_column, url=texts.url_column, source=source)
+    del records, frame  # the table is as large as the data
+    let_go()
+    return data, described, {"file": source, "sha256": digest, "rows": data.A}
+
+
+class _Finished(NamedTuple):
+    """What was computed to write and show a result, for the report."""
+
+    run: dict[str, Any]
+    workers: pd.DataFrame
+    actions: report.Actions
+
+
+def _finish(
+    posterior: Posterior,
+    folder: Path,
+    level: float | None,
+    run: dict[str, Any],
+    *,
+    raw: bool = False,
+    cost: float | None = None,
+) -> _Finished:
+    """Write a result to its folder and show it."""
+    start = time.perf_counter()
+    run["command"] = ["crowdppl", *sys.argv[1:]]
+    run["timings"] |= {"fit": posterior.info["seconds"]}
+    then = partial(set_state, f"the results are in {folder}")
+    written = results.write(posterior, folder, level=level, run=run, raw=raw, then=then)
+    actions = report.actions(posterior, cost=cost, worker_table=written.workers)
+    display.show_actions(actions, posterior)
+    display.show_truth(posterior)
+    display.show_workers(written.workers, default_level(level))
+    display.show_computation(posterior)
+    names = ", ".join(path.name for path in written.files)
+    console.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - start:.1f} s).")
+    return _Finished(written.run, written.workers, actions)
+
+
+@command
+def stream_command(
+    path: Annotated[
+        Path, typer.Argument(help="Annotations: a Parquet file, or a folder of them; rows of an item together.")
+    ],
+    output: Output,
+    columns: Columns,
+    model: Annotated[
+        str, typer.Option(help="Name from `crowdppl models`, whose labels depend on worker and truth only.")
+    ] = "dawid-skene",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="em: point estimates; vb: with intervals, by variational Bayes; svi: by gradients, for other models."
+        ),
+    ] = "em",
+    truth: TruthColumn = None,
+    passes: Annotated[int, typer.Option(help="Passes over the data to learn from; one more writes the consensus.")] = 4,
+    rows: Annotated[int, typer.Option(help="Annotations held in memory at a time, about.")] = streaming.ROWS,
+    seed: Seed = 0,
+) -> None:
+    """Fit a model to more annotations than memory holds, batch by batch from disk: consensus and workers, no posterior."""
+    results.free(output.out, overwrite=output.overwrite, files=STREAM_FILES)
+    start = time.perf_counter()
+    then = partial(set_state, f"the results are in {output.out}")
+    with (
+        replaced(output.out, STREAM_FILES, then) as staging,
+        progress_bar(err.is_terminal, "stream") as progress,
+    ):
+        result = streaming.stream(
+            path,
+            model,
+            method=method,  # type: ignore[arg-type]  # checked there
+            seed=seed,
+            level=output.level,
+            consensus=staging / "truth.parquet",
+            passes=passes,
+            rows=rows,
+            **vars(columns),
+            truth=truth,
+            progress=progress,
+        )
+        export.write(result.workers, staging / "workers.csv")
+        seconds = time.perf_counter() - start
+        run = {
+            "model": model,
+            "method": method,
+            "options": {"passes": passes, "rows": rows, "seed": seed, "truth": truth},
+            "input": path.name,
+            "interval_method": result.interval_method,
+            "items": result.items,
+            "annotations": result.annotations,
+            "classes": len(result.labels),
+            "objective": result.objective,
+            "seconds": seconds,
+        }
+        (staging / "run.json").write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
+    console.print(
+        f"{result.annotations:,} annotations of {result.items:,} items by {len(result.workers):,} workers in {seconds:.1f} s."
+    )
+    console.print(f"By {result.interval_method}.")
+    console.print(f"Wrote {', '.join(STREAM_FILES)} in [bold]{escape(str(output.out))}[/bold].")
+
+
+@command
+def update_command(
+    folder: Annotated[Path, typer.Argument(help="Folder written by `crowdppl fit`.")],
+    file: Annotated[Path, typer.Argument(help="Further annotations, a file as `fit` takes it.")],
+    columns: Columns,
+    out: Annotated[Path | None, typer.Option(help="Folder for the new results. (default: the same folder)")] = None,
+    format: Format = None,
+    repeats: Annotated[
+        str | None,
+        typer.Option(
+            help="Repeated annotations of an item by one worker: keep, last or refuse. (default: as in the fit)"
+        ),
+    ] = None,
+    level: Level = None,
+    raw: Raw = False,
+) -> None:
+    """Add annotations to a result: fit again, starting from the earlier result."""
+    default_level(level)
+    earlier, run = results.opened(folder)
+    target = folder if out is None else out
+    results.free(target, overwrite=out is None)
+    with silent():
+        records, digest = inputs.read_annotations(file, format, None)
+        more = reading.annotated(records, source_name(file), **vars(columns))
+        err.print(f"[bold]{escape(source_name(file))}[/bold]: {more.A:,} further annotations")
+        later = update(earlier, more, repeats=cast(Any, repeats), progress=err.is_terminal)
+        later = report.carried(earlier, later)
+    source = {"file": source_name(file), "sha256": digest, "rows": more.A, "added to": run.get("input", {})}
+    title = {"title": run["title"]} if run.get("title") else {}
+    _finish(later, target, level, {"input": source, "timings": {}} | title, raw=raw)
+
+
+@command
+def demo_command(output: DemoOutput, seed: Seed = 0) -> None:
+    """Fit Dawid and Skene's anaesthesia table, which comes with the library."""
+    results.free(output.out, overwrite=output.overwrite)
+    data = datasets.anaesthesia()
+    err.print(
+        "[bold]Dawid & Skene (1979), Table 1[/bold]: five anaesthetists rated 45 patients' fitness for general "
+        "anaesthesia on a scale of 1 to 4, the first of them three times."
+    )
+    with silent():
+        posterior = fit(data, "dawid-skene", method="gibbs", seed=seed, progress=err.is_terminal)
+    _finish(posterior, output.out, output.level, {"input": {"dataset": "anaesthesia", "rows": data.A}, "timings": {}})

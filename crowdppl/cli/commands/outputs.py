@@ -1,0 +1,121 @@
+"""Commands that write files from a result: ``report``, ``next`` and ``export``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+from rich.markup import escape
+
+from crowdppl import acquisition, export, report
+from crowdppl.cli import display
+from crowdppl.cli.application import command, console, err, set_state
+from crowdppl.cli.options import Level, Raw, ReportOptions, Results
+from crowdppl.errors import OptionError
+from crowdppl.export import results
+from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.workers import default_level
+
+
+@command
+def report_command(
+    options: ReportOptions,
+    folder: Results = Path("results"),
+    out: Annotated[Path | None, typer.Option(help="The file. (default: report.html in the folder)")] = None,
+    level: Level = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Table with texts or links of items. (default: those kept by `crowdppl fit`)")
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", "--item", help="Column of the item in that table. (default: task, else item)"),
+    ] = None,
+) -> None:
+    """Write one HTML file for people to read: what to do, workers, who confuses what, items to send out again, checks."""
+    default_level(level)
+    report.price(options.cost)
+    texts: dict[str, Any] = {}
+    if items is not None:
+        texts = report.from_file(items, task, text=options.text_column, url=options.url_column)
+    elif options.text_column is not None or options.url_column is not None:
+        raise OptionError("--text-column and --url-column need the table of items here; name it with --items")
+    path = folder / "report.html" if out is None else out
+    posterior, run = results.opened(folder)
+    workers = posterior.workers(level=level)
+    actions = report.actions(posterior, cost=options.cost, worker_table=workers)
+    report.write(
+        posterior,
+        path,
+        run,
+        level=level,
+        title=options.title,
+        cost=options.cost,
+        folder=folder,
+        worker_table=workers,
+        actions=actions,
+        **texts,
+    )
+    set_state(f"the report is in {path}")
+    display.show_actions(actions, posterior)
+    display.show_report(path)
+
+
+@command
+def next_command(
+    folder: Results = Path("results"),
+    n: Annotated[int, typer.Option("-n", "--number", help="Number of annotations to request.")] = 50,
+    by: Annotated[
+        str,
+        typer.Option(help="entropy (where least is known), information or accuracy (where most is gained)."),
+    ] = "entropy",
+    pairs: Annotated[bool, typer.Option("--pairs", help="Also choose the workers: by information.")] = False,
+    sure: Annotated[
+        float | None, typer.Option(help="Leave out items whose label is at least this probable, such as 0.99.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="CSV for the batch. (default: next.csv in the folder)")] = None,
+    raw: Raw = False,
+) -> None:
+    """Choose what to have labelled next, and write it as a batch."""
+    posterior, _ = results.opened(folder)
+    batch = _batch(posterior, n, by, pairs, sure)
+    path = folder / "next.csv" if out is None else out
+    if path.suffix not in export.SUFFIXES:
+        raise OptionError(f"{path.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
+    export.write(batch, path, raw=raw)
+    set_state(f"the batch is in {path}")
+    display.show_batch(batch)
+    console.print(f"Wrote {escape(str(path))} with {len(batch):,} rows.")
+
+
+def _batch(posterior: Posterior, n: int, by: Any, pairs: bool, sure: float | None) -> pd.DataFrame:
+    """Return the items, or pairs of an item and a worker, to be annotated next, without those that are sure enough."""
+    count = n if sure is None else len(posterior.items())
+    if pairs:
+        batch = acquisition.next_pairs(posterior, count, by="information" if by == "entropy" else by)
+    else:
+        batch = acquisition.next_items(posterior, count, by=by)
+    if sure is None:
+        return batch
+    finished = acquisition.finished(posterior, sure)
+    done = finished.loc[finished["finished"], posterior.item_column]
+    err.print(f"{len(done):,} of {len(finished):,} items are at least {sure:g} sure.")
+    return batch[~batch[posterior.item_column].isin(done)].head(n).reset_index(drop=True)
+
+
+@command
+def export_command(
+    folder: Results = Path("results"),
+    what: Annotated[str, typer.Option(help="truth, soft, weights (for training), workers or confusion.")] = "truth",
+    out: Annotated[
+        Path | None, typer.Option(help="File ending in .csv, .parquet or .jsonl. (default: WHAT.csv in the folder)")
+    ] = None,
+    level: Level = None,
+    raw: Raw = False,
+) -> None:
+    """Write consensus labels, soft labels, training weights or workers for other programs."""
+    posterior, _ = results.opened(folder)
+    path = export.to_file(posterior, what, folder / f"{what}.csv" if out is None else out, level=level, raw=raw)
+    set_state(f"the file is {path}")
+    console.print(f"Wrote {escape(str(path))}.")

@@ -1,0 +1,203 @@
+"""Tables and sentences on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from crowdppl import criticism, report
+from crowdppl.cli.application import console, in_command
+from crowdppl.data.columns import ITEM_COLUMNS
+from crowdppl.posterior.posterior import Posterior, probability_columns
+from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS
+
+SHOWN_ITEMS = 12
+SHOWN_WORKERS = 20
+# An item whose label is less probable is listed among the least certain.
+CERTAIN = 0.95
+BAR = 10  # characters
+# Marks before verdicts, so that they are also visible without colour.
+MARKS = dict.fromkeys(NOTABLE, "!") | dict.fromkeys(UNRELIABLE, "x")
+COLOURS = {"!": "yellow", "x": "red"}
+
+
+def grid(title: str) -> Table:
+    """Return an empty table with a title."""
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+
+
+def show_notes(sentences: Sequence[str]) -> None:
+    """Print sentences as notes."""
+    for sentence in sentences:
+        console.print(f"[yellow]Note:[/yellow] {escape(in_command(sentence))}")
+
+
+def show_actions(actions: report.Actions, posterior: Posterior) -> None:
+    """Print what to do, in a few lines: the same as the report's first screen."""
+    console.print("\n[bold]What to do[/bold]")
+    for line in report.lines(actions, posterior):
+        head, colon, rest = line.partition(": ")
+        console.print(f"- [bold]{escape(head)}[/bold]{colon}{escape(rest)}" if colon else f"  {escape(line)}")
+
+
+def show_truth(posterior: Posterior) -> None:
+    """Print the share of each class and the least certain items."""
+    truth = posterior.truth()
+    shares = posterior.prevalence()
+    listed = ", ".join(f"{escape(str(row.label))} {row.share:.0%}" for row in shares.head(8).itertuples())
+    console.print(f"\nShare of each class: {listed}{' ...' if len(shares) > 8 else ''}")
+    uncertain = truth[truth["probability"] < CERTAIN].sort_values("probability", kind="stable")
+    certain = len(truth) - len(uncertain)
+    console.print(f"{certain:,} of {len(truth):,} items have a label that is at least {CERTAIN:.0%} probable.")
+    shown = uncertain.head(SHOWN_ITEMS)
+    if len(shown) == 0:
+        return
+    table = grid("True labels: the least certain items")
+    for column in ("item", "label", "probability", "otherwise"):
+        table.add_column(column, justify="right" if column == "probability" else "left")
+    classes = list(zip(posterior.labels.tolist(), probability_columns(posterior.labels), strict=True))
+    for row in shown.to_dict("records"):
+        rest = sorted(((row[p], str(k)) for k, p in classes if k != row["label"]), reverse=True)
+        others = ", ".join(f"{escape(k)} {p:.0%}" for p, k in rest[:3] if p >= 0.005)
+        table.add_row(
+            escape(str(row[posterior.item_column])), escape(str(row["label"])), f"{row['probability']:.2f}", others
+        )
+    console.print(table)
+    if len(uncertain) > len(shown):
+        console.print(f"... and {len(uncertain) - len(shown):,} more in truth.csv")
+
+
+def show_workers(workers: pd.DataFrame, level: float) -> None:
+    """Print the workers with most annotations: accuracy, interval and verdict."""
+    ordered = workers.sort_values("annotations", ascending=False, kind="stable")
+    shown = ordered.head(SHOWN_WORKERS)
+    most = f", the {len(shown)} with most annotations" if len(shown) < len(ordered) else ""
+    table = grid(f"Workers{most} (intervals of {level:.0%})")
+    table.add_column("worker", overflow="ellipsis", no_wrap=True)
+    table.add_column("annotations", justify="right", no_wrap=True, min_width=10)
+    table.add_column("accuracy", justify="right", no_wrap=True, min_width=8)
+    table.add_column("interval", no_wrap=True, min_width=8)
+    table.add_column("0" + " " * (BAR - 2) + "1", no_wrap=True, min_width=BAR)
+    table.add_column("verdict", no_wrap=True, min_width=2 + max(map(len, VERDICTS)))
+    for row in shown.to_dict("records"):
+        mean, low, high = (float(row[f"accuracy{end}"]) for end in ("", "_low", "_high"))
+        mark = MARKS.get(row["verdict"], " ")
+        table.add_row(
+            escape(str(row["worker"])),
+            f"{row['annotations']:,}",
+            f"{mean:.0%}",
+            f"{100 * low:.0f}–{high:.0%}" if pd.notna(low) else "none",
+            interval_bar(mean, low, high),
+            f"{mark} {row['verdict']}",
+            style=COLOURS.get(mark, ""),
+        )
+    console.print(table)
+    console.print(
+        "accuracy: probability that a further annotation is correct; x: do not use unchecked; !: retrain",
+        style="dim",
+    )
+
+
+def interval_bar(mean: float, low: float, high: float, width: int = BAR) -> str:
+    """Draw an interval on the scale from 0 to 1, as text."""
+    if pd.isna(low):
+        low = high = mean
+    cell = [min(width - 1, int(x * width)) for x in (low, mean, high)]
+    line = ["·"] * width
+    line[cell[0] : cell[2] + 1] = ["─"] * (cell[2] - cell[0] + 1)
+    line[cell[1]] = "●"
+    return "".join(line)
+
+
+def show_computation(posterior: Posterior) -> None:
+    """Print how the result was computed, what its intervals allow for, and all notes and warnings."""
+    info = posterior.info
+    method = in_command(posterior.interval_method[0].upper() + posterior.interval_method[1:])
+    console.print(f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(method)}")
+    facts = info["facts"]
+    if "r_hat" in facts:
+        rhat, ess = max(facts["r_hat"].values()), min(facts["ess"].values())
+        console.print(
+            f"Chains: R-hat at most {rhat:.3f} (1.01 or less is good), effective sample size at least {ess:,.0f}."
+        )
+    console.print(escape(in_command(posterior.correlation)))
+    console.print(escape(posterior.coverage), style="dim")
+    show_notes(posterior.notes + posterior.warnings)
+
+
+Comparison = tuple[criticism.Calibration, criticism.Coverage]
+
+
+def show_calibration(title: str, fits: Mapping[str, Comparison], level: float) -> None:
+    """Print how well probabilities and intervals of several fits agree with known true labels.
+
+    Args:
+        title: of the table.
+        fits: calibration and coverage by the name of the fit.
+        level: probability of the intervals.
+    """
+    table = grid(title)
+    for column in ("", *fits):
+        table.add_column(column, justify="right" if column else "left")
+    rows = {
+        "accuracy of the labels": [f"{truth.accuracy:.3f}" for truth, _ in fits.values()],
+        "confidence, the mean probability of the chosen label": [
+            f"{truth.confidence:.3f}" for truth, _ in fits.values()
+        ],
+        "log loss": [f"{truth.log_loss:.3f}" for truth, _ in fits.values()],
+        "calibration error": [f"{truth.ece:.3f}" for truth, _ in fits.values()],
+    }
+    if all(len(workers.workers) for _, workers in fits.values()):
+        rows |= {
+            f"workers with their share of correct annotations in its {level:.0%} interval": [
+                f"{workers.share_correct:.0%}" for _, workers in fits.values()
+            ],
+            f"workers with it in the {level:.0%} interval of their accuracy": [
+                f"{workers.accuracy:.0%}" for _, workers in fits.values()
+            ],
+        }
+    for name, cells in rows.items():
+        table.add_row(name, *cells)
+    console.print(table)
+
+
+def show_check(check: criticism.PredictiveCheck, level: float) -> None:
+    """Print a posterior predictive check: statistics of the labels given beside those of replicated data."""
+    table = grid("\nLabels given and labels of the model")
+    for column in ("", "statistic", "given", f"the model's ({level:.0%})", "p-value"):
+        table.add_column(column, justify="left" if column in ("", "statistic") else "right")
+    for row in check.table.dropna(subset=["observed"]).to_dict("records"):
+        differs = row["p_value"] < criticism.NOTABLE
+        table.add_row(
+            "! differs" if differs else "",
+            escape(row["meaning"]),
+            f"{row['observed']:.3f}",
+            f"{row['low']:.3f}–{row['high']:.3f}",
+            f"{row['p_value']:.3f}",
+            style="yellow" if differs else None,
+        )
+    console.print(table)
+
+
+def show_report(path: Path) -> None:
+    """Print where the report is."""
+    console.print(f"Wrote {escape(str(path))} ({path.stat().st_size / 1e6:.1f} MB): open it in a browser.")
+
+
+def show_batch(batch: pd.DataFrame) -> None:
+    """Print the first rows of what to label next."""
+    if not len(batch):
+        console.print("No annotation to request: every item is known, certain enough, or annotated by everyone.")
+    table = grid(f"Next: {len(batch):,} annotations")
+    for column in batch.columns:
+        table.add_column(column, justify="left" if column in (*ITEM_COLUMNS, "worker", "label") else "right")
+    for row in batch.head(SHOWN_ITEMS).to_dict("records"):
+        cells: list[Any] = list(row.values())
+        table.add_row(*(f"{value:.3f}" if isinstance(value, float) else escape(str(value)) for value in cells))
+    console.print(table)

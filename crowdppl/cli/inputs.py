@@ -1,0 +1,138 @@
+"""What the caller passes to a command: files of annotations, known true labels, features, and the model with its prior."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from crowdppl.cli.options import Columns, KnownTruth, ModelChoice
+from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, column_of, names_of, truth_column
+from crowdppl.data.identifiers import holds_integers
+from crowdppl.data.readers import formats
+from crowdppl.data.readers.records import Choices, Records
+from crowdppl.data.readers.streams import local, source_name
+from crowdppl.data.readers.tables import integers, read_table
+from crowdppl.errors import OptionError, suggestion
+from crowdppl.export import results
+from crowdppl.inference.fit import named_model
+from crowdppl.model.base import AnnotationModel
+
+
+def read_annotations(file: Path, format: str | None, choices: Choices | None) -> tuple[Records, str]:
+    """Read annotations; return them with the SHA-256 of the file. A stream is read once."""
+    with local(file) as path:
+        records = formats.read(path, format, choices)
+        return records, results.sha256(path)
+
+
+def item_column(frame: pd.DataFrame, columns: Columns, source: str) -> str:
+    """Return the column of the item in the annotations.
+
+    Raises:
+        DataError: where there is none.
+    """
+    return column_of(frame, columns.task, ITEM_COLUMNS, source, "say which one holds the item with --task")
+
+
+def known_truth(known: KnownTruth, frame: pd.DataFrame, columns: Columns, source: str) -> pd.DataFrame | None:
+    """Return known true labels with columns ``task`` and ``label``, a row for each; ``None`` where none are given.
+
+    Args:
+        known: where they are.
+        frame: the annotations. Identifiers that are integers in one file and text in the other become text in both.
+        columns: of the annotations.
+        source: name of the annotations, for messages.
+
+    Raises:
+        DataError: where a column is missing.
+        FileError: where the table cannot be read.
+    """
+    if known.truth is not None:
+        rows = frame[[item_column(frame, columns, source), truth_column(frame, known.truth, source)]]
+        return rows.set_axis(["task", "label"], axis=1).dropna().drop_duplicates().reset_index(drop=True)
+    if known.truth_file is None:
+        return None
+    table = read_table(known.truth_file)
+    chosen = []
+    for own, named, usual, what, option in (
+        (known.truth_item, columns.task, ITEM_COLUMNS, "item", "--truth-item"),
+        (known.truth_label, columns.label, LABEL_COLUMNS, "class", "--truth-label"),
+    ):
+        advice = f"say which one holds the {what} with {option}"
+        chosen.append(column_of(table, own, names_of(named, usual), source_name(known.truth_file), advice))
+    out = table[chosen].set_axis(["task", "label"], axis=1)
+    for name, named, usual in (("task", columns.task, ITEM_COLUMNS), ("label", columns.label, LABEL_COLUMNS)):
+        unify_types(frame, out, names_of(named, usual)[:1] if named else usual, name)
+    return out.dropna(subset=["label"]).reset_index(drop=True)
+
+
+def unify_types(frame: pd.DataFrame, other: pd.DataFrame, usual: Sequence[str], column: Any) -> None:
+    """Convert a column that two files share to text in both, in place, where it is text in one of them.
+
+    Each file is read by itself, and a single name that is not a number makes a column text.
+
+    Args:
+        frame: the annotations.
+        other: the other table.
+        usual: names of the column in ``frame``; the first that occurs is used.
+        column: its name in ``other``.
+    """
+    shared = next((name for name in usual if name in frame), None)
+    if shared is None or column not in other:
+        return  # reported where the columns are looked up
+    both = ((frame, shared), (other, column))
+    if len({holds_integers(table[name]) for table, name in both}) > 1:
+        for table, name in both:
+            table[name] = table[name].map(str, na_action="ignore").astype(object)
+
+
+def feature_table(
+    file: Path | None, frame: pd.DataFrame, usual: tuple[str, ...], named: str | None
+) -> pd.DataFrame | None:
+    """Read a table of features, indexed by its identifiers."""
+    if file is None:
+        return None
+    table = read_table(file)
+    column = column_of(
+        table, None, names_of(named, usual), source_name(file), "name it as the annotations' column is named"
+    )
+    unify_types(frame, table, (named,) if named else usual, column)
+    numbers = table.drop(columns=column).apply(pd.to_numeric, errors="coerce")
+    return numbers.set_index(pd.Index(table[column].to_numpy()))
+
+
+def declared_classes(text: str | None) -> list[Any] | None:
+    """Read declared classes as columns of a table are read: as integers if all of them are."""
+    return None if text is None else integers(text.split(","))
+
+
+def chosen_model(choice: ModelChoice) -> AnnotationModel:
+    """Return the model with the hyperparameters of ``--prior``.
+
+    Raises:
+        OptionError: for an unknown model or hyperparameter, or a value that is not a number.
+    """
+    model = named_model(choice.model)
+    types = {field.name: str(field.type) for field in numeric_fields(type(model))}
+    values: dict[str, float] = {}
+    for text in choice.prior or []:
+        key, _, value = text.partition("=")
+        if key not in types:
+            raise OptionError(
+                f"{choice.model} has no hyperparameter {key!r}{suggestion(key, types)}; it has {', '.join(sorted(types))}"
+            )
+        try:
+            values[key] = int(value) if types[key] == "int" else float(value)
+        except ValueError:
+            kind = "whole number" if types[key] == "int" else "number"
+            raise OptionError(f"--prior {text}: {value!r} is not a {kind}; write --prior {key}=2") from None
+    return dataclasses.replace(model, **values) if values else model  # type: ignore[type-var]  # zoo models are dataclasses
+
+
+def numeric_fields(kind: type[AnnotationModel]) -> list[dataclasses.Field[Any]]:
+    """Return the hyperparameters that ``--prior`` sets. Their types are text: no class is looked up."""
+    return [f for f in dataclasses.fields(kind) if str(f.type).startswith(("float", "int"))]  # type: ignore[arg-type]

@@ -1,0 +1,259 @@
+"""The options of the commands. Options that belong together form a group: a dataclass that is declared once.
+
+A command takes a group as one parameter. :func:`with_option_groups` shows typer the fields of the group as single options, and builds
+the group from their values. A parameter ``**engine`` stands for the options of all engines.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdppl.data.readers.records import Choices
+from crowdppl.errors import OptionError
+from crowdppl.inference import options as engine_options
+
+# ---------------------------------------------------------------------- single options
+
+OutputFolder = Annotated[Path, typer.Option(help="Folder for the results.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results already in the folder.")]
+Level = Annotated[float | None, typer.Option(help="Probability of the intervals. (default: 0.89)")]
+Seed = Annotated[int, typer.Option(help="Seed of all random numbers: same seed, same result.")]
+Raw = Annotated[
+    bool, typer.Option("--raw", help="Leave text in CSV as it is, even where a spreadsheet would run it as a formula.")
+]
+Format = Annotated[
+    str | None, typer.Option(help="Format of the file, see `crowdppl formats`. (default: detected from the file)")
+]
+TruthColumn = Annotated[
+    str | None, typer.Option("--truth", help="Column of known true labels in the annotations, blank where unknown.")
+]
+ModelName = Annotated[str, typer.Option(help="Name from `crowdppl models`.")]
+Results = Annotated[Path, typer.Argument(help="Folder written by `crowdppl fit`.")]
+
+# ---------------------------------------------------------------------- groups
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where results go, and the probability of the intervals in them."""
+
+    out: OutputFolder = Path("results")
+    overwrite: Overwrite = False
+    level: Level = None
+
+
+@dataclass(frozen=True)
+class DemoOutput(Output):
+    """As :class:`Output`, with the folder of the demonstration."""
+
+    out: OutputFolder = Path("demo-results")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of the annotations."""
+
+    task: Annotated[
+        str | None, typer.Option("--task", "--item", help="Column of the item. (default: task, else item)")
+    ] = None
+    worker: Annotated[str | None, typer.Option(help="Column of the worker. (default: worker)")] = None
+    label: Annotated[str | None, typer.Option(help="Column of the label. (default: label)")] = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file of annotations is read."""
+
+    format: Format = None
+    question: Annotated[str | None, typer.Option(help="Which question, where the file holds several.")] = None
+    skip: Annotated[str, typer.Option(help="Skipped or ignored work: missing, or label for a label of its own.")] = (
+        "missing"
+    )
+    several: Annotated[str, typer.Option(help="Several labels in an annotation: refuse, or join to a set.")] = "refuse"
+    keep_rejected: Annotated[bool, typer.Option("--keep-rejected", help="Keep work that a reviewer rejected.")] = False
+    labels: Annotated[
+        str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
+    ] = None
+    repeats: Annotated[
+        str, typer.Option(help="Repeated annotations of an item by one worker: keep all, keep the last, or refuse.")
+    ] = "keep"
+
+    def choices(self) -> Choices:
+        """Return what the readers of exports have to know.
+
+        Raises:
+            OptionError: for an unknown value.
+        """
+        return Choices(self.question, self.skip, self.several, self.keep_rejected)  # type: ignore[arg-type]  # checked there
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """A model with its hyperparameters, an engine and a seed."""
+
+    model: ModelName = "dawid-skene"
+    method: Annotated[
+        str | None, typer.Option(help="em, svi, gibbs or nuts. (default: gibbs where the model allows it, else em)")
+    ] = None
+    prior: Annotated[
+        list[str] | None, typer.Option(help="Hyperparameter of the model, NAME=VALUE; may be given several times.")
+    ] = None
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class KnownTruth:
+    """Where known true labels are: in a column of the annotations, or in a table of their own.
+
+    Raises:
+        OptionError: for both, or for columns of a table that is not given.
+    """
+
+    truth: TruthColumn = None
+    truth_file: Annotated[
+        Path | None, typer.Option(help="Table of known true labels, with a column of items and one of classes.")
+    ] = None
+    truth_item: Annotated[
+        str | None,
+        typer.Option(help="Column of the item in --truth-file. (default: as in the annotations, task or item)"),
+    ] = None
+    truth_label: Annotated[
+        str | None,
+        typer.Option(help="Column of the class in --truth-file. (default: as in the annotations, or label)"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.truth is not None and self.truth_file is not None:
+            raise OptionError("--truth and --truth-file both given; known truths come from one of them")
+        if self.truth_file is None and (self.truth_item, self.truth_label) != (None, None):
+            raise OptionError("--truth-item and --truth-label name columns of a --truth-file, and none is given")
+
+    @property
+    def given(self) -> bool:
+        """Whether there are any."""
+        return self.truth is not None or self.truth_file is not None
+
+
+@dataclass(frozen=True)
+class Covariates:
+    """What else is known of items, workers and annotations."""
+
+    features: Annotated[
+        Path | None, typer.Option(help="Table of item features: the column of the item, and numbers.")
+    ] = None
+    worker_features: Annotated[
+        Path | None, typer.Option(help="Table of worker features: the column of the worker, and numbers.")
+    ] = None
+    timestamp: Annotated[str | None, typer.Option(help="Column of the timestamps, numbers or dates.")] = None
+    seconds: Annotated[str | None, typer.Option(help="Column of the seconds that each annotation took.")] = None
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """The correlation between errors on one item."""
+
+    independent: Annotated[
+        bool,
+        typer.Option("--independent", help="The model as published: annotations of one item count as independent."),
+    ] = False
+    rho: Annotated[
+        float | None, typer.Option(help="Correlation of annotations of one item, 0 to 1. (default: as in public data)")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The saved state of a long fit."""
+
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder for the state of a long fit, from which the same command continues.")
+    ] = None
+    every: Annotated[float, typer.Option(help="Seconds between two checkpoints.")] = 60.0
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What the report shows besides the result."""
+
+    title: Annotated[str | None, typer.Option(help="Heading of the report. (default: name of the file)")] = None
+    text_column: Annotated[str | None, typer.Option(help="Column with the text of each item, for the report.")] = None
+    url_column: Annotated[
+        str | None, typer.Option(help="Column with a link to each item (http, https), for the report.")
+    ] = None
+    cost: Annotated[
+        float | None, typer.Option(help="Price of one annotation, to show what further annotations cost.")
+    ] = None
+
+
+# ---------------------------------------------------------------------- groups as single options
+
+
+def with_option_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """Replace each group in the signature of a command by its options, and ``**engine`` by the options of the engines.
+
+    Options of the engines that are not given do not reach the command.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    parts = {parameter: _options(parameter) for parameter in signature.parameters.values()}
+
+    @functools.wraps(function)
+    def call(**values: Any) -> None:
+        arguments: dict[str, Any] = {}
+        for parameter, options in parts.items():
+            group: Any = parameter.annotation
+            given = {option.name: values[option.name] for option in options}
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                arguments |= {name: value for name, value in given.items() if value is not None}
+            elif _is_group(group):
+                arguments[parameter.name] = group(**given)
+            else:
+                arguments |= given
+        function(**arguments)
+
+    single = [option for options in parts.values() for option in options]
+    call.__signature__ = signature.replace(parameters=single)  # type: ignore[attr-defined]
+    call.__annotations__ = {option.name: option.annotation for option in single} | {"return": None}
+    return call
+
+
+def _is_group(annotation: Any) -> bool:
+    return dataclasses.is_dataclass(annotation)
+
+
+def _options(parameter: inspect.Parameter) -> list[inspect.Parameter]:
+    """Return the options that a parameter of a command stands for."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        types = {name: _typed(name) for name in engine_options.names()}
+        return [
+            inspect.Parameter(name, keyword, default=None, annotation=Annotated[kind, _engine_option(name)])
+            for name, kind in types.items()
+            if kind is not None
+        ]
+    if _is_group(parameter.annotation):
+        types = typing.get_type_hints(parameter.annotation, include_extras=True)
+        return [
+            inspect.Parameter(field.name, keyword, default=field.default, annotation=types[field.name])
+            for field in dataclasses.fields(parameter.annotation)
+        ]
+    return [parameter.replace(kind=keyword)]
+
+
+def _engine_option(name: str) -> Any:
+    return typer.Option(help=engine_options.told(name), rich_help_panel="Engine options")
+
+
+def _typed(name: str) -> Any:
+    """Return the type of an engine's option on the command line, ``None`` for one that has no written form."""
+    kinds = {kind for kind in typing.get_args(engine_options.annotation(name) | None) if kind is not type(None)}
+    kinds = {str if typing.get_origin(kind) is typing.Literal else kind for kind in kinds}
+    return typing.Optional[kinds.pop()] if len(kinds) == 1 and kinds <= {int, float, bool, str} else None  # noqa: UP045
