@@ -77,7 +77,7 @@ def test_nothing_is_said_where_nothing_is_known():
     assert set(posterior.workers()["verdict"]) == {"unknown"}
     found = report.actions(posterior)
     assert not found.questions
-    assert report.lines(found, posterior)[0].startswith("Nothing can be said of the workers")
+    assert report.lines(found, posterior)[0].startswith("Nothing can be said about the workers")
 
 
 def test_an_update_keeps_the_title(tmp_path):

@@ -134,7 +134,7 @@ if (todo.retrain.length) {
 }
 if (!todo.stop.length && !todo.retrain.length) {
   block(left, "do-retrain", "Workers", "good", make("p", { text: crew.verdict.every((v) => v === "unknown")
-    ? "Nothing can be said of the workers: there is nothing to compare their labels with."
+    ? "Nothing can be said about the workers: there is nothing to compare their labels with."
     : "No worker stands out: there is nobody to talk to." }));
 }
 if (todo.open) {

@@ -24,13 +24,13 @@ def labels(tmp_path, anaesthesia):
 
 
 def test_calibrate(public, tmp_path):
-    """Published intervals on `dog` hold the share of right annotations for few workers, ours for most; and rho is told."""
+    """Published intervals on `dog` hold the share of correct annotations for few workers, those of the library for most, and rho is shown."""
     data, truth = public("dog")
     frame = {"task": data.items[data.item], "worker": data.workers[data.worker], "label": data.labels[data.label]}
     pd.DataFrame(frame).to_csv(tmp_path / "labels.csv", index=False)
     truth.rename_axis("task").reset_index().to_csv(tmp_path / "gold.csv", index=False)
     result = run("calibrate", tmp_path / "labels.csv", "--truth-file", tmp_path / "gold.csv", "--method", "em")
-    line = next(row for row in result.output.splitlines() if "share of right annotations" in row)
+    line = next(row for row in result.output.splitlines() if "share of correct annotations" in row)
     published, ours = (int(cell.rstrip("%")) for cell in line.split()[-2:])
     assert published < 40 < 80 < ours
     assert (
