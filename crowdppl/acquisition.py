@@ -1,19 +1,21 @@
-"""What to have labelled next: which items, by whom, and how many annotations it takes.
+"""What to have labelled next: which items, by whom, and how many annotations are needed.
 
-One more annotation of an item is worth what it is expected to tell. It does not tell what an independent one would: with
-correlation ``rho`` between the annotations of an item, ``n`` of them are worth ``n / (1 + (n - 1) rho)`` independent ones (see
-:mod:`crowdppl.inference.design_effect`), so that the next one adds
+The value of one more annotation of an item is what it is expected to add to the knowledge of its true label. This is less than
+for an independent annotation: with correlation ``rho`` between the annotations of an item, ``n`` of them are worth
+``n / (1 + (n - 1) rho)`` independent ones (see :mod:`crowdppl.inference.design_effect`), so that the next one adds
 
     w(n) = (n + 1) / (1 + n rho) - n / (1 + (n - 1) rho)
 
-which is taken as the probability that the next annotation is a new one, drawn from the worker's confusion, and not a copy of what
-is believed already. Nobody sees which it is, so that the label tells by the mixture of both,
-``w theta[k, l] + (1 - w) sum_k p_k theta[k, l]``. This keeps the arithmetic of probabilities intact: what is expected after the
-annotation is, on average, what is believed before it.
+This is taken as the probability that the next annotation is new, drawn from the worker's confusion matrix ``theta``, rather
+than a copy of current belief ``p``. Which of the two it is remains unobserved, so its label has the mixture distribution
+``w theta[k, l] + (1 - w) sum_k p_k theta[k, l]``. Probabilities stay coherent: the expected belief after the annotation equals
+the belief before it.
 
-For intervals ``rho`` is drawn from a wide spread, so that they hold also where much else is wrong with a model. What another
-annotation is worth is a matter of the correlation alone: here draws count by how well their ``rho`` agrees with the growth of
-accuracy on public data sets (``GROWTH``), unless the fit was given a ``rho`` of its own.
+``rho`` is not known. Intervals of truths and workers average over a wide distribution of it (``POPULATION``), which also covers
+other misfits of a model. The value of another annotation depends on the correlation alone, so a narrower distribution is used here
+(``GROWTH``), which matches the growth of accuracy with the number of annotations on public data sets. :func:`gains` and
+:func:`redundancy` average over its quantiles; :func:`curve` selects posterior draws with importance weights, the ratio of the two
+densities. A fit with a ``rho`` of its own keeps it in all of them.
 """
 
 from __future__ import annotations
@@ -37,14 +39,14 @@ __all__ = ["Curve", "curve", "effective", "finished", "gains", "next_items", "ne
 
 Array = npt.NDArray[Any]
 By = Literal["entropy", "information", "accuracy"]
-WAYS = ("entropy", "information", "accuracy")
+CRITERIA = ("entropy", "information", "accuracy")
 
-# Mean and spread of logit rho: with .1 the growth of accuracy from two annotations an item to six is foretold without bias on
-# twelve public sets, with .03 and .3 for single ones (docs/benchmarks/replay.md).
+# Mean and standard deviation of logit rho. With rho = .1 the growth of accuracy from two to six annotations per item is predicted
+# without bias on average over twelve public sets; single sets need .03 to .3 (docs/benchmarks/replay.md).
 GROWTH = (-2.2, 1.2)
-# Values of rho that gains are averaged over.
+# Number of values of rho that gains are averaged over.
 RHOS = 50
-# Items x labels x classes handled at a time.
+# Items x labels x classes in memory at a time.
 CELLS = 2**22
 
 
@@ -69,7 +71,7 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
         level: probability of the intervals, over the draws of ``rho``.
 
     Returns:
-        A row for each ``n`` from 1: ``annotations``, ``independent``, ``low``, ``high``. All equal to ``n`` for a result that
+        A row for each ``n`` from 1: ``annotations``, ``independent``, ``low``, ``high``. All are equal to ``n`` for a result that
         counts annotations as independent.
     """
     n = np.arange(1, most + 1)
@@ -77,20 +79,20 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
     return pd.DataFrame({"annotations": n, "independent": mean, "low": low, "high": high})
 
 
-@arguments.checked(posterior=arguments.posterior, by=arguments.choice(*WAYS), worker=arguments.identifier)
+@arguments.checked(posterior=arguments.posterior, by=arguments.choice(*CRITERIA), worker=arguments.identifier)
 def gains(posterior: Posterior, *, by: By = "entropy", worker: Any = None) -> Array:
-    """Return what speaks for one more annotation of each item: ``(N,)``.
+    """Return the value of one more annotation of each item: ``(N,)``.
 
     Args:
         posterior: a result.
-        by: ``"entropy"``, the entropy of what is believed now, in bits: asks where least is known, and saves most in replays of
-            real annotations (docs/benchmarks/replay.md); ``"information"``, the expected fall of the entropy, in bits, which tells
-            workers apart; ``"accuracy"``, the expected rise of the probability of the most probable class, which is 0 where one
-            annotation cannot change it.
-        worker: who is asked; a worker of the crowd, taken by their numbers of annotations, where not given.
+        by: ``"entropy"``, the current entropy of the true label, in bits: prefers the least certain items, and saves most in
+            replays of real annotations (docs/benchmarks/replay.md); ``"information"``, the expected decrease of the entropy, in
+            bits, which depends on the worker; ``"accuracy"``, the expected increase of the probability of the most probable
+            class, which is 0 if one annotation cannot change that class.
+        worker: who would annotate. Defaults to a random worker of the crowd, weighted by numbers of annotations.
 
     Raises:
-        OptionError: for another ``by``.
+        OptionError: for an unknown ``by``.
         DataError: for an unknown worker.
     """
     who = None if worker is None else posterior.worker_index(worker)
@@ -98,20 +100,20 @@ def gains(posterior: Posterior, *, by: By = "entropy", worker: Any = None) -> Ar
 
 
 @arguments.checked(
-    posterior=arguments.posterior, n=arguments.whole(1), by=arguments.choice(*WAYS), worker=arguments.identifier
+    posterior=arguments.posterior, n=arguments.whole(1), by=arguments.choice(*CRITERIA), worker=arguments.identifier
 )
 def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker: Any = None) -> pd.DataFrame:
-    """Return the items for which one more annotation brings most, best first.
+    """Return the items for which one more annotation is most valuable, best first.
 
     Args:
         posterior: a result.
-        n: how many.
+        n: number of items.
         by: see :func:`gains`.
         worker: likewise.
 
     Returns:
-        A row for each item: ``task``, ``label`` and ``probability`` as they are now, ``annotations`` so far, ``gain``. Items whose
-        truth was known are left out.
+        A row for each item: ``task``, current ``label`` and ``probability``, ``annotations`` so far, ``gain``. Items with a known true
+        label are left out.
 
     Raises:
         OptionError: for fewer than one item.
@@ -128,7 +130,7 @@ def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker:
 @arguments.checked(
     posterior=arguments.posterior,
     n=arguments.whole(1),
-    by=arguments.choice(*WAYS),
+    by=arguments.choice(*CRITERIA),
     workers=arguments.identifiers,
     each=arguments.whole(1),
 )
@@ -140,14 +142,14 @@ def next_pairs(
     workers: list[Any] | None = None,
     each: int | None = None,
 ) -> pd.DataFrame:
-    """Return pairs of an item and a worker for which the annotation brings most; every item once, nobody asked twice.
+    """Return the most valuable pairs of an item and a worker; each item once, and no worker twice for the same item.
 
     Args:
         posterior: a result.
-        n: how many pairs.
+        n: number of pairs.
         by: see :func:`gains`.
-        workers: who can be asked; all where not given.
-        each: items for one worker at most; ``n`` over their number, and one, where not given.
+        workers: who is available. Defaults to all workers.
+        each: maximum number of items for one worker. Defaults to ``n`` divided by the number of workers, plus one.
 
     Returns:
         As :func:`next_items`, with ``worker``.
@@ -162,8 +164,8 @@ def next_pairs(
     item, by_worker, _ = posterior.annotation_index()
     place = {posterior.worker_index(name): w for w, name in enumerate(names)}
     table = _gains(posterior, by, list(place))  # (W, N)
-    asked = np.isin(by_worker, list(place))
-    table[[place[j] for j in by_worker[asked]], item[asked]] = -np.inf
+    given = np.isin(by_worker, list(place))
+    table[[place[j] for j in by_worker[given]], item[given]] = -np.inf
     table[:, posterior.known_truth() >= 0] = -np.inf
     left, taken = np.full(len(names), each), np.zeros(table.shape[1], dtype=bool)
     chosen: list[tuple[int, int]] = []
@@ -183,7 +185,7 @@ def next_pairs(
 
 @arguments.checked(posterior=arguments.posterior, sure=arguments.between(0, 1, 0.99))
 def finished(posterior: Posterior, sure: float = 0.99) -> pd.DataFrame:
-    """Apply a stopping rule: which items need no further annotation.
+    """Apply a stopping rule: return which items need no further annotation.
 
     Args:
         posterior: a result.
@@ -201,11 +203,11 @@ def finished(posterior: Posterior, sure: float = 0.99) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Curve:
-    """What more annotations would bring.
+    """Predicted accuracy after further annotations.
 
     Attributes:
-        table: a row for each number of further annotations: ``annotations``, ``cost``, ``accuracy`` expected of the labels
-            chosen, with the ends of its interval ``low`` and ``high``.
+        table: a row for each number of further annotations: ``annotations``, ``cost``, expected ``accuracy`` of the chosen
+            labels, with the ends of its interval ``low`` and ``high``.
         level: probability of the intervals.
     """
 
@@ -214,10 +216,10 @@ class Curve:
 
     @arguments.checked(accuracy=arguments.number())
     def needed(self, accuracy: float) -> pd.DataFrame:
-        """Return how many further annotations it takes to an accuracy: ``annotations`` and ``cost``, with a band.
+        """Return the number of further annotations needed for an accuracy: ``annotations`` and ``cost``, with a band.
 
-        The mean curve gives ``annotations``, its upper end ``at_least`` and its lower end ``at_most``; NaN where the curve
-        does not get there.
+        The mean curve gives ``annotations``, its upper end ``at_least`` and its lower end ``at_most``; NaN if the curve does not
+        reach the accuracy.
         """
         row: dict[str, float] = {}
         price = self.table["cost"].iloc[-1] / max(1, self.table["annotations"].iloc[-1])
@@ -230,7 +232,7 @@ class Curve:
 @arguments.checked(
     posterior=arguments.posterior,
     most=arguments.whole(1),
-    by=arguments.choice(*WAYS, "random"),
+    by=arguments.choice(*CRITERIA, "random"),
     truth=arguments.anything,
     price=arguments.at_least_zero,
     steps=arguments.whole(1),
@@ -250,70 +252,70 @@ def curve(
     level: float | None = None,
     seed: int = 0,
 ) -> Curve:
-    """Return the accuracy to be expected after more annotations, by simulating them from the posterior.
+    """Return the expected accuracy after further annotations, by simulating them from the posterior.
 
-    In each replicate the truth, the correlation and the workers' confusions are those of one draw. What is known of an item at
-    the start is its evidence over the design effect; a further annotation is an independent one with probability ``w``, and else
-    adds nothing, so that ``n`` of them bring what their effective number would. The band is over replicates: it holds what is not
-    known of truth, crowd and correlation. The fit is not repeated: what further annotations teach about workers is left out.
+    Each replicate takes truths, correlation and confusion matrices from one posterior draw. Initial knowledge of an item is its
+    log-likelihood divided by the design effect. A further annotation is independent with probability ``w`` and otherwise adds
+    nothing, so that ``n`` of them are worth their effective number. The band is over replicates: it includes uncertainty about
+    truth, crowd and correlation. The fit is not repeated, so that learning more about workers is not included.
 
     Args:
         posterior: a result.
-        most: further annotations at most; twice the number of items where not given.
-        by: which items are asked, see :func:`gains`, or ``"random"``.
-        truth: true classes of some items, see :func:`crowdppl.criticism.coverage`: the curve then starts from the accuracy on
-            these, and only its rise (on the logit scale) is foretold. With few annotations an item a model knows its workers badly
-            and may take itself for far better, or worse, than it is; some fifty known items mend that.
+        most: maximum number of further annotations. Defaults to twice the number of items.
+        by: which items are annotated, see :func:`gains`, or ``"random"``.
+        truth: true classes of some items, see :func:`crowdppl.criticism.coverage`. The curve then starts from the accuracy on
+            these items, and only its increase (on the logit scale) is predicted. With few annotations per item a model knows
+            little of its workers and may over- or underestimate its accuracy by far; about fifty known items correct this.
         price: of one annotation.
-        steps: points of the curve after the first, between which the choice of items is not renewed.
-        replicates: simulations.
+        steps: number of points of the curve after the first. Items are chosen anew at each of them.
+        replicates: number of simulations.
         level: probability of the band.
         seed: of the simulations.
 
     Raises:
-        OptionError: for another ``by``, or numbers out of range.
+        OptionError: for an unknown ``by``, numbers out of range, or a result in which every true label was known.
     """
     level = default_level(level)
     N = len(posterior.items())
     most = 2 * N if most is None else most
     open_items = np.flatnonzero(posterior.known_truth() < 0)
     if len(open_items) == 0:
-        raise OptionError("the truth of every item was known to the fit; there is nothing to ask")
+        raise OptionError("the true label of every item was known to the fit; there is nothing to annotate")
     rng = np.random.default_rng(seed)
     sizes = np.diff(np.linspace(0, most, steps + 1).astype(int)).tolist()
     weights = posterior.annotations_per_worker() / posterior.annotations_per_worker().sum()
     mean = np.concatenate([confusion.mean(0) for _, confusion, _ in posterior.worker_blocks()])  # (J, K, K)
     crowd = np.einsum("j,jkl->kl", weights, mean)
-    rhos, truths, judged = _all_rho(posterior), posterior.truth_draws(), posterior.annotations_per_item().astype(float)
+    rhos, truths, counts = _all_rho(posterior), posterior.truth_draws(), posterior.annotations_per_item().astype(float)
     logs = np.log(np.maximum(posterior.probability_as_published(), np.finfo(float).tiny))
     confusion = posterior.tree["posterior"].to_dataset()["confusion"]
     per_chain, draws = confusion.sizes["draw"], confusion.sizes["chain"] * confusion.sizes["draw"]
-    found = np.empty((replicates, steps + 1))
+    accuracies = np.empty((replicates, steps + 1))
     for r, s in enumerate(_chosen(posterior, replicates, draws).tolist()):
         rho = rhos[s]
-        answers = np.asarray(confusion[s // per_chain, s % per_chain].values)  # (J, K, K)
-        tempered = logs / (1 + np.maximum(judged - 1, 0) * rho)[:, None]
-        state = _State(truths[s].astype(int), judged.copy(), tempered, rho)
-        found[r, 0] = state.accuracy()
+        theta = np.asarray(confusion[s // per_chain, s % per_chain].values)  # (J, K, K)
+        tempered = logs / (1 + np.maximum(counts - 1, 0) * rho)[:, None]
+        state = _State(truths[s].astype(int), counts.copy(), tempered, rho)
+        accuracies[r, 0] = state.accuracy()
         for step, size in enumerate(sizes, 1):
             if by == "random":
-                asked = rng.choice(open_items, size, replace=size > len(open_items))
+                chosen = rng.choice(open_items, size, replace=size > len(open_items))
             else:
-                gain = _expected(state.belief(), _worth(state.judged, rho), crowd, by)[open_items]
+                gain = _expected(state.belief(), _worth(state.counts, rho), crowd, by)[open_items]
                 best = np.argsort(-(gain + 1e-12 * rng.random(len(gain))), kind="stable")[:size]
-                asked = np.resize(open_items[best], size)
-            # Items asked several times within a step are answered in turn.
-            for part in _rounds(asked):
+                chosen = np.resize(open_items[best], size)
+            # Items chosen several times within a step are annotated in turn.
+            for part in _rounds(chosen):
                 who = rng.choice(len(weights), len(part), p=weights)
-                state.answer(part, answers[who, state.truth[part]], mean[who], rng)
-            found[r, step] = state.accuracy()
+                state.annotate(part, theta[who, state.truth[part]], mean[who], rng)
+            accuracies[r, step] = state.accuracy()
     if truth is not None:
         known = codes(posterior, truth)
-        right = (posterior.probability().argmax(1) == known)[known >= 0]
-        start = rng.beta(0.5 + right.sum(), 0.5 + len(right) - right.sum(), replicates)
-        logit = np.log((found + 0.5 / N) / (1 - found + 0.5 / N))
-        found = 1 / (1 + np.exp(logit[:, :1] - logit - np.log(start / (1 - start))[:, None]))
-    accuracy, low, high = interval(found, level)
+        correct = (posterior.probability().argmax(1) == known)[known >= 0]
+        start = rng.beta(0.5 + correct.sum(), 0.5 + len(correct) - correct.sum(), replicates)
+        logit = np.log((accuracies + 0.5 / N) / (1 - accuracies + 0.5 / N))
+        accuracies = 1 / (1 + np.exp(logit[:, :1] - logit - np.log(start / (1 - start))[:, None]))
+    accuracy, low, high = interval(accuracies, level)
     annotations = np.concatenate([[0], np.cumsum(sizes)])
     table = pd.DataFrame(
         {"annotations": annotations, "cost": price * annotations, "accuracy": accuracy, "low": low, "high": high}
@@ -326,7 +328,7 @@ class _State:
     """Simulated annotations: truth ``(N,)``, numbers of annotations ``(N,)``, log-probabilities of the classes ``(N, K)``."""
 
     truth: Array
-    judged: Array
+    counts: Array
     logs: Array
     rho: float
 
@@ -337,23 +339,23 @@ class _State:
         p = np.exp(self.logs - self.logs.max(1, keepdims=True))
         return p / p.sum(1, keepdims=True)
 
-    def answer(self, items: Array, rows: Array, mean: Array, rng: np.random.Generator) -> None:
-        """Take one annotation of each item: workers answer by ``rows (n, K)``, and are known by ``mean (n, K, K)``."""
-        new = rng.random(len(items)) < _worth(self.judged[items], self.rho)
+    def annotate(self, items: Array, rows: Array, mean: Array, rng: np.random.Generator) -> None:
+        """Simulate one annotation of each item, drawn from ``rows (n, K)`` and interpreted by ``mean (n, K, K)``."""
+        new = rng.random(len(items)) < _worth(self.counts[items], self.rho)
         edges = rows.cumsum(1)
         label = (edges < rng.random(len(items))[:, None] * edges[:, -1:]).sum(1)
-        told = np.log(np.maximum(mean[np.arange(len(items)), :, label], np.finfo(float).tiny))
-        self.logs[items] += new[:, None] * told
-        self.judged[items] += 1
+        log_likelihood = np.log(np.maximum(mean[np.arange(len(items)), :, label], np.finfo(float).tiny))
+        self.logs[items] += new[:, None] * log_likelihood
+        self.counts[items] += 1
 
 
-# ---------------------------------------------------------------------- how it is worked out
+# ---------------------------------------------------------------------- computation
 
 
 def _gains(posterior: Posterior, by: str, workers: list[int | None]) -> Array:
-    """Return gains for each of some workers, by place, or for a worker of the crowd: ``(W, N)``."""
+    """Return gains ``(W, N)`` for workers by code; ``None`` stands for a random worker of the crowd."""
     p = posterior.probability()
-    if by == "entropy":  # the same, whoever is asked
+    if by == "entropy":  # the same for every worker
         return np.tile(_entropy(p), (len(workers), 1))
     worth = _mean_worth(posterior.annotations_per_item(), _rho(posterior))
     channels = (
@@ -378,17 +380,17 @@ def _expected(p: Array, worth: Array, channel: Array, by: str) -> Array:
             after = np.divide(joint, given[:, None], out=np.zeros_like(joint), where=given[:, None] > 0)
             gain = _entropy(p[part]) - (given * _entropy(after.swapaxes(1, 2))).sum(1)
         out[part] = gain
-    return np.maximum(out, 0.0)  # rounding may leave a hair below
+    return np.maximum(out, 0.0)  # rounding may leave values slightly below 0
 
 
 def _diluted(p: Array, worth: Array, channel: Array) -> Array:
-    """Return ``p(label = l | truth = k)`` of the next annotation of each item, new or a copy: ``(N, K, K)``."""
+    """Return ``p(label = l | truth = k)`` of the next annotation of each item, a mixture of new and copied: ``(N, K, K)``."""
     copied = (p @ channel)[:, None, :]
     return worth[:, None, None] * channel + (1 - worth)[:, None, None] * copied
 
 
 def _worth(n: Array, rho: Any) -> Array:
-    """Return ``w(n)``, what the next annotation adds to the effective number, from 0 to 1; 1 for the first."""
+    """Return ``w(n)``, the increase of the effective number by the next annotation, from 0 to 1; 1 for the first."""
     return np.clip(effective(n + 1, rho) - effective(n, rho), 0.0, 1.0)
 
 
@@ -403,14 +405,14 @@ def _entropy(p: Array) -> Array:
 
 
 def _all_rho(posterior: Posterior) -> Array:
-    """Return ``rho`` of every draw, ``(S,)``; zeros where annotations count as independent."""
+    """Return ``rho`` of every draw, ``(S,)``; zeros if annotations count as independent."""
     if "rho" in posterior.tree["posterior"]:
         return np.clip(posterior.draws("rho"), 0.0, 1.0)
     return np.zeros(len(posterior.draws("prevalence")))
 
 
 def _rho(posterior: Posterior, count: int = RHOS) -> Array:
-    """Return equally probable values of ``rho``, ascending ``(count,)``; they do not depend on the number of draws."""
+    """Return quantiles of the distribution of ``rho`` (``GROWTH``, unless the fit has its own), ascending: ``(count,)``."""
     effect = posterior.info.get("rho")
     if effect is None:
         return np.zeros(count)
@@ -421,7 +423,11 @@ def _rho(posterior: Posterior, count: int = RHOS) -> Array:
 
 
 def _chosen(posterior: Posterior, count: int, draws: int) -> Array:
-    """Return ``count`` draws, evenly spread by their weights: how well their ``rho`` agrees with ``GROWTH``."""
+    """Select ``count`` draws by systematic resampling, so that their ``rho`` has the distribution ``GROWTH``.
+
+    The importance weights are the ratio of the densities ``GROWTH`` and ``POPULATION`` of ``logit rho``. A fit with a ``rho`` of
+    its own has equal weights.
+    """
     weight = np.ones(draws)
     effect = posterior.info.get("rho")
     if effect is not None and (effect["mean"], effect["spread"], effect["known"]) == (*POPULATION, None):
@@ -432,10 +438,10 @@ def _chosen(posterior: Posterior, count: int, draws: int) -> Array:
     return np.searchsorted(weight.cumsum(), (np.arange(count) + 0.5) / count * weight.sum()).clip(max=draws - 1)
 
 
-def _rounds(asked: Array) -> list[Array]:
-    """Split items that may stand there more than once into rounds in which each stands once."""
-    order = np.argsort(asked, kind="stable")
-    ranked = asked[order]
+def _rounds(chosen: Array) -> list[Array]:
+    """Split items that may be repeated into rounds without repetition."""
+    order = np.argsort(chosen, kind="stable")
+    ranked = chosen[order]
     first = np.searchsorted(ranked, ranked)
     turn = np.arange(len(ranked)) - first
-    return [ranked[turn == t] for t in range(int(turn.max()) + 1)] if len(asked) else []
+    return [ranked[turn == t] for t in range(int(turn.max()) + 1)] if len(chosen) else []

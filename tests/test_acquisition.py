@@ -104,7 +104,7 @@ def test_known_items_are_not_asked(crowd):
     assert set(pairs["task"]) <= set(truth.index[190:])
     everything = quiet_fit(crowdppl.Annotations.from_frame(frame, truth=truth), method="em", num_samples=20)
     assert acquisition.next_items(everything, 5).empty
-    with pytest.raises(OptionError, match="nothing to ask"):
+    with pytest.raises(OptionError, match="nothing to annotate"):
         acquisition.curve(everything)
 
 

@@ -1,7 +1,7 @@
 """The options of the commands. Options that belong together form a group: a dataclass that is declared once.
 
-A command takes a group as one parameter. :func:`with_option_groups` shows typer the fields of the group as single options, and builds
-the group from their values. A parameter ``**engine`` stands for the options of all engines.
+A command takes a group as one parameter. :func:`with_option_groups` shows typer the fields of the group as single options, and
+builds the group from their values. A parameter ``**engine`` stands for the options of all engines.
 """
 
 from __future__ import annotations

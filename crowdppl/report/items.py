@@ -1,4 +1,4 @@
-"""What people see of an item besides its identifier: its text and a link, kept with the result."""
+"""Texts and links of items, stored with the result and shown in the report."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ Descriptions = Mapping[Any, Any] | pd.Series
 
 @arguments.checked(posterior=arguments.posterior, text=arguments.by_item, url=arguments.by_item)
 def describe(posterior: Posterior, *, text: Descriptions | None = None, url: Descriptions | None = None) -> Posterior:
-    """Return the result with a text or a link for each item: reports show them, and files keep them.
+    """Return the result with a text or a link for each item. Reports show them, and files store them.
 
     Args:
         posterior: a result.
-        text: by item, a mapping or a Series indexed by item; items without one show their identifier alone.
+        text: by item, a mapping or a Series indexed by item. Items without a text are shown by their identifier.
         url: likewise; only ``http`` and ``https`` addresses become links.
 
     Raises:
-        DataError: where no item of the result is among them.
+        DataError: if they contain no item of the result.
     """
     tree = posterior.tree.copy()
     constant = posterior.tree["constant_data"].to_dataset()
-    for name, told in ((TEXT, text), (URL, url)):
-        if told is not None:
-            constant[name] = (("item",), _by_item(posterior, told, "text" if name == TEXT else "url"))
+    for name, values in ((TEXT, text), (URL, url)):
+        if values is not None:
+            constant[name] = (("item",), _by_item(posterior, values, "text" if name == TEXT else "url"))
     if "item" not in constant.coords:
         constant = constant.assign_coords(item=posterior.items())
     tree["constant_data"] = constant
@@ -48,7 +48,7 @@ def describe(posterior: Posterior, *, text: Descriptions | None = None, url: Des
 
 
 def descriptions(posterior: Posterior) -> tuple[list[str] | None, list[str] | None]:
-    """Return the text and the link of each item, ``None`` where the result has none; empty for an item without."""
+    """Return texts and links by item, each ``None`` if the result has none; empty strings for single items without."""
     constant = posterior.tree["constant_data"].to_dataset()
     texts, urls = (constant[name].values.astype(str).tolist() if name in constant else None for name in (TEXT, URL))
     return texts, urls
@@ -56,9 +56,9 @@ def descriptions(posterior: Posterior) -> tuple[list[str] | None, list[str] | No
 
 @arguments.checked(earlier=arguments.posterior, later=arguments.posterior)
 def carried(earlier: Posterior, later: Posterior) -> Posterior:
-    """Return a later result with the descriptions of an earlier one, of the items that both have."""
+    """Return a later result with the texts and links of an earlier one, for the items of both."""
     names = earlier.items().tolist()
-    texts, urls = (None if told is None else dict(zip(names, told, strict=True)) for told in descriptions(earlier))
+    texts, urls = (None if part is None else dict(zip(names, part, strict=True)) for part in descriptions(earlier))
     if texts is None and urls is None:
         return later
     return describe(later, text=texts, url=urls)
@@ -70,22 +70,22 @@ def carried(earlier: Posterior, later: Posterior) -> Posterior:
 def columns(
     frame: pd.DataFrame, item: str, *, text: str | None = None, url: str | None = None, source: str = "the table"
 ) -> dict[str, pd.Series[Any]]:
-    """Take texts and links of items from columns of a table, the first that is not blank for each item.
+    """Return texts and links of items from columns of a table, for each item the first that is not blank.
 
     Args:
         frame: a row for each annotation, or each item.
-        item: its column of items.
-        text: column of texts.
-        url: column of links.
+        item: name of the column of items.
+        text: name of the column of texts.
+        url: name of the column of links.
         source: name of the table, for messages.
 
     Returns:
-        ``text`` and ``url`` as :func:`describe` takes them, those that are named.
+        Arguments ``text`` and ``url`` of :func:`describe`, as far as columns are named.
 
     Raises:
-        OptionError: for a column that is not there.
+        OptionError: for a missing column.
     """
-    found = {}
+    described = {}
     for option, name in (("text", text), ("url", url)):
         if name is None:
             continue
@@ -94,23 +94,25 @@ def columns(
                 f"{source}: no column {name!r} for --{option}-column{suggestion(name, frame.columns)}; it has "
                 f"{listed(map(str, frame.columns), 12)}"
             )
-        told = frame[name]
-        if told.ndim > 1:
+        values = frame[name]
+        if values.ndim > 1:
             raise OptionError(f"{source}: several columns are called {name!r}; rename all but one")
-        part = pd.DataFrame({"item": frame[item].to_numpy(dtype=object), "told": told.to_numpy(dtype=object)}).dropna()
-        part = part[part["told"].astype(str).str.strip() != ""].drop_duplicates("item")
-        found[option] = pd.Series(part["told"].to_numpy(dtype=object), index=pd.Index(part["item"], dtype=object))
-    return found
+        part = pd.DataFrame(
+            {"item": frame[item].to_numpy(dtype=object), "value": values.to_numpy(dtype=object)}
+        ).dropna()
+        part = part[part["value"].astype(str).str.strip() != ""].drop_duplicates("item")
+        described[option] = pd.Series(part["value"].to_numpy(dtype=object), index=pd.Index(part["item"], dtype=object))
+    return described
 
 
 @arguments.checked(path=arguments.input_path, column=arguments.text, text=arguments.text, url=arguments.text)
 def from_file(path: Path, column: str | None, *, text: str | None, url: str | None) -> dict[str, pd.Series[Any]]:
-    """Read texts and links of items from a table, a row for each item or annotation; see :func:`columns`.
+    """Read texts and links of items from a table with a row for each item or annotation; see :func:`columns`.
 
     Raises:
-        FileError: where the file cannot be read.
-        DataError: without a column of items.
-        OptionError: where no column is named, or one is not there.
+        FileError: if the file cannot be read.
+        DataError: for a missing column of items.
+        OptionError: if no column is named, or one is missing.
     """
     if text is None and url is None:
         raise OptionError("--items is given without --text-column or --url-column; name at least one of them")
@@ -120,7 +122,7 @@ def from_file(path: Path, column: str | None, *, text: str | None, url: str | No
 
 
 def safe_url(url: str) -> str | None:
-    """Return an address that a link may have, or ``None``: ``http`` and ``https`` only, with a host."""
+    """Return an address that may become a link (``http`` or ``https``, with a host), else ``None``."""
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname
@@ -129,24 +131,25 @@ def safe_url(url: str) -> str | None:
     return url.strip() if parts.scheme.lower() in SCHEMES and host else None
 
 
-def _by_item(posterior: Posterior, told: Descriptions, what: str) -> Any:
+def _by_item(posterior: Posterior, values: Descriptions, what: str) -> Any:
+    """Return a text for each item, ``(N,)``."""
     names = posterior.items().tolist()
-    pairs = told.items()
+    pairs = values.items()
     exact = {key: value for key, value in pairs if not _blank(value)}
-    found = [exact.get(name) for name in names]
-    if all(value is None for value in found):
-        # Identifiers are integers in one table and text in another where a stray name stands in one of them.
-        alike = {str(key): value for key, value in exact.items()}
-        found = [alike.get(str(name)) for name in names]
-    if exact and all(value is None for value in found):
+    matches = [exact.get(name) for name in names]
+    if all(value is None for value in matches):
+        # Identifiers are integers in one table and text in another where only one has a name that is not a number.
+        as_text = {str(key): value for key, value in exact.items()}
+        matches = [as_text.get(str(name)) for name in names]
+    if exact and all(value is None for value in matches):
         raise DataError(
             f"{what}: none of its items is in the result, such as {next(iter(exact))!r}; it has {names[0]!r}"
         )
-    return np.array(["" if value is None else _writable(str(value)) for value in found], dtype=object)
+    return np.array(["" if value is None else _writable(str(value)) for value in matches], dtype=object)
 
 
 def _writable(text: str) -> str:
-    """Return a text without what no file can hold: NUL, and halves of characters."""
+    """Return a text without what no file can store: NUL, and halves of surrogate pairs."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 

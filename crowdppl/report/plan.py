@@ -305,7 +305,7 @@ def _reasons(j: int, verdict: str, facts: _Facts) -> list[str]:
     elif verdict == "confuses":
         reasons = _confusions(facts.confusions.get(j, []), names)
     else:
-        reasons = [f"Accuracy {_percent(accuracy)}, against {typical} of the typical worker, over {n:,} annotations."]
+        reasons = [f"Accuracy {_percent(accuracy)} over {n:,} annotations; the typical worker has {typical}."]
     return [*reasons, f"{fast}."] if pace and facts.speed[j] < FAST else reasons
 
 

@@ -1,6 +1,6 @@
 
 "use strict";
-// Everything shown comes from the JSON in this file, and gets into the page as text: names are never markup.
+// Everything shown comes from the JSON in this file and is inserted as text: names are never markup.
 const data = JSON.parse(document.getElementById("data").textContent);
 const percent = (x, digits = 0) => (x === null ? "–" : (100 * x).toFixed(digits) + "%");
 const number = (x, digits = 2) => (x === null ? "–" : x.toFixed(digits));
@@ -52,11 +52,11 @@ const span = (low, high) => (low === null ? "none" : number(low) + "–" + numbe
 const counts = data.counts, crew = data.workers, items = data.items, todo = data.todo, known = new Set(data.items.known);
 const count = (n, word) => `${whole(n)} ${word}${n === 1 ? "" : "s"}`;
 const range = (n) => Array.from({ length: n }, (_, i) => i);
-// Numbers are told to be classes; names of classes stand as they are.
+// Numbers are written as "class 0"; names of classes are shown as they are.
 const numbered = data.names.length > 0 && data.names[0].startsWith("class ");
-const true_label = (k) => (numbered ? data.names[k] : data.labels[k]);
+const className = (k) => (numbered ? data.names[k] : data.labels[k]);
 const times = (n) => (n === 1 ? "once" : n === 2 ? "twice" : `${whole(n)} times`);
-const given = (votes) => votes.map(([k, often]) => `${true_label(k)} × ${whole(often)}`).join(", ");
+const given = (votes) => votes.map(([k, often]) => `${className(k)} × ${whole(often)}`).join(", ");
 const verdicts = {
   adversarial: ["adversarial", "bad", "✕", "ask why"], random: ["random labels", "bad", "✕", "exclude"],
   constant: ["one label for all", "bad", "✕", "exclude"], hasty: ["hasty", "bad", "✕", "check speed"],
@@ -68,7 +68,7 @@ function pill(verdict) {
   const [words, kind, mark] = verdicts[verdict];
   return make("span", { class: "pill " + kind }, make("span", { class: "mark", "aria-hidden": "true", text: mark }), words);
 }
-// Only http and https, again: whatever the file says, nothing else becomes a link.
+// Only http and https addresses become links, whatever the data say. Python has checked them before.
 function address(url) {
   try {
     const parsed = new URL(url);
@@ -129,7 +129,7 @@ if (todo.stop.length) {
     people(todo.stop), ...more(todo.stop, "in the table of workers"));
 }
 if (todo.retrain.length) {
-  block(left, "do-retrain", "Talk to these workers", "warn", small("They work in earnest; most wrong labels first."), people(todo.retrain),
+  block(left, "do-retrain", "Talk to these workers", "warn", small("Their labels are of use; those with most wrong labels first."), people(todo.retrain),
     ...more(todo.retrain, "in the table of workers"));
 }
 if (!todo.stop.length && !todo.retrain.length) {
@@ -140,7 +140,7 @@ if (!todo.stop.length && !todo.retrain.length) {
 if (todo.open) {
   const list = make("ul", { class: "people" });
   for (const one of data.again.slice(0, todo.shown)) {
-    const likely = one.probabilities.slice(0, 2).map(([k, p]) => `${true_label(k)} ${percent(p)}`).join(" or ");
+    const likely = one.probabilities.slice(0, 2).map(([k, p]) => `${className(k)} ${percent(p)}`).join(" or ");
     list.append(make("li", {}, make("span", { class: "now", text: likely }), itemName(one.item)));
   }
   block(right, "do-items", `Send out again: ${count(todo.open, "item")}`, "warn",
@@ -152,24 +152,24 @@ if (todo.questions.length) {
   for (const one of todo.questions.slice(0, todo.shown)) {
     list.append(make("li", {}, make("b", { dir: "auto", text: `${data.names[one.first]} or ${data.names[one.second]}?` }), make("p", { text: one.sentence })));
   }
-  block(left, "do-questions", "Clarify in the guideline", "plain", small("Most workers confuse these classes: a matter of the instructions, not of single workers."), list,
+  block(left, "do-questions", "Clarify in the guideline", "plain", small("Most workers confuse these classes, so the instructions are probably unclear."), list,
     ...(todo.questions.length > todo.shown ? [make("p", { class: "small" }, make("a", { href: "#confusions", text: "All confusions" }))] : []));
 }
 if (todo.rounds.length) {
-  const priced = todo.rounds[0].cost !== null, told = todo.rounds[0].corrected !== null;
+  const priced = todo.rounds[0].cost !== null, simulated = todo.rounds[0].corrected !== null;
   const money = (x) => x.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: x < 0.1 && x > 0 ? 4 : 2 });
   const head = make("tr", {}, make("th", { scope: "col", text: "rounds" }), make("th", { scope: "col", class: "num", text: "annotations" }));
   if (priced) head.append(make("th", { scope: "col", class: "num", text: "cost" }));
-  if (told) head.append(make("th", { scope: "col", class: "num", text: "labels corrected" }));
+  if (simulated) head.append(make("th", { scope: "col", class: "num", text: "labels corrected" }));
   const rows = make("tbody");
   for (const one of todo.rounds) {
     const line = make("tr", {}, make("th", { scope: "row", text: `+${one.each}` }), make("td", { class: "num", text: whole(one.annotations) }));
     if (priced) line.append(make("td", { class: "num", text: money(one.cost) }));
-    if (told) line.append(make("td", { class: "num", text: one.corrected < 0.5 ? "under 1" : `about ${whole(Math.round(one.corrected))}` }));
+    if (simulated) line.append(make("td", { class: "num", text: one.corrected < 0.5 ? "under 1" : `about ${whole(Math.round(one.corrected))}` }));
     rows.append(line);
   }
-  block(right, "do-cost", "What it costs", "plain", small("Rounds of further annotations, as many as there are items to send out again, each for the item that is least certain then" +
-    (priced ? "." : "; for prices, make the report with --cost.")),
+  block(right, "do-cost", "What it costs", "plain", small("Each round has one further annotation per item to send out again, given to the items that are least certain at that time" +
+    (priced ? "." : ". Write the report with --cost to see prices.")),
     make("table", { class: "tight" }, make("thead", {}, head), rows));
 }
 const finished = make("div", { class: "bars" });
@@ -246,7 +246,7 @@ function table(place, name, rows, columns, { search, detail, sorted, descending 
     });
     if (by !== undefined) choice.value = String(by);
     const last = Math.min(shown.length, (page + 1) * PAGE);
-    status.textContent = shown.length ? `${whole(page * PAGE + 1)}–${whole(last)} of ${whole(shown.length)}` : "nothing found";
+    status.textContent = shown.length ? `${whole(page * PAGE + 1)}–${whole(last)} of ${whole(shown.length)}` : "no match";
     back.disabled = page === 0;
     on.disabled = last >= shown.length;
   }
@@ -287,13 +287,13 @@ function matrix(j) {
     const K = data.labels.length, out = make("div");
     if (person) out.append(make("p", {}, make("b", { text: person.action + ". " }), person.sentence));
     const gave = crew.given.length ? crew.given[j].map((n, k) => [k, n]).filter((pair) => pair[1]).sort((a, b) => b[1] - a[1]) : [];
-    const listed = gave.slice(0, 8).map(([k, n]) => `${true_label(k)} ${times(n)}`).join(", ") + (gave.length > 8 ? `, and ${gave.length - 8} other classes` : "");
+    const listed = gave.slice(0, 8).map(([k, n]) => `${className(k)} ${times(n)}`).join(", ") + (gave.length > 8 ? `, and ${gave.length - 8} other classes` : "");
     out.append(make("p", { class: "small", text: (gave.length ? `Gave ${listed}. ` : "") +
-      `Share of own annotations correct ${percent(crew.share_correct[j])} (${span100(crew.share_correct_low[j], crew.share_correct_high[j])}). ` +
-      `Labels independent of the truth with probability ${percent(crew.spammer[j])}. One annotation tells ${number(crew.informativeness[j])} bits.` }));
+      `Share of correct annotations ${percent(crew.share_correct[j])} (${span100(crew.share_correct_low[j], crew.share_correct_high[j])}). ` +
+      `Labels independent of the true class with probability ${percent(crew.spammer[j])}. Information of one annotation: ${number(crew.informativeness[j])} bits.` }));
     if (!cells) return out;
     out.append(make("p", { class: "small", text: `How often this worker gives each label (columns) to items of each true class (rows), with ${level} intervals:` }));
-    const names = range(K).map(true_label), [mean, low, high] = cells;
+    const names = range(K).map(className), [mean, low, high] = cells;
     out.append(grid(names, names, "true class", (k, l) => [mean[k * K + l], span100(low[k * K + l], high[k * K + l])], true));
     return out;
   };
@@ -310,9 +310,9 @@ const columns = [
   { name: "rank", num: true, value: (j) => (crew.place[j] === "unknown" ? null : -crew.rank[j]), cell: (j) => (crew.place[j] === "unknown" ? "–" : crew.place[j]) },
 ];
 if (crew.seconds) columns.splice(5, 0, { name: "seconds", num: true, value: (j) => crew.seconds[j], cell: (j) => number(crew.seconds[j], 1) + pace(j) });
-at("workers-note").textContent = `Accuracy: how probably a further annotation is correct, with its ${level} interval. Rank: by accuracy, with the ranks that are possible. ` +
-  "Open a worker to see which labels they give to which class.";
-// Of workers with the same verdict, those with most wrong labels first.
+at("workers-note").textContent = `Accuracy: probability that a further annotation is correct, with its ${level} interval. Rank: by accuracy, with its interval. ` +
+  "Open a worker to see which labels they give to items of each class.";
+// Workers with the same verdict are sorted by their number of wrong labels.
 const wrong = (j) => crew.annotations[j] * (1 - (crew.accuracy[j] ?? 1));
 const place = new Map(range(crew.worker.length).sort((a, b) => wrong(b) - wrong(a) || a - b).map((j, n) => [j, n]));
 columns[1].value = (j) => severity.indexOf(crew.verdict[j]) * crew.worker.length + place.get(j);
@@ -321,9 +321,9 @@ const find = table(at("workers-table"), "workers", range(crew.worker.length), co
 
 // ---------------------------------------------------------------- who confuses what
 const crowd = data.crowd, confusions = at("confusions-body");
-confusions.append(small("Of the annotations given to items with each final label, the share that has each label" +
+confusions.append(small("Share of each label among the annotations of items with each final label" +
   (crowd.without ? `; without ${count(crowd.without, "worker")} to stop and check` : "") + "."));
-const names = range(data.labels.length).map(true_label);
+const names = range(data.labels.length).map(className);
 if (crowd.matrix.length) {
   const totals = crowd.matrix.map((row) => row.reduce((a, b) => a + b, 0));
   confusions.append(make("div", { class: names.length > 3 ? "broad" : "" }, make("h3", { text: "The crowd" }), grid(names, names, "final label ↓  label given →",
@@ -334,11 +334,11 @@ if (crowd.pairs.length && names.length > 3) {
   const place = make("div");
   confusions.append(make("div", { class: crowd.matrix.length ? "narrow" : "" }, make("h3", { text: "The crowd: the most frequent confusions" }), place));
   table(place, "confusions", range(crowd.pairs.length), [
-    { name: "final label", text: true, row: true, value: (n) => true_label(crowd.pairs[n][0]), cell: (n) => true_label(crowd.pairs[n][0]) },
-    { name: "label given", text: true, value: (n) => true_label(crowd.pairs[n][1]), cell: (n) => true_label(crowd.pairs[n][1]) },
+    { name: "final label", text: true, row: true, value: (n) => className(crowd.pairs[n][0]), cell: (n) => className(crowd.pairs[n][0]) },
+    { name: "label given", text: true, value: (n) => className(crowd.pairs[n][1]), cell: (n) => className(crowd.pairs[n][1]) },
     { name: "share", num: true, value: (n) => crowd.pairs[n][2] / crowd.pairs[n][3], cell: (n) => percent(crowd.pairs[n][2] / crowd.pairs[n][3]) },
     { name: "annotations", num: true, value: (n) => crowd.pairs[n][2], cell: (n) => `${whole(crowd.pairs[n][2])} of ${whole(crowd.pairs[n][3])}` },
-  ], { search: (n) => true_label(crowd.pairs[n][0]) + " " + true_label(crowd.pairs[n][1]), sorted: 3 }, 10);
+  ], { search: (n) => className(crowd.pairs[n][0]) + " " + className(crowd.pairs[n][1]), sorted: 3 }, 10);
 }
 confusions.append(make("h3", { text: "Single workers" }));
 if (crowd.single.length) {
@@ -347,13 +347,13 @@ if (crowd.single.length) {
   const single = crowd.single;
   table(place, "confusions of workers", range(single.length), [
     { name: "worker", text: true, row: true, value: (n) => crew.worker[single[n][0]], cell: (n) => crew.worker[single[n][0]] },
-    { name: "final label", text: true, value: (n) => true_label(single[n][1]), cell: (n) => true_label(single[n][1]) },
-    { name: "label given", text: true, value: (n) => true_label(single[n][2]), cell: (n) => true_label(single[n][2]) },
+    { name: "final label", text: true, value: (n) => className(single[n][1]), cell: (n) => className(single[n][1]) },
+    { name: "label given", text: true, value: (n) => className(single[n][2]), cell: (n) => className(single[n][2]) },
     { name: "share", num: true, value: (n) => single[n][3] / single[n][4], cell: (n) => percent(single[n][3] / single[n][4]) },
     { name: "annotations", num: true, value: (n) => single[n][3], cell: (n) => `${whole(single[n][3])} of ${whole(single[n][4])}` },
     { name: "others", num: true, value: (n) => single[n][5], cell: (n) => percent(single[n][5]) },
-  ], { search: (n) => [crew.worker[single[n][0]], true_label(single[n][1]), true_label(single[n][2])].join(" "), sorted: 4 });
-} else confusions.append(small("No worker gives a wrong label systematically that the others do not give."));
+  ], { search: (n) => [crew.worker[single[n][0]], className(single[n][1]), className(single[n][2])].join(" "), sorted: 4 });
+} else confusions.append(small("No worker systematically gives a wrong label that the others do not give."));
 
 // ---------------------------------------------------------------- items
 if (data.again.length) {
@@ -362,14 +362,14 @@ if (data.again.length) {
   table(at("again-table"), "items to send out again", range(data.again.length), [
     { name: "item", text: true, row: true, value: (n) => items.task[data.again[n].item], cell: (n) => itemName(data.again[n].item) },
     { name: "probable labels", text: true, value: (n) => data.again[n].probabilities[0][1],
-      cell: (n) => data.again[n].probabilities.slice(0, 3).map(([k, p]) => `${true_label(k)} ${percent(p)}`).join(", ") },
+      cell: (n) => data.again[n].probabilities.slice(0, 3).map(([k, p]) => `${className(k)} ${percent(p)}`).join(", ") },
     { name: "labels given", text: true, value: (n) => items.votes[data.again[n].item].length, cell: (n) => given(items.votes[data.again[n].item]) || "none" },
   ], {
     search: (n) => itemWords(data.again[n].item), sorted: 1, descending: false,
     detail: (n) => data.again[n].said.length ? () => {
       const list = make("ul", { class: "said" });
       for (const [j, k] of data.again[n].said) {
-        list.append(make("li", {}, make("bdi", { text: crew.worker[j] }), ` (accuracy ${percent(crew.accuracy[j])}): `, make("b", { dir: "auto", text: true_label(k) })));
+        list.append(make("li", {}, make("bdi", { text: crew.worker[j] }), ` (accuracy ${percent(crew.accuracy[j])}): `, make("b", { dir: "auto", text: className(k) })));
       }
       return list;
     } : null,
@@ -377,11 +377,11 @@ if (data.again.length) {
 } else at("again-note").textContent = `None: every label is at least ${percent(openAt)} probable.`;
 table(at("items-table"), "items", range(items.task.length), [
   { name: "item", text: true, row: true, value: (i) => items.task[i], cell: itemName },
-  { name: "label", text: true, value: (i) => true_label(items.label[i]), cell: (i) => true_label(items.label[i]) + (known.has(i) ? " (known)" : "") },
+  { name: "label", text: true, value: (i) => className(items.label[i]), cell: (i) => className(items.label[i]) + (known.has(i) ? " (known)" : "") },
   { name: "probability", num: true, value: (i) => items.probability[i], cell: (i) => percent(items.probability[i], 1) },
   { name: "annotations", num: true, value: (i) => items.annotations[i], cell: (i) => whole(items.annotations[i]) },
   { name: "labels given", text: true, value: (i) => items.votes[i].length, cell: (i) => given(items.votes[i]) || "none" },
-], { search: (i) => itemWords(i) + " " + true_label(items.label[i]), sorted: 2, descending: false });
+], { search: (i) => itemWords(i) + " " + className(items.label[i]), sorted: 2, descending: false });
 
 const edges = [0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0001];
 const histogram = make("div", { class: "bars" });
@@ -395,7 +395,7 @@ at("histogram").append(histogram);
 const prevalence = make("div", { class: "bars" });
 const shares = data.prevalence.map((row, k) => [k, ...row.slice(1)]).sort((a, b) => b[1] - a[1]);
 for (const [k, share, low, high] of shares.slice(0, 20)) {
-  prevalence.append(make("span", { class: "name", dir: "auto", text: true_label(k) }), bar(share, low, high),
+  prevalence.append(make("span", { class: "name", dir: "auto", text: className(k) }), bar(share, low, high),
     make("span", { class: "num", text: percent(share) + (low === null ? "" : ` (${span100(low, high)})`) }));
 }
 at("prevalence").append(prevalence);
@@ -424,7 +424,7 @@ at("redundancy").append(make("div", { class: "scroll" }, make("table", { class: 
   make("thead", {}, make("tr", {}, make("th", { class: "num", text: "annotations" }), make("th", { class: "num", text: "worth" }), make("th", { class: "num", text: `${level} interval` }))), worth)));
 
 const checks = at("checks-body"), check = data.check;
-if (check.left_out) checks.append(make("p", { text: "With so many annotations or classes the predictive check is left to crowdppl.criticism.check." }));
+if (check.left_out) checks.append(make("p", { text: "With so many annotations or classes the predictive check is not part of the report; run crowdppl check." }));
 else {
   for (const sentence of check.summary) checks.append(make("p", { text: sentence }));
   if (check.sentences.length) {
@@ -456,6 +456,6 @@ at("reproduce-body").append(list);
 // ---------------------------------------------------------------- light and dark
 const root = document.documentElement, theme = at("theme");
 const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
-const told = () => { theme.setAttribute("aria-pressed", String(isDark())); theme.textContent = isDark() ? "Light" : "Dark"; };
-theme.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; told(); });
-told();
+const showTheme = () => { theme.setAttribute("aria-pressed", String(isDark())); theme.textContent = isDark() ? "Light" : "Dark"; };
+theme.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; showTheme(); });
+showTheme();
