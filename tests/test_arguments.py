@@ -117,6 +117,7 @@ TRUTH = {1: 0, 2: 1, 3: 0, 4: 1, 5: 1}
 GIBBS = {"method": "gibbs", "chains": 1, "warmup": 2, "num_samples": 12}
 
 
+@functools.cache
 def calls(place):
     """Arguments with which each public callable works; a method takes its object as ``self``."""
     p = {"posterior": posterior()}
