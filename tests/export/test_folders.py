@@ -173,16 +173,23 @@ def test_files_follow_the_umask(tmp_path):
     assert (tmp_path / "y").stat().st_mode & 0o777 == 0o750
 
 
+# Imports once; then each line of standard input begins a process that replaces the folder until it is killed.
 REPLACE = """
-    import sys, itertools
+    import os, sys, itertools
     from pathlib import Path
     from crowdppl.export.folders import replaced
     target = Path(sys.argv[1])
-    print("ready", flush=True)
-    for run in itertools.count():
-        with replaced(target, ("a", "b", "c")) as staging:
-            for name in "abc":
-                (staging / name).write_text(f"{sys.argv[2]} {run}")
+    for line in sys.stdin:
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            print("ended", flush=True)
+            continue
+        print(os.getpid(), flush=True)
+        for run in itertools.count():
+            with replaced(target, ("a", "b", "c")) as staging:
+                for name in "abc":
+                    (staging / name).write_text(f"{line.strip()} {run}")
 """
 
 
@@ -192,17 +199,21 @@ def test_killed_at_random_moments_a_folder_never_mixes_two_runs(tmp_path):
     with replaced(target, NAMES) as staging:
         fill(staging, "first")
     (target / "mine.txt").write_text("mine")
-    for kill in range(5):
-        words = [sys.executable, "-c", textwrap.dedent(REPLACE), str(target), str(kill)]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout.readline() == "ready\n"
+    words = [sys.executable, "-c", textwrap.dedent(REPLACE), str(target)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        for kill in range(20):
+            process.stdin.write(f"{kill}\n")
+            process.stdin.flush()
+            child = int(process.stdout.readline())
             time.sleep(rng.uniform(0.01, 0.1))
-            process.kill()
-        found = {name: (target / name).read_text() for name in NAMES}
-        assert len(set(found.values())) == 1, found
-        tidy(target, NAMES)
-        assert sorted(path.name for path in target.iterdir()) == ["a", "b", "c", "mine.txt"]
-        assert [path.name for path in tmp_path.iterdir()] == ["results"]
+            os.kill(child, signal.SIGKILL)
+            assert process.stdout.readline() == "ended\n"
+            found = {name: (target / name).read_text() for name in NAMES}
+            assert len(set(found.values())) == 1, found
+            tidy(target, NAMES)
+            assert sorted(path.name for path in target.iterdir()) == ["a", "b", "c", "mine.txt"]
+            assert [path.name for path in tmp_path.iterdir()] == ["results"]
+        process.stdin.close()
 
 
 @pytest.fixture
@@ -312,7 +323,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "encoding",
-    ["ascii:strict", "cp1252", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ascii", "latin-1", "utf-8"))],
+    ["ascii:strict", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ascii", "cp1252", "latin-1", "utf-8"))],
 )
 def test_output_in_any_encoding(tmp_path, labels, encoding):
     """Results are written, and the command says so, whatever standard output is encoded in."""

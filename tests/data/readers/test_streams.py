@@ -119,25 +119,27 @@ def test_in_a_shell(tmp_path):
     if not Path("/dev/stdin").exists():
         pytest.skip("there is no /dev/stdin here")
     (tmp_path / "x.csv.gz").write_bytes(gzip.compress(CSV))
+    (tmp_path / "gold.csv.gz").write_bytes(gzip.compress(b"item,label\nitem 1,yes\n"))
+    options = "--method em --num-samples 20"
     command = " ".join(f"'{word}'" for word in MAIN)
     lines = [
-        f"gunzip -c x.csv.gz | {command} fit /dev/stdin --method em --out a",
-        f"{command} fit <(gunzip -c x.csv.gz) --truth-file <(echo item,label; echo item 1,yes) --method em --out b",
-        f"{command} fit /dev/stdin --method em --out c < x.csv.gz",
+        f"gunzip -c x.csv.gz | {command} fit /dev/stdin --truth-file <(echo item,label; echo item 1,yes) {options} --out a",
+        f"{command} fit <(gunzip -c x.csv.gz) --truth-file /dev/stdin {options} --out b < gold.csv.gz",
     ]
     odd = b"caf\xe9.csv"
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + odd)).write_bytes(CSV)
-    lines.append(f"{command} fit {os.fsdecode(odd)} --method em --out d")
+    lines.append(f"{command} fit {os.fsdecode(odd)} {options} --out c")
     for line in lines:
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stdout + done.stderr
-    for name in "abcd":
+    for name in "abc":
         story = json.loads((tmp_path / name / "run.json").read_text())
         assert story["counts"]["annotations"] == len(ROWS)
-        if name != "c":
-            assert story["input"]["sha256"] == hashlib.sha256(CSV).hexdigest()
+        assert story["input"]["sha256"] == hashlib.sha256(CSV).hexdigest()
+        known = crowdppl.load(tmp_path / name / "posterior.nc").known_truth() >= 0
+        assert known.sum() == (name != "c")
     assert json.loads((tmp_path / "a" / "run.json").read_text())["input"]["file"] == "standard input"
     assert story["input"]["file"] == "caf\ufffd.csv"
     assert os.fsencode(story["command"][2]) == odd
