@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -105,8 +104,9 @@ def to_datatree(
         "notes": json.dumps([*data.notes, *notes]),
         "run": json.dumps(run),
     }
+    library = {"inference_library": "crowdppl", "inference_library_version": run["versions"]["crowdppl"]}
     for name in ("posterior", "sample_stats", "log_likelihood", "observed_data", "constant_data"):
-        tree[name].attrs = {"inference_library": "crowdppl", "inference_library_version": version("crowdppl")}
+        tree[name].attrs = library
     return tree
 
 

@@ -7,6 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
@@ -55,6 +56,12 @@ REVIEWED = 2_000_000
 # With fewer draws the ends of an 89% interval are the smallest and the largest draw.
 FEW_DRAWS = 19
 PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "pandas", "xarray", "arviz-base", "arviz-stats")
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Return the versions recorded with a result; reading them takes longer than a small fit by EM."""
+    return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
 class FitArguments(TypedDict, total=False):
@@ -223,7 +230,7 @@ def fit(
         "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K, "features": data.D},
         "facts": draws.facts,
         "seconds": seconds,
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
+        "versions": _versions(),
     }
     coverage = ""
     if draws.kind != "point":

@@ -55,19 +55,20 @@ class GumbelMaxSampler:
         # What is generated in advance is part of a fit's checkpoint: no more of it on a GPU.
         count = max(1, memory.WORK_BYTES // (8 * math.prod(shape)))
         self._buffer = torch.empty(count, *shape, dtype=data.dtype, device=data.device)
-        self._ready: list[Tensor] = []
+        self._ready = self._buffer[:0]
 
     @property
     def unused(self) -> Tensor:
         """Random numbers generated and not yet used, ``(draws, ..., N, K)``; set to resume a stopped fit."""
-        return torch.stack(self._ready) if self._ready else self._buffer[:0]
+        return self._ready
 
     @unused.setter
     def unused(self, values: Tensor) -> None:
-        self._ready = list(values)
+        self._ready = values
 
     def sample(self, log_joint: Tensor) -> Tensor:
         """Draw a class for each item, ``(..., N)``."""
-        if not self._ready:
-            self._ready = list(_log_exponential(self._buffer))
-        return (log_joint - self._ready.pop()).argmax(-1)
+        if not len(self._ready):
+            self._ready = _log_exponential(self._buffer)
+        noise, self._ready = self._ready[-1], self._ready[:-1]
+        return (log_joint - noise).argmax(-1)

@@ -34,7 +34,7 @@ def fit(*args, **options):
 pytestmark = pytest.mark.filterwarnings("ignore:the chains have not mixed", "ignore:the draws of")
 
 ROOT = Path(__file__).parents[2]
-SLOW = (4, 5, 6, 7, 10, 12, 16, 31, 32, 33, 48, 63, 64)
+SLOW = (4, 5, 6, 7, 8, 10, 12, 16, 17, 31, 32, 33, 48, 63, 64)
 MODELS = [DawidSkene(), DawidSkene.maximum_likelihood(), OneCoin(), ClassConditional()]
 
 
@@ -76,7 +76,7 @@ def tables(K, data, seed=1, zeros=False):
 
 @pytest.mark.parametrize("threads", [1, 3])
 # Up to 64, every number of classes is compiled by itself: a few in the fast suite, in the slow one more, and powers of two.
-@pytest.mark.parametrize("K", [2, 3, 8, 9, 17, 70, *(pytest.param(K, marks=pytest.mark.slow) for K in SLOW)])
+@pytest.mark.parametrize("K", [2, 3, 9, 70, *(pytest.param(K, marks=pytest.mark.slow) for K in SLOW)])
 def test_sums_are_those_of_the_products(K, threads):
     data = crowd(K)
     table, prior = tables(K, data)
@@ -194,7 +194,7 @@ def test_each_pass_is_kept_in_a_file_of_its_own(tmp_path):
     """Numba's cache is not safe where one list holds several things: two processes may write them under one name."""
     code = """
 import torch
-from tests.test_sweeps import crowd, tables
+from tests.kernels.test_passes import crowd, tables
 from crowdppl.inference.passes import Sweeps
 torch.set_num_threads(2)
 for K, dtype in ((2, torch.float64), (3, torch.float64), (2, torch.float32), (9, torch.float64), (70, torch.float64)):
