@@ -16,7 +16,8 @@ from crowdkit.aggregation import DawidSkene as CrowdKit
 
 from crowdppl import Annotations, CrowdpplWarning
 from crowdppl.data import datasets
-from crowdppl.inference.em_loop import Climb
+from crowdppl.inference.em_loop import EMLoop
+from crowdppl.inference.m_step import MStep
 from crowdppl.inference.passes import Sweeps, at
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
@@ -55,16 +56,16 @@ def ours(data: Annotations, model: DawidSkene, iterations: int) -> float:
         space = Space(check(model, data))
         start = model.initial(data)
 
-        def climb(count: int) -> None:
-            # A negative tolerance: it takes every iteration it is allowed, converged or not.
-            Climb(model, data, space, count, -1.0, False, lambda *_: None)([start])
+        def run(count: int) -> None:
+            # A negative tolerance: all iterations are taken, converged or not.
+            EMLoop(MStep(model, data, space), count, -1.0, lambda *_: None).run([start])
 
         def seconds(count: int) -> float:
             began = time.perf_counter()
-            climb(count)
+            run(count)
             return time.perf_counter() - began
 
-        climb(iterations)
+        run(iterations)
         each = [(seconds(3 * iterations) - seconds(iterations)) / (2 * iterations) for _ in range(15)]
     return float(np.median(each))
 

@@ -87,7 +87,8 @@ def peak() -> float:
 
 def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = False) -> dict[str, float]:
     """Time plain EM iterations of Dawid-Skene as the engine takes them: E step, objective, M step."""
-    from crowdppl.inference.em_loop import Climb
+    from crowdppl.inference.em_loop import EMLoop
+    from crowdppl.inference.m_step import MStep
     from crowdppl.inference.unconstrained import Space
     from crowdppl.kernels.passes import NARROW
     from crowdppl.model.base import check
@@ -98,18 +99,18 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
     began = time.perf_counter()
     with torch.no_grad():
         space = Space(check(model, data))
-        climb = Climb(model, data, space, iterations, -1.0, False, lambda *_: None)
+        loop = EMLoop(MStep(model, data, space), iterations, -1.0, lambda *_: None)
         start = model.starting(data)
-        theta = climb.m_step.start(start if climb.share is None else climb.share.given(start))
+        theta = loop.begin(start)
         del start
-        climb.e_step(theta)
+        loop.e_step(theta)
         ready = time.perf_counter() - began
         times, spare = [], None
         for _ in range(iterations):
             began = time.perf_counter()
-            _, _, r = climb.e_step(theta)
+            _, _, r = loop.e_step(theta)
             # As in the engine: the parameters of the step before give their memory.
-            theta, spare = climb.m_step(r, theta, spare), theta
+            theta, spare = loop.m_step(r, theta, spare), theta
             times.append(time.perf_counter() - began)
     N, _, A, K = size
     # What any pass must read and write once: a code for each annotation, where items begin, the tables and their counts.
@@ -126,7 +127,7 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
         "lines floor": (arrays + rows) / rate,
         "bandwidth": rate / 1e9,
         "peak": peak(),
-        "compiled": float(climb.share is not None),
+        "compiled": float(loop.e_step.share is not None),
     }
     return found
 

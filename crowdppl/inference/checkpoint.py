@@ -1,20 +1,24 @@
-"""Long fits that are stopped go on where they were: the state of an engine on disk, whole or not there.
+"""The state of a stopped fit on disk, from which it continues.
 
-An engine calls :meth:`Checkpoint.step` where it could be taken up again, with a function that returns its state: named
-tensors, and facts that JSON holds. It is written every so many seconds, as one safetensors file, beside a digest of what is
-being fitted. The state holds the random streams, so that a fit that was stopped ends with the same bits as one that was not.
+An engine declares its state as a dataclass of tensors, numbers, texts, lists, dictionaries and further dataclasses. It calls
+:meth:`Checkpoint.step` wherever it could continue, with a function that returns the state, which is written at intervals as
+one safetensors file beside a digest of the fit. The file also holds the random streams, so that a fit that was stopped ends
+with the same bits as one that was not.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+import types
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import safetensors
 import safetensors.torch
@@ -28,25 +32,97 @@ from crowdppl.files import atomic
 from crowdppl.inference.fingerprint import described
 from crowdppl.isolation import on_signal
 
-State = tuple[dict[str, Tensor], dict[str, Any]]
 NAME = "checkpoint.safetensors"
 EVERY = 60.0
-_RANDOM, _RANDOM_CUDA = "random", "random cuda"
-# Raised where an engine comes to keep another state: those of before are then another fit's.
-FORMAT = 3
+# Increased when the state of an engine changes: earlier checkpoints then belong to another fit.
+FORMAT = 4
+State = TypeVar("State")
+
+
+@dataclass
+class RandomStreams:
+    """The state of torch's random streams.
+
+    Attributes:
+        cpu: of the CPU.
+        cuda: of each GPU, where CUDA has been initialised.
+    """
+
+    cpu: Tensor = field(default_factory=torch.get_rng_state)
+    cuda: list[Tensor] = field(
+        default_factory=lambda: torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    )
+
+    def restore(self) -> None:
+        """Set the streams."""
+        torch.set_rng_state(self.cpu)
+        for number, stream in enumerate(self.cuda[: torch.cuda.device_count()]):
+            torch.cuda.set_rng_state(stream, number)
+
+
+def to_json(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
+    """Return a state as JSON holds it, and collect its tensors by name.
+
+    Args:
+        value: a dataclass, tensor, number, text, list, tuple, dictionary or ``None``, nested to any depth.
+        tensors: the state's tensors are added to them.
+        name: of the value, in which its parts' names begin.
+
+    Raises:
+        TypeError: for a value of another type.
+    """
+    if isinstance(value, Tensor):
+        tensors[name] = value
+        return {"tensor": name}
+    if dataclasses.is_dataclass(value):
+        parts = {part.name: getattr(value, part.name) for part in dataclasses.fields(value)}
+        return {"fields": {key: to_json(part, tensors, f"{name}/{key}") for key, part in parts.items()}}
+    if isinstance(value, dict):
+        return {"items": [[key, to_json(part, tensors, f"{name}/{key}")] for key, part in value.items()]}
+    if isinstance(value, (list, tuple)):
+        sequence = [to_json(part, tensors, f"{name}/{n}") for n, part in enumerate(value)]
+        return sequence if isinstance(value, list) else {"tuple": sequence}
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    raise TypeError(f"{name}: a checkpoint cannot hold a {type(value).__name__}")
+
+
+def from_json(value: Any, tensors: dict[str, Tensor], kind: Any = Any) -> Any:
+    """Return the state of what :func:`to_json` has returned.
+
+    Args:
+        value: as returned.
+        tensors: those of the state by name.
+        kind: type of the state; dataclasses are found by it and the annotations of their fields.
+    """
+    if get_origin(kind) in (Union, types.UnionType):  # of a type and None
+        kind = next(part for part in get_args(kind) if part is not type(None))
+    parts = get_args(kind) or (Any,)
+    if isinstance(value, list):
+        return [from_json(part, tensors, parts[0]) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        return tensors[value["tensor"]]
+    if "tuple" in value:
+        return tuple(from_json(part, tensors) for part in value["tuple"])
+    if "items" in value:
+        return {key: from_json(part, tensors, parts[-1]) for key, part in value["items"]}
+    kinds = get_type_hints(kind)
+    return kind(**{key: from_json(part, tensors, kinds[key]) for key, part in value["fields"].items()})
 
 
 class Checkpoint:
-    """Where the state of a fit is kept.
+    """The file that holds the state of a fit.
 
     Args:
-        folder: where to; made if need be. ``None`` keeps nothing.
-        identity: digest of what is fitted, see :func:`digest`.
+        folder: of the file; it is created if it does not exist. ``None`` saves nothing.
+        identity: digest of the fit, see :func:`digest`.
         every: seconds between two writes.
 
     Raises:
-        OptionError: for seconds below 0.
-        FileError: where the folder cannot be written, or holds the checkpoint of another fit or a damaged one.
+        OptionError: for ``every`` below 0.
+        FileError: if the folder cannot be written to, or holds the checkpoint of another fit or a damaged one.
     """
 
     def __init__(self, folder: str | Path | None = None, identity: str = "", every: float = EVERY):
@@ -54,11 +130,11 @@ class Checkpoint:
         self.path = None if folder is None else Path(folder) / NAME
         self.identity, self.every = identity, every
         self.stopping = False
-        # Why the last state could not be written, if it could not, and what was said of that.
+        # Warnings that a state could not be written, and why the last one could not.
         self.troubles: list[str] = []
         self.failed: str | None = None
         self._last = time.monotonic()
-        self._found: State | None = None
+        self._stored: tuple[dict[str, Tensor], Any] | None = None
         if self.path is not None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,16 +145,16 @@ class Checkpoint:
                 raise FileError(f"the checkpoint's folder cannot be written to: {error}") from None
             except OSError as error:
                 raise FileError(f"cannot write in {self.path.parent}: {error.strerror}") from None
-            self._found = self._read(self.path)
+            self._stored = self._read(self.path)
 
-    def _read(self, path: Path) -> State | None:
+    def _read(self, path: Path) -> tuple[dict[str, Tensor], Any] | None:
         if not path.is_file():
             return None
         try:
             with safetensors.safe_open(path, framework="pt") as file:
-                told = json.loads((file.metadata() or {})["crowdppl"])
+                header = json.loads((file.metadata() or {})["crowdppl"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-                identity, facts = told["identity"], told["facts"]
+                identity, content = header["identity"], header["content"]
         except (OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
             raise FileError(
                 f"{path} is not a checkpoint that can be read ({' '.join(str(error).split())[:80]}); remove it"
@@ -88,24 +164,32 @@ class Checkpoint:
                 f"{path} belongs to another fit (other data or floating type, model, network weights, options, seed or "
                 f"version); name another folder, or remove it"
             )
-        return tensors, facts
+        return tensors, content
 
-    def resume(self, what: str, device: torch.device) -> State | None:
-        """Return the state of a stopped fit on a device, once, and set the random streams back; ``None`` to start afresh."""
-        found, self._found = self._found, None
-        if found is None or found[1].get("what") != what:
+    def resume(self, kind: type[State], device: torch.device) -> State | None:
+        """Return the state of a stopped fit and restore the random streams; ``None`` if there is none, or at a second call.
+
+        Args:
+            kind: the engine's class of states.
+            device: of the state's tensors.
+        """
+        stored, self._stored = self._stored, None
+        if stored is None:
             return None
-        tensors, facts = found
-        torch.set_rng_state(tensors.pop(_RANDOM))
-        for number, stream in unpacked(_RANDOM_CUDA, tensors).items():
-            if int(number) < torch.cuda.device_count():
-                torch.cuda.set_rng_state(stream, int(number))
-        return {name: value.to(device) for name, value in tensors.items()}, facts
+        tensors, content = stored
+        streams: RandomStreams = from_json(content["random"], tensors, RandomStreams)
+        streams.restore()
+        moved = {name: value.to(device) for name, value in tensors.items() if name.startswith("state/")}
+        state: State = from_json(content["state"], moved, kind)
+        return state
 
-    def step(self, state: Callable[[], State], what: str) -> None:
-        """Write the state if it is time; stop where Ctrl-C was pressed.
+    def step(self, state: Callable[[], Any]) -> None:
+        """Write the state if it is due; stop if Ctrl-C was pressed.
 
-        A state that cannot be written, on a full disk for instance, costs a warning and not the fit: the one before stays.
+        A state that cannot be written, for instance on a full disk, costs a warning and not the fit: the one before remains.
+
+        Args:
+            state: returns the engine's state, a dataclass.
 
         Raises:
             KeyboardInterrupt: after the state is written; its message says whether that was possible.
@@ -114,36 +198,35 @@ class Checkpoint:
             return
         if not self.stopping and time.monotonic() - self._last < self.every:
             return
-        self._write(*state(), what, streams())
+        self._write(state(), RandomStreams())
         if self.stopping:
-            raise KeyboardInterrupt(self._kept())
+            raise KeyboardInterrupt(self._outcome())
 
-    def stop(self, state: Callable[[], State], what: str, begun: Mapping[str, Tensor], told: str) -> None:
-        """Stop where Ctrl-C was pressed, between steps: the state is that of the last step.
+    def stop(self, state: Callable[[], Any], streams: RandomStreams, repeated: str) -> None:
+        """Stop between steps if Ctrl-C was pressed: the state is that of the last step.
 
         Args:
-            state: as of :meth:`step`.
-            what: likewise.
-            begun: what :func:`streams` returned at the last step.
-            told: what will be done again.
+            state: as for :meth:`step`.
+            streams: the random streams at the last step.
+            repeated: a clause that says what will be repeated.
 
         Raises:
             KeyboardInterrupt: after the state is written.
         """
         if self.stopping:
-            self._write(*state(), what, begun)
-            raise KeyboardInterrupt(f"{self._kept()}; {told}" if self.failed is None else self._kept())
+            self._write(state(), streams)
+            raise KeyboardInterrupt(f"{self._outcome()}; {repeated}" if self.failed is None else self._outcome())
 
-    def _write(
-        self, tensors: dict[str, Tensor], facts: dict[str, Any], what: str, random: Mapping[str, Tensor]
-    ) -> None:
+    def _write(self, state: Any, streams: RandomStreams) -> None:
         assert self.path is not None
-        told = {"identity": self.identity, "facts": facts | {"what": what}}
-        kept = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()} | dict(random)
+        tensors: dict[str, Tensor] = {}
+        content = {"state": to_json(state, tensors, "state"), "random": to_json(streams, tensors, "random")}
+        tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+        header = json.dumps({"identity": self.identity, "content": content})
         self._last = time.monotonic()
         try:
             with atomic(self.path) as temporary:
-                safetensors.torch.save_file(kept, temporary, {"crowdppl": json.dumps(told)})
+                safetensors.torch.save_file(tensors, temporary, {"crowdppl": header})
         except (FileError, OSError, safetensors.SafetensorError) as error:
             before, self.failed = self.failed, " ".join(str(error).split())[:160]
             if before is None:
@@ -155,8 +238,8 @@ class Checkpoint:
         else:
             self.failed = None
 
-    def _kept(self) -> str:
-        """Say what a fit that is stopped now goes on from."""
+    def _outcome(self) -> str:
+        """Say from what a fit that stops now can continue."""
         assert self.path is not None
         where = f"the same call with the same checkpoint folder continues from {self.path}"
         if self.failed is None and self.path.is_file():
@@ -167,7 +250,7 @@ class Checkpoint:
         return f"the checkpoint could not be written ({self.failed}){older}"
 
     def clear(self) -> None:
-        """Remove the state: the fit has ended."""
+        """Remove the file, once the fit has ended."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
@@ -176,7 +259,7 @@ class Checkpoint:
         """Let Ctrl-C stop the engine at its next step, with its state written, or at its end; a second one stops at once.
 
         Raises:
-            KeyboardInterrupt: where it was pressed after the last step.
+            KeyboardInterrupt: if it was pressed after the last step.
         """
         if self.path is None:
             yield
@@ -190,39 +273,21 @@ class Checkpoint:
         with on_signal(signal.SIGINT, stop):
             yield
         if self.stopping:
-            raise KeyboardInterrupt(self._kept())
+            raise KeyboardInterrupt(self._outcome())
 
 
-# Keeps nothing.
+# Saves nothing.
 NOTHING = Checkpoint()
 
 
-def streams() -> dict[str, Tensor]:
-    """Return the state of torch's random streams, by the names they are kept under."""
-    found = {_RANDOM: torch.get_rng_state()}
-    if torch.cuda.is_initialized():
-        found |= packed(_RANDOM_CUDA, {str(n): stream for n, stream in enumerate(torch.cuda.get_rng_state_all())})
-    return found
-
-
 def digest(data: Annotations, *words: object) -> str:
-    """Return a digest of annotations, with their floating type, and of what is done with them."""
-    found = hashlib.sha256(f"{FORMAT} {data.dtype} {described(words)}".encode())
+    """Return a digest of a fit: the annotations with their floating type, and ``words`` that describe what is done with them."""
+    total = hashlib.sha256(f"{FORMAT} {data.dtype} {described(words)}".encode())
     for name in ("item", "worker", "label", "truth", "features", "worker_features", "multiplicity", "weight", "start"):
         value = getattr(data, name)
-        found.update(name.encode())
+        total.update(name.encode())
         if value is not None:
-            found.update(value.detach().cpu().contiguous().numpy().tobytes())
+            total.update(value.detach().cpu().contiguous().numpy().tobytes())
     for names in (data.items, data.workers, data.labels):
-        found.update(repr(names.tolist()).encode())
-    return found.hexdigest()
-
-
-def packed(prefix: str, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Name tensors after a prefix, to be told apart in one file."""
-    return {f"{prefix}/{name}": value for name, value in values.items()}
-
-
-def unpacked(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors of a prefix by their names."""
-    return {name.removeprefix(f"{prefix}/"): value for name, value in tensors.items() if name.startswith(f"{prefix}/")}
+        total.update(repr(names.tolist()).encode())
+    return total.hexdigest()

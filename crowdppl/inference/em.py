@@ -1,4 +1,4 @@
-"""Exact marginal EM: climb to the mode of the posterior of the parameters, with the truth summed out at every step."""
+"""Exact marginal EM: the mode of the posterior of the parameters, with the true labels summed out."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.early_stopping import Validation
-from crowdppl.inference.em_loop import Climb, End, ended
-from crowdppl.inference.m_step import Schedule
+from crowdppl.inference.em_loop import EMLoop
+from crowdppl.inference.em_state import EMCheckpoint, EMResult
+from crowdppl.inference.em_stochastic import StochasticEMLoop
+from crowdppl.inference.m_step import MStep, Schedule
 from crowdppl.inference.memory import affordable, chunk, thinned_note
 from crowdppl.inference.options import engine
 from crowdppl.inference.passes import Sweeps, at
@@ -22,7 +24,7 @@ from crowdppl.inference.sampling import sample_truth
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import AnnotationModel, Parameters, check, conditioned, dispersed, repeated, without_gibbs
 
-# Ends of restarts that differ by less than this fraction are one mode, reached to within the tolerance.
+# Results of restarts whose log posteriors differ by less than this fraction are one mode.
 SAME_MODE = 1e-6
 # Above this many coordinates the curvature at the mode is not computed: its matrix grows with the square.
 LAPLACE_SIZE = 1000
@@ -66,62 +68,67 @@ def em(
 
     Args:
         model: with a closed-form ``m_step``, else its M step is taken by gradients: by L-BFGS, many times slower; with
-            networks by Adam over mini-batches, where the log posterior need not rise at every step, and the best point
-            of the way is kept.
+            networks by Adam over mini-batches, where the log posterior need not rise at every step, and the best step
+            is kept.
         data: the annotations.
         report: called with progress.
-        keep: where the state is kept, for a fit that is stopped to go on.
-        max_iter: most E steps.
-        tol: stop where the log posterior rises by less than this fraction of itself (with networks: over ``PATIENCE`` steps).
-        restarts: further starts around the majority vote; the best end is kept and all are told.
+        keep: the checkpoint, from which a stopped fit continues.
+        max_iter: largest number of E steps.
+        tol: stop when the log posterior rises by less than this fraction of itself (with networks: over
+            :data:`crowdppl.inference.em_stochastic.PATIENCE` steps).
+        restarts: further starts around the majority vote; the best result is kept, and the log posterior of each reported.
         accelerate: extrapolate along the path of closed-form steps (SQUAREM, Varadhan and Roland 2008), falling back
-            to the plain step wherever that would not rise.
+            to the plain step wherever the log posterior would fall.
         num_samples: draws for intervals, see ``interval_method`` of the result.
         learning_rate: of Adam, for networks.
         batch_size: items in a mini-batch, for networks.
         epochs: passes over the items in one M step, for networks.
         steps: gradient steps in one M step, in place of ``epochs``.
         fine_tune: with networks, gradient steps on the marginal log posterior of all parameters, after the last M step.
-        validation: features and classes of items held out: the step with the highest accuracy on them is kept, in place
-            of that with the highest log posterior.
+        validation: features and true labels of held-out items: the step with the highest accuracy on them is kept,
+            instead of that with the highest log posterior.
     """
     space = Space(check(model, data))
     schedule = Schedule(learning_rate, batch_size, epochs, steps)
     held_out = None if validation is None else Validation(validation, model, data)
-    climb = Climb(model, data, space, max_iter, tol, accelerate, report, schedule, held_out, fine_tune)
+    m_step = MStep(model, data, space, schedule)
+    if m_step.stochastic:
+        loop: EMLoop = StochasticEMLoop(m_step, max_iter, tol, report, held_out=held_out, fine_tune=fine_tune)
+    else:
+        loop = EMLoop(m_step, max_iter, tol, report, accelerate=accelerate, held_out=held_out)
     with torch.no_grad():
         first = model.starting(data)
-        ends: list[End] = []
-        found = keep.resume("em", data.device)
-        if found is not None:
-            ends = ended(found)
-            climb.learn(first)
-        climb.keep, climb.ends = keep, ends
-        if found is not None:
-            ends += climb.resumed(found)
-        while (begun := len(ends)) <= restarts:
+        results: list[EMResult] = []
+        state = keep.resume(EMCheckpoint, data.device)
+        if state is not None:
+            results = state.results
+            loop.learn(first)
+        loop.keep, loop.results = keep, results
+        if state is not None:
+            results += loop.resume(state)
+        while (begun := len(results)) <= restarts:
             if begun and model._bound is not None:  # networks start anew
                 model._bound.renew(model.networks(data))
-            numbers = range(begun, begun + climb.width(first, restarts + 1 - begun))
-            ends += climb([dispersed(first, data) if n else first for n in numbers])
-        best = max(ends, key=lambda end: end.score)
+            numbers = range(begun, begun + loop.width(first, restarts + 1 - begun))
+            results += loop.run([dispersed(first, data) if n else first for n in numbers])
+        best = max(results, key=lambda result: result.score)
         if model._bound is not None:
             model._bound.take(best.buffers)
-        out = _intervals(model, data, space, best.point, num_samples, climb.passes)
-    out.point, out.sites, out.passes = best.point, space.sites, climb.passes
+        out = _intervals(model, data, space, best.point, num_samples, loop.e_step.passes)
+    out.point, out.sites, out.passes = best.point, space.sites, loop.e_step.passes
     out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}
-    finals = [float(end.top) for end in ends]
+    finals = [float(result.log_posterior) for result in results]
     out.facts = {
         "converged": best.converged,
         "iterations": len(best.trace),
         "evaluations": best.evaluations,
-        "log_posterior": finals[ends.index(best)],
+        "log_posterior": finals[results.index(best)],
         "log_likelihood": best.log_likelihood,
         "restarts": finals,
     }
     if held_out is not None:
-        out.facts["validation"] = {"accuracy": best.score[0], "iteration": best.chosen}
-    if not best.converged and not climb.m_step.stochastic:
+        out.facts["validation"] = {"accuracy": best.score[0], "iteration": best.iteration}
+    if not best.converged and not m_step.stochastic:
         out.warnings.append(
             f"EM stopped after {best.evaluations} evaluations before it converged; raise max_iter=..., or loosen tol=..."
         )
@@ -143,13 +150,13 @@ def _intervals(
 ) -> Draws:
     if without_gibbs(model, data) is None:
         count = affordable(space.size, data, num_samples)
-        told = [thinned_note(count, num_samples)] if count < num_samples else []
+        warnings = [thinned_note(count, num_samples)] if count < num_samples else []
         sweeps = Sweeps.of(model, data, "gibbs_from", passes)
         if sweeps is not None:
             tables = at(model, point, data)
             draws = [model.gibbs_from(sweeps.draw(*tables)[1], data) for _ in range(count)]
             swept = {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
-            return Draws(swept, "approximation", ONE_SWEEP, warnings=told)
+            return Draws(swept, "approximation", ONE_SWEEP, warnings=warnings)
         joint = model.item_log_joint(point, data)
         parts = []
         step = chunk(data, count)
@@ -158,14 +165,14 @@ def _intervals(
             here = {name: value.expand(size, *value.shape) for name, value in point.items()}
             parts.append(model.gibbs_step(sample_truth(joint.expand(size, *joint.shape)), here, data))
         samples = {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
-        return Draws(samples, "approximation", ONE_SWEEP, warnings=told)
+        return Draws(samples, "approximation", ONE_SWEEP, warnings=warnings)
     weights = {name: point[name] for name in space.weights}
     rest = space.part(set(space.sizes) - space.weights)
     count = affordable(rest.size, data, num_samples)
     normal = _laplace(model, data, rest, point, count) if 0 < rest.size <= LAPLACE_SIZE else None
     if normal is not None:
-        told = [thinned_note(count, num_samples)] if count < num_samples else []
-        return Draws(normal, "approximation", LAPLACE + (FIXED if weights else ""), fixed=weights, warnings=told)
+        warnings = [thinned_note(count, num_samples)] if count < num_samples else []
+        return Draws(normal, "approximation", LAPLACE + (FIXED if weights else ""), fixed=weights, warnings=warnings)
     samples = {name: point[name][None, None] for name in rest.sizes}
     return Draws(samples, "point", POINT, fixed=weights, warnings=[POINT])
 
@@ -173,9 +180,9 @@ def _intervals(
 def _laplace(
     model: AnnotationModel, data: Annotations, space: Space, point: Mapping[str, Tensor], num_samples: int
 ) -> Parameters | None:
-    """Draw from the normal with the mode's curvature, ``(1, draw, ...)``; ``None`` where the curvature is not that of a top."""
-    top = space.vector(point, inside=False)
-    if not bool(torch.isfinite(top).all()):
+    """Draw from the normal with the mode's curvature, ``(1, draw, ...)``; ``None`` if the curvature is not negative definite."""
+    mode = space.vector(point, inside=False)
+    if not bool(torch.isfinite(mode).all()):
         return None
 
     def loss(vector: Tensor) -> Tensor:
@@ -184,11 +191,11 @@ def _laplace(
         return -(repeated(torch.logsumexp(joint, -1), data).sum() + log_prior)
 
     with torch.enable_grad():
-        curvature: Any = torch.autograd.functional.hessian(loss, top)
+        curvature: Any = torch.autograd.functional.hessian(loss, mode)
     factor, failed = torch.linalg.cholesky_ex(curvature)
     if int(failed) or not bool(torch.isfinite(factor).all()):
         return None
-    noise = torch.randn(space.size, num_samples, dtype=top.dtype, device=top.device)
-    vectors = top.unsqueeze(-1) + torch.linalg.solve_triangular(factor.mT, noise, upper=True)  # (size, draw)
+    noise = torch.randn(space.size, num_samples, dtype=mode.dtype, device=mode.device)
+    vectors = mode.unsqueeze(-1) + torch.linalg.solve_triangular(factor.mT, noise, upper=True)  # (size, draw)
     draws = [space.values(vector) for vector in vectors.T]
     return {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in space.sizes}

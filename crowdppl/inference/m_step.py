@@ -11,7 +11,6 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
-from crowdppl.inference.checkpoint import packed, unpacked
 from crowdppl.inference.minibatches import Batches
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import AnnotationModel, Parameters, Sums, conditioned, prior_draws, provides, repeated
@@ -36,6 +35,29 @@ class Schedule:
     batch_size: int = 64
     epochs: int = 1
     steps: int | None = None
+
+
+@dataclass
+class GradientState:
+    """Adam over mini-batches between two M steps.
+
+    Attributes:
+        coordinates: unconstrained, by site.
+        moments: the optimiser's state, by number of the site.
+        batches: those left in the epoch.
+    """
+
+    coordinates: Parameters
+    moments: dict[int, dict[str, Tensor]]
+    batches: list[Tensor]
+
+
+@dataclass
+class MStepState:
+    """What gradients retain from one M step to the next: of the classifier, and of the other parameters."""
+
+    classifier: GradientState | None
+    gradient: GradientState | None
 
 
 class MStep:
@@ -128,20 +150,18 @@ class MStep:
             self._fine = _Descent(self, theta, self.space)
         return theta | self._fine(None, theta, steps)
 
-    def state(self) -> dict[str, Tensor]:
-        """Return what gradients keep from one M step to the next: coordinates, their descent's own state, batches to come."""
-        descent = {} if self._descent is None else packed("descent", self._descent.state())
-        return descent if self._lesson is None else descent | packed("lesson", self._lesson.state())
+    def state(self) -> MStepState:
+        """Return what gradients retain, for a checkpoint."""
+        return MStepState(*(None if part is None else part.state() for part in (self._lesson, self._descent)))
 
-    def restore(self, kept: Mapping[str, Tensor], theta: Parameters) -> None:
-        """Take up what :meth:`state` has returned, after :meth:`start`; ``theta`` are the parameters then."""
-        descent, lesson = (unpacked(name, kept) for name in ("descent", "lesson"))
-        if descent:
+    def restore(self, state: MStepState, theta: Parameters) -> None:
+        """Restore what :meth:`state` returned, after :meth:`start`; ``theta`` are the parameters then."""
+        if state.gradient is not None:
             self._descent = _Descent(self, theta, self.open)
-            self._descent.restore(descent)
-        if lesson and self.taught is not None:
+            self._descent.restore(state.gradient)
+        if state.classifier is not None and self.taught is not None:
             self._lesson = _CrossEntropy(self, self.taught, theta)
-            self._lesson.restore(lesson)
+            self._lesson.restore(state.classifier)
 
     def _counted(self, responsibility: Tensor) -> Tensor:
         often = self.data.multiplicity
@@ -172,21 +192,16 @@ class MStep:
         return self.open.values(vector.detach()) if after <= before else {}
 
 
-def _kept(free: Mapping[str, Tensor], adam: torch.optim.Adam, batches: Batches) -> dict[str, Tensor]:
-    out = packed("free", free) | packed("queue", {str(n): batch for n, batch in enumerate(batches.queue)})
-    for n, moments in adam.state_dict()["state"].items():
-        out |= packed(f"adam {n}", moments)
-    return out
+def _gradient_state(free: Parameters, adam: torch.optim.Adam, batches: Batches) -> GradientState:
+    return GradientState(dict(free), adam.state_dict()["state"], list(batches.queue))
 
 
-def _take(kept: Mapping[str, Tensor], free: Mapping[str, Tensor], adam: torch.optim.Adam, batches: Batches) -> None:
+def _restore(state: GradientState, free: Parameters, adam: torch.optim.Adam, batches: Batches) -> None:
     with torch.no_grad():
-        for name, value in unpacked("free", kept).items():
+        for name, value in state.coordinates.items():
             free[name].copy_(value)
-    queue = unpacked("queue", kept)
-    batches.queue = [queue[str(n)] for n in range(len(queue))]
-    moments = {n: unpacked(f"adam {n}", kept) for n in range(len(free))}
-    adam.load_state_dict(adam.state_dict() | {"state": {n: found for n, found in moments.items() if found}})
+    batches.queue = state.batches
+    adam.load_state_dict(adam.state_dict() | {"state": state.moments})
 
 
 class _Descent:
@@ -199,13 +214,13 @@ class _Descent:
         self.free = {name: transforms[name].inv(theta[name]).clone().requires_grad_() for name in space.sizes}
         self.adam = torch.optim.Adam(list(self.free.values()), lr=step.schedule.learning_rate, amsgrad=True)
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> GradientState:
         """Return what lasts between M steps."""
-        return _kept(self.free, self.adam, self.batches)
+        return _gradient_state(self.free, self.adam, self.batches)
 
-    def restore(self, kept: Mapping[str, Tensor]) -> None:
-        """Take it up again."""
-        _take(kept, self.free, self.adam, self.batches)
+    def restore(self, state: GradientState) -> None:
+        """Restore it."""
+        _restore(state, self.free, self.adam, self.batches)
 
     def __call__(self, responsibility: Tensor | None, theta: Mapping[str, Tensor], steps: int) -> Parameters:
         """Take steps on the expected log joint, or without responsibilities on the marginal log posterior."""
@@ -245,13 +260,13 @@ class _CrossEntropy:
         self.batches = Batches(len(features), step.schedule.batch_size, step.data.device)
         self.adam = torch.optim.Adam([self.free], lr=step.schedule.learning_rate, amsgrad=True)
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> GradientState:
         """Return what lasts between M steps."""
-        return _kept({self.site: self.free}, self.adam, self.batches)
+        return _gradient_state({self.site: self.free}, self.adam, self.batches)
 
-    def restore(self, kept: Mapping[str, Tensor]) -> None:
-        """Take it up again."""
-        _take(kept, {self.site: self.free}, self.adam, self.batches)
+    def restore(self, state: GradientState) -> None:
+        """Restore it."""
+        _restore(state, {self.site: self.free}, self.adam, self.batches)
 
     def __call__(self, responsibility: Tensor) -> Parameters:
         told = self.step.model.targets(self.step._counted(responsibility), self.step.data)

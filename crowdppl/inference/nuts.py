@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from pyro.infer.autoguide.initialization import init_to_value
 from torch.jit._trace import TracerWarning
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.checkpoint import NOTHING, Checkpoint, State, packed, streams, unpacked
+from crowdppl.inference.checkpoint import NOTHING, Checkpoint, RandomStreams
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.memory import thinned_note, thinning
@@ -22,7 +21,22 @@ from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import without_warnings
 from crowdppl.model.base import AnnotationModel, Parameters, check, dispersed, provides
 
-HOW = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth summed out)"
+INTERVAL_METHOD = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth summed out)"
+
+
+@dataclass
+class NUTSState:
+    """The chains that have been completed.
+
+    Attributes:
+        chains: draws of each, ``(draw, ...)``.
+        divergences: number in each.
+        acceptance: mean acceptance probability of each.
+    """
+
+    chains: list[Parameters]
+    divergences: list[int]
+    acceptance: list[float]
 
 
 @engine("nuts")
@@ -45,29 +59,22 @@ def nuts(
         model: any.
         data: the annotations.
         report: called with progress.
-        keep: where the state is kept, for a fit that is stopped to go on.
-        chains: run in turn, each from its own disturbed majority vote.
-        warmup: draws for adaptation, thrown away.
+        keep: the checkpoint, from which a stopped fit continues.
+        chains: run one after the other, each from its own perturbed majority vote.
+        warmup: draws for adaptation, discarded.
         num_samples: draws kept per chain, before any thinning for memory.
         target_accept: acceptance probability that the step size is tuned to.
         max_tree_depth: at most ``2 ** max_tree_depth`` gradients a draw.
-        jit: compile the density; by default where the model's likelihood is the library's own table and small.
+        jit: compile the density. Defaults to doing so where the model has confusion matrices and the data are small.
     """
     space = Space(check(model, data))
     if jit is None:
         jit = provides(model, "log_confusion") and model._bound is None and data.counts.dense
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     total = chains * (warmup + num_samples)
-    kept: list[Parameters] = []
-    divergences: list[int] = []
-    acceptance: list[float] = []
-    found = keep.resume("nuts", data.device)
-    if found is not None:
-        tensors, told_before = found
-        kept = [unpacked(f"chain {c}", tensors) for c in range(told_before["chains"])]
-        divergences, acceptance = list(told_before["divergences"]), list(told_before["acceptance"])
-    for chain in range(len(kept), chains):
-        begun = {} if keep is NOTHING else streams()
+    state = keep.resume(NUTSState, data.device) or NUTSState([], [], [])
+    for chain in range(len(state.chains), chains):
+        streams = RandomStreams()
         with torch.no_grad():
             first = MStep(model, data, space).start(dispersed(model.starting(data), data))
         kernel = NUTS(
@@ -80,64 +87,52 @@ def nuts(
         )
 
         # The sampler's own summary computes R-hat as well, which refuses fewer than four draws.
-        told: dict[str, Any] = {}
+        diagnostics: dict[str, Any] = {}
 
-        def tell(
+        def after_draw(
             kernel: Any,
             samples: Any,
             stage: str,
             i: int,
             chain: int = chain,
-            told: dict[str, Any] = told,
-            begun: dict[str, torch.Tensor] = begun,
+            diagnostics: dict[str, Any] = diagnostics,
+            streams: RandomStreams = streams,
         ) -> None:
-            keep.stop(
-                partial(_state, kept, divergences, acceptance),
-                "nuts",
-                begun,
-                f"{chain} of {chains} chains are kept, chain {chain + 1} begins again",
-            )
-            if i == num_samples - 1 and not stage.startswith("Warmup"):
-                told.update(kernel.diagnostics())
+            warming = stage.startswith("Warmup")
+            keep.stop(lambda: state, streams, f"{chain} of {chains} chains are kept, chain {chain + 1} begins again")
+            if i == num_samples - 1 and not warming:
+                diagnostics.update(kernel.diagnostics())
             if i % 10 == 0:
-                done = chain * (warmup + num_samples) + i + (0 if stage.startswith("Warmup") else warmup)
-                report(done, total, f"chain {chain + 1}, {'warm-up' if stage.startswith('Warmup') else 'sampling'}")
+                done = chain * (warmup + num_samples) + i + (0 if warming else warmup)
+                report(done, total, f"chain {chain + 1}, {'warm-up' if warming else 'sampling'}")
 
-        sampler = MCMC(kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=tell)
+        sampler = MCMC(kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=after_draw)
         # Tracing is deprecated in torch and has no successor that Pyro uses yet.
         with (
             without_warnings(message=".*torch.jit.*", category=DeprecationWarning),
             without_warnings(category=TracerWarning),
         ):
             sampler.run(data)
-        kept.append({name: value[thin - 1 :: thin] for name, value in sampler.get_samples().items()})
-        divergences.append(len(told["divergences"]))
-        acceptance.append(float(told["acceptance rate"]))
-        # Within a chain the sampler's adaptation is Pyro's own business: a stopped chain is begun again.
-        keep.step(partial(_state, kept, divergences, acceptance), "nuts")
-    samples = {name: torch.stack([chain[name] for chain in kept]) for name in space.sizes}
+        state.chains.append({name: value[thin - 1 :: thin] for name, value in sampler.get_samples().items()})
+        state.divergences.append(len(diagnostics["divergences"]))
+        state.acceptance.append(float(diagnostics["acceptance rate"]))
+        # Pyro does not expose the sampler's adaptation within a chain: a stopped chain begins again.
+        keep.step(lambda: state)
+    samples = {name: torch.stack([chain[name] for chain in state.chains]) for name in space.sizes}
+    divergent = sum(state.divergences)
     facts = {
         "chains": chains,
         "warmup": warmup,
         "num_samples": num_samples,
         "thin": thin,
         "jit": jit,
-        "divergences": divergences,
-        "acceptance": acceptance,
+        "divergences": state.divergences,
+        "acceptance": state.acceptance,
     }
-    told_user = [thinned_note(chains * (num_samples // thin), chains * num_samples)] if thin > 1 else []
-    if sum(divergences):
-        told_user.append(
-            f"{sum(divergences)} of {chains * num_samples} draws diverged: the sampler may have missed part of the posterior; "
+    warnings = [thinned_note(chains * (num_samples // thin), chains * num_samples)] if thin > 1 else []
+    if divergent:
+        warnings.append(
+            f"{divergent} of {chains * num_samples} draws diverged: the sampler may have missed part of the posterior; "
             f"raise target_accept=..."
         )
-    logging.getLogger(__name__).debug("nuts: %s", facts)
-    return Draws(samples, "posterior", HOW, facts=facts, warnings=told_user, sites=space.sites)
-
-
-def _state(kept: list[Parameters], divergences: list[int], acceptance: list[float]) -> State:
-    """The chains that have ended."""
-    out: Parameters = {}
-    for chain, samples in enumerate(kept):
-        out |= packed(f"chain {chain}", samples)
-    return out, {"chains": len(kept), "divergences": divergences, "acceptance": acceptance}
+    return Draws(samples, "posterior", INTERVAL_METHOD, facts=facts, warnings=warnings, sites=space.sites)

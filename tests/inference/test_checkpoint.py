@@ -47,8 +47,8 @@ def interrupted(monkeypatch, data, folder, engine, after):
     written = [0]
     step = Checkpoint.step
 
-    def counted(self, state, what):
-        step(self, state, what)
+    def counted(self, state):
+        step(self, state)
         written[0] += 1
         if written[0] == after:
             raise Stop
@@ -105,8 +105,8 @@ def test_em_of_networks_goes_on_to_the_same_bits(monkeypatch, tmp_path, model, a
     whole = quiet_fit(data, **options)
     step, count = Checkpoint.step, [0]
 
-    def stopping(self, state, what):
-        step(self, state, what)
+    def stopping(self, state):
+        step(self, state)
         count[0] += 1
         if count[0] == after:
             raise Stop
@@ -258,7 +258,7 @@ def test_control_c_keeps_what_is_there(tmp_path):
     import safetensors
 
     with safetensors.safe_open(state, framework="pt") as file:
-        assert any(name.startswith("now/") for name in file.keys())  # noqa: SIM118 - no mapping
+        assert any(name.startswith("state/parameters/") for name in file.keys())  # noqa: SIM118 - no mapping
     assert killed(tmp_path, "gibbs", signal.SIGINT, 60.0)
     assert not state.exists()
 
@@ -297,7 +297,7 @@ def test_a_full_disk_costs_no_fit(monkeypatch, tmp_path, data):
     keep = Checkpoint(tmp_path / "other", every=0.0)
     keep.stopping = True
     with pytest.raises(KeyboardInterrupt, match=r"could not be written .*No space left"), silent():
-        keep.step(lambda: ({}, {}), "x")
+        keep.step(lambda: None)
 
 
 def small_network(weight):
@@ -332,8 +332,8 @@ def test_a_checkpoint_knows_the_weights_of_networks(monkeypatch, tmp_path, data,
 def stop_after(monkeypatch, count):
     step, left = Checkpoint.step, [count]
 
-    def stopping(self, state, what):
-        step(self, state, what)
+    def stopping(self, state):
+        step(self, state)
         left[0] -= 1
         if left[0] == 0:
             raise Stop
@@ -355,8 +355,8 @@ from catalog import simulated
 sys.path.insert(0, "tests")
 folder, after, width = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 step, left = Checkpoint.step, [after]
-def stopping(self, state, what):
-    step(self, state, what)
+def stopping(self, state):
+    step(self, state)
     left[0] -= 1
     if left[0] == 0:
         raise SystemExit(9)

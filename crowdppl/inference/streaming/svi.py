@@ -16,9 +16,10 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError, warn
+from crowdppl.inference.guides import guide_draws, guide_of, medians
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.streaming.dataset import Stored
-from crowdppl.inference.svi import adam, guide_draws, guide_of, medians, require_finite
+from crowdppl.inference.svi import adam, require_finite
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import AnnotationModel, Parameters, check
 
