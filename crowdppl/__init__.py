@@ -1,4 +1,4 @@
-"""crowdppl: generative models of crowdsourced annotation, fitted by EM, SVI, Gibbs or NUTS, with honest uncertainty."""
+"""crowdppl: generative models of crowdsourced annotation, fitted by EM, SVI, Gibbs or NUTS, with calibrated uncertainty."""
 
 from importlib.metadata import version
 

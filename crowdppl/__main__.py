@@ -1,4 +1,4 @@
-"""``python -m crowdppl``."""
+"""Entry point of ``python -m crowdppl``."""
 
 from crowdppl.cli.main import main
 

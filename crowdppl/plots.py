@@ -1,9 +1,9 @@
 """Plots of a result, in matplotlib.
 
-Every function takes a result and, where it draws into one set of axes, ``ax=``; it returns the axes. Intervals are those of the
-tables of the same level, and come from the same posterior; ``posterior.coverage`` says how often such intervals held. ArviZ's
-plots take ``posterior.tree`` as it is: ``arviz_plots.plot_trace(posterior.tree, var_names=["prevalence"])``. Name the variables
-there: without ``var_names`` ArviZ goes through every number of the result, one panel each.
+Every function takes a result and returns the axes; those that draw into one set of axes accept ``ax=``. Intervals are the same as
+in the tables of the same level; ``posterior.coverage`` gives the measured coverage of such intervals. ArviZ's plots accept
+``posterior.tree``: ``arviz_plots.plot_trace(posterior.tree, var_names=["prevalence"])``. Always give ``var_names``: without them
+ArviZ draws a panel for every number of the result.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 BLUE, LIGHT, RED, GREY = "#1f5fa8", "#a9c7e8", "#b3372c", "#8a94a0"
-# Characters of a name that are shown.
+# Maximum number of characters of a name.
 LONGEST = 24
-# Matrices of more classes have no numbers in their cells, of more than the second no intervals.
+# Maximum number of classes of a matrix with numbers in its cells, and with intervals.
 NUMBERED, WITH_INTERVALS = 8, 5
-# Least draws of a chain whose ranks tell something.
+# Minimum number of draws per chain for a plot of ranks.
 RANKED = 4
 
 
@@ -71,13 +71,13 @@ def confusion(
     most: int = 4,
     level: float | None = None,
 ) -> Array:
-    """Draw confusion matrices, with the interval of every cell where there is room for it.
+    """Draw confusion matrices, with the interval of every cell if there is room for it.
 
     Args:
         posterior: a result.
-        which: workers by name; or the ``"best"`` or ``"worst"`` by the worse end of their accuracy; or ``"average"``, the mean of
-            the crowd by numbers of annotations. The best and the worst two where not given.
-        most: of the best or the worst, how many.
+        which: workers by name; or the ``"best"`` or ``"worst"`` by the lower end of their accuracy; or ``"average"``, the mean of
+            the crowd weighted by numbers of annotations. Defaults to the best two and the worst two.
+        most: number of workers, for the best or the worst.
         level: probability of the intervals.
 
     Returns:
@@ -89,7 +89,7 @@ def confusion(
     K, longest = len(labels), max(len(k) for k in labels)
     cell = min(0.75 if K <= WITH_INTERVALS else 0.5, 7 / K)
     size = 8 if cell > 0.15 else 5
-    written = 0.009 * size * longest  # the length of the longest label in inches, about
+    written = 0.009 * size * longest  # approximate length of the longest label, inches
     figure, axes = plt.subplots(
         1,
         len(names),
@@ -127,7 +127,7 @@ def confusion(
 def forest(
     posterior: Posterior, *, by: str = "accuracy", most: int = 40, level: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw a measure of workers with intervals, best at the top; the size of a dot shows the number of annotations."""
+    """Draw a measure of workers with intervals, best at the top. The size of a dot shows the number of annotations."""
     _require(posterior, Posterior, "forest")
     table = posterior.workers(level=level, sort=by, measures=[by] if by != "share_correct" else ["accuracy"])
     everybody = len(table)
@@ -153,7 +153,7 @@ def experience(posterior: Posterior, *, level: float | None = None, ax: Axes | N
     ax.vlines(table["annotations"], table["accuracy_low"], table["accuracy_high"], color=LIGHT, lw=1)
     ax.scatter(table["annotations"], table["accuracy"], s=12, color=BLUE, zorder=3)
     ax.set_xscale("symlog", linthresh=1) if table["annotations"].min() == 0 else ax.set_xscale("log")
-    # Round numbers only, few enough not to touch.
+    # Only round numbers, few enough not to overlap.
     spread = max(1, table["annotations"].max()) / max(1, table["annotations"].min())
     ax.xaxis.set_major_locator(LogLocator(subs=(1,) if spread > 1000 else (1, 2, 5), numticks=12))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
@@ -169,10 +169,10 @@ def experience(posterior: Posterior, *, level: float | None = None, ax: Axes | N
 def ranks(
     posterior: Posterior, *, by: str = "accuracy", most: int = 40, level: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the intervals of workers' ranks; grey where the rank is unknown."""
+    """Draw the intervals of workers' ranks; grey if the rank is unknown."""
     _require(posterior, Posterior, "ranks")
-    found = workers.rank(posterior.measure(by), lower_is_better=by in workers.LOWER_IS_BETTER)
-    table = workers.summarise_ranks(found, level).assign(worker=posterior.worker_names())
+    draws = workers.rank(posterior.measure(by), lower_is_better=by in workers.LOWER_IS_BETTER)
+    table = workers.summarise_ranks(draws, level).assign(worker=posterior.worker_names())
     everybody = len(table)
     table = table.sort_values(["rank", "rank_high"], kind="stable").head(most).iloc[::-1]
     ax = _axes(ax, (6, 1.1 + 0.2 * len(table)))
@@ -182,14 +182,14 @@ def ranks(
     ax.scatter(table["rank"], y, c=colour, s=16, zorder=3)
     _rows(ax, [_name(name) for name in table["worker"]], f"worker{_of(everybody, most)}")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    words = f"rank by {by.replace('_', ' ')} (grey: more than half of the crowd wide)"
+    words = f"rank by {by.replace('_', ' ')} (grey: interval wider than half of the crowd)"
     ax.set_xlabel(f"{words}\n{_intervals(posterior, level)}", fontsize=8)
     return ax
 
 
 @arguments.checked(posterior=arguments.anything, task=arguments.identifier, ax=arguments.axes)
 def item(posterior: Posterior, task: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw what is believed of one item: the probability of each class, beside the share of the labels given.
+    """Draw the probability of each class of one item, beside the share of each label given.
 
     Raises:
         OptionError: for an unknown item.
@@ -207,7 +207,7 @@ def item(posterior: Posterior, task: Any, *, ax: Axes | None = None) -> Axes:
     _rows(ax, [_name(k) for k in posterior.labels], "", size=8)
     ax.invert_yaxis()
     ax.set_xlim(0, 1)
-    # Above the axes, where no bar can be: the name at the left, the legend at the right.
+    # Above the axes, where there are no bars: the name on the left, the legend on the right.
     ax.set_title(_name(task), fontsize=9, loc="left")
     ax.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1.01, 0.99), ncols=2, frameon=False, columnspacing=1)
     return ax
@@ -215,7 +215,7 @@ def item(posterior: Posterior, task: Any, *, ax: Axes | None = None) -> Axes:
 
 @arguments.checked(posterior=arguments.anything, ax=arguments.axes)
 def simplex(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
-    """Draw the items of a result with three classes in the triangle of their probabilities.
+    """Draw the items of a result with three classes as points in the triangle of class probabilities.
 
     Raises:
         OptionError: for another number of classes.
@@ -259,7 +259,7 @@ def entropy(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
 
 @arguments.checked(posterior=arguments.anything)
 def load(posterior: Posterior) -> Array:
-    """Draw annotations per item, and per worker from the busiest down: two axes."""
+    """Draw the numbers of annotations per item and per worker, in two axes."""
     _require(posterior, Posterior, "load")
     _, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
     values, counts = np.unique(posterior.annotations_per_item(), return_counts=True)
@@ -272,7 +272,7 @@ def load(posterior: Posterior) -> Array:
     each = np.sort(posterior.annotations_per_worker())[::-1]
     axes[1].plot(np.arange(len(each) + 1), np.append(0, each.cumsum()) / each.sum(), color=BLUE)
     axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes[1].set_xlabel("workers, from the busiest", fontsize=8)
+    axes[1].set_xlabel("workers, by number of annotations", fontsize=8)
     axes[1].set_ylabel("share of all annotations", fontsize=8)
     axes[1].set_ylim(0, 1.02)
     return np.asarray(axes)
@@ -280,7 +280,10 @@ def load(posterior: Posterior) -> Array:
 
 @arguments.checked(calibration=arguments.anything, ax=arguments.axes)
 def reliability(calibration: Calibration, *, ax: Axes | None = None) -> Axes:
-    """Draw the reliability curve of :func:`crowdppl.criticism.calibration`: accuracy against confidence, dots by items."""
+    """Draw the reliability curve of :func:`crowdppl.criticism.calibration`: accuracy against confidence.
+
+    The size of a dot shows the number of items.
+    """
     _require(calibration, Calibration, "reliability", "criticism.calibration(posterior, truth)")
     ax = _axes(ax, (4, 4))
     bins = calibration.bins
@@ -298,7 +301,7 @@ def reliability(calibration: Calibration, *, ax: Axes | None = None) -> Axes:
 
 @arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
 def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = None, ax: Axes | None = None) -> Axes:
-    """Draw how many independent annotations ``n`` of one item are worth."""
+    """Draw the effective number of independent annotations against the number of annotations of an item."""
     _require(posterior, Posterior, "redundancy")
     table = acquisition.redundancy(posterior, most, level=level)
     ax = _axes(ax)
@@ -307,13 +310,13 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
     ax.plot(table["annotations"], table["independent"], color=BLUE)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("annotations of an item", fontsize=8)
-    ax.set_ylabel("independent annotations they are worth", fontsize=8)
+    ax.set_ylabel("effective number of independent annotations", fontsize=8)
     return ax
 
 
 @arguments.checked(expected=arguments.anything, ax=arguments.axes)
 def curve(expected: acquisition.Curve, *, ax: Axes | None = None) -> Axes:
-    """Draw the accuracy to be expected after more annotations, see :func:`crowdppl.acquisition.curve`."""
+    """Draw the expected accuracy after further annotations, see :func:`crowdppl.acquisition.curve`."""
     _require(expected, acquisition.Curve, "curve", "acquisition.curve(posterior)")
     ax = _axes(ax)
     table = expected.table
@@ -327,7 +330,7 @@ def curve(expected: acquisition.Curve, *, ax: Axes | None = None) -> Axes:
 
 @arguments.checked(posterior=arguments.anything, ax=arguments.axes)
 def trace(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
-    """Draw how the fit went: the objective at each iteration, or the log posterior of the draws, a line for each chain."""
+    """Draw the course of a fit: the objective at each iteration, or the log posterior of the draws, a line for each chain."""
     _require(posterior, Posterior, "trace")
     stats = posterior.tree["sample_stats"].to_dataset()
     ax = _axes(ax)
@@ -350,11 +353,11 @@ def trace(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
 
 @arguments.checked(posterior=arguments.anything, most=arguments.whole(1))
 def chains(posterior: Posterior, *, most: int = 12) -> Figure:
-    """Draw whether chains agree: the ranks of the draws of each chain among those of all chains.
+    """Draw the agreement of chains: the ranks of the draws of each chain among the draws of all chains.
 
-    A line for each chain shows how much larger the share of its draws below a rank is than it would be if all chains had the same
-    distribution. Lines stay in the grey band (95% of them, if draws were independent) where chains have mixed. Panels: the log
-    posterior, rho, and the prevalence of the most frequent classes.
+    For each chain a line shows the excess share of its draws below each rank, relative to chains of the same distribution. If the
+    chains have mixed, lines stay in the grey band (95% of them, for independent draws). Panels: the log posterior, rho, and the
+    prevalence of the most frequent classes.
 
     Args:
         posterior: a result with several chains.
@@ -380,7 +383,7 @@ def chains(posterior: Posterior, *, most: int = 12) -> Figure:
         quantities[f"prevalence of {_name(posterior.labels[k])}"] = prevalence[:, :, k]
     quantities = dict(list(quantities.items())[:most])
     figure, axes = _panels(len(quantities), 1.7)
-    # Kolmogorov and Smirnov's for one chain against all of them.
+    # Kolmogorov-Smirnov bound for one chain against all chains.
     band = 1.358 * np.sqrt((1 - 1 / count) / size)
     places = np.linspace(0, 1, min(size * count, 200) + 1)
     for ax, (name, values) in zip(axes, quantities.items(), strict=True):
@@ -402,9 +405,9 @@ def chains(posterior: Posterior, *, most: int = 12) -> Figure:
 
 @arguments.checked(check=arguments.anything)
 def predictive(check: PredictiveCheck) -> Figure:
-    """Draw the statistics of a predictive check: replicates as histograms, what was observed as a line.
+    """Draw the statistics of a predictive check: replicates as histograms, the observed value as a line.
 
-    The line is red where fewer than one replicate in a hundred is as extreme.
+    The line is red if fewer than one replicate in a hundred is as extreme.
     """
     _require(check, PredictiveCheck, "predictive", "criticism.check(posterior)")
     table = check.table.dropna(subset=["observed"])
@@ -424,21 +427,20 @@ def predictive(check: PredictiveCheck) -> Figure:
 
 @arguments.checked(posterior=arguments.anything, ax=arguments.axes)
 def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
-    """Draw workers in the plane such that those who label alike lie near each other, coloured by accuracy.
+    """Draw workers in the plane, coloured by accuracy; those with similar labels are near each other.
 
-    Names are shown where there is room, those of the busiest workers first.
-
-    The two main axes of what the model knows workers by, where it has such a thing (the embeddings of LIA), else of their mean
-    confusions, classes weighted by the root of their prevalence.
+    The axes are the first two principal components of the workers' embeddings, if the model has them (LIA), else of their mean
+    confusion matrices, with classes weighted by the square root of their prevalence. Names are shown where there is room, those
+    of workers with most annotations first.
     """
     _require(posterior, Posterior, "workers_map")
     posterior_group = posterior.tree["posterior"].to_dataset()
     point = posterior.tree["point"].to_dataset() if "point" in posterior.tree.children else None
     where = next((g for g in (point, posterior_group) if g is not None and "worker_embedding" in g), None)
     if where is not None:
-        known = where["worker_embedding"]
-        known = known.mean([axis for axis in ("chain", "draw") if axis in known.dims])
-        space = np.asarray(known.values).reshape(len(posterior.worker_names()), -1)
+        embedding = where["worker_embedding"]
+        embedding = embedding.mean([axis for axis in ("chain", "draw") if axis in embedding.dims])
+        space = np.asarray(embedding.values).reshape(len(posterior.worker_names()), -1)
         what = "embedding"
     else:
         prevalence = posterior.draws("prevalence").mean(0)
@@ -464,14 +466,16 @@ def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
 
 @arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
 def noise(posterior: Posterior, *, most: int = 40, level: float | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the share of each worker's annotations that follow the common noise, of a model that tells it from their own (CoNAL).
+    """Draw the share of each worker's annotations with common noise, for a model that separates it from individual noise (CoNAL).
 
     Raises:
-        OptionError: for a model that does not.
+        OptionError: for another model.
     """
     _require(posterior, Posterior, "noise")
     if "common_share" not in posterior.tree["posterior"]:
-        raise OptionError(f"{posterior.info['model']} does not tell common from individual noise; fit model='conal'")
+        raise OptionError(
+            f"{posterior.info['model']} does not separate common from individual noise; fit model='conal'"
+        )
     mean, low, high = workers.interval(posterior.draws("common_share"), level)
     order = np.argsort(-posterior.annotations_per_worker(), kind="stable")[:most]
     order = order[np.argsort(mean[order], kind="stable")]
@@ -487,10 +491,10 @@ def noise(posterior: Posterior, *, most: int = 40, level: float | None = None, a
 
 @arguments.checked(posterior=arguments.anything, most=arguments.whole(1), ax=arguments.axes)
 def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> Axes:
-    """Draw which group each worker belongs to, how probably, of a model of groups.
+    """Draw the probability that each worker belongs to each group, for a model with groups.
 
     Raises:
-        OptionError: for a model without.
+        OptionError: for a model without groups.
     """
     _require(posterior, Posterior, "groups")
     if "membership" not in posterior.tree["posterior"]:
@@ -517,28 +521,34 @@ def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> A
     return ax
 
 
-def _require(given: Any, kind: type, name: str, made: str = "crowdppl.fit(...)") -> None:
-    """Refuse what is not what a function draws, and say where that comes from."""
+def _require(given: Any, kind: type, name: str, example: str = "crowdppl.fit(...)") -> None:
+    """Refuse an object of another kind than a function draws.
+
+    Raises:
+        OptionError: with an example of a call that returns such an object.
+    """
     if not isinstance(given, kind):
-        raise OptionError(f"plots.{name} draws a {kind.__name__}, not a {type(given).__name__}: plots.{name}({made})")
+        raise OptionError(
+            f"plots.{name} draws a {kind.__name__}, not a {type(given).__name__}: plots.{name}({example})"
+        )
 
 
 def _intervals(posterior: Posterior, level: float | None) -> str:
-    """Say in one short line what the intervals are."""
+    """Return a short description of the intervals."""
     if posterior.kind == "point":
         return "one point, no intervals"
     allowed = "rho" in posterior.tree["posterior"]
-    errors = "correlated errors allowed for" if allowed else "annotations of an item taken as independent"
+    errors = "allowing for correlated errors" if allowed else "annotations of an item taken as independent"
     return f"{workers.default_level(level):.0%} intervals, {errors}"
 
 
 def _of(everybody: int, most: int) -> str:
-    """Say that not everybody is shown."""
+    """Return how many of all workers are shown, if not all of them are."""
     return f", {most:,} of {everybody:,}" if everybody > most else ""
 
 
 def _rows(ax: Axes, names: list[str], what: str, size: float = 7) -> None:
-    """Name the rows of a plot, and leave no empty room above and below them."""
+    """Label the rows of a plot, without empty space above and below them."""
     ax.set_yticks(np.arange(len(names)), names, fontsize=size)
     ax.set_ylim(-0.7, len(names) - 0.3)
     ax.set_ylabel(what, fontsize=8)
@@ -546,7 +556,7 @@ def _rows(ax: Axes, names: list[str], what: str, size: float = 7) -> None:
 
 
 def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
-    """Make a figure of so many axes, three or fewer in a row."""
+    """Return a figure with the given number of axes, at most three in a row."""
     columns = min(3, count)
     rows = -(-count // columns)
     figure, axes = plt.subplots(
@@ -558,8 +568,8 @@ def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
 
 
 def _name_places(ax: Axes, names: Array, places: Array, order: Array) -> None:
-    """Write names beside places in a given order, leaving out those that would touch another name."""
-    ax.figure.draw_without_rendering()  # type: ignore[union-attr]  # settles where everything lies
+    """Write names beside points in a given order, leaving out those that would overlap another name."""
+    ax.figure.draw_without_rendering()  # type: ignore[union-attr]  # fixes the layout
     taken: list[Any] = []
     for n in np.argsort(order, kind="stable")[:200]:
         text = ax.annotate(_name(names[n]), places[n], fontsize=6, xytext=(4, 3), textcoords="offset points")
@@ -592,12 +602,12 @@ def _which(posterior: Posterior, which: Any, most: int) -> list[tuple[Any, str]]
 def _axes(ax: Axes | None, size: tuple[float, float] = (5.5, 3.5)) -> Axes:
     if ax is not None:
         return ax
-    _, made = plt.subplots(figsize=size, layout="constrained")
-    return made
+    _, axes = plt.subplots(figsize=size, layout="constrained")
+    return axes
 
 
 def _name(text: Any, longest: int = LONGEST) -> str:
-    """Write a name on one line, so that matplotlib does not read mathematics into it, cut in the middle where it is too long."""
+    """Return a name on one line, without mathematics for matplotlib, shortened in the middle if it is too long."""
     plain = " ".join(str(text).split())
     if len(plain) > longest:
         end = longest // 3

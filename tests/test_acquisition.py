@@ -1,4 +1,4 @@
-"""What to have labelled next: gains against enumeration, curves against their own accounting."""
+"""What to have labelled next: gains against enumeration, curves against simulated crowds."""
 
 import numpy as np
 import pandas as pd
@@ -29,12 +29,12 @@ def entropy(p):
 
 @pytest.mark.parametrize("by", ["information", "accuracy"])
 def test_gains_by_enumeration(independent, by):
-    """Bayes' rule for every label a worker could give, label by label."""
+    """Gains equal Bayes' rule, label by label, for every label a worker could give."""
     posterior, data, _ = independent
     worker = data.workers[2]
     theta = posterior.draws("confusion", worker=2).mean(0)
-    found = acquisition.gains(posterior, by=by, worker=worker)
-    for p, gain in zip(posterior.probability(), found, strict=True):
+    values = acquisition.gains(posterior, by=by, worker=worker)
+    for p, gain in zip(posterior.probability(), values, strict=True):
         after = [p * theta[:, label] for label in range(data.K)]
         value = (lambda q: -entropy(q)) if by == "information" else max
         expected = sum(a.sum() * value(a / a.sum()) for a in after) - value(p)
@@ -42,7 +42,7 @@ def test_gains_by_enumeration(independent, by):
 
 
 def test_gains_with_correlation_by_enumeration():
-    """A label that is a copy with probability 1 - w says so much less."""
+    """A label that is a copy with probability 1 - w is less informative."""
     data, _, _ = simulated(items=30, seed=2, per_item=4)
     posterior = quiet_fit(data, method="em", num_samples=20, independent=False, rho=0.3)
     n = posterior.annotations_per_item()
@@ -51,14 +51,14 @@ def test_gains_with_correlation_by_enumeration():
         posterior.annotations_per_worker() / posterior.annotations_per_worker().sum(),
         posterior.draws("confusion").mean(0),
     )
-    found = acquisition.gains(posterior, by="information")
+    values = acquisition.gains(posterior, by="information")
     for i, p in enumerate(posterior.probability()):
         w = (n[i] + 1) / (1 + n[i] * 0.3) - n[i] / (1 + (n[i] - 1) * 0.3)
         mixed = w * theta + (1 - w) * (p @ theta)
         after = [p * mixed[:, label] for label in range(data.K)]
         assert sum(a.sum() for a in after) == pytest.approx(1)
-        np.testing.assert_allclose(sum(after), p)  # what is expected is what is believed
-        assert found[i] == pytest.approx(entropy(p) - sum(a.sum() * entropy(a / a.sum()) for a in after), abs=1e-9)
+        np.testing.assert_allclose(sum(after), p)  # the expected belief equals the current one
+        assert values[i] == pytest.approx(entropy(p) - sum(a.sum() * entropy(a / a.sum()) for a in after), abs=1e-9)
 
 
 def test_effective_numbers():
@@ -70,7 +70,7 @@ def test_effective_numbers():
     known = acquisition.redundancy(quiet_fit(data, method="em", num_samples=20, independent=False, rho=0.25), 5)
     assert known["independent"].iloc[-1] == pytest.approx(2.5)
     spread = acquisition.redundancy(quiet_fit(data, method="em", num_samples=400, independent=False), 10)
-    # As many as with rho near .1, which the growth of accuracy on public sets is for: 10 / (1 + 9 x .1) = 5.3.
+    # As with rho near .1, which matches the growth of accuracy on public sets: 10 / (1 + 9 x .1) = 5.3.
     assert 4 < spread["independent"].iloc[-1] < 6.5
     assert spread["low"].iloc[-1] < 4 < 7 < spread["high"].iloc[-1]
 
@@ -94,7 +94,7 @@ def test_next_items(crowd):
         acquisition.next_items(posterior, worker="nobody")
 
 
-def test_known_items_are_not_asked(crowd):
+def test_known_items_are_not_chosen(crowd):
     _, frame, truth = crowd
     data = crowdppl.Annotations.from_frame(frame, truth=truth.head(190))
     posterior = quiet_fit(data, method="em", num_samples=20)
@@ -134,10 +134,10 @@ def test_finished(crowd):
 
 
 def test_curve_of_independent_annotations(independent):
-    """What is foretold with as many again, against fits to as many again from the same story."""
+    """Options, costs and the target of a curve; choosing items by entropy beats random choice."""
     posterior, _, _ = independent
-    found = acquisition.curve(posterior, 180, by="random", steps=3, price=0.5, replicates=60)
-    table = found.table
+    curve = acquisition.curve(posterior, 180, by="random", steps=3, price=0.5, replicates=60)
+    table = curve.table
     assert table["annotations"].tolist() == [0, 60, 120, 180]
     assert table["cost"].tolist() == [0, 30, 60, 90]
     assert table["accuracy"][0] == pytest.approx(posterior.truth()["probability"].mean(), abs=0.03)
@@ -147,16 +147,16 @@ def test_curve_of_independent_annotations(independent):
         acquisition.curve(posterior, 180, by="random", steps=3, price=0.5, replicates=60).table, table
     )
     target = (table["accuracy"][0] + table["accuracy"][3]) / 2
-    needed = found.needed(target).iloc[0]
+    needed = curve.needed(target).iloc[0]
     assert needed["annotations"] in (60, 120, 180)
     assert needed["cost"] == needed["annotations"] / 2
-    assert np.isnan(found.needed(1.1)["annotations"][0])
+    assert np.isnan(curve.needed(1.1)["annotations"][0])
     chosen = acquisition.curve(posterior, 180, steps=3, replicates=60).table
-    assert chosen["accuracy"][1] > table["accuracy"][1]  # asking where it pays
+    assert chosen["accuracy"][1] > table["accuracy"][1]  # the most uncertain items first
 
 
-def test_the_curve_comes_true():
-    """Simulated crowds: labels with six annotations an item, foretold from three, on average over five crowds."""
+def test_the_curve_predicts_accuracy():
+    """Simulated crowds: accuracy with six annotations per item, predicted from three, on average over five crowds."""
     gaps = []
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -169,9 +169,9 @@ def test_the_curve_comes_true():
         frame = pd.DataFrame(rows, columns=["task", "worker", "label", "turn"])
         first = quiet_fit(crowdppl.Annotations.from_frame(frame[frame["turn"] < 3]), method="em", num_samples=50)
         later = quiet_fit(crowdppl.Annotations.from_frame(frame), method="em", num_samples=10).truth().set_index("task")
-        told = acquisition.curve(first, 1200, by="random", steps=1, replicates=30).table["accuracy"][1]
-        gaps.append(told - (later["label"] == truth[later.index]).mean())
-    assert abs(np.mean(gaps)) < 0.03  # seen: single ones within .03
+        predicted = acquisition.curve(first, 1200, by="random", steps=1, replicates=30).table["accuracy"][1]
+        gaps.append(predicted - (later["label"] == truth[later.index]).mean())
+    assert abs(np.mean(gaps)) < 0.03  # observed: each within .03
 
 
 @pytest.mark.parametrize(

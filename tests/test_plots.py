@@ -1,4 +1,4 @@
-"""Plots: each is drawn without a warning, can be read, and shows the numbers of the tables."""
+"""Plots: each is drawn without a warning, is legible, and shows the numbers of the tables."""
 
 import importlib
 import inspect
@@ -31,7 +31,7 @@ def closed():
 
     yield
     for number in plt.get_fignums():
-        plt.figure(number).canvas.draw()  # what is wrong with a text shows when it is drawn
+        plt.figure(number).canvas.draw()  # errors in texts appear only when they are drawn
     plt.close("all")
 
 
@@ -100,13 +100,13 @@ def test_a_triangle_needs_three_classes():
 
 def test_calibration_and_curves(crowd):
     posterior, truth = crowd
-    found = criticism.calibration(posterior, truth)
-    ax = plots.reliability(found)
-    np.testing.assert_allclose(ax.collections[0].get_offsets(), found.bins[["confidence", "accuracy"]])
+    calibration = criticism.calibration(posterior, truth)
+    ax = plots.reliability(calibration)
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), calibration.bins[["confidence", "accuracy"]])
     ax = plots.redundancy(posterior, 8)
     np.testing.assert_allclose(ax.lines[1].get_ydata(), acquisition.redundancy(posterior, 8)["independent"])
-    told = acquisition.curve(posterior, 100, steps=2, replicates=5)
-    np.testing.assert_allclose(plots.curve(told).lines[0].get_ydata(), told.table["accuracy"])
+    curve = acquisition.curve(posterior, 100, steps=2, replicates=5)
+    np.testing.assert_allclose(plots.curve(curve).lines[0].get_ydata(), curve.table["accuracy"])
     assert len(plots.predictive(criticism.check(posterior, draws=20)).axes) == 12
 
 
@@ -125,7 +125,7 @@ def test_traces(method):
     figure = plots.chains(posterior)
     assert [ax.get_title() for ax in figure.axes][:3] == ["log posterior", "rho", "prevalence of 1"]
     assert len(plots.chains(posterior, most=2).axes) == 2
-    # The line of a chain at rank u: the share of its draws below u, less u. Those of all chains average to nothing.
+    # The line of a chain at rank u is the share of its draws below u, minus u. The lines average to zero.
     lines = np.array([line.get_ydata() for line in figure.axes[0].lines])
     lp = posterior.tree["sample_stats"]["lp"].values
     half = lines.shape[1] // 2
@@ -142,11 +142,11 @@ def test_chains_that_disagree_leave_the_band():
     inside, outside = (
         np.abs(plots.chains(Posterior(tree)).axes[0].lines[0].get_ydata()).max() for tree in (posterior.tree, apart)
     )
-    assert outside == pytest.approx(0.75, abs=0.01)  # of four chains the first is above all others
+    assert outside == pytest.approx(0.75, abs=0.01)  # the first of four chains is above all others
     assert inside < 0.3
 
 
-# Modules whose functions a package offers as its own.
+# Modules whose functions a package exports.
 REEXPORTED = {"posterior.workers": ["crowdppl.posterior.measures"]}
 PUBLIC = (
     "acquisition",
@@ -163,8 +163,8 @@ PUBLIC = (
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_modules_offer_what_is_theirs(name):
-    """What dir() lists and an editor completes is the module's own: neither what it imports nor its helpers."""
+def test_modules_export_only_their_own_names(name):
+    """dir() and the completion of editors list the public names of a module: neither imports nor helpers."""
     module = importlib.import_module(f"crowdppl.{name}")
     assert dir(module) == sorted(module.__all__)
     own = {
@@ -178,7 +178,7 @@ def test_modules_offer_what_is_theirs(name):
 
 
 @pytest.mark.parametrize("name", plots.__all__)
-def test_other_things_are_refused(name, crowd):
+def test_objects_of_another_kind_are_refused(name, crowd):
     posterior, _ = crowd
     draw = getattr(plots, name)
     more = ("item 3",) if name == "item" else ()
@@ -190,7 +190,7 @@ def test_other_things_are_refused(name, crowd):
             draw(other, *more)
 
 
-# Names that run into each other if nothing is done about it, and numbers of workers and classes.
+# Names that would overlap without care, and various numbers of workers and classes.
 LONG = [
     "a very long class name that goes on and on",
     "Complaint about $billing$ and payments",
@@ -212,10 +212,10 @@ DESIGNS = {
 
 @pytest.fixture(scope="module")
 def designs():
-    made = {}
+    results = {}
 
     def get(name):
-        if name not in made:
+        if name not in results:
             items, workers, labels, called = DESIGNS[name]
             rng = np.random.default_rng(1)
             truth, skill = rng.integers(0, len(labels), items), rng.beta(5, 2, workers)
@@ -232,19 +232,19 @@ def designs():
             frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
             known = pd.Series([labels[k] for k in truth], index=[f"item {i}" for i in range(items)])
             method = "gibbs" if len(labels) < 4 else "em"
-            made[name] = fitted(frame.astype({"label": str}), method=method, num_samples=40), known.astype(str)
-        return made[name]
+            results[name] = fitted(frame.astype({"label": str}), method=method, num_samples=40), known.astype(str)
+        return results[name]
 
     return get
 
 
 def illegible(figure):
-    """Texts that lie outside the figure, and neighbouring tick labels that touch."""
+    """Return texts outside the figure, and neighbouring tick labels that overlap."""
     figure.canvas.draw()
     wrong = []
     for ax in figure.axes:
         texts = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
-        # Rotated labels are laid out side by side along their baselines: their boxes overlap, they do not.
+        # Bounding boxes of rotated labels overlap although the labels do not.
         for axis in (ax.xaxis, ax.yaxis):
             low, high = sorted(axis.get_view_interval())
             ticks = [
@@ -276,8 +276,8 @@ def illegible(figure):
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_texts_can_be_read(name, designs):
-    """Tick labels do not touch, nothing is cut off, whatever the numbers and names are."""
+def test_texts_are_legible(name, designs):
+    """Tick labels do not overlap and no text is cut off, whatever the numbers and names are."""
     posterior, truth = designs(name)
     drawn = {
         "confusion": plots.confusion(posterior)[0],
@@ -298,7 +298,7 @@ def test_texts_can_be_read(name, designs):
     assert not wrong, "\n".join(wrong)
 
 
-def test_what_models_know_of_workers(crowd):
+def test_plots_of_embeddings_groups_and_noise(crowd):
     posterior, _ = crowd
     assert len(plots.workers_map(posterior).collections[0].get_offsets()) == 20
     frame, _ = crowd_with_characters(items=60, each=20)

@@ -1,15 +1,15 @@
 """Classes with crowd-kit's names, methods and attributes (https://crowd-kit.readthedocs.io).
 
-A script changes its import and goes on: ``from crowdppl.crowdkit.aggregation import DawidSkene``. With ``smoothing=False`` the
+A script needs to change only its import: ``from crowdppl.crowdkit.aggregation import DawidSkene``. With ``smoothing=False`` the
 classes run crowd-kit's algorithm step by step (vote, then ``n_iter`` times an E step and an M step, the same floor of 1e-10, the
-same loss, the same stopping rule) and return its numbers. What differs is listed in ``docs/guide/crowd-kit.md``. The important points:
+same loss, the same stopping rule) and return its numbers. All differences are listed in ``docs/guide/crowd-kit.md``. The main ones:
 
-- **Smoothing** is on by default: every worker starts with a few pseudo-counts, so that a worker with two annotations is not taken
-  for infallible. crowd-kit maximises the likelihood.
-- **Missing values** and other bad input are refused in one line or reported (:class:`crowdppl.CrowdpplWarning`); crowd-kit drops
-  such rows silently.
-- ``probas_`` are those of the published model, overconfident where annotations of an item share errors. For calibrated
-  probabilities and intervals use :func:`crowdppl.fit`; the attribute ``posterior_`` runs it on the same data.
+- **Smoothing** is on by default: pseudo-counts are added for every worker, so that a worker with two annotations is not estimated
+  to be infallible. crowd-kit maximises the likelihood.
+- **Missing values** and other bad input raise an error of one line or a warning (:class:`crowdppl.CrowdpplWarning`); crowd-kit
+  drops such rows silently.
+- ``probas_`` are those of the published model, which is overconfident if errors on an item are correlated. For calibrated
+  probabilities and intervals use :func:`crowdppl.fit`; the attribute ``posterior_`` calls it with the same data.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ FLOOR = 1e-10
 
 
 class MissingColumnError(DataError, KeyError):
-    """A frame lacks a column; also a ``KeyError``, which crowd-kit raises."""
+    """A frame lacks a column. It is also a ``KeyError``, as in crowd-kit."""
 
-    __str__ = Exception.__str__  # that of KeyError puts the message in quotes
+    __str__ = Exception.__str__  # KeyError would put the message in quotes
 
 
 class _Fitted:
-    """What every class offers after ``fit``: ``labels_ (task)`` and ``probas_ (task, label)``."""
+    """Attributes of every class after ``fit``: ``labels_ (task)`` and ``probas_ (task, label)``."""
 
     labels_: pd.Series[Any]
     probas_: pd.DataFrame
@@ -65,14 +65,14 @@ class _Fitted:
 
 
 class _Rows(NamedTuple):
-    """The annotations as EM counts them. A row is a worker with a label; there are ``R``, sorted by worker and label.
+    """Counts of the annotations for EM. A row is a pair of a worker and a label; the ``R`` rows are sorted by worker and label.
 
     Attributes:
         data: the annotations.
-        given: how often each item was given each row, ``(N, R)``.
+        given: number of annotations by item and row, ``(N, R)``.
         worker: of each row, ``(R,)``.
         label: of each row, ``(R,)``.
-        of_worker: 1 where a row is of a worker, ``(J, R)``.
+        of_worker: 1 if a row belongs to a worker, ``(J, R)``.
     """
 
     data: Annotations
@@ -83,7 +83,7 @@ class _Rows(NamedTuple):
 
     @classmethod
     def of(cls, data: Annotations, *, every: bool) -> _Rows:
-        """Count annotations by rows: those that occur, or every worker with every label."""
+        """Count annotations by row: only pairs that occur, or every worker with every label."""
         item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
         rows, row = np.arange(data.J * data.K), worker * data.K + label
         if not every:
@@ -93,7 +93,7 @@ class _Rows(NamedTuple):
         return cls(data, given, *np.divmod(rows, data.K), csr_matrix((np.ones(len(rows)), place), (data.J, len(rows))))
 
     def shares(self, values: Array) -> Array:
-        """Divide ``(R, K)`` by its sum over the rows of a worker, no value below the floor."""
+        """Divide ``(R, K)`` by its sum over the rows of each worker; values below the floor are raised to it."""
         values = np.maximum(values, FLOOR)
         return np.asarray(values / (self.of_worker @ values)[self.worker])
 
@@ -150,16 +150,16 @@ class _ByEm(_Fitted):
             self._posterior = fit(self._data, model, method="em")
         return self._posterior
 
-    # ------------------------------------------------------------------ what the models differ in
+    # ------------------------------------------------------------------ defined by the models
 
     _prior: DawidSkeneModel | OneCoin
 
     def _step(self, r: Array, rows: _Rows) -> Array:
-        """Take the M step from ``p(truth)`` ``(N, K)``: return ``p(label | truth)`` of each row, ``(R, K)``."""
+        """M step: return ``p(label | truth)`` of each row ``(R, K)``, from ``p(truth)`` ``(N, K)``."""
         raise NotImplementedError
 
     def _pseudo_counts(self, rows: _Rows) -> Array:
-        """Return what is added to the counts of the rows, ``(R, K)`` or ``(1,)``."""
+        """Return the pseudo-counts of the rows, ``(R, K)`` or ``(1,)``."""
         return np.zeros(1)
 
     def _density(self, errors: Array, rows: _Rows) -> float:
@@ -171,7 +171,7 @@ class _ByEm(_Fitted):
     def _fit(
         self, frame: pd.DataFrame, true_labels: pd.Series[Any] | None = None, initial: pd.DataFrame | None = None
     ) -> tuple[Array, _Rows, pd.Index[Any]] | None:
-        """Set what all models have; return ``p(truth)``, the rows and the workers' names, or ``None`` for an empty frame."""
+        """Fit; return ``p(truth)``, the rows and the names of the workers, or ``None`` for an empty frame."""
         frame = _columns(frame)
         self._data = self._posterior = None
         self.loss_history_ = []
@@ -303,14 +303,15 @@ class OneCoinDawidSkene(_ByEm):
         return self.fit(data).probas_
 
     def _pseudo(self) -> tuple[float, float]:
+        """Return the pseudo-counts of correct and of incorrect annotations."""
         return (self._prior.prior_correct, self._prior.prior_incorrect) if self.smoothing else (0.0, 0.0)
 
     def _skills(self, r: Array, rows: _Rows) -> Array:
         """Return the accuracy of each worker, ``(J,)``."""
-        right, wrong = self._pseudo()
+        prior_correct, prior_incorrect = self._pseudo()
         correct = rows.of_worker @ (rows.given.T @ r)[np.arange(len(rows.label)), rows.label]
         total = rows.of_worker @ np.asarray(rows.given.sum(0)).ravel()
-        return np.asarray((correct + right) / (total + right + wrong))
+        return np.asarray((correct + prior_correct) / (total + prior_correct + prior_incorrect))
 
     def _step(self, r: Array, rows: _Rows) -> Array:
         K = rows.data.K
@@ -321,20 +322,20 @@ class OneCoinDawidSkene(_ByEm):
     def _density(self, errors: Array, rows: _Rows) -> float:
         if not self.smoothing:
             return 0.0
-        right, wrong = self._pseudo()
+        correct, incorrect = self._pseudo()
         skills = errors[rows.label == 0, 0]
-        return float((right * np.log(skills) + wrong * np.log1p(-skills)).sum())
+        return float((correct * np.log(skills) + incorrect * np.log1p(-skills)).sum())
 
 
 class MajorityVote(_Fitted):
-    """A vote, each worker with the weight of a skill where skills are given; after ``fit`` also ``skills_ (worker)``.
+    """Majority vote, weighted by skills if they are given; after ``fit`` also ``skills_ (worker)``.
 
     ``skills_`` is the share of a worker's annotations that agree with the vote.
 
     Args:
         default_skill: weight of workers without a skill, for ``on_missing_skill="value"``.
-        on_missing_skill: what to do about workers without a skill: ``"error"``; ``"ignore"`` their annotations; or ``"value"``,
-            give them ``default_skill``.
+        on_missing_skill: for workers without a skill: ``"error"``; ``"ignore"`` their annotations; or ``"value"``, use
+            ``default_skill``.
 
     Raises:
         OptionError: for another ``on_missing_skill``, or one that needs a ``default_skill``.
@@ -360,7 +361,7 @@ class MajorityVote(_Fitted):
             skills: weight of each worker, by worker.
 
         Raises:
-            DataError: where a worker has no skill and that is an error, or no weight is left for a task.
+            DataError: for a worker without a skill if that is an error, or a task on which all workers have weight 0.
             OptionError: for a ``default_skill`` that ``on_missing_skill`` does not use.
         """
         frame = _columns(data)
@@ -368,27 +369,27 @@ class MajorityVote(_Fitted):
             self.probas_ = pd.DataFrame()
             self.labels_, self.skills_ = pd.Series(dtype=object, name=AGGREGATED), pd.Series(dtype=float, name="skill")
             return self
-        made = _annotations(frame, None)
-        tasks, workers, labels = _names(frame, made)
-        item, worker, label = (part.numpy() for part in (made.item, made.worker, made.label))
-        weight = np.ones(made.J) if skills is None else self._weights(skills, workers)
+        annotations = _annotations(frame, None)
+        N, J, K = annotations.N, annotations.J, annotations.K
+        tasks, workers, labels = _names(frame, annotations)
+        item, worker, label = (part.numpy() for part in (annotations.item, annotations.worker, annotations.label))
+        weight = np.ones(J) if skills is None else self._weights(skills, workers)
         known = ~np.isnan(weight)
         kept = known[worker]
         item, worker, label = item[kept], worker[kept], label[kept]
-        votes = np.bincount(item * made.K + label, weights=weight[worker], minlength=made.N * made.K)
-        votes = votes.reshape(made.N, made.K)
+        votes = np.bincount(item * K + label, weights=weight[worker], minlength=N * K).reshape(N, K)
         total = votes.sum(1, keepdims=True)
         if (total == 0).any():
             raise DataError(
-                f"task {listed(made.items[total[:, 0] == 0].tolist(), 3)}: nobody with a skill above 0 has annotated it; give "
+                f"task {listed(annotations.items[total[:, 0] == 0].tolist(), 3)}: nobody with a skill above 0 has annotated it; give "
                 f"the skill of one of its workers, or on_missing_skill='value'"
             )
         self._set_truth(votes / total, tasks, labels)
-        # The same annotation given twice counts once, as in crowd-kit.
-        _, first = np.unique((item * made.J + worker) * made.K + label, return_index=True)
+        # Repeated equal annotations count once, as in crowd-kit.
+        _, first = np.unique((item * J + worker) * K + label, return_index=True)
         correct = votes.argmax(1)[item[first]] == label[first]
-        agreed = np.bincount(worker[first], weights=correct, minlength=made.J)
-        total = np.bincount(worker[first], minlength=made.J)
+        agreed = np.bincount(worker[first], weights=correct, minlength=J)
+        total = np.bincount(worker[first], minlength=J)
         self.skills_ = pd.Series(agreed[known] / total[known], index=workers[known], name="skill").sort_index()
         return self
 
@@ -401,7 +402,7 @@ class MajorityVote(_Fitted):
         return self.fit(data, skills).probas_
 
     def _weights(self, skills: pd.Series[Any], workers: pd.Index[Any]) -> Array:
-        """Return the weight of each worker, ``(J,)``, NaN for who is to be ignored."""
+        """Return the weight of each worker, ``(J,)``, NaN for workers that are ignored."""
         if self.default_skill is not None and self.on_missing_skill != "value":
             raise OptionError(
                 f"default_skill={self.default_skill!r} is used with on_missing_skill='value' only, not "
@@ -410,7 +411,9 @@ class MajorityVote(_Fitted):
         skills = _series("skills", skills)
         twice = skills.index[skills.index.duplicated()]
         if len(twice):
-            raise DataError(f"skills: worker {listed(twice.unique().tolist(), 3)} has several; give one skill a worker")
+            raise DataError(
+                f"skills: worker {listed(twice.unique().tolist(), 3)} has several; give one skill for each worker"
+            )
         weight = skills.reindex(workers).to_numpy(dtype=float, copy=True)
         missing = np.isnan(weight)
         if missing.any() and self.on_missing_skill == "error":
@@ -452,7 +455,7 @@ def _annotations(frame: pd.DataFrame, true_labels: pd.Series[Any] | None) -> Ann
 
 
 def _names(frame: pd.DataFrame, data: Annotations) -> tuple[pd.Index[Any], pd.Index[Any], pd.Index[Any]]:
-    """Return tasks, workers and labels as indexes, of the types that the frame has."""
+    """Return tasks, workers and labels as indexes with the types of the frame's columns."""
     out = []
     for name, values in zip(COLUMNS, (data.items, data.workers, data.labels), strict=True):
         index, dtype = pd.Index(values, name=name), frame[name].dtype
@@ -462,7 +465,7 @@ def _names(frame: pd.DataFrame, data: Annotations) -> tuple[pd.Index[Any], pd.In
 
 
 def _with_initial(counts: pd.DataFrame, initial: pd.DataFrame, strategy: str) -> pd.DataFrame:
-    """Return ``p(label | truth)`` after the first M step with initial errors: crowd-kit's rule."""
+    """Return ``p(label | truth)`` after the first M step with initial errors, by crowd-kit's rule."""
     if list(initial.index.names) != ["worker", "label"]:
         raise DataError(
             f"The index of initial_error must be ['worker', 'label'], but it is {list(initial.index.names)}; "
@@ -494,7 +497,7 @@ def _with_initial(counts: pd.DataFrame, initial: pd.DataFrame, strategy: str) ->
 
 
 def _loss(r: Array, prior: Array, errors: Array, rows: _Rows) -> float:
-    """Return crowd-kit's lower bound of the log-likelihood, in which the prior counts once for each annotation."""
+    """Return crowd-kit's lower bound of the log-likelihood, in which the class prior counts once for each annotation."""
     joint = (rows.given.T @ r) * (np.log(errors) + np.log(np.maximum(prior, FLOOR)))
     kept = np.maximum(r, FLOOR)
     return float(joint.sum() - (kept * np.log(kept)).sum())

@@ -1,4 +1,4 @@
-"""Tables for other programs and the folder of results that the command writes."""
+"""Tables for other programs, and the folder of results that the command writes."""
 
 from crowdppl.export.tables import SUFFIXES, TABLES, confusion, neutral, soft, to_file, truth, weights, workers, write
 

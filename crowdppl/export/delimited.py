@@ -1,6 +1,6 @@
-"""CSV as pandas writes it, with numbers in six digits, column by column and with no object for each cell.
+"""Fast CSV: as pandas writes it, with numbers of six digits, but column by column and without an object for each cell.
 
-A table of a million items takes pandas as long to write as EM takes to find it.
+pandas takes as long to write a table of a million items as EM takes to compute it.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import pandas as pd
 import pyarrow
 import pyarrow.compute as pc
 
-# Rows written at once.
+# Rows in memory at a time.
 ROWS = 100_000
-# Digits of a number.
+# Significant digits of a number.
 DIGITS = 6
-# Powers of ten up to this are numbers without rounding, and so is what is divided by them.
+# Powers of ten up to this exponent are exact in floating point.
 EXACT = 22
 
 
 def write(table: pd.DataFrame, path: Path) -> None:
-    """Write a table with a header and without its index, numbers as by ``%.6g``; what is missing is empty."""
+    """Write a table with a header and without its index, numbers as by ``%.6g``, missing values as empty cells."""
     with path.open("wb") as file:
         if not table.shape[1]:
             return
@@ -55,7 +55,7 @@ def _text(column: pd.Series[Any]) -> Any:
 
 
 def _quoted(column: Any) -> Any:
-    """Put quotes around what has a comma, a quote or the end of a line in it."""
+    """Put quotes around cells that contain a comma, a quote or a line break."""
     column = column.fill_null("")
     odd = pc.match_substring_regex(column, '[",\\r\\n]')
     if not pc.any(odd).as_py():
@@ -65,10 +65,10 @@ def _quoted(column: Any) -> Any:
 
 
 def six_digits(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Round to six significant digits, so that the shortest text of a number has no more."""
+    """Round to six significant digits, so that the shortest decimal text of a number has no more."""
     out = values.copy()
     some = np.isfinite(values) & (values != 0)
-    left = DIGITS - 1 - np.floor(np.log10(np.abs(values[some]))).astype(np.int64)  # decimals to be kept
+    left = DIGITS - 1 - np.floor(np.log10(np.abs(values[some]))).astype(np.int64)  # decimals to keep
     power = 10.0 ** np.minimum(np.abs(left), EXACT)
     few, far = left >= 0, np.abs(left) > EXACT
     rounded = np.where(few, np.round(values[some] * power) / power, np.round(values[some] / power) * power)

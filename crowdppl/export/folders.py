@@ -1,9 +1,9 @@
-"""Folders whose files are replaced together: all of them at once, by one rename, or none.
+"""Atomic replacement of the files of a folder: all of them by one rename, or none.
 
-New files are written in a hidden folder beside the old one, and then both exchange their names. Where that is impossible (the
-working directory, a mount point, a file system that cannot exchange names) they are written in a hidden folder inside of the
-old one; one rename says that it is complete, and whoever next reads or writes there moves what a process that was killed amid
-this has not moved.
+New files are written to a hidden folder beside the old one, and the two folders then exchange their names. If that is impossible
+(the working directory, a mount point, a file system that cannot exchange names) the files are written to a hidden folder inside
+the old one. One rename marks it as complete, and the files are moved into place. If the process is killed before all of them are
+moved, the next process that reads or writes there moves the rest.
 """
 
 from __future__ import annotations
@@ -24,29 +24,27 @@ from crowdppl.files import abandoned_parts, release, temporary_path
 from crowdppl.isolation import uninterrupted
 
 COMPLETE = ".complete"
-# In that folder: the files that it replaces, of which it need not hold all.
+# In that folder: the names of the files that it replaces. It need not contain all of them.
 NAMES = ".names.json"
-# In a folder that exchanges its name with the new one: likewise. Besides them it may hold what is not to be lost.
+# In a folder that exchanges its name with the new one: likewise. Its other files are moved to the new folder.
 OLD = ".replaced.json"
-# Of folders that earlier versions wrote inside of the old one.
-EARLIER = ".writing-"
 
 
 @contextmanager
 def replaced(folder: Path, names: Sequence[str], then: Callable[[], None] = lambda: None) -> Iterator[Path]:
-    """Yield a new folder, whose files take the place of those of another at the end of the block; on an error nothing does.
+    """Yield a new folder. At the end of the block its files replace those of ``folder``; after an error nothing is replaced.
 
     Args:
-        folder: made if need be; what it holds besides stays.
-        names: of all files that are replaced. Those that the new folder does not hold are then gone.
-        then: called as soon as they are in place, before Ctrl-C is heard again.
+        folder: created if necessary; its other files stay.
+        names: of all files that are replaced. Those that are not in the new folder are removed.
+        then: called as soon as the files are in place, before Ctrl-C takes effect again.
 
     Raises:
-        FileError: where something cannot be written.
+        FileError: if something cannot be written.
     """
     folder = folder.resolve()
     try:
-        tidy(folder, names)
+        tidy(folder)
         staging = temporary_path(_beside(folder) / folder.name if _exchangeable(folder) else folder / folder.name)
         staging.mkdir()
     except OSError as error:
@@ -66,11 +64,11 @@ def replaced(folder: Path, names: Sequence[str], then: Callable[[], None] = lamb
         release(staging)
 
 
-def tidy(folder: Path, names: Sequence[str]) -> None:
-    """Finish or remove what processes that were killed have left of writing such files.
+def tidy(folder: Path) -> None:
+    """Complete or remove replacements that killed processes have left unfinished.
 
     Raises:
-        OSError: where that cannot be done.
+        OSError: if that is impossible.
     """
     folder = folder.resolve()
     recover(folder)
@@ -80,18 +78,15 @@ def tidy(folder: Path, names: Sequence[str]) -> None:
             if (left / OLD).exists():
                 _move_others(left, folder)
             shutil.rmtree(left)
-    for left in folder.glob(f"{EARLIER}*"):
-        if left.is_dir() and {path.name for path in left.iterdir() if path.name[0] != "."} <= set(names):
-            shutil.rmtree(left)
 
 
 def _beside(folder: Path) -> Path:
-    """Return where a folder of the same file system may stand that is to get this one's name."""
+    """Return the folder for a new folder on the same file system that will get this one's name."""
     return next(place for place in folder.parents if place.is_dir())
 
 
 def _exchangeable(folder: Path) -> bool:
-    """Tell whether another folder can take the place of this one, without pulling it from under someone who is in it."""
+    """Return whether another folder can replace this one: not if it is a mount point or contains the working directory."""
     if not folder.exists():
         return True
     here = Path.cwd()
@@ -112,7 +107,7 @@ def _put(staging: Path, folder: Path, names: Sequence[str]) -> None:
         (folder / OLD).write_text(json.dumps(list(names)), encoding="utf-8")
         try:
             _exchange(staging, folder)
-        except OSError:  # this file system cannot
+        except OSError:  # not supported by this file system
             (folder / OLD).unlink()
         else:
             _move_others(staging, folder)
@@ -122,30 +117,30 @@ def _put(staging: Path, folder: Path, names: Sequence[str]) -> None:
 
 
 def _put_within(staging: Path, folder: Path, names: Sequence[str]) -> None:
-    """Put complete files in place in a folder that stays."""
+    """Put complete files in place in a folder that is not replaced itself."""
     (staging / NAMES).write_text(json.dumps(list(names)), encoding="utf-8")
     staging.rename(folder / COMPLETE)
     recover(folder)
 
 
 def _owned_alike(staging: Path, folder: Path) -> bool:
-    """Give a new folder the owner and group of the one that it replaces; tell whether it has them."""
+    """Give a new folder the owner and group of the one that it replaces; return whether it has them."""
     old, new = folder.stat(), staging.stat()
     if (old.st_uid, old.st_gid) == (new.st_uid, new.st_gid):
         return True
     try:
         for path in (staging, *staging.iterdir()):
             os.chown(path, old.st_uid, old.st_gid)
-    except (OSError, AttributeError):  # not allowed, or no such thing on this system
+    except (OSError, AttributeError):  # not permitted, or not supported by this system
         return False
     return True
 
 
 def recover(folder: Path) -> None:
-    """Move complete files to their place, where the process that wrote them was killed before it had.
+    """Move complete files into place if the process that wrote them was killed before.
 
     Raises:
-        OSError: where that cannot be done.
+        OSError: if that is impossible.
     """
     complete = folder / COMPLETE
     if not complete.is_dir():
@@ -162,7 +157,7 @@ def recover(folder: Path) -> None:
 
 
 def _move_others(old: Path, folder: Path) -> None:
-    """Move from an old folder to the new one what was not to be replaced."""
+    """Move files that are not replaced from the old folder to the new one."""
     names = [*json.loads((old / OLD).read_text(encoding="utf-8")), OLD]
     for path in old.iterdir():
         if path.name not in names and not os.path.lexists(folder / path.name):
@@ -171,10 +166,10 @@ def _move_others(old: Path, folder: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Exchange the names of two folders, at once.
+    """Exchange the names of two folders atomically.
 
     Raises:
-        OSError: where the system or the file system cannot.
+        OSError: if the system or the file system cannot.
     """
     library: Any = ctypes.CDLL(None, use_errno=True) if sys.platform != "win32" else None
     arguments = (os.fsencode(one), os.fsencode(other))

@@ -1,4 +1,4 @@
-"""A folder of results: consensus, workers, confusions, the posterior and how it came about."""
+"""A folder of results: consensus, workers, confusion matrices, the posterior and how it was computed."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from crowdppl.export.folders import recover, replaced, tidy
 from crowdppl.files import require_disk_space
 from crowdppl.posterior.posterior import Posterior, load
 
-# What was made of a result and goes with it.
+# Files computed from a result, which are removed when it is replaced.
 DERIVED = ("report.html",)
 FILES = ("truth.csv", "workers.csv", "confusion.csv", "posterior.nc", "run.json")
 
 
 def free(folder: Path, *, overwrite: bool, size: int = 0, files: Sequence[str] = FILES) -> None:
-    """Refuse a folder that cannot take results, before an hour of work is lost.
+    """Check that results can be written to a folder, before the computation starts.
 
     Args:
         folder: for the results.
-        overwrite: those that it holds may be replaced.
-        size: bytes that they may take.
-        files: the names of the results.
+        overwrite: whether results in it may be replaced.
+        size: of the new results, in bytes, at most.
+        files: names of the result files.
 
     Raises:
-        FileError: where it is a file, already holds a run, or cannot be written.
+        FileError: if it is a file, already contains results, cannot be written, or the disk is full.
     """
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder} is a file; name a folder for the results")
     try:
-        tidy(folder, (*files, *DERIVED))
+        tidy(folder)
     except OSError as error:
         raise FileError(f"cannot write in {folder}: {error.strerror or error}") from None
     held = [name for name in files if (folder / name).exists()]
     if held and not overwrite:
         raise FileError(f"{folder} already holds {', '.join(held)}; name another folder, or add --overwrite")
-    # Nothing is made yet: a fit that fails leaves no empty folder behind.
-    there = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
+    # The folder itself is not created yet, so that a fit that fails leaves no empty folder.
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
     try:
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
-        raise FileError(f"cannot write in {there}: {error.strerror}") from None
+        raise FileError(f"cannot write in {existing}: {error.strerror}") from None
     require_disk_space(folder, size, "the result")
 
 
@@ -59,7 +59,7 @@ class Written(NamedTuple):
     Attributes:
         files: their paths.
         workers: the table of workers.
-        run: what ``run.json`` holds.
+        run: content of ``run.json``.
     """
 
     files: list[Path]
@@ -76,20 +76,20 @@ def write(
     raw: bool = False,
     then: Callable[[], None] = lambda: None,
 ) -> Written:
-    """Write all result files, which appear at once; a report of an earlier run goes.
+    """Write all result files atomically, and remove the report of an earlier run.
 
-    The posterior is written before any table is made: whatever becomes of these, what was computed is there to be loaded.
+    The posterior is written before any table is computed, so that it can be loaded even if a table fails.
 
     Args:
-        posterior: what was found.
-        folder: where to; made if need be.
+        posterior: a result.
+        folder: created if necessary.
         level: probability of the intervals in the tables.
-        run: added to what the posterior knows of its making (input, command, timings).
-        raw: leave text in CSV as it is, see :func:`crowdppl.export.tables.export`.
-        then: called as soon as they are in place.
+        run: added to ``posterior.info`` in ``run.json`` (input, command, timings).
+        raw: leave text in CSV as it is, see :func:`crowdppl.export.to_file`.
+        then: called as soon as the files are in place.
 
     Raises:
-        FileError: where something cannot be written; files of an earlier run are then left as they were.
+        FileError: if something cannot be written; files of an earlier run then stay as they were.
     """
     failed: BaseException | None = None
     workers = pd.DataFrame()
@@ -114,13 +114,13 @@ def write(
             export.write(posterior.truth(), staging / "truth.csv", raw=raw)
             export.write(workers, staging / "workers.csv", raw=raw)
             export.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
-        except BaseException as error:  # no table of an earlier run beside this posterior, and none that is incomplete
+        except BaseException as error:  # neither tables of an earlier run nor incomplete tables beside this posterior
             for name in FILES[:3]:
                 (staging / name).unlink(missing_ok=True)
             failed = error
     if failed is not None:
         failed.add_note(
-            f"the tables were not written, the posterior is in {folder}; crowdppl export {folder} makes them"
+            f"the tables were not written, the posterior is in {folder}; crowdppl export {folder} writes them"
         )
         raise failed
     return Written([folder / name for name in FILES], workers, story)
@@ -133,10 +133,10 @@ def sha256(path: Path) -> str:
 
 
 def opened(folder: Path) -> tuple[Posterior, dict[str, Any]]:
-    """Return the posterior of a folder of results and what is known of its making.
+    """Return the posterior in a folder of results and the content of ``run.json``.
 
     Raises:
-        FileError: where the folder holds no result, or it is damaged.
+        FileError: if the folder contains no result, or a damaged one.
     """
     try:
         recover(folder)

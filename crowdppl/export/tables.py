@@ -1,4 +1,4 @@
-"""Tables for other programs: CSV, Parquet and JSON Lines, with nothing in them that a spreadsheet would run."""
+"""Tables for other programs: CSV, Parquet and JSON Lines. Text in CSV that a spreadsheet would run as a formula is quoted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crowdppl.posterior.posterior import Posterior, probability_columns
 __all__ = ["SUFFIXES", "TABLES", "confusion", "neutral", "soft", "to_file", "truth", "weights", "workers", "write"]
 
 SUFFIXES = (".csv", ".parquet", ".jsonl")
-# Classes less probable than this are left out of weights for training.
+# Classes less probable than this are left out of the weights for training.
 LEAST = 1e-4
 
 
@@ -29,7 +29,7 @@ def __dir__() -> list[str]:
 
 @arguments.checked(posterior=arguments.posterior)
 def truth(posterior: Posterior) -> pd.DataFrame:
-    """Consensus labels: ``task``, ``label``, ``probability``, ``annotations``, ``known`` (the fit was told the truth)."""
+    """Consensus labels: ``task``, ``label``, ``probability``, ``annotations``, ``known`` (whether the true label was given)."""
     table = posterior.truth()[[posterior.item_column, "label", "probability"]]
     return table.assign(annotations=posterior.annotations_per_item(), known=posterior.known_truth() >= 0)
 
@@ -43,10 +43,10 @@ def soft(posterior: Posterior) -> pd.DataFrame:
 
 @arguments.checked(posterior=arguments.posterior)
 def weights(posterior: Posterior) -> pd.DataFrame:
-    """Weights for training: ``task``, ``label``, ``weight``, a row for each class an item may be of.
+    """Weights for training: ``task``, ``label``, ``weight``, a row for each class that an item may have.
 
-    An item stands there once for each class of probability 1e-4 or more, with weights that sum to one: any classifier that takes
-    weights of examples learns from it what is known of the truth, and how well.
+    Each item has a row for every class of probability 1e-4 or more, with weights that sum to one. A classifier that accepts
+    example weights thus learns from the labels and from their uncertainty.
     """
     probability = posterior.probability()
     kept = probability >= LEAST
@@ -70,7 +70,7 @@ def workers(posterior: Posterior, level: float | None = None) -> pd.DataFrame:
 
 @arguments.checked(posterior=arguments.posterior, level=arguments.level)
 def confusion(posterior: Posterior, level: float | None = None) -> pd.DataFrame:
-    """The confusion of every worker, a row for each cell, see :meth:`Posterior.confusion`."""
+    """Confusion matrices of all workers, a row for each cell, see :meth:`Posterior.confusion`."""
     return posterior.confusion(level=level)
 
 
@@ -93,19 +93,19 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 def to_file(
     posterior: Posterior, what: str, path: str | Path, *, level: float | None = None, raw: bool = False
 ) -> Path:
-    """Write a table of a result to a file, in one go.
+    """Write a table of a result to a file, atomically.
 
     Args:
         posterior: a result.
         what: ``"truth"``, ``"soft"``, ``"weights"``, ``"workers"`` or ``"confusion"``.
-        path: where to; its ending says how: ``.csv``, ``.parquet`` or ``.jsonl``.
-        level: probability of the intervals, of workers and confusion.
-        raw: leave text in CSV as it is. Otherwise text that a spreadsheet would take for a formula gets a quote, which the
-            readers of this library remove again.
+        path: of the file. Its suffix is the format: ``.csv``, ``.parquet`` or ``.jsonl``.
+        level: probability of the intervals, for workers and confusion.
+        raw: leave text in CSV as it is. Otherwise text that a spreadsheet would read as a formula gets a leading quote, which the
+            readers of this library remove.
 
     Raises:
-        OptionError: for another table or ending.
-        FileError: where the file cannot be written.
+        OptionError: for an unknown table or suffix.
+        FileError: if the file cannot be written.
     """
     if what not in TABLES:
         raise OptionError(f"no table {what!r}{suggestion(what, TABLES)}; use one of {', '.join(TABLES)}")
@@ -119,10 +119,10 @@ def to_file(
 
 @arguments.checked(table=arguments.frame, path=arguments.output_file, raw=arguments.flag)
 def write(table: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
-    """Write a table in the format of the path's ending; see :func:`export`."""
+    """Write a table in the format of the path's suffix; see :func:`to_file`."""
     with atomic(path) as temporary:
         if path.suffix == ".parquet":
-            # Types are kept; identifiers of one kind stay of that kind.
+            # Parquet keeps types, so that integer identifiers stay integers.
             table.to_parquet(temporary, index=False)
         elif path.suffix == ".jsonl":
             plain = table.astype(object).where(table.notna(), None)
@@ -135,9 +135,9 @@ def write(table: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
 
 @arguments.checked(table=arguments.frame)
 def neutral(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with a quote in every text, of cells and of the header, where a spreadsheet would run a formula.
+    """Return the table with a leading quote in every cell and column name that a spreadsheet would run as a formula.
 
-    The readers of this library give back the texts as they were, see :mod:`crowdppl.data.readers.spreadsheets`.
+    The readers of this library remove the quotes again, see :mod:`crowdppl.data.readers.spreadsheets`.
     """
     out = table.rename(columns=lambda name: protected(str(name)))
     for n in range(out.shape[1]):
@@ -150,5 +150,5 @@ def neutral(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _plain(value: object) -> object:
-    """Return NumPy's numbers as Python's."""
+    """Return a NumPy number as a Python number, anything else as text."""
     return value.item() if hasattr(value, "item") else str(value)

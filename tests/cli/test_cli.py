@@ -1,4 +1,4 @@
-"""The command, as a person runs it."""
+"""The command, as users run it."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def labels(tmp_path, anaesthesia):
 
 
 def test_calibrate(public, tmp_path):
-    """Published intervals on `dog` hold the share of correct annotations for few workers, those of the library for most, and rho is shown."""
+    """Coverage on `dog`: low for intervals as published, high for those of the library; rho is printed."""
     data, truth = public("dog")
     frame = {"task": data.items[data.item], "worker": data.workers[data.worker], "label": data.labels[data.label]}
     pd.DataFrame(frame).to_csv(tmp_path / "labels.csv", index=False)
@@ -43,7 +43,7 @@ def test_calibrate(public, tmp_path):
 
 @pytest.fixture
 def quiz(tmp_path, monkeypatch):
-    """Annotations with names of their own, a file with a blank in its name, and known truths in a column and a table."""
+    """Annotations with unusual column names, in a file with a space in its name; known truths in a column and in tables."""
     monkeypatch.chdir(tmp_path)
     frame, truth = crowd_with_characters(items=80, each=40)
     frame = frame.rename(columns={"task": "photo", "worker": "who", "label": "says"})
@@ -65,14 +65,14 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("case", KNOWN)
-def test_known_truths_are_read_alike_by_all_commands(case, quiz):
+def test_known_truths_are_read_equally_by_all_commands(case, quiz):
     """`--truth` is a column and `--truth-file` a table in `fit` and in `calibrate`, with all column options."""
     options = (*quiz, *KNOWN[case], "--method", "em")
     run("fit", "my labels.csv", *options, "--out", "r")
     assert (crowdppl.load("r/posterior.nc").known_truth() >= 0).sum() == 30
     output = run("calibrate", "my labels.csv", *options).output
     assert "on 30 items of known truth" in output
-    # What it prints can be pasted into a shell: run it.
+    # The command that it prints can be run.
     line = next(line for line in output.splitlines() if line.startswith("crowdppl fit "))
     words = shlex.split(line)
     assert words[2] == "my labels.csv"
@@ -83,7 +83,7 @@ def test_known_truths_are_read_alike_by_all_commands(case, quiz):
     assert (crowdppl.load("s/posterior.nc").known_truth() >= 0).sum() == 30
 
 
-def test_calibrate_hands_on_every_option(quiz):
+def test_calibrate_passes_every_option_on(quiz):
     options = (*quiz, *KNOWN["column"], "--model=one-coin", "--method", "em", "--seed", 4, "--prior", "prior_correct=9")
     options = (
         *options,
@@ -112,22 +112,22 @@ def test_calibrate_hands_on_every_option(quiz):
     assert json.loads(Path("s/run.json").read_text())["seed"] == 4
 
 
-def test_a_file_given_as_a_column_of_truths(quiz, tmp_path):
+def test_a_file_named_as_a_column_of_truths(quiz, tmp_path):
     pd.read_csv("my labels.csv").to_parquet("x.parquet")
     for words in (("fit", "my labels.csv"), ("calibrate", "my labels.csv"), ("stream", "x.parquet")):
-        told = run(*words, *quiz, "--truth", "usual.csv", code=2).output
-        assert "no column 'usual.csv', which looks like a file" in " ".join(told.split())
-        assert "--truth-file usual.csv" in told
-        told = run(*words, *quiz, "--truth", "gould", code=2).output
-        assert "did you mean 'gold'?" in told
+        output = run(*words, *quiz, "--truth", "usual.csv", code=2).output
+        assert "no column 'usual.csv', which looks like a file" in " ".join(output.split())
+        assert "--truth-file usual.csv" in output
+        output = run(*words, *quiz, "--truth", "gould", code=2).output
+        assert "did you mean 'gold'?" in output
     for command in ("fit", "calibrate"):
-        told = run(command, "my labels.csv", *quiz, "--truth", "gold", "--truth-file", "usual.csv", code=2).output
-        assert "--truth and --truth-file both given" in told
-        told = run(command, "my labels.csv", *quiz, "--truth", "gold", "--truth-item", "id", code=2).output
-        assert "name columns of a --truth-file" in told
-        told = run(command, "my labels.csv", *quiz, "--truth-file", "other.csv", code=2).output
-        assert "other.csv: no column 'photo' or 'task' or 'item'" in told
-        assert "--truth-item" in told
+        output = run(command, "my labels.csv", *quiz, "--truth", "gold", "--truth-file", "usual.csv", code=2).output
+        assert "--truth and --truth-file both given" in output
+        output = run(command, "my labels.csv", *quiz, "--truth", "gold", "--truth-item", "id", code=2).output
+        assert "name columns of a --truth-file" in output
+        output = run(command, "my labels.csv", *quiz, "--truth-file", "other.csv", code=2).output
+        assert "other.csv: no column 'photo' or 'task' or 'item'" in output
+        assert "--truth-item" in output
     assert "name their column with --truth" in run("calibrate", "my labels.csv", *quiz, code=2).output
 
 
@@ -136,13 +136,13 @@ def test_truths_of_other_items_are_counted_by_all_commands(quiz):
     gold.loc[gold.index < 3, "item"] = ["x", "y", "z"]
     gold.to_csv("gold.csv", index=False)
     for command in (("fit", "--out", "r"), ("calibrate",)):
-        told = run(
+        output = run(
             command[0], "my labels.csv", *quiz, "--truth-file", "gold.csv", "--method", "em", *command[1:]
         ).output
-        assert "3 of 7 known truths are of items not in the" in " ".join(told.split())
+        assert "3 of 7 known truths are of items not in the" in " ".join(output.split())
 
 
-def test_calibrate_takes_truths_that_an_export_marks(tmp_path):
+def test_calibrate_uses_truths_marked_by_an_export(tmp_path):
     frame, truth = crowd_with_characters(items=80, each=40)
     rows = [
         {
@@ -200,7 +200,7 @@ def test_fit(labels, tmp_path):
     assert json.loads((out / "run.json").read_text())["method"] == "em"
 
 
-def test_any_names_truths_and_classes(tmp_path):
+def test_column_names_truths_and_classes(tmp_path):
     table = pd.DataFrame({"q": list("aabbcc"), "who": list("xyxyxy"), "says": list("010111"), "gold": ["0", *[""] * 5]})
     table.to_csv(tmp_path / "l.csv", index=False)
     columns = ("--task", "q", "--worker", "who", "--label", "says")
@@ -235,8 +235,8 @@ def test_any_names_truths_and_classes(tmp_path):
     assert pd.read_csv(tmp_path / "s" / "truth.csv").loc[1, "p_1"] == 1
 
 
-def test_truths_in_a_file_of_another_kind(tmp_path):
-    """Items are integers in one file, and strings in the other for one stray name: they are the same items."""
+def test_truths_in_a_file_with_identifiers_of_another_type(tmp_path):
+    """Items are integers in one file, and text in the other because of a single name: they are the same items."""
     (tmp_path / "l.csv").write_text("task,worker,label\n1,a,0\n1,b,1\n2,a,1\n2,b,1\n")
     (tmp_path / "g.csv").write_text("task,label\n1,0\nx9,1\n")
     result = run(
@@ -309,7 +309,7 @@ def test_bad_input_is_one_line_and_status_two(tmp_path, content, words, said):
     assert not (tmp_path / "r").exists()
 
 
-def test_what_was_dropped_is_told(tmp_path):
+def test_dropped_rows_are_reported(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("task,worker,label\n1,a,0\n1,b,\n2,a,1\n2,b,1\n")
     result = run("fit", path, "--method", "em", "--out", tmp_path / "r")
@@ -317,7 +317,7 @@ def test_what_was_dropped_is_told(tmp_path):
     assert "dropped 1 of 4" in json.loads((tmp_path / "r" / "run.json").read_text())["notes"][0]
 
 
-def test_markup_in_names_is_only_text(tmp_path):
+def test_markup_in_names_is_shown_as_text(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("task,worker,label\n[red]1,[/bold]a,[x]\n[red]1,b,y\n2,[/bold]a,y\n")
     result = run("fit", path, "--method", "em", "--out", tmp_path / "r")
@@ -332,9 +332,9 @@ def test_demo_and_models(tmp_path):
     for name in crowdppl.inference.fit.catalogue():
         assert name in listing
         assert "Methods: " in run("models", name).output
-    told = run("models", "item-subtypes").output
-    assert "few subtypes are" in told  # the words on a hyperparameter
-    assert "ICML 97" in told  # and the source
+    output = run("models", "item-subtypes").output
+    assert "few subtypes are" in output  # the description of a hyperparameter
+    assert "ICML 97" in output  # and the source
     assert "did you mean" in run("models", "dawid-skeen", code=2).output
     assert run("--version").output.strip() == f"crowdppl {crowdppl.__version__}"
 
@@ -345,7 +345,7 @@ def test_help_names_every_engine():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Results of a crowd with characters, and times."""
+    """Results of a crowd with workers of all verdicts, and timestamps."""
     from crowds import crowd_with_characters
 
     place = tmp_path_factory.mktemp("folder")
@@ -353,9 +353,9 @@ def folder(tmp_path_factory):
     frame["timestamp"] = (pd.Timestamp("2026-03-01") + pd.to_timedelta(frame["timestamp"], unit="s")).astype(str)
     frame.to_csv(place / "labels.csv", index=False)
     words = ("--method", "em", "--num-samples", 60, "--timestamp", "timestamp", "--seconds", "seconds", "--report")
-    told = run("fit", place / "labels.csv", *words, "--out", place / "results").output
-    assert "report.html" in told
-    assert "held the share of a worker's annotations" in " ".join(told.split())
+    output = run("fit", place / "labels.csv", *words, "--out", place / "results").output
+    assert "report.html" in output
+    assert "held the share of a worker's annotations" in " ".join(output.split())
     return place / "results"
 
 
@@ -370,14 +370,14 @@ def test_report(folder, tmp_path):
     assert "posterior.nc" in run("report", tmp_path, code=2).output
     assert "cannot write" in run("report", folder, "--out", tmp_path / "no" / "where.html", code=2).output
     (folder / "run.json").rename(tmp_path / "run.json")
-    run("report", folder, "--out", tmp_path / "again.html")  # what is lost is how it was made
+    run("report", folder, "--out", tmp_path / "again.html")  # without the command and input
     (folder / "run.json").write_text("{")
     assert "run.json" in run("report", folder, code=2).output
     (tmp_path / "run.json").replace(folder / "run.json")
 
 
 def test_texts_links_title_and_cost(folder, tmp_path):
-    """What the first screen says comes first in the terminal; texts and links are kept, or come from a table of items."""
+    """The terminal begins with the actions of the first screen; texts and links are stored, or come from a table of items."""
     frame = pd.read_csv(folder.parent / "labels.csv")
     frame["words"] = "text of " + frame["task"]
     frame["where"] = "https://example.com/" + frame["task"].str.replace(" ", "")
@@ -395,10 +395,10 @@ def test_texts_links_title_and_cost(folder, tmp_path):
         "Mine",
     )
     fit = ("fit", tmp_path / "labels.csv", *words, "--cost", 0.5, "--report", "--out", tmp_path / "r")
-    told = " ".join(run(*fit).stdout.split())
-    assert told.startswith("What to do - Stop and check")
-    assert told.index("Send out again") < told.index("Share of each class")
-    assert ", cost " in told
+    output = " ".join(run(*fit).stdout.split())
+    assert output.startswith("What to do - Stop and check")
+    assert output.index("Send out again") < output.index("Share of each class")
+    assert ", cost " in output
     page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
     assert '<h1 dir="auto">Mine</h1>' in page
     assert "text of item 3" in page
@@ -452,17 +452,17 @@ def test_export(folder, tmp_path):
 def test_check(folder):
     few = " ".join(run("check", folder, "--draws", 50).output.split())
     assert "50 data sets drawn from the model are too few" in few
-    told = " ".join(run("check", folder).output.split())
+    output = " ".join(run("check", folder).output.split())
     sentences = crowdppl.criticism.check(crowdppl.load(folder / "posterior.nc")).sentences
-    assert told.startswith(
+    assert output.startswith(
         f"The model does not reproduce {len(sentences)} of " if sentences else "The model reproduces"
     )
-    assert told.count("! differs") == len(sentences)
+    assert output.count("! differs") == len(sentences)
     for sentence in sentences:
-        assert f"! {sentence}" in told
-    assert told.index("model") < told.index("Labels given and labels of the model")
-    assert "share of the label 0" in told
-    assert "approximation" in told
+        assert f"! {sentence}" in output
+    assert output.index("model") < output.index("Labels given and labels of the model")
+    assert "share of the label 0" in output
+    assert "approximation" in output
 
 
 def test_seconds_and_changes_are_in_the_result(folder):
@@ -471,7 +471,7 @@ def test_seconds_and_changes_are_in_the_result(folder):
     assert len(crowdppl.posterior.workers.accuracy_change(crowdppl.load(folder / "posterior.nc"))) == 19
 
 
-def test_formulas_in_result_files_are_disarmed(tmp_path):
+def test_formulas_in_result_files_are_quoted(tmp_path):
     rows = [(f"=1+{i}", w, label) for i in range(5) for w, label in (("@a", "x"), ("b", "y"), ("c", "x"))]
     pd.DataFrame(rows, columns=["task", "worker", "label"]).to_csv(tmp_path / "labels.csv", index=False)
     run("fit", tmp_path / "labels.csv", "--method", "em", "--out", tmp_path / "safe")

@@ -1,4 +1,4 @@
-"""What a message of the library says in Python's terms, the command says in its own."""
+"""Messages of the library that name arguments of Python name options in the command."""
 
 import ast
 import inspect
@@ -61,7 +61,7 @@ def test_every_option_of_every_command_is_known():
 
 
 def test_the_command_names_its_options(tmp_path):
-    """What was refused is named as it was typed."""
+    """A refused option is named as it was typed."""
     path = tmp_path / "x.csv"
     path.write_text("x,worker,label\n1,a,0\n1,b,1\n2,a,0\n")
     out = tmp_path / "out"
@@ -76,12 +76,12 @@ def test_the_command_names_its_options(tmp_path):
         ("--task", "x", "--method", "nuts", "--target-accept", "2"): "--target-accept 2.0; it must be",
         ("--task", "x", "--level", "2"): "--level 2.0; an interval",
     }.items():
-        told = " ".join(run("fit", path, "--out", out, *options, code=2).output.split())
-        assert message in told, told
-    found = run("fit", path, "--out", out, "--task", "x", "--method", "em", "--max-iter", "1", "--num-samples", "3")
-    told = " ".join(found.output.split())
-    assert "raise --max-iter ..., or loosen --tol ..." in told
-    assert not re.search(r"\b(independent|method|max_iter)=", told), told
+        output = " ".join(run("fit", path, "--out", out, *options, code=2).output.split())
+        assert message in output, output
+    result = run("fit", path, "--out", out, "--task", "x", "--method", "em", "--max-iter", "1", "--num-samples", "3")
+    output = " ".join(result.output.split())
+    assert "raise --max-iter ..., or loosen --tol ..." in output
+    assert not re.search(r"\b(independent|method|max_iter)=", output), output
 
 
 def test_messages_name_arguments_in_one_form():
@@ -96,14 +96,14 @@ def test_messages_name_arguments_in_one_form():
 
 
 def test_fit_takes_the_columns_of_a_frame():
-    """``worker=...`` is what the message says, and what is taken."""
+    """Messages name the arguments as they are accepted."""
     frame = pd.DataFrame({"item": [1, 1, 2], "annotator": ["u", "v", "u"], "said": ["a", "b", "a"]})
     with pytest.raises(DataError, match=r"no column 'worker'.*say which one holds the worker with worker=\.\.\."):
         crowdppl.fit(frame)
     frame["gold"] = ["a", "a", None]
-    found = crowdppl.fit(frame, worker="annotator", label="said", truth="gold", method="em", num_samples=100)
-    assert found.worker_names().tolist() == ["u", "v"]
-    assert found.known_truth().tolist() == [0, -1]
+    posterior = crowdppl.fit(frame, worker="annotator", label="said", truth="gold", method="em", num_samples=100)
+    assert posterior.worker_names().tolist() == ["u", "v"]
+    assert posterior.known_truth().tolist() == [0, -1]
     with pytest.raises(
         DataError,
         match=r"no column 'anotator' \(did you mean 'annotator'\?\), which worker=\.\.\. names; columns are [^;]*$",

@@ -1,4 +1,4 @@
-"""crowd-kit's interface: names, shapes, attributes; the same numbers where they are meant to be the same."""
+"""crowd-kit's interface: names, shapes, attributes, and equal numbers without smoothing."""
 
 import numpy as np
 import pandas as pd
@@ -69,15 +69,15 @@ def test_shapes_and_attributes(kind):
 @pytest.mark.parametrize(
     ("kind", "name"), [(aggregation.DawidSkene, "dawid-skene"), (aggregation.OneCoinDawidSkene, "one-coin")]
 )
-def test_smoothing_is_our_em(kind, name):
+def test_smoothing_equals_em_of_the_library(kind, name):
     data, truth, _ = simulated(items=60, seed=4)
     ours = quiet_fit(data, name, method="em", num_samples=2, accelerate=False, max_iter=2000, tol=1e-14)
     model = kind(3000, 1e-14).fit(frame_of(data))
     np.testing.assert_allclose(model.probas_.loc[data.items], ours.probability(), atol=1e-6)
     if name == "dawid-skene":
         known = pd.Series(truth[:10], index=data.items[:10])
-        told = kind().fit_predict(frame_of(data), true_labels=known)
-        assert (told[known.index] == known).all()
+        labels = kind().fit_predict(frame_of(data), true_labels=known)
+        assert (labels[known.index] == known).all()
 
 
 def test_posterior_is_the_calibrated_fit():
@@ -91,10 +91,10 @@ def test_posterior_is_the_calibrated_fit():
     assert (posterior.info["model"], posterior.info["method"]) == ("dawid-skene", "em")
     assert posterior.info["rho"] is not None
     flat = aggregation.OneCoinDawidSkene(2, smoothing=False).fit(frame_of(data))
-    assert flat.posterior_.info["hyperparameters"] == {"right": 0.0, "wrong": 0.0, "items": 0.0}
+    assert flat.posterior_.info["hyperparameters"] == {"prior_correct": 0.0, "prior_incorrect": 0.0, "prior_items": 0.0}
 
 
-# Five tasks, five workers; worker w3 has skipped the first task.
+# Five tasks and five workers; worker w3 skipped the first task.
 GIVEN = {"w1": "nyyyy", "w2": "yynyn", "w3": " ynyn", "w4": "ynyyn", "w5": "nnnyn"}
 TOY = pd.DataFrame(
     [
@@ -114,7 +114,7 @@ INITIAL = pd.DataFrame(
 
 
 def initial(**cells):
-    """Initial errors of 0 but for ``worker=[yes given no, yes given yes, no given no, no given yes]``."""
+    """Return initial errors of 0 except ``worker=[yes given no, yes given yes, no given no, no given yes]``."""
     table = INITIAL.copy()
     for worker, values in cells.items():
         table.loc[worker] = np.reshape(values, (2, 2))
@@ -174,7 +174,7 @@ def test_initial_errors():
     # Counts of the vote, .9 2.1 / 1.4 .6, and these make 2 3 / 2 1.
     first = fit(initial(w2=[1.1, 0.9, 0.6, 0.4]), 0).errors_.loc["w2"]
     np.testing.assert_allclose(first.loc[["yes", "no"], ["no", "yes"]], [[0.5, 0.75], [0.5, 0.25]])
-    # Who has often said what was said of t2 where the truth was no, makes it a no.
+    # Initial errors in which the labels given to t2 mean "no".
     against = initial(w1=[99, 0, 0, 0], w2=[99, 0, 0, 0], w3=[99, 0, 0, 0], w4=[0, 0, 99, 0], w5=[0, 0, 99, 0])
     assert fit(against).labels_["t2"] == "no"
     assert plain.labels_["t2"] == "yes"
@@ -192,7 +192,7 @@ def test_initial_errors():
             fit(wrong, strategy="assign")
     with pytest.warns(CrowdpplWarning, match="ignored without an initial_error_strategy"):
         aggregation.DawidSkene(3).fit(TOY, initial_error=INITIAL)
-    # With smoothing pseudo-counts are added to them, and the log posterior rises all the same.
+    # With smoothing, pseudo-counts are added to them and the log posterior still increases.
     smooth = aggregation.DawidSkene(20, 0.0, "addition").fit(TOY, initial_error=shares * 5)
     assert np.diff(smooth.loss_history_[1:]).min() > -1e-12
 
@@ -238,8 +238,8 @@ def test_types_are_those_of_the_frame(column, values):
 
 
 @pytest.mark.parametrize("overlap", [3, 300, 30_000])
-def test_many_workers_an_item(overlap):
-    """Of three tasks each gets two yes for one no, by workers all different: thirds and no underflow."""
+def test_many_workers_per_item(overlap):
+    """Three tasks, each with two yes for one no, by different workers: probabilities of thirds, without underflow."""
     worker = np.repeat(np.arange(overlap), 3)
     task = np.tile(np.arange(3), overlap)
     frame = pd.DataFrame({"task": task, "worker": worker, "label": np.where((worker - task) % 3, "yes", "no")})
@@ -259,11 +259,11 @@ def test_skills_of_the_vote():
     fewer = expected.drop("w4")
     ignoring = aggregation.MajorityVote(on_missing_skill="ignore").fit(TOY, fewer)
     assert ignoring.skills_.index.tolist() == ["w1", "w2", "w3", "w5"]
-    # Who is weighed with a million has their way.
+    # A worker with a weight of a million decides.
     mine = TOY[TOY["worker"] == "w4"].set_index("task")["label"]
     heavy = aggregation.MajorityVote(1e6, "value").fit_predict(TOY, fewer)
     pd.testing.assert_series_equal(heavy[mine.index], mine.rename("agg_label"))
-    # The same annotation twice is one vote more, but not one more agreement.
+    # A repeated annotation is a further vote, but not a further agreement.
     again = pd.concat([TOY, TOY[TOY["worker"] == "w1"].iloc[[0] * 8]])
     twice = aggregation.MajorityVote().fit(again)
     assert (twice.labels_["t1"], twice.skills_["w1"]) == ("no", pytest.approx(0.6))
@@ -298,7 +298,7 @@ def test_options():
 
 
 def designs():
-    """Frames to compare on: the toy, a sparse random crowd with repeats, boolean labels, an odd number of votes each."""
+    """Yield frames for comparison: a toy, a sparse random crowd with repeats, boolean labels with odd numbers of votes."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 4, 150)
     rows = [(i, j) for i in range(150) for j in rng.choice(12, 5, replace=True)]
@@ -333,7 +333,7 @@ def same(ours, theirs):
         np.testing.assert_allclose(x, y.reindex(x.index), atol=1e-8)
     assert ours.labels_.name == theirs.labels_.name
     top = ours.probas_.max(axis=1)
-    alone = (ours.probas_ > top.to_numpy()[:, None] - 1e-9).sum(axis=1) == 1  # ties may go otherwise
+    alone = (ours.probas_ > top.to_numpy()[:, None] - 1e-9).sum(axis=1) == 1  # ties may be broken differently
     assert (ours.labels_[alone] == theirs.labels_[alone[alone].index]).all()
 
 
@@ -351,7 +351,7 @@ def test_against_crowd_kit():
             "crowdkit.aggregation", reason="crowd-kit is not installed: pip install '.[benchmark]'"
         )
         for _, frame in designs():
-            # In the vote of the random crowd agreement of tied tasks depends on how ties go.
+            # In the random crowd, agreement on tied tasks depends on how ties are broken.
             vote, expected = aggregation.MajorityVote().fit(frame), theirs.MajorityVote().fit(frame)
             there = expected.probas_.reindex(index=vote.probas_.index, columns=vote.probas_.columns)
             np.testing.assert_allclose(vote.probas_, there)

@@ -1,4 +1,4 @@
-"""Results replace earlier ones all at once; what killed processes left is finished or removed; Ctrl-C says what there is."""
+"""Atomic replacement of result folders: interrupted replacements are completed or removed; Ctrl-C reports what is on disk."""
 
 import json
 import os
@@ -39,8 +39,8 @@ def content(folder):
 
 
 @pytest.fixture(params=["exchange", "inside"])
-def way(request, monkeypatch):
-    """Both ways: by an exchange of names, and inside of the folder where that is impossible."""
+def strategy(request, monkeypatch):
+    """Replacement by an exchange of names, and inside the folder where that is impossible."""
     if request.param == "inside":
 
         def impossible(*_):
@@ -50,7 +50,7 @@ def way(request, monkeypatch):
     return request.param
 
 
-def test_a_folder_is_there_whole_or_not_at_all(tmp_path, way):
+def test_a_folder_appears_complete_or_not_at_all(tmp_path, strategy):
     target = tmp_path / "new" / "results"
     with pytest.raises(RuntimeError, match="amid"), replaced(target, NAMES) as staging:
         fail_amid(staging)
@@ -64,7 +64,7 @@ def test_a_folder_is_there_whole_or_not_at_all(tmp_path, way):
     assert [path.name for path in target.parent.iterdir()] == ["results"]
 
 
-def test_what_else_a_folder_holds_stays(tmp_path, way):
+def test_other_files_of_a_folder_stay(tmp_path, strategy):
     target = tmp_path / "results"
     with replaced(target, NAMES) as staging:
         fill(staging, "first")
@@ -79,7 +79,7 @@ def test_what_else_a_folder_holds_stays(tmp_path, way):
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
-def test_the_working_directory_is_not_pulled_away(tmp_path, monkeypatch):
+def test_the_working_directory_is_not_replaced(tmp_path, monkeypatch):
     fill(tmp_path, "first")
     monkeypatch.chdir(tmp_path)
     with replaced(Path(), NAMES) as staging:
@@ -87,7 +87,7 @@ def test_the_working_directory_is_not_pulled_away(tmp_path, monkeypatch):
     assert content(Path()) == dict.fromkeys(NAMES, "second") == content(tmp_path)
 
 
-def test_a_link_to_a_folder_stays_one(tmp_path):
+def test_a_link_to_a_folder_stays_a_link(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")
     with replaced(tmp_path / "link", NAMES) as staging:
@@ -96,8 +96,8 @@ def test_a_link_to_a_folder_stays_one(tmp_path):
     assert content(tmp_path / "there") == dict.fromkeys(NAMES, "first")
 
 
-def test_a_complete_folder_is_moved_by_whoever_comes_next(tmp_path):
-    """At every place where the process could have been killed."""
+def test_an_interrupted_replacement_is_completed(tmp_path):
+    """At every point where the process could have been killed."""
     for moved in range(4):
         target = tmp_path / str(moved)
         (target / folders.COMPLETE).mkdir(parents=True)
@@ -108,19 +108,19 @@ def test_a_complete_folder_is_moved_by_whoever_comes_next(tmp_path):
         assert content(target) == dict.fromkeys(NAMES, "second")
 
 
-def dead():
-    """The number of a process that is no more."""
+def ended():
+    """Return the id of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
 
 
-def test_what_was_abandoned_is_removed_and_what_is_written_is_not(tmp_path, monkeypatch):
+def test_abandoned_folders_are_removed_and_those_in_use_are_not(tmp_path, monkeypatch):
     target = tmp_path / "results"
     living = temporary_path(target)
     living.mkdir()
     with monkeypatch.context() as other:
-        gone = dead()
+        gone = ended()
         other.setattr(os, "getpid", lambda: gone)
         left = temporary_path(target)
         incomplete = temporary_path(target)
@@ -130,10 +130,9 @@ def test_what_was_abandoned_is_removed_and_what_is_written_is_not(tmp_path, monk
     (left / folders.OLD).write_text(json.dumps(NAMES))  # killed as the user's file was moved back
     (left / "mine.txt").write_text("mine")
     (incomplete / "x").write_text("partly, of another command")
-    (target / ".writing-xyz").mkdir(parents=True)
-    fill(target / ".writing-xyz", "of an earlier version", "ab")
+    target.mkdir()
     assert set(abandoned_parts(target)) == {left, incomplete}
-    tidy(target, NAMES)
+    tidy(target)
     assert content(target) == {"mine.txt": "mine"}
     assert living.is_dir()
     assert not left.exists()
@@ -142,10 +141,10 @@ def test_what_was_abandoned_is_removed_and_what_is_written_is_not(tmp_path, monk
     assert abandoned_parts(target) == [living]
 
 
-def test_files_leave_nothing_either(tmp_path, monkeypatch):
+def test_abandoned_files_are_removed(tmp_path, monkeypatch):
     path = tmp_path / "x.csv"
     with monkeypatch.context() as other:
-        gone = dead()
+        gone = ended()
         other.setattr(os, "getpid", lambda: gone)
         temporary_path(path).write_text("partly")
     elsewhere = tmp_path / f".x.csv.part-00000000-{gone}-00000000"
@@ -194,7 +193,7 @@ REPLACE = """
 
 
 @POSIX
-def test_killed_at_random_moments_a_folder_never_mixes_two_runs(tmp_path):
+def test_a_folder_never_mixes_two_runs_when_processes_are_killed(tmp_path):
     target, rng = tmp_path / "results", random.Random(0)
     with replaced(target, NAMES) as staging:
         fill(staging, "first")
@@ -208,9 +207,9 @@ def test_killed_at_random_moments_a_folder_never_mixes_two_runs(tmp_path):
             time.sleep(rng.uniform(0.01, 0.1))
             os.kill(child, signal.SIGKILL)
             assert process.stdout.readline() == "ended\n"
-            found = {name: (target / name).read_text() for name in NAMES}
-            assert len(set(found.values())) == 1, found
-            tidy(target, NAMES)
+            texts = {name: (target / name).read_text() for name in NAMES}
+            assert len(set(texts.values())) == 1, texts
+            tidy(target)
             assert sorted(path.name for path in target.iterdir()) == ["a", "b", "c", "mine.txt"]
             assert [path.name for path in tmp_path.iterdir()] == ["results"]
         process.stdin.close()
@@ -236,7 +235,7 @@ def pressed(*_, **__):
     raise KeyboardInterrupt
 
 
-def test_control_c_says_what_there_is(tmp_path, labels, monkeypatch):
+def test_control_c_reports_what_is_on_disk(tmp_path, labels, monkeypatch):
     out = tmp_path / "out"
     with monkeypatch.context() as during:
         during.setattr("crowdppl.cli.commands.fitting.fit", pressed)
@@ -311,8 +310,8 @@ def test_an_interrupted_replacement_is_finished_as_results_are_opened(tmp_path, 
     (out / folders.COMPLETE).mkdir()
     story = json.loads((out / "run.json").read_text()) | {"seed": 77}
     (out / folders.COMPLETE / "run.json").write_text(json.dumps(story))
-    _, found = results.opened(out)
-    assert found["seed"] == 77
+    _, run_info = results.opened(out)
+    assert run_info["seed"] == 77
 
 
 def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
@@ -345,7 +344,7 @@ for words in (["fit", labels, "--out", out, *fit], ["models"], ["formats"], ["ch
     done = subprocess.run(words, capture_output=True, env=environment, timeout=200, check=False)
     assert done.returncode == 0, done.stderr.decode("latin-1")[-1500:]
     name = encoding.partition(":")[0]
-    told = done.stdout.decode(name)
-    assert "Wrote truth.csv" in told
-    assert ("Köter" if name != "ascii" else "K\\xf6ter") in told
-    assert "?" * 2 not in told
+    output = done.stdout.decode(name)
+    assert "Wrote truth.csv" in output
+    assert ("Köter" if name != "ascii" else "K\\xf6ter") in output
+    assert "?" * 2 not in output

@@ -1,4 +1,4 @@
-"""Tables for other programs: what is in them, types kept, formulas disarmed."""
+"""Tables for other programs: content, types, and quoted formulas."""
 
 import csv
 import io
@@ -33,19 +33,19 @@ def test_every_table_in_every_format(posterior, tmp_path, what, suffix):
     path = export.to_file(posterior, what, tmp_path / f"{what}{suffix}")
     expected = export.TABLES[what](posterior)
     if suffix == ".csv":
-        found = pd.read_csv(path)
+        result = pd.read_csv(path)
     elif suffix == ".parquet":
-        found = pd.read_parquet(path)
+        result = pd.read_parquet(path)
     else:
-        found = pd.DataFrame([json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()])
-    assert list(found.columns) == [str(name) for name in expected.columns]
-    assert len(found) == len(expected)
+        result = pd.DataFrame([json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()])
+    assert list(result.columns) == [str(name) for name in expected.columns]
+    assert len(result) == len(expected)
     for column in expected.columns:
         numbers = pd.api.types.is_numeric_dtype(expected[column])
         if numbers:
-            np.testing.assert_allclose(found[str(column)].astype(float), expected[column].astype(float), rtol=1e-5)
+            np.testing.assert_allclose(result[str(column)].astype(float), expected[column].astype(float), rtol=1e-5)
         else:
-            assert found[str(column)].tolist() == expected[column].tolist()
+            assert result[str(column)].tolist() == expected[column].tolist()
 
 
 def test_weights_for_training(posterior):
@@ -57,7 +57,7 @@ def test_weights_for_training(posterior):
     assert np.abs(wide.reindex(p.index) - p).to_numpy().max() < 3e-4
 
 
-def test_formulas_are_disarmed(tmp_path):
+def test_formulas_are_quoted(tmp_path):
     rows = [(f"=cmd|{i}", w, label) for i in range(8) for w, label in (("+1", "-no"), ("@x", "yes"), ("ok", "yes"))]
     posterior = fitted(pd.DataFrame(rows, columns=["task", "worker", "label"]), num_samples=10)
     safe = pd.read_csv(export.to_file(posterior, "truth", tmp_path / "safe.csv"))
@@ -66,7 +66,7 @@ def test_formulas_are_disarmed(tmp_path):
     assert raw["task"].str.startswith("=cmd").all()
     names = pd.read_csv(export.to_file(posterior, "workers", tmp_path / "workers.csv"))["worker"].tolist()
     assert names == ["'+1", "'@x", "ok"]
-    # In formats that no spreadsheet runs names stay what they are, and so do numbers that are negative.
+    # Names in formats that no spreadsheet opens stay unchanged, and so do negative numbers.
     assert pd.read_parquet(export.to_file(posterior, "truth", tmp_path / "t.parquet"))["task"][0].startswith("=")
     numbers = fitted(
         pd.DataFrame([(-i, w, -1 if w else 1) for i in range(9) for w in range(3)], columns=["task", "worker", "label"])
@@ -91,27 +91,27 @@ ODD = pd.DataFrame(
 )
 
 
-def test_csv_is_what_pandas_writes(tmp_path):
+def test_csv_equals_that_of_pandas(tmp_path):
     for table in (ODD, ODD[:0], ODD[["text"]][:4]):
         export.write(table, tmp_path / "x.csv", raw=True)
         text = table.to_csv(None, index=False, float_format="%.6g")
-        found, wanted = (
+        result, expected = (
             list(csv.reader(io.StringIO(part, newline="")))
             for part in ((tmp_path / "x.csv").read_bytes().decode(), text)
         )
-        assert found[0] == wanted[0]
-        for a, b in zip(found[1:], wanted[1:], strict=True):
+        assert result[0] == expected[0]
+        for a, b in zip(result[1:], expected[1:], strict=True):
             assert [_number(x) for x in a] == [_number(x) for x in b]
 
 
 def test_a_carriage_return_is_quoted(tmp_path):
-    """Which pandas leaves bare, so that it ends the line."""
+    """pandas writes it without quotes, so that it ends the line."""
     export.write(pd.DataFrame({"a": ["x\ry", "z"], "b": [1, 2]}), tmp_path / "x.csv", raw=True)
     assert (tmp_path / "x.csv").read_bytes() == b'a,b\n"x\ry",1\nz,2\n'
 
 
 def _number(text):
-    """Text as it is, numbers as such: 1e-05 and 0.00001 are one."""
+    """Return numbers as numbers, so that 1e-05 and 0.00001 are equal; other text unchanged."""
     try:
         return float(text) if text not in ("nan", "NA") else text
     except ValueError:
@@ -121,12 +121,12 @@ def _number(text):
 def test_numbers_have_six_digits():
     rng = np.random.default_rng(0)
     values = rng.normal(size=20_000) * 10.0 ** rng.integers(-30, 30, 20_000)
-    found = delimited.six_digits(values)
-    wanted = np.array([float(f"{value:.6g}") for value in values])
-    # What lies half way between two may go either way.
-    assert (found == wanted).mean() > 0.9999
-    np.testing.assert_allclose(found, wanted, rtol=1.1e-5)
-    texts = pyarrow.array(found).cast(pyarrow.string()).to_pylist()
+    result = delimited.six_digits(values)
+    expected = np.array([float(f"{value:.6g}") for value in values])
+    # Values half way between two may be rounded either way.
+    assert (result == expected).mean() > 0.9999
+    np.testing.assert_allclose(result, expected, rtol=1.1e-5)
+    texts = pyarrow.array(result).cast(pyarrow.string()).to_pylist()
     assert max(len(Decimal(text).normalize().as_tuple().digits) for text in texts) <= 6
 
 
@@ -148,7 +148,7 @@ def test_refusals(posterior, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_jsonl_has_null_for_what_is_unknown(tmp_path):
+def test_jsonl_has_null_for_unknown_values(tmp_path):
     frame, _ = crowd_with_characters(items=60, each=20)
     posterior = fitted(frame, num_samples=1)
     path = export.to_file(posterior, "workers", tmp_path / "workers.jsonl")
@@ -188,7 +188,7 @@ def test_every_place_where_a_formula_would_begin():
     for text in HARMLESS:
         assert spreadsheets.protected(text) == text
         assert spreadsheets.restored([text, "x"]) is None
-    # A column in which a formula would run was not written by us: its quotes are its own.
+    # A column with an unquoted formula was not written by this library, so that its quotes are part of the text.
     assert spreadsheets.restored(["'@user", "@user"]) is None
     assert spreadsheets.restored(["'@user", "x;=1"]) is None
 
@@ -205,8 +205,8 @@ NAMES = st.lists(
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(NAMES)
-def test_what_is_written_is_read_back(tmp_path, names):
-    """Tables with names of any kind, as truth.csv, workers.csv, confusion.csv and soft.csv have them, by both readers."""
+def test_written_tables_are_read_back(tmp_path, names):
+    """Tables like truth.csv, workers.csv, confusion.csv and soft.csv with names of any kind, by both readers."""
     p = np.linspace(0.1, 0.9, len(names))
     tables = {
         "truth": pd.DataFrame({"task": names, "label": names[::-1], "probability": p, "p_0": -p}),
@@ -220,18 +220,18 @@ def test_what_is_written_is_read_back(tmp_path, names):
         first = export.neutral(table).iloc[:, 0].tolist()
         assert [str(name) for name in first] == [spreadsheets.protected(name) for name in names]
         for read in (read_table, long_table):
-            found = read(path)
-            assert list(found.columns) == list(table.columns)
+            result = read(path)
+            assert list(result.columns) == list(table.columns)
             for n in range(table.shape[1]):
-                column, expected = found.iloc[:, n].astype(object), table.iloc[:, n]
+                column, expected = result.iloc[:, n].astype(object), table.iloc[:, n]
                 if pd.api.types.is_numeric_dtype(expected):
                     np.testing.assert_allclose(column.astype(float), expected, rtol=1e-5)
                 else:
                     assert [str(value) for value in column.tolist()] == expected.tolist()
 
 
-def test_truths_of_the_library_are_its_own_gold(tmp_path):
-    """The consensus written by one fit is given to the next as known truths, whatever the names are."""
+def test_a_consensus_is_read_as_known_truth(tmp_path):
+    """The consensus written by one fit can be the known truths of the next, whatever the names are."""
     items = ["'@user", "@user", "'+4915", "+4915", "x;=1+1", "＝2", "plain"]
     rows = [(task, worker, "=yes" if n % 2 else "-no") for n, task in enumerate(items) for worker in "abc"]
     frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
@@ -244,7 +244,7 @@ def test_truths_of_the_library_are_its_own_gold(tmp_path):
     again = Annotations.from_csv(tmp_path / "labels.csv")
     assert again.items.tolist() == items
     assert "column 'task': 6 names read without the quote" in again.notes[0]
-    # A file that others wrote, with the same names as they are.
+    # A file from elsewhere, with the same names unquoted.
     export.write(frame, tmp_path / "raw.csv", raw=True)
     assert Annotations.from_csv(tmp_path / "raw.csv").items.tolist() == items
     assert crowdppl.read(tmp_path / "raw.csv").items.tolist() == items

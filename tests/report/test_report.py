@@ -1,4 +1,4 @@
-"""The report: every figure from the posterior file, names that are only names, and the page in a real browser."""
+"""The report: every number from the posterior file, names as text only, and the page in a real browser."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from crowds import crowd_with_characters, fitted
 import crowdppl
 from crowdppl import acquisition, criticism, report
 from crowdppl.posterior import workers
-from crowdppl.report import figures as made
+from crowdppl.report import figures
 from crowdppl.report import layout as pages
 from crowdppl.report.items import safe_url
 
@@ -32,14 +32,14 @@ HOSTILE = [
 
 
 def data_of(text):
-    """Take the figures out of a page."""
-    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, flags=re.DOTALL)
-    return json.loads(found)
+    """Return the data of a page."""
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, flags=re.DOTALL)
+    return json.loads(text)
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A result with characters, some known truths and times, from its file."""
+    """A result with workers of all verdicts, some known truths and timestamps, loaded from its file."""
     folder = tmp_path_factory.mktemp("result")
     frame, truth = crowd_with_characters(seed=2, timestamps=True)
     import warnings
@@ -52,20 +52,20 @@ def saved(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(saved):
+def page_data(saved):
     return data_of(report.page(saved, {"input": {"file": "labels.csv"}, "command": ["crowdppl", "fit", "labels.csv"]}))
 
 
-def close(found, expected):
-    """Equal to the four digits that are shown; nothing where nothing is known."""
-    found = np.array([np.nan if x is None else x for x in found], dtype=float)
-    np.testing.assert_allclose(found, np.asarray(expected, dtype=float), atol=5.1e-5)
+def close(values, expected):
+    """Compare to the four decimals of the page; ``None`` stands for NaN."""
+    values = np.array([np.nan if x is None else x for x in values], dtype=float)
+    np.testing.assert_allclose(values, np.asarray(expected, dtype=float), atol=5.1e-5)
 
 
-def test_every_figure_of_items(saved, told):
-    """Recomputed from the groups of the file, not by the functions that made the page."""
+def test_numbers_of_items(saved, page_data):
+    """Recomputed from the groups of the file, not by the functions behind the page."""
     p = saved.tree["truth"]["probability"].values
-    items = told["items"]
+    items = page_data["items"]
     assert items["task"] == saved.tree["truth"]["item"].values.astype(str).tolist()
     assert items["label"] == p.argmax(1).tolist()
     close(items["probability"], p.max(1))
@@ -76,19 +76,19 @@ def test_every_figure_of_items(saved, told):
         mine = pd.Series(label[item == i]).value_counts().sort_index()
         assert items["votes"][i] == [[int(k), int(n)] for k, n in mine.items()]
     assert items["known"] == np.flatnonzero(saved.tree["constant_data"]["known_truth"].values >= 0).tolist()
-    assert len(items["known"]) == told["known"] == 7
-    close([told["confidence"]], [p.max(1).mean()])
-    assert told["sure"] == [[at, int((p.max(1) >= at).sum())] for at in (0.8, 0.9, 0.95, 0.99)]
+    assert len(items["known"]) == page_data["known"] == 7
+    close([page_data["confidence"]], [p.max(1).mean()])
+    assert page_data["sure"] == [[at, int((p.max(1) >= at).sum())] for at in (0.8, 0.9, 0.95, 0.99)]
 
 
-def test_every_figure_of_workers(saved, told):
+def test_numbers_of_workers(saved, page_data):
     group = saved.tree["posterior"].to_dataset()
     theta = group["confusion"].values.reshape(-1, *group["confusion"].shape[2:])  # (S, J, K, K)
     pi = group["prevalence"].values.reshape(-1, 3)
-    ends = (1 - told["level"]) / 2
-    for n, row in enumerate(told["prevalence"]):
+    ends = (1 - page_data["level"]) / 2
+    for n, row in enumerate(page_data["prevalence"]):
         close(row[1:], [pi[:, n].mean(), *np.quantile(pi[:, n], [ends, 1 - ends])])
-    crew = told["workers"]
+    crew = page_data["workers"]
     truth = saved.tree["truth"]["draw_of"].values.reshape(len(theta), -1)
     item, worker = (saved.tree["constant_data"][f"{name}_index"].values for name in ("item", "worker"))
     label = saved.tree["observed_data"]["labels"].values
@@ -119,59 +119,62 @@ def test_every_figure_of_workers(saved, told):
         assert crew["given"][j] == np.bincount(label[worker == j], minlength=3).tolist()
 
 
-def test_every_figure_of_the_rest(saved, told):
+def test_other_numbers(saved, page_data):
     p = saved.tree["truth"]["probability"].values
     entropy = -(p * np.log2(np.where(p > 0, p, 1))).sum(1)
     item, worker, label = saved.annotation_index()
     known = saved.tree["constant_data"]["known_truth"].values >= 0
     unsure = np.flatnonzero(~known & (p.max(1) < 0.8))
-    todo = told["todo"]
+    todo = page_data["todo"]
     assert (todo["open"], todo["total"]) == (len(unsure), len(p))
     assert todo["finished"] == (known | (p.max(1) >= 0.95)).sum()
     assert todo["open"] + todo["probable"] + todo["finished"] == len(p)
     close([todo["correct"]], [np.where(known, 1, p.max(1)).mean()])
-    shown = [one["item"] for one in told["again"]]
-    assert len(shown) == min(made.AGAIN, len(unsure))
+    shown = [one["item"] for one in page_data["again"]]
+    assert len(shown) == min(figures.AGAIN, len(unsure))
     assert set(shown) <= set(unsure.tolist())
     assert entropy[shown].min() >= np.sort(entropy[unsure])[-len(shown)] - 1e-9
     assert (np.diff(entropy[shown]) <= 1e-9).all()
-    for one in told["again"][:10]:
+    for one in page_data["again"][:10]:
         i = one["item"]
         assert one["said"] == [[int(j), int(k)] for j, k in zip(worker[item == i], label[item == i], strict=True)]
         for k, share in one["probabilities"]:
             assert share == pytest.approx(p[i, k], abs=5.1e-5)
     counts = np.zeros((3, 3), dtype=int)
-    doubtful = np.isin(told["workers"]["verdict"], workers.UNRELIABLE)
+    doubtful = np.isin(page_data["workers"]["verdict"], workers.UNRELIABLE)
     for i, j, k in zip(item, worker, label, strict=True):
         counts[p[i].argmax(), k] += not doubtful[j]
-    assert told["crowd"]["matrix"] == counts.tolist()
-    assert told["crowd"]["without"] == doubtful.sum()
-    for k, other, often, total in told["crowd"]["pairs"]:
+    assert page_data["crowd"]["matrix"] == counts.tolist()
+    assert page_data["crowd"]["without"] == doubtful.sum()
+    for k, other, often, total in page_data["crowd"]["pairs"]:
         assert (often, total) == (counts[k, other], counts[k].sum())
-    close(np.ravel(told["redundancy"]), np.ravel(acquisition.redundancy(saved, 15).to_numpy()))
-    again = criticism.check(saved, draws=made.REPLICATES).table.dropna()
-    close(np.ravel([row[1:] for row in told["check"]["rows"]]), np.ravel(again[["observed", "low", "high", "p_value"]]))
-    assert told["coverage"] == saved.tree.attrs["coverage"]
-    assert "Coverage measured for dawid-skene by gibbs" in told["coverage"]
-    assert told["correlation"] == saved.tree.attrs["correlation"]
-    assert told["reproduce"]["seed"] == 5
-    assert told["reproduce"]["command"] == ["crowdppl", "fit", "labels.csv"]
-    assert told["counts"]["items"] == len(p)
+    close(np.ravel(page_data["redundancy"]), np.ravel(acquisition.redundancy(saved, 15).to_numpy()))
+    again = criticism.check(saved, draws=figures.REPLICATES).table.dropna()
+    close(
+        np.ravel([row[1:] for row in page_data["check"]["rows"]]),
+        np.ravel(again[["observed", "low", "high", "p_value"]]),
+    )
+    assert page_data["coverage"] == saved.tree.attrs["coverage"]
+    assert "Coverage measured for dawid-skene by gibbs" in page_data["coverage"]
+    assert page_data["correlation"] == saved.tree.attrs["correlation"]
+    assert page_data["reproduce"]["seed"] == 5
+    assert page_data["reproduce"]["command"] == ["crowdppl", "fit", "labels.csv"]
+    assert page_data["counts"]["items"] == len(p)
 
 
-def test_another_level_is_used_throughout(saved, told):
+def test_another_level_is_used_throughout(saved, page_data):
     half = data_of(report.page(saved, level=0.5))
     assert half["level"] == 0.5
     for name in ("accuracy", "share_correct", "informativeness"):
         wide, narrow = (
-            np.subtract(one["workers"][f"{name}_high"], one["workers"][f"{name}_low"]) for one in (told, half)
+            np.subtract(one["workers"][f"{name}_high"], one["workers"][f"{name}_low"]) for one in (page_data, half)
         )
         assert (wide >= narrow).all()
         assert wide.sum() > narrow.sum()
 
 
 def test_a_single_point_has_no_intervals():
-    """A result of one draw says nothing of how sure it is, and the page does not either."""
+    """A result of one draw has no intervals, and neither has the page."""
     frame, _ = crowd_with_characters(items=60, each=20)
     page = data_of(report.page(fitted(frame, num_samples=1)))
     assert set(page["workers"]["accuracy_low"]) == {None}
@@ -188,12 +191,12 @@ def hostile_result():
     return fitted(pd.DataFrame(rows, columns=["task", "worker", "label"]), num_samples=50)
 
 
-def test_names_are_only_names():
-    """Nothing that a name holds gets into the page but inside the JSON, and there no sign that markup needs."""
+def test_names_are_never_markup():
+    """Names occur only inside the JSON, where characters of markup are escaped."""
     posterior = hostile_result()
     text = report.page(posterior, {"input": {"file": "<b>labels</b>.csv"}, "command": ["<script>"]})
-    found = data_of(text)
-    assert sorted(found["workers"]["worker"]) == sorted(HOSTILE)
+    data = data_of(text)
+    assert sorted(data["workers"]["worker"]) == sorted(HOSTILE)
     assert text.count("<script") == 2
     assert text.count("</script>") == 2
     assert "<img" not in text
@@ -225,7 +228,7 @@ def test_size_at_ten_thousand_items_and_a_thousand_workers():
     assert len(report.page(posterior).encode()) < 5e6
 
 
-def test_texts_and_links_are_kept_with_the_result(saved, tmp_path):
+def test_texts_and_links_are_stored_in_the_result(saved, tmp_path):
     names = saved.items().tolist()
     described = report.describe(saved, text={names[3]: "a text", names[4]: None}, url={names[3]: "http://x.org/3"})
     again = crowdppl.load(described.save(tmp_path / "posterior.nc"))
@@ -241,7 +244,7 @@ def test_texts_and_links_are_kept_with_the_result(saved, tmp_path):
             report.page(saved, cost=wrong)
 
 
-def test_items_that_are_numbers_here_and_text_there():
+def test_texts_match_items_of_another_type():
     frame = pd.DataFrame(
         [(i, w, (i + (w == "c")) % 2) for i in range(12) for w in "abc"], columns=["task", "worker", "label"]
     )
@@ -268,19 +271,19 @@ def test_only_http_and_https_are_links(url, taken):
 
 
 def test_costs_and_rounds(saved):
-    found = report.actions(saved, cost=0.25)
-    assert [one.annotations for one in found.rounds] == [n * len(found.open) for n in (1, 2, 3)]
-    assert [one.cost for one in found.rounds] == [0.25 * one.annotations for one in found.rounds]
-    corrected = [one.corrected for one in found.rounds]
-    assert 0 < corrected[0] <= corrected[1] <= corrected[2] < len(found.open)
+    actions = report.actions(saved, cost=0.25)
+    assert [one.annotations for one in actions.rounds] == [n * len(actions.open) for n in (1, 2, 3)]
+    assert [one.cost for one in actions.rounds] == [0.25 * one.annotations for one in actions.rounds]
+    corrected = [one.corrected for one in actions.rounds]
+    assert 0 < corrected[0] <= corrected[1] <= corrected[2] < len(actions.open)
     assert report.actions(saved).rounds[0].cost is None
-    lines = report.lines(found, saved)
+    lines = report.lines(actions, saved)
     assert lines[0].startswith(("Stop and check adversary", "Stop and check guesser", "Stop and check always"))
     assert any(line.startswith("Send out again: ") for line in lines)
     assert any("cost" in line for line in lines)
 
 
-def test_numbers_are_told_to_be_classes(saved):
+def test_names_of_classes_in_sentences(saved):
     assert report.actions(saved).names == ["class 0", "class 1", "class 2"]
     rows = [(i, w, ["no", "yes"][(i + (w == "c")) % 2]) for i in range(12) for w in "abc"]
     named = report.actions(fitted(pd.DataFrame(rows, columns=["task", "worker", "label"]), num_samples=20))
@@ -288,8 +291,8 @@ def test_numbers_are_told_to_be_classes(saved):
 
 
 @pytest.mark.parametrize("shape", ["one class", "one worker", "one item", "all known", "many classes"])
-def test_reports_of_odd_results(shape, browser, tmp_path):
-    """The page is drawn without an error, and says something, where there is little to say."""
+def test_reports_of_unusual_results(shape, browser, tmp_path):
+    """The page is drawn without errors and is not empty for minimal or extreme data."""
     rng = np.random.default_rng(0)
     rows = [(f"i{i}", f"w{j}", f"c{(i + (rng.random() < 0.3)) % 2}") for i in range(20) for j in range(4)]
     truth = None
@@ -318,14 +321,14 @@ def test_reports_of_odd_results(shape, browser, tmp_path):
 
 
 def test_without_matrices_for_very_many_classes(monkeypatch, saved):
-    monkeypatch.setattr(made, "CONFUSION_CELLS", 45)
-    few = made.content(saved)["workers"]["confusion"]
+    monkeypatch.setattr(figures, "CONFUSION_CELLS", 45)
+    few = figures.content(saved)["workers"]["confusion"]
     busiest = np.argsort(-saved.annotations_per_worker(), kind="stable")[:5]
     assert set(few) == {str(j) for j in busiest}
-    monkeypatch.setattr(made, "CONFUSION_CELLS", 8)
-    assert made.content(saved)["workers"]["confusion"] == {}
-    monkeypatch.setattr(made, "CHECKED", 10)
-    assert made.content(saved)["check"]["left_out"]
+    monkeypatch.setattr(figures, "CONFUSION_CELLS", 8)
+    assert figures.content(saved)["workers"]["confusion"] == {}
+    monkeypatch.setattr(figures, "CHECKED", 10)
+    assert figures.content(saved)["check"]["left_out"]
 
 
 # ---------------------------------------------------------------------- in a browser
@@ -355,9 +358,9 @@ def browser():
     ):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(driver))
-    yield found
-    found.quit()
+    driver = webdriver.Chrome(options=options, service=Service(driver))
+    yield driver
+    driver.quit()
 
 
 @pytest.fixture
@@ -381,7 +384,7 @@ def shot(browser, name):
 
 
 def test_sorting_searching_and_opening(opened, saved):
-    """As a person would: sort by clicks, search by typing, open a worker."""
+    """Sort by clicks, search by typing, open a worker."""
     assert not [entry for entry in opened.get_log("browser") if entry["level"] == "SEVERE"]
     probability = saved.probability().max(1)
     assert column(opened, "items", 3)[0] == f"{100 * round(probability.min(), 4):.1f}%"
@@ -410,8 +413,8 @@ def test_sorting_searching_and_opening(opened, saved):
     )
 
 
-def test_the_first_screen_says_what_to_do(opened, saved):
-    """Who to talk to and about what, what to send out again, and what is finished; no word of statistics before the appendix."""
+def test_the_first_screen_shows_what_to_do(opened, saved):
+    """Whom to talk to and why, what to send out again, what is finished; no statistical terms before the appendix."""
     todo = opened.find_element("id", "todo").text
     for name in ("adversary", "guesser", "always"):
         assert name in todo
@@ -426,7 +429,7 @@ def test_the_first_screen_says_what_to_do(opened, saved):
     assert column(opened, "workers", 2) == ["adversary"]
 
 
-def test_the_keyboard_is_enough(opened):
+def test_the_page_works_by_keyboard(opened):
     """Tab to a heading and press Enter, to a worker and press the space bar."""
     from selenium.webdriver.common.keys import Keys
 
@@ -446,7 +449,7 @@ PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
 
 
 def test_narrow_dark_and_printed(opened):
-    """On a phone accuracy and verdict of every worker are on the screen; sorting is by a list."""
+    """On a phone, accuracy and verdict of every worker fit the screen, and a list replaces the headings for sorting."""
     from selenium.webdriver.support.ui import Select, WebDriverWait
 
     opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
@@ -476,7 +479,7 @@ def test_narrow_dark_and_printed(opened):
 
 
 def test_texts_and_links_in_the_browser(browser, saved, tmp_path):
-    """Texts are text, links are http or https: nothing else can be clicked."""
+    """Texts are shown as text, and only http and https addresses can be clicked."""
     names = saved.items().tolist()
     urls = {names[0]: "https://example.com/a?x=1&y=<b>", names[1]: "javascript:alert(1)", names[2]: "data:text/html,x"}
     texts = {name: f"<img src=x onerror=alert(1)> {HOSTILE[5]} text of {name} " + "long " * 200 for name in names[:50]}
@@ -493,8 +496,8 @@ def test_texts_and_links_in_the_browser(browser, saved, tmp_path):
         box.send_keys(name)
         assert f"text of {name}" in browser.find_element("id", "items-table").text
         links += browser.find_elements("css selector", "#items-table a")
-        found = [link.get_attribute("href") for link in browser.find_elements("css selector", "#items-table a")]
-        assert all(href.startswith("https://example.com/") for href in found)
+        addresses = [link.get_attribute("href") for link in browser.find_elements("css selector", "#items-table a")]
+        assert all(href.startswith("https://example.com/") for href in addresses)
     assert links
     assert browser.execute_script("return document.querySelectorAll('img').length") == 0
     assert browser.title == "</title><script>1</script>"
@@ -517,3 +520,16 @@ def test_hostile_names_in_the_browser(browser, tmp_path):
 def test_parts_of_the_page_are_in_the_package():
     for name in ("template.html", "style.css", "script.js"):
         assert pages._part(name)
+
+
+def test_what_is_already_computed_is_not_computed_again(saved, monkeypatch):
+    """With the table of workers and the actions the report is the same; commands name the folder."""
+    table = saved.workers()
+    actions = report.actions(saved, worker_table=table)
+    expected = report.content(saved, folder=Path("my results"))
+    monkeypatch.setattr("crowdppl.report.plan.actions", None)
+    monkeypatch.setattr("crowdppl.posterior.posterior.Posterior.workers", None)
+    assert report.content(saved, folder=Path("my results"), worker_table=table, actions=actions) == expected
+    assert expected["todo"]["command"] == f"crowdppl next 'my results' -n {len(actions.open)} --sure 0.8"
+    assert report.next_command(3, Path("-x")) == "crowdppl next ./-x -n 3 --sure 0.8"
+    assert report.next_command(3) == "crowdppl next -n 3 --sure 0.8"
