@@ -1,4 +1,4 @@
-"""What every benchmark shares: a clock, the facts of the machine, and one way to write results."""
+"""Shared by all benchmarks: timing, a description of the machine, and the output of results."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def median_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
 
 
 def fit(data: Annotations, model: Any, **options: Any) -> tuple[Posterior, float]:
-    """Fit the model as published, unless told otherwise, without printing warnings; return the result and the seconds it took.
+    """Fit the model, as published by default, without printing warnings; return the result and the seconds it took.
 
     Warnings stay in ``Posterior.warnings``.
     """
@@ -70,30 +70,30 @@ def fit(data: Annotations, model: Any, **options: Any) -> tuple[Posterior, float
 
 
 def machine() -> str:
-    """Say what it ran on."""
-    found = []
+    """Describe the machine and the versions of packages."""
+    versions = []
     for name in PACKAGES:
         try:
-            found.append(f"{name} {version(name)}")
+            versions.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
     cores = f"{os.cpu_count()} cores ({', '.join([f'{torch.get_num_threads()} threads', *caches()])})"
-    return f"{cores}, Python {platform.python_version()}, {', '.join(found)}"
+    return f"{cores}, Python {platform.python_version()}, {', '.join(versions)}"
 
 
 def caches() -> list[str]:
-    """Say how large the caches for data are, where Linux tells: what a pass over large tables waits for depends on it."""
-    found = []
-    for told in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")):  # some machines name no sizes
-        level, kind, size = (told.with_name(name).read_text().strip() for name in ("level", "type", "size"))
+    """Return the sizes of the data caches, on Linux: the time of a pass over large tables depends on them."""
+    sizes = []
+    for path in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")):  # empty on some machines
+        level, kind, size = (path.with_name(name).read_text().strip() for name in ("level", "type", "size"))
         if kind != "Instruction":
             kib = int(size.removesuffix("K"))
-            found.append(f"L{level} {kib} KiB" if kib < 1024 else f"L{level} {kib / 1024:.3g} MiB")
-    return found
+            sizes.append(f"L{level} {kib} KiB" if kib < 1024 else f"L{level} {kib / 1024:.3g} MiB")
+    return sizes
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay out a Markdown table: text to the left, numbers to the right."""
+    """Format a Markdown table: text left-aligned, numbers right-aligned."""
     right = [not isinstance(value, str) or value[:1].isdigit() for value in rows[0]]
     lines = ["| " + " | ".join(header) + " |", "|" + "|".join("--:" if r else "---" for r in right) + "|"]
     lines += ["| " + " | ".join(show(value) for value in row) + " |" for row in rows]
@@ -119,7 +119,7 @@ def spread(values: Sequence[float]) -> str:
 def write(
     name: str, title: str, body: str, results: Any, options: argparse.Namespace, script: str | None = None
 ) -> None:
-    """Print the page and, unless ``--quick``, write it with its figures as JSON; ``script`` where it is not named alike."""
+    """Print the page and, unless ``--quick``, write it with its figures as JSON; ``script`` defaults to ``name``."""
     page = f"# {title}\n\nRerun: `python benchmarks/{script or name}.py`. Ran on {machine()}.\n\n{body.strip()}\n"
     print(page)
     if options.quick:

@@ -1,4 +1,4 @@
-"""One EM iteration of Dawid-Skene: ours against crowd-kit's, and against the two products that it consists of."""
+"""One EM iteration of Dawid-Skene: our time compared with crowd-kit's, and with the two products that it consists of."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EQUAL_AFTER = 20  # iterations
 
 
 def simulate(items: int, workers: int, annotations: int, classes: int, seed: int = 0) -> pd.DataFrame:
-    """Draw annotations by workers who are right with probability .2 to .9 and else choose any other label."""
+    """Draw annotations by workers who are correct with probability .2 to .9 and otherwise choose any other label."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, items)
     task = np.repeat(np.arange(items), annotations // items)
@@ -51,13 +51,13 @@ def named(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def ours(data: Annotations, model: DawidSkene, iterations: int) -> float:
-    """Return seconds of one iteration: log posterior, E step and M step, as the engine takes them."""
+    """Return seconds of one iteration: log posterior, E step and M step, as in the engine."""
     with isolated(0, dtype=data.dtype), torch.no_grad():
         space = Space(check(model, data))
         start = model.initial(data)
 
         def run(count: int) -> None:
-            # A negative tolerance: all iterations are taken, converged or not.
+            # With a negative tolerance, all iterations are computed, converged or not.
             EMLoop(MStep(model, data, space), count, -1.0, lambda *_: None).run([start])
 
         def seconds(count: int) -> float:
@@ -71,13 +71,13 @@ def ours(data: Annotations, model: DawidSkene, iterations: int) -> float:
 
 
 def ours_anew(size: dict[str, int], kind: str) -> float:
-    """Time one case on data made anew, for a process of its own."""
+    """Time one case on newly simulated data, in a process of its own."""
     model, dtype = CASES[kind]
     return ours(Annotations.from_frame(named(simulate(**size))).to(dtype=dtype), model, 20)
 
 
 def ours_in_processes(size: dict[str, int], kind: str, count: int) -> list[float]:
-    """Time one case in ``count`` new processes: where memory comes to lie makes a difference that lasts for a process."""
+    """Time one case in ``count`` new processes: times depend on the location of arrays in memory, which is constant within a process."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
         return sorted(pool.submit(ours_anew, size, kind).result() for _ in range(count))
@@ -131,7 +131,7 @@ def equality(simulated: tuple[Annotations, pd.DataFrame]) -> dict[str, list[floa
     sparse = simulate(items=2_000, workers=300, annotations=6_000, classes=3, seed=1)
     pairs = {
         "the simulation above": simulated,
-        "simulated, 3 annotations an item": (Annotations.from_frame(sparse), sparse),
+        "simulated, 3 annotations per item": (Annotations.from_frame(sparse), sparse),
     }
     for name in ("rte", "zencrowd-us", "product", "labelme") if datasets.folder() else ():
         with warnings.catch_warnings():
@@ -143,19 +143,19 @@ def equality(simulated: tuple[Annotations, pd.DataFrame]) -> dict[str, list[floa
 
 
 def parts(data: Annotations) -> dict[str, float]:
-    """Return milliseconds of the pieces of an iteration, of the sparse products that do without numba, and of scipy's."""
+    """Return milliseconds of the parts of an iteration, of the sparse products used without numba, and of scipy's."""
     model = DawidSkene()
     with isolated(0, dtype=data.dtype), torch.no_grad():
         r = model.initial(data)
         theta = model.m_step(r, data)
         log_confusion, sums = model.log_confusion(theta), sums_of(r, data)
-        made, room = Sweeps.over(data), torch.empty_like(r)
+        sweeps, room = Sweeps.over(data), torch.empty_like(r)
         pieces = {
-            "E step and expected counts": lambda: made.expect(*at(model, theta, data), sums.counts, room),
-            "of which the counts": lambda: made.given(r),
+            "E step and expected counts": lambda: sweeps.expect(*at(model, theta, data), sums.counts, room),
+            "of which the counts": lambda: sweeps.given(r),
             "log prior": lambda: model.log_prior(theta, data),
             "M step": lambda: model.m_step_from(sums, data),
-            "torch's products, which do it without numba": lambda: (
+            "sparse products of torch, used without numba": lambda: (
                 data.counts.evidence(log_confusion),
                 data.counts.expected(r),
             ),
@@ -191,23 +191,23 @@ def main() -> None:
     pieces = parts(data)
     body = (
         f"{size['items']:,} items, {size['workers']:,} workers, {size['annotations']:,} annotations, {size['classes']} classes, "
-        f"simulated; both in one run. An iteration is E step, M step and the objective.\n\n"
+        f"simulated; both programs measured in one run. An iteration consists of E step, M step and objective.\n\n"
         + table(["", "ms per iteration", "over processes", "times faster than named", "than numbered"], rows)
-        + f"\n\nAsked for: at least 100 times. crowd-kit joins tables by identifiers at every "
-        f"iteration, so that its time depends on their type: strings, as files of annotations have them, or integers. Ours codes "
-        f"identifiers once. Ours is the median of seven processes: where memory comes to lie makes a difference.\n\n"
-        f"## The same probabilities\n\nLargest difference of any item's probability to crowd-kit after "
-        f"{EQUAL_AFTER} iterations from shares of votes, without a prior (asked for: 1e-6, or the reason):\n\n"
+        + "\n\ncrowd-kit joins tables by identifiers at every iteration, so that its time depends on their type (strings, as in files of "
+        "annotations, or integers). Our code converts identifiers once. Our time is the median of seven processes, since it depends on the "
+        "location of the arrays in memory.\n\n"
+        f"## Agreement with crowd-kit\n\nLargest difference from crowd-kit of any item's probability after {EQUAL_AFTER} iterations from "
+        "shares of votes, without a prior:\n\n"
         + table(
-            ["data", "as it is", "with crowd-kit's two conventions"],
+            ["data", "our conventions", "crowd-kit's conventions"],
             compared,
         )
-        + "\n\nWhere they differ it is for two conventions of crowd-kit's, both emulated in the last column: for a class of "
-        "which nothing is expected in a worker's items, its row is uniform over the labels that this worker has given, "
-        "ours over all labels; and it takes no probability below 1e-10, ours may be zero. Maximum likelihood leaves both open."
+        + "\n\nThe differences are due to two conventions of crowd-kit, which the last column emulates. If a worker has no expected items "
+        "of a class, crowd-kit's row is uniform over the labels that this worker has given, and ours over all labels. crowd-kit's "
+        "probabilities are at least 1e-10, and ours may be zero. Maximum likelihood does not determine either."
         "\n\n"
-        "## Where the time goes\n\nFloat64, default prior, at the first iteration, each piece by itself.\n\n"
-        + table(["piece", "ms"], [[name, value] for name, value in pieces.items()])
+        "## Time of each part\n\nFloat64, default prior, first iteration, each part measured separately.\n\n"
+        + table(["part", "ms"], [[name, value] for name, value in pieces.items()])
     )
     results = {
         "size": size,

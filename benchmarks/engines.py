@@ -1,4 +1,4 @@
-"""How near are the engines? All four on Dawid and Skene's table, against a long Gibbs run."""
+"""Agreement of the four engines on Dawid and Skene's table, compared with a long Gibbs run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def mean_confusion(posterior: Posterior) -> np.ndarray:
 
 
 def mcse(posterior: Posterior) -> np.ndarray:
-    """Return Monte-Carlo standard errors of the mean confusion, (J, K, K)."""
+    """Return Monte Carlo standard errors of the mean confusion, (J, K, K)."""
     return np.asarray(arviz_stats.mcse(posterior.tree["posterior"].to_dataset()[["confusion"]])["confusion"])
 
 
@@ -64,25 +64,25 @@ def main() -> None:
         )
         results[name] = {"truth_max": apart.max(), "confusion_max": off.max()}
     body = (
-        "Reference: Gibbs, 4 x 10,000 draws. Default prior. Differences of the posterior probability of every class of every "
-        "patient, and of every cell of the mean confusions; for samplers the largest difference of a cell in joint Monte-Carlo "
-        "standard errors (80 cells: below 4 is what chance gives).\n\n"
+        "Reference: Gibbs, 4 x 10,000 draws. Default prior. The table gives differences of the posterior probability of every class of "
+        "every patient, and of every cell of the mean confusion matrices; for samplers also the largest difference of a cell in joint "
+        "Monte Carlo standard errors (for 80 cells, values below 4 are consistent with chance).\n\n"
         + table(
             [
                 "engine",
                 "seconds",
-                "truth, most",
+                "true label, largest",
                 "mean",
                 "labels changed",
-                "confusion, most",
+                "confusion, largest",
                 "mean",
                 "in standard errors",
                 "width of intervals, ratio",
             ],
             rows,
         )
-        + "\n\nEM differs most where a patient is on the edge (number 3): the mode of the parameters takes a side where the "
-        "posterior does not."
+        + "\n\nEM differs most for a patient between two classes (number 3): at the mode of the parameters one class is clearly more "
+        "probable, under the posterior it is not."
     )
     write("engines", "Agreement of the engines", body, results, options)
 

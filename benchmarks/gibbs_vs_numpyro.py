@@ -1,4 +1,4 @@
-"""Effective samples a second of Dawid and Skene's model on three sets: our Gibbs sampler and NUTS against NumPyro's NUTS."""
+"""Effective samples per second of the Dawid–Skene model on three sets: our Gibbs sampler and NUTS compared with NumPyro's NUTS."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def worst(prevalence: np.ndarray, confusion: np.ndarray) -> tuple[float, float]:
 
 
 def simulated() -> Annotations:
-    """Draw 1,000 items of four classes, ten annotations each by 100 workers right with probability .4 to .95."""
+    """Draw 1,000 items of four classes, ten annotations each by 100 workers, correct with probability .4 to .95."""
     rng = np.random.default_rng(0)
     truth, right = rng.integers(0, 4, 1000), rng.uniform(0.4, 0.95, 100)
     item = np.repeat(np.arange(1000), 10)
@@ -53,8 +53,8 @@ def marginal(counts: Any, a: Any, B: Any) -> None:
     prevalence = numpyro.sample("prevalence", dist.Dirichlet(a))
     with numpyro.plate("worker", counts.shape[1]):
         confusion = numpyro.sample("confusion", dist.Dirichlet(B).to_event(1))
-    evidence = jnp.einsum("ijl,jkl->ik", counts, jnp.log(confusion))
-    numpyro.factor("labels", jax.nn.logsumexp(jnp.log(prevalence) + evidence, axis=-1).sum())
+    log_likelihood = jnp.einsum("ijl,jkl->ik", counts, jnp.log(confusion))
+    numpyro.factor("labels", jax.nn.logsumexp(jnp.log(prevalence) + log_likelihood, axis=-1).sum())
 
 
 def by_numpyro(data: Annotations, model: DawidSkene, how: str, warmup: int, samples: int) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def by_numpyro(data: Annotations, model: DawidSkene, how: str, warmup: int, samp
 
 
 def by_us(data: Annotations, model: DawidSkene, method: str, warmup: int, samples: int) -> dict[str, Any]:
-    """Sample with crowdppl's engine; ``whole`` adds log-likelihood, diagnostics and tree, which the others do not make."""
+    """Sample with crowdppl's engine; ``whole`` adds log-likelihood, diagnostics and tree, which the others do not compute."""
     settings = {"chains": CHAINS, "warmup": warmup, "num_samples": samples}
     engine = ENGINES[method]
 
@@ -108,7 +108,7 @@ HEADER = ["", "seconds", "worst ESS", "ESS per second", "worst R-hat", "mean pre
 
 
 def compared(data: Annotations, model: DawidSkene, ways: Sequence[str], warmup: int, samples: int, nuts: int) -> Runs:
-    """Sample one set by all."""
+    """Sample one set with all samplers."""
     runs = {"crowdppl gibbs": by_us(data, model, "gibbs", 200, samples)}
     for how in ways:
         runs[f"NumPyro NUTS, chains {how}"] = by_numpyro(data, model, how, warmup, samples)
@@ -118,14 +118,16 @@ def compared(data: Annotations, model: DawidSkene, ways: Sequence[str], warmup: 
 
 
 def shown(runs: Runs) -> str:
-    """Lay the runs of one set out."""
+    """Format the runs of one set."""
     rows = []
     for name, r in runs.items():
         mean = " ".join(f"{p:.4f}" for p in r["prevalence"])
         rows.append([name, r["seconds"], r["ess"], r["per_second"], f"{r['r_hat']:.3f}", mean])
     ours = runs["crowdppl gibbs"]["per_second"]
-    told = [f"**{ours / r['per_second']:.1f}** times {name}" for name, r in runs.items() if name.startswith("NumPyro")]
-    return f"{table(HEADER, rows)}\n\nOur Gibbs sampler is {', '.join(told)}."
+    ratios = [
+        f"**{ours / r['per_second']:.1f}** times {name}" for name, r in runs.items() if name.startswith("NumPyro")
+    ]
+    return f"{table(HEADER, rows)}\n\nOur Gibbs sampler is {', '.join(ratios)}."
 
 
 def main() -> None:
@@ -137,14 +139,15 @@ def main() -> None:
     table1 = compared(
         datasets.anaesthesia(), rater, ("vectorized", "sequential"), warmup, samples, 0 if options.quick else 150
     )
-    body = f"""{CHAINS} chains; ESS of the worst of all parameters. NumPyro samples the model with the truth summed out, in
-float64: {samples:,} draws a chain after {warmup:,}, compilation left out. Our Gibbs sampler: {samples:,} after 200.
+    body = f"""{CHAINS} chains; effective sample size of the worst parameter. NumPyro samples the model with the truth summed
+out, in float64: {samples:,} draws per chain after {warmup:,}, without the time of compilation. Our Gibbs sampler: {samples:,}
+after 200.
 
 ## Dawid & Skene's table
 
-The 1, 2, 2 copy, rater's prior; 84 parameters. Pyro's NUTS: 150 draws after 150.
+The copy with labels 1, 2, 2; prior of rater; 84 parameters. Pyro's NUTS: 150 draws after 150.
 
-{shown(table1)} Asked for: 20. `crowdppl.fit`, with log-likelihood, diagnostics
+{shown(table1)} `crowdppl.fit`, including log-likelihood, diagnostics
 and tree, takes {table1["crowdppl gibbs"]["whole"]:.2f} s. Published posterior mean of the prevalence under this prior (rater):
 {" ".join(map(str, RATER))}.
 """
@@ -160,7 +163,7 @@ and tree, takes {table1["crowdppl gibbs"]["whole"]:.2f} s. Published posterior m
 ## {name}
 
 {data.A:,} annotations of {data.N:,} items by {data.J:,} workers, {data.K} classes; our default prior.
-Here {fewer[1]:,} draws a chain, NumPyro's after {fewer[0]:,} and Pyro's NUTS 50 after 50.
+{fewer[1]:,} draws per chain, after {fewer[0]:,} for NumPyro; 50 after 50 for Pyro's NUTS.
 
 {shown(results[name])}
 """

@@ -1,6 +1,6 @@
-"""From a file of annotations to a label for each item, by us or by crowd-kit: run by performance.py, in a process of its own.
+"""From a file of annotations to a label for each item, by crowdppl or by crowd-kit; run by performance.py in a process of its own.
 
-Nothing is imported that the one asked for does not need: time and memory are what a person would see.
+Only the packages needed are imported, so that time and memory are those of a script.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def crowd_kit(path: str) -> dict[str, float]:
     frame = pd.read_csv(path)
     read = time.perf_counter() - BEGAN - start
     model = DawidSkene(n_iter=100)
-    found = model.fit_predict(frame)
-    return {"start": start, "read": read, "items": len(found), "iterations": len(model.loss_history_)}
+    labels = model.fit_predict(frame)
+    return {"start": start, "read": read, "items": len(labels), "iterations": len(model.loss_history_)}
 
 
 def ours(path: str) -> dict[str, float]:
@@ -37,13 +37,13 @@ def ours(path: str) -> dict[str, float]:
         taken = crowdppl.Annotations.from_parquet if path.endswith(".parquet") else crowdppl.Annotations.from_csv
         data = taken(path, task="task", worker="worker", label="label")
         read = time.perf_counter() - BEGAN - start
-        found = crowdppl.fit(data, method="em", num_samples=1, tol=1e-7)
-    items = len(found.truth())
-    return {"start": start, "read": read, "items": items, "iterations": found.info["facts"]["evaluations"]}
+        posterior = crowdppl.fit(data, method="em", num_samples=1, tol=1e-7)
+    items = len(posterior.truth())
+    return {"start": start, "read": read, "items": items, "iterations": posterior.info["facts"]["evaluations"]}
 
 
 if __name__ == "__main__":
-    made = {"ours": ours, "crowd-kit": crowd_kit}[sys.argv[1]](sys.argv[2])
-    made["seconds"] = time.perf_counter() - BEGAN
-    made["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    print(json.dumps(made))
+    result = {"ours": ours, "crowd-kit": crowd_kit}[sys.argv[1]](sys.argv[2])
+    result["seconds"] = time.perf_counter() - BEGAN
+    result["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    print(json.dumps(result))

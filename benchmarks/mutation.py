@@ -1,4 +1,4 @@
-"""Do the tests notice? A random sample of mutants of the models and engines, and the share the fast suite kills.
+"""Mutation testing: a random sample of mutants of the models and engines, and the share that the fast tests kill.
 
 Works in a copy of the repository, with mutmut; writes docs/benchmarks/mutation.md. Takes half an hour on two cores.
 """
@@ -56,7 +56,7 @@ def mutmut(place: Path, *words: str) -> str:
 
 
 def results(place: Path) -> dict[str, str]:
-    """Return what became of each mutant that was not killed, by name."""
+    """Return the state of each mutant that was not killed, by name."""
     lines = [line.strip().rsplit(": ", 1) for line in mutmut(place, "results").splitlines() if ": " in line]
     return {name: state for name, state in lines if "__mutmut_" in name}
 
@@ -74,7 +74,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "copy"
         keep = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "demo-results", "__pycache__")
-        # The link to models/ becomes a folder of its own: what is mutated lies under crowdppl/.
+        # The link to models/ becomes a folder, since all mutated files must be below crowdppl/.
         shutil.copytree(ROOT, place, ignore=keep)
         settings = (
             (place / "pyproject.toml")
@@ -103,18 +103,17 @@ def main() -> None:
         new = [line[1:].strip() for line in text.splitlines() if line.startswith("+ ")]
         changes.append(f"- {name.rsplit('.', 1)[0].removeprefix('crowdppl.')}: `{new[0][:110] if new else '?'}`")
     body = f"""
-`make mutation`: mutmut changes one thing in a copy of the models and engines, and the fast tests of them run until one
-fails. Of {len(names):,} mutants a random sample of {tried} was tried: **{killed / tried:.1%} killed**
-(standard error {error:.1%}; asked for: 85%).
+`make mutation`: mutmut makes one change in a copy of the models and engines, and their fast tests run until one fails. Of a
+random sample of {tried} of {len(names):,} mutants, the tests killed **{killed / tried:.1%}** (standard error {error:.1%}).
 
 {table(["file", "tried", "killed"], rows)}
 
-Survivors, the changed line of each. Many change nothing that can be seen on a CPU (`device=None`, `float("INF")`), or only
-where an ascent begins.
+The changed line of each surviving mutant. Many have no visible effect on a CPU (`device=None`, `float("INF")`), or change
+only the initial values of EM.
 
 {chr(10).join(sorted(changes))}
 """
-    write("mutation", "Do the tests notice?", body, {"states": count, "tried": tried, "killed": killed}, options)
+    write("mutation", "Mutation testing", body, {"states": count, "tried": tried, "killed": killed}, options)
 
 
 if __name__ == "__main__":

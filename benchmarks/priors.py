@@ -1,4 +1,4 @@
-"""Which prior by default? Accuracy and confidence of Dawid-Skene on public data and on sparse simulated data."""
+"""Priors of Dawid–Skene: accuracy and confidence on public data and on sparse simulated data."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ SETS = (
 )
 PRIORS = {
     "flat (maximum likelihood)": DawidSkene.maximum_likelihood(),
-    "right 1, wrong 0": DawidSkene(prior_correct=1, prior_incorrect=0),
-    "right 4, wrong 0": DawidSkene(prior_correct=4, prior_incorrect=0),
-    "**right 4 (K/2 if more), wrong 1: the default**": DawidSkene(),
-    "right 4, wrong 2": DawidSkene(prior_correct=4, prior_incorrect=2),
-    "right 6, wrong 2": DawidSkene(prior_correct=6, prior_incorrect=2),
+    "correct 1, incorrect 0": DawidSkene(prior_correct=1, prior_incorrect=0),
+    "correct 4, incorrect 0": DawidSkene(prior_correct=4, prior_incorrect=0),
+    "**correct 4 (K/2 if more), incorrect 1: the default**": DawidSkene(),
+    "correct 4, incorrect 2": DawidSkene(prior_correct=4, prior_incorrect=2),
+    "correct 6, incorrect 2": DawidSkene(prior_correct=6, prior_incorrect=2),
 }
 ENGINES = {"em": {"num_samples": 2}, "gibbs": {"chains": 1, "warmup": 150, "num_samples": 250}}
 
 
 def sparse(seed: int) -> tuple[Annotations, pd.Series]:
-    """Simulate 1,000 items with 3 annotations each by 150 workers right with probability .55 to .95, in 3 classes."""
+    """Simulate 1,000 items with 3 annotations each by 150 workers, correct with probability .55 to .95, in 3 classes."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 3, 1000)
     item = np.repeat(np.arange(1000), 3)
@@ -72,7 +72,7 @@ def main() -> None:
     majority = [np.mean([split_ties(data, truth) for data, truth in group]) for group in (real, simulated)]
     body = (
         f"Mean accuracy / mean probability of the chosen label. Public: {len(real)} sets. Sparse: {len(simulated)} simulations "
-        f"of 3 annotations an item, 20 a worker, 3 classes. Majority vote has {majority[0]:.4f} and {majority[1]:.4f}.\n\n"
+        f"with 3 annotations per item, 20 per worker and 3 classes. Accuracy of majority vote: {majority[0]:.4f} and {majority[1]:.4f}.\n\n"
         + table(["prior", "public, EM", "sparse, EM", "public, Gibbs", "sparse, Gibbs"], rows)
     )
     write("priors", "Priors of Dawid–Skene", body, results | {"majority": majority}, options)

@@ -1,6 +1,6 @@
-"""EM iterations in several processes that ``torchrun`` has started: run by performance.py.
+"""EM iterations in several processes started by ``torchrun``; run by performance.py.
 
-Each process prints how much memory it took, the one that leads its times besides, a line of JSON each.
+Each process prints its peak memory as a line of JSON; rank 0 also prints its times.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from performance import SIZES, em, peak
 from crowdppl.inference import distributed
 
 if __name__ == "__main__":
-    found: dict[str, float] = {}
-    with distributed.joined() as leads:
-        if leads:
-            found = em(SIZES[sys.argv[1]], 10)
-    print(json.dumps({"leads": leads} | found | {"peak": peak()}), flush=True)
+    times: dict[str, float] = {}
+    with distributed.joined() as rank0:
+        if rank0:
+            times = em(SIZES[sys.argv[1]], 10)
+    print(json.dumps({"rank0": rank0} | times | {"peak": peak()}), flush=True)

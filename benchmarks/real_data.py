@@ -1,4 +1,4 @@
-"""Accuracy on public data with a truth: ours beside majority vote and crowd-kit's Dawid-Skene."""
+"""Accuracy on public data with known truth, compared with majority vote and crowd-kit's Dawid–Skene."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def split_ties(data: Annotations, truth: pd.Series) -> float:
 
 def accuracy(posterior: Posterior, truth: pd.Series) -> tuple[float, float]:
     """Return accuracy and mean probability of the chosen label on items of known truth."""
-    found = posterior.truth().set_index("item").loc[truth.index]
-    return float((found["label"].to_numpy() == truth.to_numpy()).mean()), float(found["probability"].mean())
+    estimated = posterior.truth().set_index("item").loc[truth.index]
+    return float((estimated["label"].to_numpy() == truth.to_numpy()).mean()), float(estimated["probability"].mean())
 
 
 def crowd_kit(data: Annotations, truth: pd.Series) -> tuple[float, float]:
@@ -39,9 +39,9 @@ def crowd_kit(data: Annotations, truth: pd.Series) -> tuple[float, float]:
         {"task": data.items[data.item], "worker": data.workers[data.worker], "label": data.labels[data.label]}
     )
     began = time.perf_counter()
-    found = CrowdKit().fit_predict(frame)
+    labels = CrowdKit().fit_predict(frame)
     seconds = time.perf_counter() - began
-    return float((found.loc[truth.index].to_numpy() == truth.to_numpy()).mean()), seconds
+    return float((labels.loc[truth.index].to_numpy() == truth.to_numpy()).mean()), seconds
 
 
 def one(name: str) -> dict[str, Any]:
@@ -89,17 +89,17 @@ def main() -> None:
     second = table(["set", "crowd-kit DS", "DS, ML", "DS, EM", "DS, Gibbs", "draws kept", "worst R-hat"], times)
     body = f"""Accuracy on the items of known truth. Majority vote with ties split evenly; crowd-kit with its defaults; DS is
 `dawid-skene`: *ML* without a prior, *EM* and *Gibbs* with the default prior. *Confidence* is the mean probability of the chosen
-label on the same items: where it exceeds the accuracy, the model is too sure.
+label on the same items; if it exceeds the accuracy, the model is overconfident.
 
 {first}
 
-Seconds, from data in memory to the result in memory; ours with intervals (EM, Gibbs), log-likelihood and diagnostics,
-crowd-kit's the truth only:
+Seconds from data in memory to the result in memory. Our times include intervals (EM, Gibbs), log-likelihood and diagnostics;
+those of crowd-kit include only the labels.
 
 {second}
 
-Gibbs: four chains of 500 after 500, two of 200 after 200 beyond {LARGE:,} annotations. Where R-hat is above 1.01 the fit itself
-says that the chains have not mixed after so short a run.
+Gibbs: four chains of 500 draws after 500, or two of 200 after 200 with more than {LARGE:,} annotations. If R-hat is above
+1.01, the fit warns that the chains have not mixed.
 """
     write("real_data", "Accuracy on public data", body, results, options)
 

@@ -1,7 +1,7 @@
-"""What does asking where it pays save? Held-back real annotations are replayed, chosen at random or by expected gain.
+"""Savings from choosing annotations: real annotations that were held back are added at random or by expected gain.
 
 Every item starts with a few of its annotations, taken at random. Step by step the model is fitted again, and further annotations
-are taken for the items that a rule chooses (of those with annotations left; whose annotation comes is left to chance). Writes
+are taken for the items that a rule chooses (of those with annotations left; whose annotation comes is random). Writes
 docs/benchmarks/replay.md.
 """
 
@@ -19,10 +19,10 @@ from crowdppl import acquisition
 from crowdppl.data import datasets
 
 SETS = ("bluebirds", "rte", "dog")
-# Annotations an item at the start.
+# Annotations per item at the start.
 EACH = 2
 RULES = ("random", "entropy", "information", "accuracy")
-# Where the growth from EACH annotations an item to MORE is foretold.
+# Sets on which the increase of accuracy from EACH annotations per item to MORE is predicted.
 GROWN = (
     "bluebirds",
     "rte",
@@ -46,7 +46,7 @@ LEVEL = 0.89
 
 
 def fitted(data: Any, kept: np.ndarray, **options: Any) -> Any:
-    """Fit to the annotations asked so far."""
+    """Fit the annotations acquired so far."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return crowdppl.fit(data.keep(torch.from_numpy(kept)), "dawid-skene", method="em", num_samples=100, **options)
@@ -60,13 +60,13 @@ def opened(name: str) -> tuple[Any, np.ndarray]:
 
 
 def accuracy(posterior: Any, truth: np.ndarray) -> float:
-    """Return the share of items of known truth with the right label."""
+    """Return the accuracy on items of known truth."""
     known = truth >= 0
     return float((posterior.probability().argmax(1) == truth)[known].mean())
 
 
 def start(data: Any, each: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Shuffle the annotations within items; return which are there at the start, and each one's turn within its item."""
+    """Shuffle the annotations within items; return which are present at the start, and each one's position within its item."""
     item = data.item.numpy()
     order = np.lexsort((rng.random(len(item)), item))
     turn = np.empty(len(item), dtype=int)
@@ -75,16 +75,16 @@ def start(data: Any, each: int, rng: np.random.Generator) -> tuple[np.ndarray, n
 
 
 def replay(data: Any, truth: np.ndarray, rule: str, each: int, seed: int, steps: int) -> tuple[list[int], list[float]]:
-    """Return annotations asked and accuracy after each step."""
+    """Return number of annotations and accuracy after each step."""
     rng = np.random.default_rng(seed)
     kept, turn = start(data, each, rng)
     item = data.item.numpy()
     size = max(1, data.N // 10)
-    asked, found = [], []
+    asked, reached = [], []
     for _ in range(steps + 1):
         posterior = fitted(data, kept)
         asked.append(int(kept.sum()))
-        found.append(accuracy(posterior, truth))
+        reached.append(accuracy(posterior, truth))
         have = np.bincount(item[kept], minlength=data.N)
         left = np.bincount(item, minlength=data.N) > have
         gain = (
@@ -95,11 +95,11 @@ def replay(data: Any, truth: np.ndarray, rule: str, each: int, seed: int, steps:
         gain[~left] = -np.inf
         chosen = np.argsort(-gain)[: min(size, int(left.sum()))]
         kept = kept | (np.isin(item, chosen) & (turn == have[item]))
-    return asked, found
+    return asked, reached
 
 
 def foretold(name: str, seeds: int) -> dict[str, Any]:
-    """Return accuracy with EACH and with MORE annotations an item, and what the curve foretold, by rho."""
+    """Return accuracy with EACH and with MORE annotations per item, and the prediction of the curve, by rho."""
     data, truth = opened(name)
     most = int(min(MORE, np.median(data.annotations_per_item.numpy())))
     rows = []
@@ -109,16 +109,16 @@ def foretold(name: str, seeds: int) -> dict[str, Any]:
         row: dict[str, Any] = {"first": real[0], "last": real[1]}
         for rho in (None, *RHOS):
             posterior = fitted(data, kept, **({} if rho is None else {"rho": rho}))
-            told = acquisition.curve(
+            curve = acquisition.curve(
                 posterior, (most - EACH) * data.N, by="random", steps=1, level=LEVEL, seed=seed, replicates=40
             ).table
-            ends = told["accuracy"].to_numpy()
+            ends = curve["accuracy"].to_numpy()
             row[f"growth {rho}"] = (ends[1] - ends[0]) - (real[1] - real[0])
             if rho is None:
                 row["start"] = ends[0] - real[0]
-                row["inside"] = float(told["low"].iloc[1] <= real[1] <= told["high"].iloc[1])
+                row["inside"] = float(curve["low"].iloc[1] <= real[1] <= curve["high"].iloc[1])
                 gold = np.random.default_rng(seed).permutation(np.flatnonzero(truth >= 0))[:GOLD]
-                told = acquisition.curve(
+                curve = acquisition.curve(
                     posterior,
                     (most - EACH) * data.N,
                     truth={data.items.tolist()[i]: data.labels.tolist()[truth[i]] for i in gold},
@@ -128,25 +128,25 @@ def foretold(name: str, seeds: int) -> dict[str, Any]:
                     seed=seed,
                     replicates=200,
                 ).table.iloc[1]
-                row["anchored"] = told["accuracy"] - real[1]
-                row["anchored inside"] = float(told["low"] <= real[1] <= told["high"])
+                row["anchored"] = curve["accuracy"] - real[1]
+                row["anchored inside"] = float(curve["low"] <= real[1] <= curve["high"])
         rows.append(row)
     return {"annotations": most} | {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
 
 
-def needed(asked: np.ndarray, found: np.ndarray, target: float) -> float:
-    """Return the annotations at which the mean curve reaches the target for good, by interpolation."""
-    below = np.flatnonzero(found < target)
+def needed(asked: np.ndarray, reached: np.ndarray, target: float) -> float:
+    """Return the annotations at which the mean curve reaches the target and stays above it, by interpolation."""
+    below = np.flatnonzero(reached < target)
     if len(below) == 0:
         return float(asked[0])
     last = below[-1]
-    if last == len(found) - 1:
+    if last == len(reached) - 1:
         return float("nan")
-    return float(np.interp(target, found[last : last + 2], asked[last : last + 2]))
+    return float(np.interp(target, reached[last : last + 2], asked[last : last + 2]))
 
 
 def main() -> None:
-    """Replay each set by each rule and write the table."""
+    """Replay each set with each rule and write the table."""
     options = arguments(__doc__ or "")
     seeds, steps = (2, 4) if options.quick else (SEEDS, STEPS)
     rows, results = [], {}
@@ -155,7 +155,7 @@ def main() -> None:
         curves = {}
         for rule in RULES:
             runs = [replay(data, truth, rule, EACH, seed, steps) for seed in range(seeds)]
-            curves[rule] = (np.array(runs[0][0]), np.mean([found for _, found in runs], axis=0))
+            curves[rule] = (np.array(runs[0][0]), np.mean([reached for _, reached in runs], axis=0))
         asked, at_random = curves["random"]
         target = float(at_random[-3:].mean())
         spent = needed(asked, at_random, target)
@@ -185,28 +185,25 @@ def main() -> None:
     inside, anchored = (f"{np.mean([one[key] for one in grown.values()]):.0%}" for key in ("inside", "anchored inside"))
     shift = f"{np.mean([one['anchored'] for one in grown.values()]):+.3f}"
     growth.append(["**mean**", "", "", "", *means, inside, shift, anchored])
-    body = f"""## What asking where it pays saves
+    body = f"""## Savings
 
-Annotations needed for the accuracy that asking at random has reached at the end of its budget (mean of its last three
-steps), counted with the {
-        EACH
-    } an item at the start; in brackets what is saved of the further ones. The rules are those of
-`acquisition.gains(by=...)`. Dawid-Skene by EM, mean of {seeds} replays of {
+Annotations needed for the accuracy that a random choice reaches at the end of its budget (mean of its last three steps),
+including the {EACH} per item at the start; in brackets the saving among the further ones. The rules are those of
+`acquisition.gains(by=...)`. Dawid–Skene by EM, mean of {seeds} replays of {
         steps
-    } steps, a tenth of the items asked in each.
+    } steps, with a tenth of the items annotated
+in each.
 
 {table(["set", "start", "accuracy there", "budget", "target", *RULES, "accuracy at the budget, in this order"], rows)}
 
-## What a curve foretells
+## Prediction of accuracy
 
-`acquisition.curve` foretells, from {EACH} annotations an item, the accuracy with {
-        MORE
-    } (or as many as the set has). *Start* is what
-it takes the accuracy to be at first less what it is: with two annotations an item Dawid-Skene knows its workers badly, and says
-too much. *Growth* is the rise foretold less the rise that came: by default, and with rho fixed. *In the band*: the accuracy
-that came lies in the {
-        LEVEL:.0%} band. *With gold*: accuracy foretold less the one that came where the true classes of {GOLD} items
-were given (`truth=`), from which the curve then starts.
+`acquisition.curve` predicts, from {EACH} annotations per item, the accuracy with {MORE} (or as many as the set has).
+*Start* is the initial accuracy as estimated minus the observed one: with two annotations per item, Dawid–Skene knows little
+about its workers and is overconfident. *Growth* is the predicted minus the observed increase, by default and with rho fixed.
+*In the band*: the observed accuracy lies in the {
+        LEVEL:.0%} band. *With gold*: predicted minus observed accuracy if the true
+classes of {GOLD} items are known (`truth=`); the curve then starts from these.
 
 {
         table(
@@ -225,7 +222,7 @@ were given (`truth=`), from which the curve then starts.
     }
 """
     results["foretold"] = grown
-    write("replay", "Asking where it pays, replayed on real annotations", body, results, options)
+    write("replay", "Choosing annotations, replayed on real data", body, results, options)
 
 
 if __name__ == "__main__":

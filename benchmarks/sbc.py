@@ -36,7 +36,7 @@ from crowdppl.models import (
     WorkerGroups,
 )
 
-# Networks small enough to be sampled with everything else.
+# Networks are small enough to be sampled with all other parameters.
 MODELS: dict[str, AnnotationModel] = {
     "dawid-skene": DawidSkene(),
     "majority-vote": MajorityVote(),
@@ -74,7 +74,7 @@ OPTIONS = {
     "svi": {"num_samples": 297},
     "em": {"num_samples": 297},
 }
-# Where a fit takes long: a step of NUTS through a network costs milliseconds, an M step by gradients as much as a second.
+# Slow fits: a step of NUTS through a network takes milliseconds, an M step by gradients up to a second.
 FEWER = {
     ("nuts", "hierarchical"): 12,
     ("nuts", "item-subtypes"): 12,
@@ -95,7 +95,7 @@ MARK = re.compile(r"<!-- sbc -->.*?<!-- /sbc -->\n?", re.DOTALL)
 
 
 def run(name: str, method: str, simulations: int) -> dict[str, object]:
-    """Calibrate one model by one engine, in a process of its own."""
+    """Calibrate one model with one engine, in a process of its own."""
     torch.set_num_threads(1)
     began = time.perf_counter()
     try:
@@ -107,7 +107,7 @@ def run(name: str, method: str, simulations: int) -> dict[str, object]:
 
 
 def row(result: dict) -> list[object]:
-    """Write one run as a line of the table."""
+    """Return one run as a row of the table."""
     by = {r["quantity"]: r for r in result["rows"]}
     if not by:
         return [result["model"], result["method"], "–", *["–"] * 4, "gives a point: no intervals"]
@@ -153,22 +153,23 @@ def write(results: list[dict], docs: Path) -> None:
 
 Rerun: `make sbc` ({seconds / 3600:.1f} hours of one core; `python benchmarks/sbc.py --quick` for a look). Ran on {machine()}.
 
-Parameters, true labels and labels are drawn from a model's own prior (20 items, 4 workers, 3 annotations per item, 2 classes, 2
-features). The model is fitted to the labels, and each quantity drawn is ranked among 99 draws of the fit (`crowdppl.criticism.sbc`;
-Talts et al. 2018, with the data-dependent quantities of Modrák et al. 2023: log-likelihood, true label of an item, number of correct
-annotations of a worker). If an engine samples the posterior, ranks are uniform. *Least p* is the p-value of uniform ranks by
-simultaneous bands, the least over all quantities times their number. *Accuracy* and the next three columns give the share of 89%
-intervals that contain what was drawn.
+Parameters, true labels and labels are drawn from a model's own prior (20 items, 4 workers, 3 annotations per item, 2 classes,
+2 features). The model is fitted to the labels, and each quantity drawn is ranked among 99 draws of the fit
+(`crowdppl.criticism.sbc`; Talts et al. 2018, with the data-dependent quantities of Modrák et al. 2023: log-likelihood, true
+label of an item, number of correct annotations of a worker). If an engine samples the posterior, ranks are uniform. *Least p*
+is the p-value of uniform ranks by simultaneous bands, the least over all quantities times their number. *Accuracy* and the
+next three columns give the share of 89% intervals that contain what was drawn.
 
 {markdown(header, [row(r) for r in results])}
 
-Gibbs and NUTS are exact up to their length (NUTS: 150 warm-up steps, 198 draws, one chain). The least p-value of {len(exact)} runs is
-{worst:.4f}; the bound for all of them together is {0.05 / max(1, len(exact)):.4f} at 5%. SVI and EM are approximations; the coverage of
-their intervals is given above and in each model's page. With `n` simulations, the standard error of a coverage is about .31 divided by
-the square root of `n` (about half of that for accuracy, since there are four workers). NUTS has 4 to 16 simulations each, so that this
-table shows only gross errors (`--times 10` shows smaller ones and takes hours). EM and SVI hold the weights of networks at a point, so
-that no interval covers a prevalence that follows from them. These figures show how well an engine fits the model. How well the model
-describes people is another question: real annotations of an item are not independent.
+Gibbs and NUTS are exact up to their length (NUTS: 150 warm-up steps, 198 draws, one chain). The least p-value of {len(exact)}
+runs is {worst:.4f}; the bound for all of them together is {0.05 / max(1, len(exact)):.4f} at 5%. SVI and EM are
+approximations; the coverage of their intervals is given above and in each model's page. With `n` simulations, the standard
+error of a coverage is about .31 divided by the square root of `n` (about half of that for accuracy, since there are four
+workers). NUTS has 4 to 16 simulations each, so that this table shows only gross errors (`--times 10` shows smaller ones and
+takes hours). EM and SVI hold the weights of networks at a point, so that no interval covers a prevalence that follows from
+them. These figures show how well an engine fits the model. How well the model describes people is another question: real
+annotations of an item are not independent.
 """
     docs.mkdir(exist_ok=True)
     (docs / "benchmarks" / "sbc.md").write_text(page, encoding="utf-8")
@@ -182,7 +183,7 @@ describes people is another question: real annotations of an item are not indepe
 
 
 def merged(earlier: list[dict], results: list[dict]) -> list[dict]:
-    """Put new results in the place of earlier ones, in the order of the models."""
+    """Replace earlier results by new ones, in the order of the models."""
     done = {(r["model"], r["method"]): r for r in [*earlier, *results]}
     return [done[name, method] for name in MODELS for method in METHODS[name] if (name, method) in done]
 
@@ -216,7 +217,7 @@ def main() -> None:
         for job in waiting:
             results.append(job.result())
             print(*row(results[-1]), f"{results[-1]['seconds']:.0f} s", flush=True)
-            if not options.quick:  # hours of work: what is done is on disk
+            if not options.quick:  # takes hours: completed runs are stored
                 write(merged(earlier, results), options.out)
     if options.rewrite:
         write(merged(earlier, results), options.out)

@@ -1,4 +1,4 @@
-"""Sparse data: three annotations an item, twenty a worker. Who is below majority vote, and who is too sure?"""
+"""Sparse data: three annotations per item, twenty per worker. Which models are below majority vote, and which are overconfident?"""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ CASES = {
 
 
 def oracle(seed: int) -> tuple[float, float]:
-    """Return accuracy and mean confidence of Bayes' rule with the workers' true probabilities: what is possible."""
+    """Return accuracy and mean confidence of Bayes' rule with the workers' true probabilities, the best possible."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 3, 1000)
     item = np.repeat(np.arange(1000), 3)
     worker = np.concatenate([rng.choice(150, 3, replace=False) for _ in range(1000)])
-    # As in priors.sparse, draw for draw: chances come before skills there.
+    # The same random draws as in priors.sparse, where correctness is drawn before accuracies.
     draw = rng.random(3000)
     skill = rng.uniform(0.55, 0.95, 150)
     right = draw < skill[worker]
@@ -61,9 +61,9 @@ def main() -> None:
         right, sure = (list(column) for column in zip(*pairs, strict=True))
         gap = 100 * (np.mean(sure) - np.mean(right))
         rows.append([name if name != "oracle" else "Bayes, workers known", spread(right), spread(sure), f"{gap:+.1f}"])
-    body = f"""1,000 items with 3 annotations each by 150 workers (20 each on average), 3 classes, each worker right with a
-probability between .55 and .95; {len(seeds)} seeds, mean and standard deviation in per cent. *Confidence* is the mean
-probability of the chosen label; the gap is confidence less accuracy, in points.
+    body = f"""1,000 items with 3 annotations each by 150 workers (20 each on average), 3 classes, each worker correct with a
+probability between .55 and .95; {len(seeds)} seeds; mean and standard deviation in per cent. *Confidence* is the mean
+probability of the chosen label; the gap is confidence minus accuracy, in percentage points.
 
 {table(["model", "accuracy", "confidence", "gap"], rows)}
 """

@@ -1,4 +1,4 @@
-"""How often do intervals of streamed variational Bayes hold the workers' accuracy? And Gibbs sampling's, on simulations."""
+"""Coverage of the workers' accuracy by intervals of streamed variational Bayes and of Gibbs sampling, on simulations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EACH = (2, 3, 5, 10, 20)
 
 
 def crowd(each: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """Draw 1,000 items in two classes and workers from the one-coin prior, Beta(5, 2); some 40 annotations a worker."""
+    """Draw 1,000 items in two classes and workers from the one-coin prior, Beta(5, 2); about 40 annotations per worker."""
     rng = np.random.default_rng(seed)
     workers = 1000 * each // 40
     accuracy = rng.beta(5, 2, workers)
@@ -29,7 +29,7 @@ def crowd(each: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def main() -> None:
-    """Count intervals of .89 that hold what they are of."""
+    """Measure the coverage of 89% intervals."""
     options = arguments(__doc__ or "")
     rows, results = [], {}
     for each in EACH[:2] if options.quick else EACH:
@@ -40,19 +40,19 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
                 warnings.simplefilter("ignore", CrowdpplWarning)
                 frame.to_parquet(Path(folder) / "x.parquet")
-                found = {
+                tables = {
                     "vb": stream(Path(folder) / "x.parquet", OneCoin(), method="vb", passes=8, num_samples=1000).workers
                 }
                 data = Annotations.from_frame(frame)
-                found["gibbs"] = fit(
+                tables["gibbs"] = fit(
                     data, OneCoin(), method="gibbs", chains=2, num_samples=500, independent=True
                 ).workers()
-            for name, told in found.items():
-                value = accuracy[told["worker"].to_numpy(dtype=int)]
+            for name, estimates in tables.items():
+                value = accuracy[estimates["worker"].to_numpy(dtype=int)]
                 held[name].append(
-                    told["accuracy_low"].le(value).to_numpy() & told["accuracy_high"].ge(value).to_numpy()
+                    estimates["accuracy_low"].le(value).to_numpy() & estimates["accuracy_high"].ge(value).to_numpy()
                 )
-                width[name].append((told["accuracy_high"] - told["accuracy_low"]).to_numpy())
+                width[name].append((estimates["accuracy_high"] - estimates["accuracy_low"]).to_numpy())
         share = {name: float(np.concatenate(parts).mean()) for name, parts in held.items()}
         wide = {name: float(np.concatenate(parts).mean()) for name, parts in width.items()}
         number = len(np.concatenate(held["vb"]))
@@ -60,12 +60,12 @@ def main() -> None:
         rows.append(
             [each, f"{number:,}", *(f"{values[name]:.3f}" for values in (share, wide) for name in ("vb", "gibbs"))]
         )
-    header = ["annotations an item", "intervals", "held, vb", "held, Gibbs", "width, vb", "width, Gibbs"]
+    header = ["annotations per item", "intervals", "coverage, vb", "coverage, Gibbs", "width, vb", "width, Gibbs"]
     about = (
-        "1,000 items in two classes, workers right by Beta(5, 2) as the one-coin model's prior says, some 40 annotations a "
-        "worker, 20 crowds a row; intervals of probability .89 of the workers' accuracy. `vb` is `crowdppl.stream(..., "
-        "method='vb')`: truths and workers count as independent there, and the fewer annotations an item has, the less they "
-        "are. Gibbs sampling is `crowdppl.fit` with the same model."
+        "1,000 items in two classes, workers with accuracies from Beta(5, 2), the prior of the one-coin model, about 40 annotations per "
+        "worker, 20 crowds per row; 89% intervals of the workers' accuracy. `vb` is `crowdppl.stream(..., method='vb')`. It treats true "
+        "labels and workers as independent, which is less accurate the fewer annotations an item has. Gibbs sampling is `crowdppl.fit` "
+        "with the same model."
     )
     text = f"{about}\n\n{table(header, rows)}"
     write("streamed_intervals", "Intervals of streamed variational Bayes", text, results, options)

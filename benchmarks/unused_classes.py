@@ -1,4 +1,4 @@
-"""How often fits of public sets warn that they use fewer classes than the labels do, and whether the truth has these classes.
+"""How often fits of public sets warn that they use fewer classes than the labels do, and whether the true labels contain these classes.
 
 Writes docs/benchmarks/unused-classes.md.
 """
@@ -28,7 +28,7 @@ RUNS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 def usable() -> list[str]:
     """Return the public sets with worker labels of classes that are not too large."""
-    found = []
+    names = []
     place = datasets.folder()
     if place is None:
         raise SystemExit("set CROWDPPL_DATA to the folder of public data sets")
@@ -40,8 +40,8 @@ def usable() -> list[str]:
             print(f"{folder.name}: {error}", flush=True)
             continue
         if data.A <= LARGEST and 1 < data.K <= CLASSES:
-            found.append(folder.name)
-    return found
+            names.append(folder.name)
+    return names
 
 
 def warned(name: str) -> list[dict[str, Any]]:
@@ -80,21 +80,21 @@ def main() -> None:
     options = arguments(__doc__ or "")
     sets = usable()[: 4 if options.quick else None]
     with ProcessPoolExecutor(2) as pool:
-        found = [one for many in pool.map(warned, sets) for one in many]
-    fired = [one for one in found if one["warned"]]
+        fits = [one for many in pool.map(warned, sets) for one in many]
+    fired = [one for one in fits if one["warned"]]
     rows = [
         [one["set"], one["model"], one["method"], ", ".join(one["classes"]), ", ".join(one["in_truth"]) or "none"]
         for one in fired
     ]
     head = ["set", "model", "engine", "classes without items", "of these in the known truth"]
     body = f"""
-{len(found)} fits of {len(RUNS)} pairs of model and engine to {len(sets)} public sets of at most {LARGEST:,} annotations and
-{CLASSES} classes, seed 1. {len(fired)} of them warn that they assign no item to a class that has the most votes of at least one
+{len(fits)} fits of {len(RUNS)} pairs of model and engine to {len(sets)} public sets with at most {LARGEST:,} annotations and
+{CLASSES} classes, seed 1. {len(fired)} of them warn that no item is assigned to a class that has the most votes for at least one
 item.
 
 {table(head, rows) if rows else ""}
 """
-    write("unused_classes", "Fits that use fewer classes than the labels", body, found, options)
+    write("unused_classes", "Fits that use fewer classes than the labels", body, fits, options)
 
 
 if __name__ == "__main__":

@@ -63,15 +63,17 @@ def crowd(classes: int, seed: int) -> tuple[pd.DataFrame, dict[str, str]]:
     return pd.DataFrame(rows, columns=["item", "worker", "label"]), kinds
 
 
-def annotated(job: tuple[int, int]) -> Counter[tuple[int, str, str]]:
+def verdicts(job: tuple[int, int]) -> Counter[tuple[int, str, str]]:
     """Fit a crowd and count (classes, kind of worker, verdict)."""
     torch.set_num_threads(1)
     classes, seed = job
     frame, kinds = crowd(classes, seed)
     data = Annotations.from_frame(frame, labels=range(classes))
     posterior, _ = fit(data, "dawid-skene", method="em", seed=seed, num_samples=200, independent=False)
-    found = posterior.workers()
-    return Counter((classes, kinds[name], word) for name, word in zip(found["worker"], found["verdict"], strict=True))
+    workers = posterior.workers()
+    return Counter(
+        (classes, kinds[name], word) for name, word in zip(workers["worker"], workers["verdict"], strict=True)
+    )
 
 
 def main() -> None:
@@ -80,7 +82,7 @@ def main() -> None:
     seeds = SEEDS[:3] if options.quick else SEEDS
     counts: Counter[tuple[int, str, str]] = Counter()
     with ProcessPoolExecutor(2) as pool:
-        for one in pool.map(annotated, [(classes, seed) for classes in CLASSES for seed in seeds]):
+        for one in pool.map(verdicts, [(classes, seed) for classes in CLASSES for seed in seeds]):
             counts += one
 
     def rows(classes: tuple[int, ...]) -> list[list[Any]]:
@@ -92,14 +94,15 @@ def main() -> None:
 
     head = ["worker", "number", *[word for word in VERDICTS if word != "hasty"]]
     body = f"""
-{len(CLASSES) * len(seeds)} simulated crowds of {", ".join(map(str, CLASSES))} classes: {ITEMS} items, {HONEST} honest workers who
-are correct in 55% to 95% and together give {PER_ITEM} annotations of each item, and one of each other kind with {EACH}
-annotations. Dawid–Skene by EM with the default settings. The thresholds were chosen on other seeds. Rows are what a worker is,
-columns what the verdict says ([meaning](inspection.md)); `hasty` needs durations, which these crowds do not have.
+{len(CLASSES) * len(seeds)} simulated crowds of {", ".join(map(str, CLASSES))} classes: {ITEMS} items, {HONEST} honest workers
+who are correct in 55% to 95% of their annotations and together give {PER_ITEM} annotations of each item, and one worker of
+each other kind with {EACH} annotations. Dawid–Skene by EM with default settings. The thresholds were chosen on other seeds.
+Rows are the kinds of workers, columns the verdicts ([definitions](../guide/inspection.md)); `hasty` needs durations, which
+these crowds do not have.
 
 {table(head, rows(CLASSES))}
 
-With two classes, where {EACH} annotations say little:
+With two classes, where {EACH} annotations contain little information:
 
 {table(head, rows((2,)))}
 """

@@ -1,4 +1,4 @@
-"""Simulation-based calibration where the story is not the model's: crowds that err together, published and weighted."""
+"""Simulation-based calibration under a different model: crowds with correlated errors, as published and weighted."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ COPIES = (0.0, 0.2, 0.4, 0.6)
 
 
 def crowd(job: tuple[float, int]) -> dict[str, dict[str, list[float]]]:
-    """Simulate, fit both ways; ranks of each worker's share of right annotations, and what probabilities are worth."""
+    """Simulate, fit both ways; return ranks of each worker's share of correct annotations, and the calibration of probabilities."""
     torch.set_num_threads(1)
     copies, seed = job
-    made = correlated_crowd(seed=seed, items=200, workers=20, per_item=int(3 + seed % 8), copies=copies)
-    truths = dict(zip(made.data.items.tolist(), made.truth.tolist(), strict=True))
+    simulated = correlated_crowd(seed=seed, items=200, workers=20, per_item=int(3 + seed % 8), copies=copies)
+    truths = dict(zip(simulated.data.items.tolist(), simulated.truth.tolist(), strict=True))
     rng = np.random.default_rng(seed)
     out = {}
     for kind, independent in (("published", True), ("weighted", False)):
         posterior, _ = fit(
-            made.data, "dawid-skene", method="gibbs", seed=seed, num_samples=150, independent=independent
+            simulated.data, "dawid-skene", method="gibbs", seed=seed, num_samples=150, independent=independent
         )
         shares = posterior.share_correct_draws()
         kept = shares[np.linspace(0, len(shares) - 1, DRAWS).round().astype(int)]
         cover = criticism.coverage(posterior, truths, minimum=1)
         right = cover.workers["right"].to_numpy()
         below, equal = (kept < right - 1e-12).sum(0), (np.abs(kept - right) <= 1e-12).sum(0)
-        found = criticism.calibration(posterior, truths)
+        calibration = criticism.calibration(posterior, truths)
         out[kind] = {
             "ranks": (below + rng.integers(0, equal + 1)).tolist(),
             "parameter": cover.workers["accuracy_covers"].tolist(),
-            "measures": [found.accuracy, found.confidence, found.log_loss],
+            "measures": [calibration.accuracy, calibration.confidence, calibration.log_loss],
         }
     return out
 
@@ -53,15 +53,15 @@ def main() -> None:
     rows, results = [], {}
     with ProcessPoolExecutor(2) as pool:
         for copies in COPIES:
-            found = list(pool.map(crowd, [(copies, seed) for seed in range(count)]))
+            crowds = list(pool.map(crowd, [(copies, seed) for seed in range(count)]))
             for kind in ("published", "weighted"):
-                ranks = np.array([one[kind]["ranks"] for one in found])  # (crowds, workers)
-                measures = np.mean([one[kind]["measures"] for one in found], 0)
+                ranks = np.array([one[kind]["ranks"] for one in crowds])  # (crowds, workers)
+                measures = np.mean([one[kind]["measures"] for one in crowds], 0)
                 first = sbc.uniformity(
                     ranks[:, 0], DRAWS
                 )  # workers of one crowd share its rho: one of each is independent
                 share = sbc.coverage(ranks.ravel(), DRAWS)
-                parameter = float(np.mean([one[kind]["parameter"] for one in found]))
+                parameter = float(np.mean([one[kind]["parameter"] for one in crowds]))
                 rows.append(
                     [
                         f"{copies:.0%}",
@@ -76,7 +76,7 @@ def main() -> None:
     header = [
         "copied",
         "",
-        "share right, covered",
+        "share correct, covered",
         "accuracy, covered",
         "p of uniform ranks",
         "accuracy",
@@ -84,16 +84,18 @@ def main() -> None:
         "log loss",
     ]
     body = f"""
-{count} crowds each (`crowdppl.data.synthetic.correlated_crowd`: 200 items, 20 workers, 3 to 10 annotations an item, 2 classes),
-Dawid–Skene by Gibbs; 89% intervals. An annotation repeats its item's common answer with the probability *copied*. Ranks are of
-the share of right annotations of the first worker of each crowd among {DRAWS} draws.
+{count} crowds per row (`crowdppl.data.synthetic.correlated_crowd`: 200 items, 20 workers, 3 to 10 annotations per item, 2
+classes), Dawid–Skene by Gibbs; 89% intervals. An annotation repeats the common answer of its item with probability *copied*.
+Ranks are those of the share of correct annotations of the first worker of each crowd among {DRAWS} draws.
 
 {table(header, rows)}
 
-The design effect is not the story these data come from: it is a repair, not a model of copying. Where nothing is copied its
-intervals are wider than needed; where much is, they hold what the published ones miss.
+The design effect is a correction, not a model of copying; these data come from a different model. If nothing is copied, its
+intervals are wider than necessary. If much is copied, they contain the values that the published ones miss.
 """
-    write("correlated_sbc", "Crowds that err together", body, results, options, script="calibration/correlated_sbc")
+    write(
+        "correlated_sbc", "Crowds with correlated errors", body, results, options, script="calibration/correlated_sbc"
+    )
 
 
 if __name__ == "__main__":

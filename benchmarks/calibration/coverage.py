@@ -1,4 +1,4 @@
-"""How often intervals of workers hold the truth, for every model and engine that public data can be fitted by.
+"""Coverage of workers' intervals for every model and engine that can fit public data.
 
 Writes docs/benchmarks/coverage.md and crowdppl/inference/coverage.json, which every result cites for its own model and engine.
 """
@@ -23,14 +23,14 @@ from design_effect import SETS, known_of
 from crowdppl import criticism
 from crowdppl.data import datasets
 
-LARGEST = 100_000  # annotations of a set; larger ones take hours together
+LARGEST = 100_000  # annotations of a set; all larger ones together take hours
 MINIMUM = 20  # annotations of items of known truth that a worker must have
 OPTIONS: dict[str, dict[str, Any]] = {
     "em": {"num_samples": 300},
     "gibbs": {"chains": 2, "warmup": 300, "num_samples": 200},
     "svi": {"num_samples": 300},
 }
-# SVI takes minutes a set: it is measured for one model.
+# SVI takes minutes per set and is measured for one model.
 MODELS = {
     "em": ("dawid-skene", "one-coin", "class-conditional", "pooled", "majority-vote"),
     "gibbs": (
@@ -47,12 +47,12 @@ MODELS = {
 }
 KINDS: dict[str, dict[str, Any]] = {"default": {"independent": False}, "independent": {"independent": True}}
 PLACE = Path(__file__).parents[2] / "crowdppl" / "inference" / "coverage.json"
-# Fits that are done, a line each: a run that was stopped goes on from there. Delete it to measure anew.
+# Completed fits, one per line, so that an interrupted run continues from there. Delete it to repeat all fits.
 DONE = Path(__file__).parents[2] / "build" / "coverage.jsonl"
 
 
 def measure(job: tuple[str, str, str]) -> dict[str, Any]:
-    """Fit one set by one model and engine, with and without the design effect; count the intervals that hold the truth."""
+    """Fit one set by one model and engine, with and without the design effect; count the intervals that contain the true value."""
     name, model, method = job
     torch.set_num_threads(1)
     data, truth = datasets.public(name)
@@ -60,18 +60,18 @@ def measure(job: tuple[str, str, str]) -> dict[str, Any]:
     out: dict[str, Any] = {"set": name, "model": model, "method": method}
     for kind, more in KINDS.items():
         posterior, _ = fit(data, model, method=method, seed=1, **OPTIONS[method], **more)
-        found = criticism.coverage(posterior, truths, minimum=MINIMUM)
+        coverage = criticism.coverage(posterior, truths, minimum=MINIMUM)
         out[kind] = {
-            "workers": len(found.workers),
-            "share": int(found.workers["share_correct_covers"].sum()),
-            "accuracy": int(found.workers["accuracy_covers"].sum()),
+            "workers": len(coverage.workers),
+            "share": int(coverage.workers["share_correct_covers"].sum()),
+            "accuracy": int(coverage.workers["accuracy_covers"].sum()),
             "correct": criticism.calibration(posterior, truths).accuracy,
         }
     return out
 
 
 def summary(runs: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    """Add the sets of one model and engine up."""
+    """Sum over the sets of one model and engine."""
     parts = [run[kind] for run in runs if run[kind]["workers"]]
     workers = sum(part["workers"] for part in parts)
     return {
@@ -95,13 +95,13 @@ def main() -> None:
     runs: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     DONE.parent.mkdir(exist_ok=True)
     before = [json.loads(line) for line in DONE.read_text().splitlines()] if DONE.exists() else []
-    done = {(found["set"], found["model"], found["method"]): found for found in before}
+    done = {(run["set"], run["model"], run["method"]): run for run in before}
     with ProcessPoolExecutor(2) as pool, DONE.open("a", encoding="utf-8") as kept:
-        for found in pool.map(measure, [job for job in jobs if job not in done]):
-            done[found["set"], found["model"], found["method"]] = found
-            kept.write(json.dumps(found) + "\n")
+        for run in pool.map(measure, [job for job in jobs if job not in done]):
+            done[run["set"], run["model"], run["method"]] = run
+            kept.write(json.dumps(run) + "\n")
             kept.flush()
-            print(found, flush=True)
+            print(run, flush=True)
     for _, model, method in jobs:
         runs[model, method] = [done[name, model, method] for name in sets]
     rows, cited = [], defaultdict(dict)
@@ -123,16 +123,18 @@ def main() -> None:
         "mean of sets",
     ]
     body = f"""
-Of {len(sets)} public sets with known truth and at most {LARGEST:,} annotations: 89% intervals, workers with {MINIMUM} or more
-annotations of items of known truth, seed 1. *Default*: truths and workers allow for correlated errors, with the default spread of
-rho, two numbers that were learned from these sets and three others. *Independent*: the model as published. *Share correct* is
-the share of a worker's own annotations that are correct; *accuracy* the parameter, that of annotations to come; both are compared
-with the share that is correct by the known truth. A calibrated interval covers 89%.
+89% intervals on {len(sets)} public sets with known truth and at most {LARGEST:,} annotations; workers with at least {MINIMUM}
+annotations of items of known truth; seed 1. *Default*: the posteriors of true labels and workers allow for correlated errors,
+with the default distribution of rho, whose two parameters were learned from these sets and three others. *Independent*: the
+model as published. *Share correct* is the share of a worker's own annotations that are correct; *accuracy* is the parameter,
+the probability that a future annotation is correct. Both are compared with the share that is correct according to the known
+truth. A calibrated interval covers 89%.
 
 {table(head, rows)}
 
-Every result cites the row of its own model and engine (`Posterior.coverage`), or says that none was measured. `cifar10n` is left
-out: its worker ids do not belong to its labels. NUTS draws from the same posterior as Gibbs sampling and cites its row.
+Every result cites the row of its own model and engine (`Posterior.coverage`), or states that none was measured. `cifar10n` is
+excluded, because its worker ids do not belong to its labels. NUTS samples the same posterior as Gibbs sampling and cites its
+row.
 """
     write(
         "coverage",

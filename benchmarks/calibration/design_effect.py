@@ -1,4 +1,4 @@
-"""Honest intervals on public data, leave one set out: coverage, log loss and calibration, published and weighted.
+"""Calibrated intervals on public data, leave one set out: coverage, log loss and calibration, published and weighted.
 
 Writes docs/benchmarks/calibrated-intervals.md. Its spread of rho learned from all sets is `POPULATION` in
 crowdppl/inference/design_effect.py.
@@ -57,13 +57,13 @@ RUNS: dict[tuple[str, str], dict[str, Any]] = {
     ("dawid-skene", "svi"): {"num_samples": 250},
 }
 LARGE = 140_000  # annotations: fewer sweeps there, and EM; SVI is left out
-KEPT, ITEMS = 60, 1500  # draws and items of a set that the spread of rho is learned from
+KEPT, ITEMS = 60, 1500  # draws and items of a set from which the distribution of rho is learned
 GRID = [(mean, sd) for mean in np.arange(-2.5, 1.01, 0.5) for sd in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)]
 NORMAL = np.random.default_rng(0).normal(size=KEPT)
 
 
 def known_of(name: str, data: Any, truth: Any) -> np.ndarray:
-    """Return true classes as codes (N,), -1 where unknown; a class that no worker named is left out."""
+    """Return true classes as codes (N,), -1 where unknown; a class that no worker used is left out."""
     at, label = ({str(v): n for n, v in enumerate(values.tolist())} for values in (data.items, data.labels))
     out = np.full(data.N, -1)
     for item, true_label in truth.items():
@@ -72,7 +72,7 @@ def known_of(name: str, data: Any, truth: Any) -> np.ndarray:
     return out
 
 
-def evidence(name: str) -> dict[str, np.ndarray]:
+def log_likelihoods(name: str) -> dict[str, np.ndarray]:
     """Sample item subtypes and keep, for items of known truth, log class probabilities of every draw (D, n, K)."""
     torch.set_num_threads(1)
     data, truth = datasets.public(name)
@@ -92,7 +92,7 @@ def evidence(name: str) -> dict[str, np.ndarray]:
 
 
 def loss(one: dict[str, np.ndarray], factor: np.ndarray) -> float:
-    """Mean log loss of the truth for design effects (D, n), averaged over draws, floored at a millionth."""
+    """Mean log loss of the truth for design effects (D, n), averaged over draws, with probabilities of at least one millionth."""
     logs = one["logs"] / factor[:, :, None]
     p = np.exp(logs - logs.max(-1, keepdims=True))
     p = (p / p.sum(-1, keepdims=True)).mean(0)
@@ -153,27 +153,27 @@ def measure(name: str, model: str, method: str, rho: tuple[float, float]) -> dic
         began = time.perf_counter()
         posterior, _ = fit(data, model, method=method, seed=1, **options, **more)
         seconds = time.perf_counter() - began
-        found, cover = criticism.calibration(posterior, truths), criticism.coverage(posterior, truths)
+        calibration, cover = criticism.calibration(posterior, truths), criticism.coverage(posterior, truths)
         width = cover.workers["share_correct_high"] - cover.workers["share_correct_low"]
         out[kind] = {
-            "accuracy": found.accuracy,
-            "confidence": found.confidence,
-            "log_loss": found.log_loss,
-            "ece": found.ece,
-            "bins": found.bins.to_dict("records"),
-            "items": found.items,
+            "accuracy": calibration.accuracy,
+            "confidence": calibration.confidence,
+            "log_loss": calibration.log_loss,
+            "ece": calibration.ece,
+            "bins": calibration.bins.to_dict("records"),
+            "items": calibration.items,
             "workers": len(cover.workers),
             "share": cover.share_correct,
             "parameter": cover.accuracy,
             "width": float(width.mean()) if len(width) else None,
             "seconds": seconds,
-            "rho": found.rho,
+            "rho": calibration.rho,
         }
     return out
 
 
 def independent_crowd(seed: int) -> dict[str, list[float]]:
-    """What allowing for correlation costs where there is none: data from Dawid and Skene's own story."""
+    """Cost of allowing for correlation if there is none: data from the Dawid–Skene model."""
     torch.set_num_threads(1)
     rng = np.random.default_rng(seed)
     item = np.repeat(np.arange(300), 6)
@@ -183,16 +183,16 @@ def independent_crowd(seed: int) -> dict[str, list[float]]:
     out = {}
     for kind, more in {"published": {"independent": True}, "weighted": {"independent": False}}.items():
         posterior, _ = fit(data, "dawid-skene", method="gibbs", seed=seed, num_samples=250, **more)
-        found, cover = criticism.calibration(posterior, truths), criticism.coverage(posterior, truths)
+        calibration, cover = criticism.calibration(posterior, truths), criticism.coverage(posterior, truths)
         w = cover.workers
         out[kind] = [
             cover.share_correct,
             float((w["share_correct_high"] - w["share_correct_low"]).mean()),
             cover.accuracy,
             float((w["accuracy_high"] - w["accuracy_low"]).mean()),
-            found.accuracy,
-            found.confidence,
-            found.log_loss,
+            calibration.accuracy,
+            calibration.confidence,
+            calibration.log_loss,
         ]
     return out
 
@@ -219,7 +219,7 @@ def pooled_ece(results: list[dict[str, Any]], kind: str) -> float:
 
 
 def summary(results: list[dict[str, Any]], kind: str) -> list[Any]:
-    """Sum up one model and engine."""
+    """Summarise one model and engine."""
     return [
         f"{mean(results, kind, 'accuracy'):.4f}",
         f"{mean(results, kind, 'confidence'):.3f}",
@@ -234,13 +234,13 @@ def summary(results: list[dict[str, Any]], kind: str) -> list[Any]:
 
 
 def main() -> None:
-    """Learn the spread of rho without each set in turn, then measure on it."""
+    """Learn the distribution of rho without each set in turn, then measure on that set."""
     options = arguments(__doc__ or "")
     sets = SETS[:4] if options.quick else SETS
     with ProcessPoolExecutor(2) as pool:
-        found = dict(zip(sets, pool.map(evidence, sets), strict=True))
+        samples = dict(zip(sets, pool.map(log_likelihoods, sets), strict=True))
         losses = {
-            form: np.array([[loss(found[s], factor(found[s], *at)) for s in sets] for at in grid])
+            form: np.array([[loss(samples[s], factor(samples[s], *at)) for s in sets] for at in grid])
             for form, (factor, grid) in FORMS.items()
         }
         forms = []
@@ -253,7 +253,7 @@ def main() -> None:
             )
             print(forms[-1], flush=True)
         values = losses["1 + (n - 1) rho"]
-        plain = float(np.mean([loss(found[s], np.ones((KEPT, len(found[s]["n"])))) for s in sets]))
+        plain = float(np.mean([loss(samples[s], np.ones((KEPT, len(samples[s]["n"])))) for s in sets]))
         chosen = {s: GRID[choose(np.delete(values, i, 1), GRID)] for i, s in enumerate(sets)}
         population = GRID[choose(values, GRID)]
         print("POPULATION", population, "left out:", sorted(set(chosen.values())), flush=True)
@@ -298,7 +298,7 @@ def main() -> None:
             )
     cost = {kind: np.mean([a[kind] for a in alone], 0) for kind in ("published", "weighted")}
     names = [
-        "share of right annotations: coverage",
+        "share of correct annotations: coverage",
         "its interval's width",
         "accuracy: coverage",
         "its interval's width",
@@ -315,7 +315,7 @@ def main() -> None:
         "confidence",
         "log loss",
         "ECE",
-        "share right covered",
+        "share correct covered",
         "accuracy covered",
         "rho of the set's own truth",
     ]
@@ -328,7 +328,7 @@ def main() -> None:
         "log loss",
         "ECE, mean of sets",
         "ECE, sets pooled",
-        "share right, pooled",
+        "share correct, pooled",
         "mean of sets",
         "accuracy parameter, pooled",
         "mean of sets",
@@ -340,45 +340,46 @@ def main() -> None:
         kind: [pooled(subtypes, kind, what) for what in ("share", "parameter")] for kind in ("published", "weighted")
     }
     body = f"""
-Public sets with a truth; workers with 20 or more annotations of items of known truth; 89% intervals. *Published*: the
-model as it is. *Weighted*: evidence divided by 1 + (n - 1) rho, with rho drawn from a spread **learned from the other
-sets** (`crowdppl.inference.design_effect`). Coverage is that of the share of a worker's annotations that are right, counted draw by
-draw, and of the accuracy parameter, both against the share that is right by the truth.
+Public sets with known truth; workers with at least 20 annotations of items of known truth; 89% intervals. *Published*: the
+model as published. *Weighted*: log-likelihoods divided by 1 + (n - 1) rho, with rho drawn from a distribution **learned from
+the other sets** (`crowdppl.inference.design_effect`). Coverage is given for the share of a worker's annotations that are
+correct, counted in each draw, and for the accuracy parameter. Both are compared with the share that is correct according to
+the known truth.
 
 {table(head, sums)}
 
-Log loss in nats, floored at a millionth. Asked for: pooled coverage between .84 and .94 of both, mean over sets at
-least .78, log loss at most .55, calibration error at most .06, accuracy of the truth not below that of the published by
-more than .002. Of sets with more than {LARGE:,} annotations Gibbs runs are short (60 sweeps after 60), and SVI is left
-out. `cifar100n` has one annotation an item: there is nothing to weigh.
+Log loss is in nats, with probabilities of at least one millionth. Bounds for comparison: pooled coverage of both between .84
+and .94, mean coverage over sets at least .78, log loss at most .55, calibration error at most .06, accuracy of the label at
+most .002 below that of the published model. On sets with more than {LARGE:,} annotations, Gibbs runs are short (60 sweeps
+after 60), and SVI is omitted. `cifar100n` has one annotation per item, so that weighting has no effect.
 
-The worker ids of `cifar10n` do not belong to its labels (the set's own notes; a permutation test finds no difference between
-workers), and its 638 workers are a third of all: without it the pooled coverage of item subtypes by Gibbs is
-{real["weighted"][0]:.3f} of the share of right annotations ({real["published"][0]:.3f} as published) and
-{real["weighted"][1]:.3f} of the accuracy parameter ({real["published"][1]:.3f}).
+The worker ids of `cifar10n` do not belong to its labels (according to the notes of the set; a permutation test finds no
+difference between workers), and its 638 workers are a third of all. Without it, the pooled coverage of item subtypes by Gibbs
+is {real["weighted"][0]:.3f} for the share of correct annotations ({real["published"][0]:.3f} as published) and
+{real["weighted"][1]:.3f} for the accuracy parameter ({real["published"][1]:.3f}).
 
 ## Set by set: item subtypes by Gibbs, published → weighted
 
 {table(columns, rows)}
 
-`hitspam-crowdflower` is a crowd that is of one mind and wrong on a third of the items of known truth; `ducks` shares a
-wrong idea. No posterior knows that without some true classes.
+The crowd of `hitspam-crowdflower` is unanimous, and incorrect on a third of the items of known truth; that of `ducks` shares a
+misconception. No posterior can show this without some true classes.
 
 ## Which form
 
-Log loss over the sets, item subtypes, the form's two numbers (mean and spread of logit rho, of a, of log temperature)
-chosen on the other sets: the widest spread within a standard error of the best. *Own best*: each set's own best pair,
-which nobody can know. Without any of it: {plain:.3f}.
+Mean log loss over the sets, item subtypes. The two parameters of each form (mean and standard deviation of logit rho, of a,
+of log temperature) are chosen on the other sets: the widest distribution within a standard error of the best. *Own best*: the
+best pair of each set, which is unknown in practice. As published: {plain:.3f}.
 
 {table(["form", "learned from all", "leave one out", "own best"], forms)}
 
-rho and n^a do about as well; rho has a name in survey statistics. Dependence of rho on the number of classes, on
-annotations an item or a worker and on raw agreement was tried and gained nothing left out.
+rho and n^a perform about equally well; rho is an established quantity in survey statistics. Dependence of rho on the number
+of classes, on annotations per item or worker, and on raw agreement did not improve the log loss of sets left out.
 
-## What it costs where annotations are independent
+## Cost if annotations are independent
 
-Twenty simulated crowds from Dawid and Skene's own story (300 items, 30 workers, 6 annotations an item, 2 classes),
-Gibbs, default rho.
+Twenty simulated crowds from the Dawid–Skene model (300 items, 30 workers, 6 annotations per item, 2 classes), Gibbs, default
+rho.
 
 {table(["", "published", "weighted"], costs)}
 
@@ -389,7 +390,7 @@ Gibbs, default rho.
         "population": population,
         "cost": {kind: values.tolist() for kind, values in cost.items()},
     }
-    title = "Honest intervals on public data"
+    title = "Calibrated intervals on public data"
     write("calibrated_intervals", title, body, story, options, script="calibration/design_effect")
 
 

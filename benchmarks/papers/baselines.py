@@ -1,4 +1,4 @@
-"""Classifiers trained on votes or on the truth: what models of annotation are compared with."""
+"""Classifiers trained on votes or on the truth, for comparison with models of annotation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 
 class Trained:
-    """A perceptron trained by cross-entropy on soft labels; the epoch is chosen on held-out items where there are some.
+    """A perceptron trained by cross-entropy on soft labels; the epoch is chosen on held-out items, if there are any.
 
     Args:
         features: ``(N, D)``.
@@ -25,7 +25,7 @@ class Trained:
         dropout: of its layers.
         epochs: passes over the items.
         rate: of Adam.
-        batch: items a step.
+        batch: items per step.
         validation: features and classes to choose the epoch on.
         standard: whether features are standardised.
     """
@@ -67,8 +67,8 @@ class Trained:
         """Return the accuracy on items of known class (codes)."""
         self.network.eval()
         with torch.no_grad():
-            found = self.network(torch.as_tensor(np.asarray(features), dtype=torch.float32)).argmax(-1).numpy()
-        return float((found == truth).mean())
+            predicted = self.network(torch.as_tensor(np.asarray(features), dtype=torch.float32)).argmax(-1).numpy()
+        return float((predicted == truth).mean())
 
 
 def crowd_layer(

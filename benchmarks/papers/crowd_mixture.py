@@ -1,4 +1,4 @@
-"""Set-up 1 of Mena and Ñanculef (2019): test accuracy and time as annotators grow in number, labels staying as they are."""
+"""Set-up 1 of Mena and Ñanculef (2019): test accuracy and time with more annotators and the same number of labels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main() -> None:
     options = arguments(__doc__ or "")
     seeds = range(2 if options.quick else 5)
     sizes = WORKERS[:2] if options.quick else WORKERS
-    found: dict[str, dict[int, list[float]]] = {name: {T: [] for T in sizes} for name in (*PAPER, "truth", "Bayes")}
+    accuracy: dict[str, dict[int, list[float]]] = {name: {T: [] for T in sizes} for name in (*PAPER, "truth", "Bayes")}
     clock: dict[int, list[float]] = {T: [] for T in sizes}
     em: dict[int, list[float]] = {T: [] for T in sizes}
     for T in sizes:
@@ -35,12 +35,12 @@ def main() -> None:
             s = three_gaussians(seed=seed, workers=T)
             x, y, test = s.data.features.numpy(), np.eye(3)[s.truth], (s.features_test, s.truth_test)
             shares = s.data.majority().numpy()
-            found["soft majority"][T].append(Trained(x, shares, seed=seed).accuracy(*test))
-            found["hard majority"][T].append(Trained(x, hard(shares, seed), seed=seed).accuracy(*test))
-            found["truth"][T].append(Trained(x, y, seed=seed).accuracy(*test))
+            accuracy["soft majority"][T].append(Trained(x, shares, seed=seed).accuracy(*test))
+            accuracy["hard majority"][T].append(Trained(x, hard(shares, seed), seed=seed).accuracy(*test))
+            accuracy["truth"][T].append(Trained(x, y, seed=seed).accuracy(*test))
             centres = np.array([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0]])
             nearest = ((s.features_test[:, None] - centres) ** 2).sum(-1).argmin(1)
-            found["Bayes"][T].append(float((nearest == s.truth_test).mean()))
+            accuracy["Bayes"][T].append(float((nearest == s.truth_test).mean()))
             network = Raykar(hidden=(128,), dropout=0.5, prior_correct=0.0, prior_incorrect=0.0)
             for name, model, more in (
                 ("DL-EM", network, {"max_iter": ITERATIONS, "tol": 0.0}),
@@ -48,8 +48,8 @@ def main() -> None:
             ):
                 posterior, _ = fit(s.data, model, method="em", seed=seed, **more)
                 guess = crowdppl.predict(posterior, s.features_test)["label"].to_numpy()
-                found[name][T].append(float((guess == s.truth_test).mean()))
-            # The cost of an iteration: the network is not part of what may depend on T, so one gradient step stands for it.
+                accuracy[name][T].append(float((guess == s.truth_test).mean()))
+            # The cost of the network does not depend on T, so that one gradient step is enough.
             for model, kept in ((CrowdMixture(), clock), (network, em)):
                 times = []
                 for iterations in (5, 45):
@@ -57,9 +57,9 @@ def main() -> None:
                     fit(s.data, model, method="em", seed=seed, max_iter=iterations, tol=0.0, steps=1, restarts=0)
                     times.append(time.perf_counter() - began)
                 kept[T].append((times[1] - times[0]) / 40)
-        print(T, {name: spread(values[T]) for name, values in found.items()}, flush=True)
+        print(T, {name: spread(values[T]) for name, values in accuracy.items()}, flush=True)
     rows = []
-    for name, values in found.items():
+    for name, values in accuracy.items():
         for source in ("here", "paper"):
             if source == "paper" and name not in PAPER:
                 continue
@@ -70,22 +70,22 @@ def main() -> None:
         ["CMM", *(f"{1e3 * np.median(clock[T]):.2f} ms" for T in sizes)],
         ["DL-EM (a matrix each)", *(f"{1e3 * np.median(em[T]):.2f} ms" for T in sizes)],
     ]
-    body = f"""Three Gaussians, 2,457 labelled items with 5 labels each on average, 819 test items, `T` annotators of three
-abilities (`crowdppl.data.synthetic.three_gaussians`). Mean and standard deviation over {len(seeds)} seeds. A perceptron of 128 with
-dropout .5 everywhere; CMM: 3 groups, 50 iterations, 5 starts (the paper: 20). *DL-EM* is `raykar` with that network and no
-prior, 50 iterations. *Bayes*: the nearest true centre.
+    body = f"""Three Gaussians, 2,457 labelled items with 5 labels each on average, 819 test items, `T` annotators of three abilities
+(`crowdppl.data.synthetic.three_gaussians`). Mean and standard deviation over {len(seeds)} seeds. All classifiers are
+perceptrons with 128 hidden units and dropout .5. CMM: 3 groups, 50 iterations, 5 starts (paper: 20). *DL-EM* is `raykar` with
+that network and no prior, 50 iterations. *Bayes*: the nearest true centre.
 
 {table(header, rows)}
 
-Time of an EM iteration, one gradient step for the network in each, so that what depends on the annotators shows (median; the
-number of annotations is the same throughout):
+Time of an EM iteration with one gradient step for the network, to show the dependence on the number of annotators (median;
+the number of annotations is constant):
 
 {table(["", *header[1:]], per)}
 
-What differs from the paper: the centres are those of the authors' stored data (the printed ones have a Bayes accuracy of
-73.8%), the confusion matrices those of their later repository (`THREE_ABILITIES`), and weights have a weak normal prior.
+Differences from the paper: the centres are those of the authors' stored data (those in the paper have a Bayes accuracy of
+73.8%), the confusion matrices are those of their later repository (`THREE_ABILITIES`), and weights have a weak normal prior.
 """
-    results = {"accuracy": found, "seconds_per_iteration": {"CMM": clock, "DL-EM": em}}
+    results = {"accuracy": accuracy, "seconds_per_iteration": {"CMM": clock, "DL-EM": em}}
     write("paper_crowd_mixture", "CMM, set-up 1", body, results, options, script="papers/crowd_mixture")
 
 

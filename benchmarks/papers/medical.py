@@ -1,4 +1,4 @@
-"""Medical relations: sets of labels per annotation as pairs (sentence, relation), LIA-ML beside majority vote and Dawid-Skene."""
+"""Medical relations: sets of labels per annotation as pairs (sentence, relation), LIA-ML compared with majority vote and Dawid–Skene."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEDULE = {"max_iter": 4, "steps": 200, "fine_tune": 200}
 
 
 def main() -> None:
-    """Fit all annotations of all relations at once; compare where experts have judged."""
+    """Fit all annotations of all relations at once; compare on pairs with expert labels."""
     options = arguments(__doc__ or "")
     seeds = range(1 if options.quick else 3)
     folder = datasets.folder()
@@ -37,29 +37,29 @@ def main() -> None:
         return float((labels.loc[known.index].to_numpy() == known["label"].to_numpy()).mean())
 
     majority = pd.Series((data.majority()[:, 1] > 0.5).long().numpy(), index=data.items)
-    found: dict[str, list[pd.Series]] = {"majority vote": [majority]}
+    labels: dict[str, list[pd.Series]] = {"majority vote": [majority]}
     posterior, _ = fit(data, "dawid-skene", method="em", num_samples=2)
-    found["Dawid–Skene on the pairs"] = [posterior.truth().set_index("item")["label"]]
+    labels["Dawid–Skene on the pairs"] = [posterior.truth().set_index("item")["label"]]
     times = []
     for seed in seeds:
         posterior, seconds = fit(data, LIA(relations=relations), method="em", seed=seed, **SCHEDULE)
-        found.setdefault("LIA-ML", []).append(posterior.truth().set_index("item")["label"])
+        labels.setdefault("LIA-ML", []).append(posterior.truth().set_index("item")["label"])
         times.append(seconds)
     names = sorted(experts["relation"].unique())
-    rows = [[name, *(spread([right(s, r) for s in series]) for r in names)] for name, series in found.items()]
+    rows = [[name, *(spread([right(s, r) for s in series]) for r in names)] for name, series in labels.items()]
     sizes = {r: int((experts["relation"] == r).sum()) for r in names}
     body = f"""{frame["item"].nunique():,} sentences, {len(frame):,} annotations, each a set of some of {relations} relations:
 {data.A:,} yes-or-no annotations of {data.N:,} pairs (`crowdppl.data.label_sets.pairs`); sentence embeddings of 384 numbers.
-Accuracy in per cent where experts judged. LIA-ML with {SCHEDULE["steps"]} gradient steps an M step,
+Accuracy in per cent on pairs with expert labels. LIA-ML with {SCHEDULE["steps"]} gradient steps per M step,
 {SCHEDULE["max_iter"]} iterations and {SCHEDULE["fine_tune"]} steps of fine-tuning, {len(times)} seeds,
 {np.median(times):.0f} seconds each.
 
 {table(["accuracy", *(f"{r} ({sizes[r]} sentences)" for r in names)], rows)}
 
-The paper gives other figures (causes 34.1, treats 45.4 at redundancy 10, for LIA-ML) on other features and by another measure;
-they are not comparable. Most workers choose one relation of several that hold: a majority rarely says yes.
+The paper's figures (causes 34.1, treats 45.4 at redundancy 10, for LIA-ML) use other features and another measure and are not
+comparable. Most workers choose one of several relations that hold, so that a majority rarely says yes.
 """
-    results = {n: {r: [right(s, r) for s in series] for r in names} for n, series in found.items()}
+    results = {n: {r: [right(s, r) for s in series] for r in names} for n, series in labels.items()}
     write("paper_medical", "Medical relations", body, results, options, script="papers/medical")
 
 

@@ -1,4 +1,4 @@
-"""Item subtypes against the published accuracies of EBCC (Li, Rubinstein and Cohn 2019), set by set."""
+"""Item subtypes compared with the published accuracies of EBCC (Li, Rubinstein and Cohn 2019) on each set."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def main() -> None:
         scores, times, sure = [], [], []
         for seed in seeds:
             posterior, seconds = fit(data, "item-subtypes", method="gibbs", seed=seed, warmup=300, num_samples=300)
-            found = posterior.truth().set_index("item").loc[truth.index]
-            scores.append(float((found["label"].to_numpy() == truth.to_numpy()).mean()))
-            sure.append(float(found["probability"].mean()))
+            estimated = posterior.truth().set_index("item").loc[truth.index]
+            scores.append(float((estimated["label"].to_numpy() == truth.to_numpy()).mean()))
+            sure.append(float(estimated["probability"].mean()))
             times.append(seconds)
         plain, _ = fit(data, "dawid-skene", method="gibbs", seed=0, chains=1, warmup=200, num_samples=300)
-        found = plain.truth().set_index("item").loc[truth.index]
-        simple = float((found["label"].to_numpy() == truth.to_numpy()).mean())
+        estimated = plain.truth().set_index("item").loc[truth.index]
+        simple = float((estimated["label"].to_numpy() == truth.to_numpy()).mean())
         results[name] = {"accuracy": scores, "seconds": times, "confidence": sure, "dawid_skene": simple}
         mean = float(np.mean(scores))
         rows.append(
@@ -79,14 +79,15 @@ def main() -> None:
         "confidence",
         "seconds",
     ]
-    body = f"""`item-subtypes` with its defaults (3 subtypes a class), four chains of 300 sweeps after 300, {len(seeds)} seeds;
-*EBCC* is the accuracy the authors' code prints (variational, ten subtypes; 18 minutes for their 17 sets). *Dawid–Skene* is ours
-by Gibbs. Seconds: of one fit, diagnostics included. *Confidence* is the mean probability of the chosen label.
+    body = f"""`item-subtypes` with its defaults (3 subtypes per class), four chains of 300 sweeps after 300, {len(seeds)} seeds. *EBCC* is
+the accuracy that the authors' code prints (variational, ten subtypes; 18 minutes for their 17 sets). *Dawid–Skene* is ours,
+by Gibbs. Seconds are those of one fit including diagnostics. *Confidence* is the mean probability of the chosen label.
 
 {table(header, rows)}
 
-On `face` we are 1.7 points below the published figure, and other priors or numbers of subtypes do not close the gap (.616 to
-.628): it lies between the exact posterior and the variational one. Every other set is within a point of it, or above.
+On `face`, our accuracy is 1.7 percentage points below the published one, and other priors or numbers of subtypes do not
+change that (.616 to .628): it is a difference between the exact and the variational posterior. On all other sets, it is at
+most one point below the published one.
 """
     write("paper_subtypes", "Item subtypes on public data", body, results, options, script="papers/subtypes")
 

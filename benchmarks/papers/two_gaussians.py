@@ -1,4 +1,4 @@
-"""The two-Gaussian set of the data-difficulty paper (Xu et al.): test accuracy of its three EM algorithms, and Bayes'."""
+"""The two-Gaussian set of the data-difficulty paper (Xu et al.): test accuracy of its three EM algorithms and of the Bayes classifier."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ def main() -> None:
     """Fit all models to all seeds."""
     options = arguments(__doc__ or "")
     seeds = range(2 if options.quick else 20)
-    found: dict[str, list[float]] = {name: [] for name in ("Bayes", "truth", "majority", *MODELS)}
+    accuracy: dict[str, list[float]] = {name: [] for name in ("Bayes", "truth", "majority", *MODELS)}
     for seed in seeds:
         s = two_gaussians(seed=seed)
         x, test = s.data.features.numpy(), (s.features_test, s.truth_test)
-        found["Bayes"].append(float(((s.features_test.sum(1) > 0) == s.truth_test).mean()))
+        accuracy["Bayes"].append(float(((s.features_test.sum(1) > 0) == s.truth_test).mean()))
         for name, targets in (("truth", np.eye(2)[s.truth]), ("majority", hard(s.data.majority().numpy(), seed))):
             linear = Trained(x, targets, seed=seed, hidden=(), dropout=0.0, epochs=40, rate=0.01)
-            found[name].append(linear.accuracy(*test))
+            accuracy[name].append(linear.accuracy(*test))
         for name, model in MODELS.items():
             posterior, _ = fit(s.data, model, method="em", seed=seed, num_samples=2)
             guess = crowdppl.predict(posterior, s.features_test)["label"].to_numpy()
-            found[name].append(float((guess == s.truth_test).mean()))
-    bayes = np.array(found["Bayes"])
+            accuracy[name].append(float((guess == s.truth_test).mean()))
+    bayes = np.array(accuracy["Bayes"])
     rows = [
         [name, spread(values), spread(list(bayes - np.array(values))), PAPER.get(name, "–")]
-        for name, values in found.items()
+        for name, values in accuracy.items()
     ]
-    body = f"""Two Gaussians at (1, 1) and (-1, -1) with variance 1, five experts who label all of 1,000 training items, 1,000
-test items (`crowdppl.data.synthetic.two_gaussians`). Mean and standard deviation over {len(seeds)} seeds, each with data of its own;
-the gap is to the best possible classifier on the same test points. All classifiers are logistic.
+    body = f"""Two Gaussians at (1, 1) and (-1, -1) with variance 1, five experts who label all of 1,000 training items, 1,000 test items
+(`crowdppl.data.synthetic.two_gaussians`). Mean and standard deviation over {len(seeds)} seeds, each with its own data. The
+gap is the difference to the best possible classifier on the same test points. All classifiers are logistic.
 
 {table(["classifier", "test accuracy, per cent", "gap to Bayes", "paper"], rows)}
 
-The best possible accuracy is 92.14%: the paper's figures above it are the luck of one draw of 1,000 test points (standard
-deviation .85), and its standard deviations those of the algorithms on that draw. The gaps are what can be compared.
+The best possible accuracy is 92.14%. The paper's figures exceed it because they come from one sample of 1,000 test points
+(standard deviation .85); its standard deviations are those of the algorithms on that sample. The gaps can be compared.
 """
-    write("paper_two_gaussians", "Two Gaussians", body, found, options, script="papers/two_gaussians")
+    write("paper_two_gaussians", "Two Gaussians", body, accuracy, options, script="papers/two_gaussians")
 
 
 if __name__ == "__main__":
