@@ -28,7 +28,7 @@ def simulate(items: int, workers: int, per_item: int, classes: int) -> Annotatio
     return Annotations.from_arrays(item, worker, label)
 
 
-def climb(data: Annotations, model: DawidSkene) -> tuple[dict[int, np.ndarray], dict[int, float], float]:
+def run_em(data: Annotations, model: DawidSkene) -> tuple[dict[int, np.ndarray], dict[int, float], float]:
     """Run EM steps from a majority vote; return responsibilities and log-likelihood after the first and the last."""
     kept, likelihood = {}, {}
     with isolated(0, dtype=data.dtype), torch.no_grad():
@@ -49,9 +49,9 @@ def main() -> None:
     data = simulate(*size)
     results = {}
     for name, model in (("maximum likelihood", DawidSkene.maximum_likelihood()), ("default prior", DawidSkene())):
-        r64, ll64, s64 = climb(data, model)
+        r64, ll64, s64 = run_em(data, model)
         gc.collect()
-        r32, ll32, s32 = climb(data.to(dtype=torch.float32), model)
+        r32, ll32, s32 = run_em(data.to(dtype=torch.float32), model)
         for step in (1, STEPS):
             apart = np.abs(r64[step] - r32[step]).max(1)
             results[f"{name}, step {step}"] = {

@@ -18,31 +18,42 @@ from pathlib import Path
 from common import table, write
 
 ROOT = Path(__file__).parents[1]
-FILES = ["models/*"] + [
-    f"{name}.py"
-    for name in (
-        "ascents",
-        "em",
-        "svi",
-        "gibbs",
-        "nuts",
-        "mstep",
-        "draws",
-        "kernels",
-        "conjugate",
-        "space",
-        "model",
-        "correlation",
-    )
+INFERENCE = (
+    "design_effect",
+    "draws",
+    "e_step",
+    "em",
+    "em_loop",
+    "em_state",
+    "em_stochastic",
+    "evaluate",
+    "gibbs",
+    "guides",
+    "m_step",
+    "nuts",
+    "sampling",
+    "squarem",
+    "svi",
+    "unconstrained",
+)
+FILES = ["models/*", "model/*", "kernels/ops.py", *(f"inference/{name}.py" for name in INFERENCE)]
+TESTS = [
+    "tests/test_oracle.py",
+    "tests/inference/test_em.py",
+    "tests/inference/test_sampling.py",
+    "tests/inference/test_metamorphic.py",
+    "tests/inference/test_design_effect.py",
+    "tests/data/test_features.py",
+    "tests/model",
+    "tests/models",
 ]
-TESTS = ["oracle", "em", "sampling", "models", "metamorphic", "contract", "features", "hyperparameters", "correlation"]
 SETTINGS = f"""
 [tool.mutmut]
 source_paths = ["crowdppl"]
 only_mutate = {[f"crowdppl/{name}" for name in FILES]}
 also_copy = ["README.md", "docs", "benchmarks", "models", "constraints.txt", "Makefile", "notebooks"]
 pytest_add_cli_args = ["-m", "not slow", "-p", "no:cacheprovider"]
-pytest_add_cli_args_test_selection = {[f"tests/test_{name}.py" for name in TESTS]}
+pytest_add_cli_args_test_selection = {TESTS}
 timeout_constant = 60.0
 timeout_multiplier = 10.0
 """
