@@ -1,4 +1,4 @@
-# Two commands need nothing done before: `make demo` and `make test`. Both make an environment in $(VENV) first.
+# Every target sets up the environment that it needs, in $(VENV). `make demo` and `make test` are the first to try.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 LOWEST ?= .venv-lowest

@@ -27,6 +27,7 @@ LEXERS = {
     ".cff": "yaml",
     "": "text",
 }
+PROSE = (".md", ".ipynb")
 ALWAYS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "notebooks").glob("*.ipynb"))]
 
 origin: dict[str, Path] = {}  # the file of the repository behind each page from outside docs/, by its address
@@ -101,11 +102,11 @@ def on_files(files, config):
         if address(path) in origin:
             continue
         origin[address(path)] = path
-        if path.suffix == ".md":
-            content = path.read_text(encoding="utf-8")
+        if path.suffix in PROSE:
+            content = notebook(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8")
             waiting |= targets(content, path)
         else:
-            content = notebook(path) if path.suffix == ".ipynb" else listing(path)
+            content = listing(path)
         files.append(File.generated(config, address(path), content=content))
     return files
 
@@ -114,7 +115,7 @@ def on_page_markdown(markdown, page, config, files):
     """Rewrite links that leave docs/, and all links of pages from outside it, to addresses on the site."""
     uri = page.file.src_uri
     path = origin.get(uri, DOCS / uri)
-    if path.suffix != ".md":  # a listing or a notebook
+    if path.suffix not in PROSE:  # a listing
         return markdown
 
     def rewrite(match):
