@@ -29,8 +29,8 @@ def anaesthesia() -> None:
     left.plot(workers["accuracy"], place, "o", color=ACCENT, ms=8)
     names = [f"{row.worker}  ({row.annotations})" for row in workers.itertuples()]
     left.set(yticks=place, yticklabels=names, xlim=(0.4, 1), ylim=(-0.6, len(place) - 0.4))
-    left.set(xlabel="probability of the right label", ylabel="anaesthetist (annotations)")
-    left.set_title("Who is good: accuracy, 89% intervals", loc="left", fontsize=11)
+    left.set(xlabel="probability of the correct label", ylabel="anaesthetist (annotations)")
+    left.set_title("Accuracy of each worker, 89% intervals", loc="left", fontsize=11)
 
     matrix = posterior.confusion(2).pivot_table(index="truth", columns="label", values="probability")
     middle.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
@@ -38,7 +38,7 @@ def anaesthesia() -> None:
         middle.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.5 else INK)
     middle.set(xticks=range(4), yticks=range(4), xticklabels=matrix.columns, yticklabels=matrix.index)
     middle.set(xlabel="label given", ylabel="true class")
-    middle.set_title("How anaesthetist 2 errs", loc="left", fontsize=11)
+    middle.set_title("Confusion matrix of anaesthetist 2", loc="left", fontsize=11)
 
     truth = posterior.truth().sort_values("probability").head(8).iloc[::-1]
     edge = np.zeros(len(truth))
@@ -48,7 +48,7 @@ def anaesthesia() -> None:
         edge += share
     right.set(yticks=range(len(truth)), yticklabels=[f"patient {task}" for task in truth["task"]], xlim=(0, 1))
     right.set(xlabel="probability of each class")
-    right.set_title("What is true: the least certain of 45", loc="left", fontsize=11)
+    right.set_title("True class: the least certain of 45", loc="left", fontsize=11)
     right.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False, fontsize=8, columnspacing=1)
 
     for axes in (left, middle, right):
@@ -60,8 +60,8 @@ def anaesthesia() -> None:
     figure.savefig(HERE / "anaesthesia.png", dpi=110)
 
 
-def honest() -> None:
-    """Workers of three public sets: share of right annotations, and intervals of it, as published and ours."""
+def calibrated_intervals() -> None:
+    """Workers of three public sets: share of correct annotations, and intervals of it, as published and ours."""
     figure, rows = plt.subplots(2, 3, figsize=(12.5, 6.2), sharex="col")
     for name, column in zip(("dog", "rte", "zencrowd-us"), rows.T, strict=True):
         data, truth = datasets.public(name)
@@ -69,8 +69,8 @@ def honest() -> None:
             posterior = crowdppl.fit(
                 data, "item-subtypes", method="gibbs", seed=0, num_samples=250, independent=independent
             )
-            found = criticism.coverage(posterior, truth)
-            table = found.workers.sort_values("right").reset_index(drop=True)
+            coverage = criticism.coverage(posterior, truth)
+            table = coverage.workers.sort_values("right").reset_index(drop=True)
             held = table["share_correct_covers"].to_numpy()
             for inside, shade in ((False, MISS), (True, ACCENT)):
                 part = table[held == inside]
@@ -79,11 +79,11 @@ def honest() -> None:
                 )
             axes.plot(table.index, table["right"], ".", color=INK, ms=4)
             axes.set_title(
-                f"{name}, {'as published' if independent else 'ours'}: {found.share_correct:.0%} hold",
+                f"{name}, {'as published' if independent else 'ours'}: {coverage.share_correct:.0%} cover",
                 loc="left",
                 fontsize=11,
             )
-            axes.set(ylim=(0, 1.02), ylabel="share of right annotations" if axes in rows[:, 0] else "")
+            axes.set(ylim=(0, 1.02), ylabel="share of correct annotations" if axes in rows[:, 0] else "")
             axes.spines[["top", "right"]].set_visible(False)
             axes.grid(axis="y", color=SOFT, lw=0.6)
         column[1].set_xlabel(f"{len(table)} workers with 20 annotations or more")
@@ -92,7 +92,7 @@ def honest() -> None:
 
 
 def tickets() -> tuple[pd.DataFrame, dict[str, str]]:
-    """Simulate support tickets labelled by good workers, one who takes complaints for billing, a fast one and a contrary one."""
+    """Simulate support tickets labelled by good workers, one who takes complaints for billing, a fast one and an adversarial one."""
     rng = np.random.default_rng(3)
     classes = ["Complaint", "Billing", "Technical", "Praise", "Cancellation"]
     truth = rng.choice(5, 400, p=[0.25, 0.3, 0.25, 0.1, 0.1])
@@ -123,7 +123,7 @@ def tickets() -> tuple[pd.DataFrame, dict[str, str]]:
 
 
 def page() -> None:
-    """Photograph the first screen of a report in Chromium."""
+    """Take a picture of the first screen of a report in Chromium."""
     import tempfile
 
     from selenium import webdriver
@@ -156,5 +156,5 @@ def page() -> None:
 if __name__ == "__main__":
     warnings.simplefilter("ignore", crowdppl.CrowdpplWarning)
     anaesthesia()
-    honest()
+    calibrated_intervals()
     page()

@@ -20,9 +20,6 @@ SUFFIXES = {".py", ".md", ".html", ".js", ".css", ".ipynb", ".toml", ".yaml", ".
 # Prefixes of paths that are not searched yet.
 UNFINISHED: tuple[str, ...] = (
     "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "Makefile",
-    "README.md",
     "crowdppl/__init__.py",
     "crowdppl/acquisition.py",
     "crowdppl/arguments.py",
@@ -42,10 +39,8 @@ UNFINISHED: tuple[str, ...] = (
     "crowdppl/report/",
     "docs/architecture.md",
     "docs/guide/custom-models.md",
-    "docs/pictures.py",
     "models/",
     "notebooks/",
-    "pyproject.toml",
     "tests/",
 )
 
