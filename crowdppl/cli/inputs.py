@@ -10,12 +10,13 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.cli.options import Columns, KnownTruth, ModelChoice
-from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, column_of, names_of, truth_column
+from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, candidate_names, column_of
 from crowdppl.data.identifiers import holds_integers
 from crowdppl.data.readers import formats
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.data.readers.tables import integers, read_table
+from crowdppl.data.truths import truth_column
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.export import results
 from crowdppl.inference.fit import named_model
@@ -63,10 +64,10 @@ def known_truth(known: KnownTruth, frame: pd.DataFrame, columns: Columns, source
         (known.truth_label, columns.label, LABEL_COLUMNS, "class", "--truth-label"),
     ):
         advice = f"say which one holds the {what} with {option}"
-        chosen.append(column_of(table, own, names_of(named, usual), source_name(known.truth_file), advice))
+        chosen.append(column_of(table, own, candidate_names(named, usual), source_name(known.truth_file), advice))
     out = table[chosen].set_axis(["task", "label"], axis=1)
     for name, named, usual in (("task", columns.task, ITEM_COLUMNS), ("label", columns.label, LABEL_COLUMNS)):
-        unify_types(frame, out, names_of(named, usual)[:1] if named else usual, name)
+        unify_types(frame, out, candidate_names(named, usual)[:1] if named else usual, name)
     return out.dropna(subset=["label"]).reset_index(drop=True)
 
 
@@ -98,7 +99,7 @@ def feature_table(
         return None
     table = read_table(file)
     column = column_of(
-        table, None, names_of(named, usual), source_name(file), "name it as the annotations' column is named"
+        table, None, candidate_names(named, usual), source_name(file), "name it as the annotations' column is named"
     )
     unify_types(frame, table, (named,) if named else usual, column)
     numbers = table.drop(columns=column).apply(pd.to_numeric, errors="coerce")

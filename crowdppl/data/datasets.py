@@ -1,4 +1,4 @@
-"""Data at hand: Dawid and Skene's table, built in, and public sets: in the folder ``CROWDPPL_DATA`` names, or fetched."""
+"""Public data sets: Dawid and Skene's table, built in, and sets from the folder ``CROWDPPL_DATA`` or fetched."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from crowdppl.errors import FileError, OptionError, listed, suggestion
 
 __all__ = ["anaesthesia", "folder", "listing", "public"]
 
-# Dawid & Skene (1979), Table 1: pre-operative fitness of 45 patients, classes 1-4, judged by five anaesthetists, the first
-# of whom judged each patient three times. A row a patient: his three annotations, then anaesthetists 2 to 5. Patient 7 is
+# Dawid & Skene (1979), Table 1: pre-operative fitness of 45 patients, classes 1-4, assessed by five anaesthetists, the first
+# of whom assessed each patient three times. One row per patient: these three annotations, then anaesthetists 2 to 5. Patient 7 is
 # 1, 2, 2 as in most copies (one in circulation has 1, 1, 2).
 _ANAESTHESIA = """
 1111111 3334334 1122122 2223121 2223222 2223322 1222111 3333433 2222223 2322223
@@ -34,7 +34,7 @@ _ANAESTHESIA = """
 """
 
 
-# A set's annotations, or where it has no worker identifiers its label counts: a row for each item, a column for each class.
+# The annotations of a set, or its label counts if it has no worker identifiers: one row per item, one column per class.
 ANNOTATIONS, COUNTS = "annotations.csv.gz", "counts.csv.gz"
 FILES = (ANNOTATIONS, COUNTS)
 
@@ -56,47 +56,47 @@ def anaesthesia() -> Annotations:
 
 
 def folder() -> Path | None:
-    """Return the folder of public data sets, ``CROWDPPL_DATA``, or ``None`` where it is not set or not there."""
-    named = os.environ.get("CROWDPPL_DATA")
-    return Path(named) if named and Path(named).is_dir() else None
+    """Return the folder of public data sets, ``CROWDPPL_DATA``, or ``None`` if the variable is not set or the folder does not exist."""
+    name = os.environ.get("CROWDPPL_DATA")
+    return Path(name) if name and Path(name).is_dir() else None
 
 
 def listing() -> pd.DataFrame:
-    """Return the public data sets at hand, as their ``meta.json`` tells of them, and those that can be fetched.
+    """Return a table of the public data sets: those present, as described by their ``meta.json``, and those to fetch.
 
-    Columns: ``name``, ``where`` (``"folder"``: ``CROWDPPL_DATA``; ``"fetched"``: the cache; else ``"to fetch"``), ``title``,
+    Columns: ``name``, ``where`` (``"folder"``: ``CROWDPPL_DATA``; ``"fetched"``: the cache; otherwise ``"to fetch"``), ``title``,
     ``items``, ``workers``, ``annotations``, ``classes``, ``truths``, ``licence``, ``citation``.
 
     Raises:
-        FileError: where a description cannot be read.
+        FileError: if a description cannot be read.
     """
     rows = []
-    found = _at_hand()
-    for name in sorted({*found, *download.SOURCES}):
-        here = found.get(name)
-        told = _meta(here) if here is not None else dataclasses.asdict(download.SOURCES[name])
+    present = _present()
+    for name in sorted({*present, *download.SOURCES}):
+        here = present.get(name)
+        meta = _meta(here) if here is not None else dataclasses.asdict(download.SOURCES[name])
         where = "to fetch" if here is None else "folder" if here.parent == folder() else "fetched"
         rows.append(
             {
                 "name": name,
                 "where": where,
-                "title": told.get("title", ""),
-                "items": told.get("n_items"),
-                "workers": told.get("n_workers"),
-                "annotations": told.get("n_annotations"),
-                "classes": told.get("n_classes"),
-                "truths": told.get("n_truth", 0),
-                "licence": told.get("licence", "not stated"),
-                "citation": told.get("citation", ""),
+                "title": meta.get("title", ""),
+                "items": meta.get("n_items"),
+                "workers": meta.get("n_workers"),
+                "annotations": meta.get("n_annotations"),
+                "classes": meta.get("n_classes"),
+                "truths": meta.get("n_truth", 0),
+                "licence": meta.get("licence", "not stated"),
+                "citation": meta.get("citation", ""),
             }
         )
     return pd.DataFrame(rows)
 
 
-def _at_hand() -> dict[str, Path]:
-    """Return the folders of sets by name: those that were fetched, and before them those in ``CROWDPPL_DATA``."""
-    places = [place for place in (download.cache(), folder()) if place is not None]
-    return {path.parent.name: path.parent for place in places for file in FILES for path in place.glob(f"*/{file}")}
+def _present() -> dict[str, Path]:
+    """Return the folders of sets by name; those in ``CROWDPPL_DATA`` take precedence over fetched ones."""
+    parents = [parent for parent in (download.cache(), folder()) if parent is not None]
+    return {path.parent.name: path.parent for parent in parents for file in FILES for path in parent.glob(f"*/{file}")}
 
 
 def _meta(here: Path) -> dict[str, Any]:
@@ -105,19 +105,19 @@ def _meta(here: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise FileError(f"{here / 'meta.json'} cannot be read: {error}") from None
+        raise FileError(f"{here / 'meta.json'} cannot be read: {error}; repair or remove the file") from None
 
 
 def _intact(here: Path) -> None:
-    """Refuse a set whose files are not those that its description gives the SHA-256 of."""
+    """Refuse a set whose files do not have the SHA-256 of its description."""
     for name, expected in _meta(here).get("sha256", {}).items():
         path = here / name
         if path.is_file():
             with path.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != expected:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != expected:
                 raise FileError(
-                    f"{path} is not the file that was published (its SHA-256 differs from meta.json's); fetch it again"
+                    f"{path} is not the published file (its SHA-256 differs from that in meta.json); fetch it again"
                 )
 
 
@@ -126,13 +126,15 @@ def _has_counts_only(here: Path) -> bool:
 
 
 def _counted(here: Path, options: Mapping[str, Any]) -> Annotations:
-    """Read a set of label counts; its columns may be called ``count_<class>``."""
-    taken = [name for name in inspect.signature(Annotations.from_counts).parameters if name not in ("frame", "source")]
+    """Read a set of label counts; its columns may be named ``count_<class>``."""
+    accepted = [
+        name for name in inspect.signature(Annotations.from_counts).parameters if name not in ("frame", "source")
+    ]
     for option in options:
-        if option not in taken:
+        if option not in accepted:
             raise OptionError(
-                f"{here.name} holds label counts without workers, which have no option {option!r}"
-                f"{suggestion(option, taken)}; they take {', '.join(taken)}"
+                f"{here.name} contains label counts without workers, which have no option {option!r}"
+                f"{suggestion(option, accepted)}; use {', '.join(accepted)}"
             )
     counts = read_csv(here / COUNTS)
     names = [str(name) for name in counts.columns]
@@ -143,61 +145,62 @@ def _counted(here: Path, options: Mapping[str, Any]) -> Annotations:
 
 
 def _companion(name: str) -> str | None:
-    """Return what to say of a folder without annotations: it belongs to another set, or holds something else."""
-    place = folder()
-    here = None if place is None else place / name
+    """Return the message for a folder without annotations, which belongs to another set or has other content."""
+    parent = folder()
+    here = None if parent is None else parent / name
     if here is None or not here.is_dir():
         return None
-    what = _meta(here).get("title")
+    title = _meta(here).get("title")
     files = sorted(path.name for path in here.iterdir() if path.name != "meta.json")
     return (
-        f"{name!r} holds no annotations{f' ({what})' if what else ''}; read its files yourself, {listed(files)}, in "
-        f"{here}. crowdppl.data.datasets.listing() names the sets that have annotations"
+        f"{name!r} contains no annotations{f' ({title})' if title else ''}; its files are {listed(files)} in {here}. "
+        f"crowdppl.data.datasets.listing() shows the sets with annotations"
     )
 
 
 @arguments.checked(name=arguments.text, options=arguments.anything)
 def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
-    """Read a public data set: a folder with ``annotations.csv.gz`` or ``counts.csv.gz`` and, maybe, ``truth.csv``.
+    """Read a public data set: a folder with ``annotations.csv.gz`` or ``counts.csv.gz`` and optionally ``truth.csv``.
 
-    It is looked for in ``CROWDPPL_DATA``, then among the fetched ones; one of :data:`crowdppl.data.download.SOURCES` is fetched.
-    Label counts are read by :meth:`Annotations.from_counts`: all annotations are then of one worker, ``"crowd"``.
+    The folder is searched for in ``CROWDPPL_DATA``, then in the cache; sets of :data:`crowdppl.data.download.SOURCES` are
+    fetched if needed. Label counts are read by :meth:`Annotations.from_counts`: all annotations have the worker ``"crowd"``.
 
     Args:
-        name: of the set, such as ``"rte"``.
-        **options: of :meth:`Annotations.from_frame`, or :meth:`Annotations.from_counts` for a set of label counts.
+        name: name of the set, such as ``"rte"``.
+        **options: options of :meth:`Annotations.from_frame`, or :meth:`Annotations.from_counts` for a set of label counts.
 
     Returns:
-        The annotations, and the truth of those items that have one, by item (empty where the set has none).
+        The annotations, and the true labels by item, for items that have one (empty if the set has none).
 
     Raises:
-        FileError: where the set is not there, holds no annotations, cannot be fetched, or a file is not the one that was
-            published.
+        FileError: if the set does not exist, has no annotations, cannot be fetched, or a file differs from the published one.
         OptionError: for an option that label counts do not have.
     """
-    found = _at_hand()
-    if name in found:
-        here = found[name]
+    present = _present()
+    if name in present:
+        here = present[name]
     elif name in download.SOURCES:
         here = download.fetch(name)
     elif (companion := _companion(name)) is not None:
         raise FileError(companion)
     else:
         where = "the environment variable CROWDPPL_DATA names no folder" if folder() is None else f"not in {folder()}"
-        there = sorted({*found, *download.SOURCES})
-        raise FileError(f"no data set {name!r}{suggestion(name, there)} ({where}, and it is not among those to fetch)")
+        names = sorted({*present, *download.SOURCES})
+        raise FileError(f"no data set {name!r}{suggestion(name, names)} ({where}, and it is not one of those to fetch)")
     _intact(here)
     data = _counted(here, options) if _has_counts_only(here) else Annotations.from_csv(here / ANNOTATIONS, **options)
     if not (here / "truth.csv").is_file():
         return data, pd.Series(dtype=object)
     table = read_csv(here / "truth.csv")
     if not {"item", "label"} <= set(table.columns):
-        raise FileError(f"{here / 'truth.csv'}: no columns 'item' and 'label'; columns are {listed(table.columns)}")
+        raise FileError(
+            f"{here / 'truth.csv'}: it needs columns 'item' and 'label'; columns are {listed(table.columns)}"
+        )
     table = table.dropna(subset=["item", "label"])
-    # Each file is read by itself, and one stray name makes a column strings: items are matched by how they are written.
+    # Types are inferred for each file, and a single non-integer name makes a column strings: items are matched as text.
     item = {str(name): name for name in data.items.tolist()}
-    written = table["item"].map(str)
-    here_too = written.isin(item).to_numpy()
+    item_text = table["item"].map(str)
+    annotated = item_text.isin(item).to_numpy()
     label = table["label"].map(str) if data.labels.dtype == object else table["label"]
-    truth = pd.Series(label[here_too].to_numpy(), index=written[here_too].map(item).to_numpy(), name="label")
+    truth = pd.Series(label[annotated].to_numpy(), index=item_text[annotated].map(item).to_numpy(), name="label")
     return data, truth.rename_axis("item")

@@ -1,4 +1,4 @@
-"""What should be known of annotations before they are relied upon: groups that cannot be compared, names that mean nothing."""
+"""Diagnostics of annotations before a fit: workers that cannot be compared, and worker names without information."""
 
 from __future__ import annotations
 
@@ -14,71 +14,72 @@ from crowdppl.errors import listed
 
 Array = npt.NDArray[np.int64]
 
-# The permutation test of worker names: permutations, annotations and workers it needs, and the z below which it warns.
+# Permutation test of worker names: number of permutations, required numbers of annotations and of workers with at least so many
+# annotations, and the z score below which it warns.
 PERMUTATIONS = 30
-ENOUGH, BUSY, EACH = 5_000, 20, 20
-NOTHING = 3.0
-# A class is unused where fewer items than this are expected to be of it.
+MIN_ANNOTATIONS, MIN_WORKERS, MIN_PER_WORKER = 5_000, 20, 20
+MIN_Z = 3.0
+# A class is unused if the expected number of its items is below this.
 UNUSED = 0.5
-# Labels given so often or less say nothing of a class; among more labels than these, most should be given more often.
+# A label is rare if it was given at most so often; with more classes than this, most of them should not be rare.
 RARE, MANY = 2, 10
 _CODES = arguments.array("annotation", kind="whole")
 
 
 @arguments.checked(data=arguments.annotation_data)
 def review(data: Annotations) -> list[str]:
-    """Return what is odd about annotations, in sentences; nothing of it forbids a fit."""
+    """Return sentences about unusual properties of annotations, none of which prevents a fit."""
     item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
-    told = []
-    groups = pieces(data)
+    notes = []
+    groups = connected_groups(data)
     if len(groups) > 1:
         sizes = ", ".join(f"{size:,}" for size in groups[:5]) + (" ..." if len(groups) > 5 else "")
-        told.append(
+        notes.append(
             f"the workers fall into {len(groups):,} groups that share no item ({sizes} workers): workers of different groups "
-            f"cannot be compared but through the prior"
+            f"can be compared through the prior only"
         )
     if data.J == 1:
-        told.append("there is one worker only: how good they are cannot be told from their own answers")
+        notes.append("there is only one worker, whose quality cannot be estimated from their own labels")
     given = np.bincount(label, minlength=data.K)
     occurring = int((given > 0).sum())
     if occurring == 1 and data.K > 1:
-        told.append(
-            f"every label given is {data.labels.tolist()[int(given.argmax())]!r}: how often workers err on the other classes, "
-            f"and with it their accuracy, cannot be judged from these annotations"
+        notes.append(
+            f"every label given is {data.labels.tolist()[int(given.argmax())]!r}: the error rates of workers on the other classes, "
+            f"and therefore their accuracy, cannot be estimated from these annotations"
         )
     rare = int(((given > 0) & (given <= RARE)).sum())
     if occurring > MANY and rare > occurring / 2:
-        told.append(
-            f"{rare:,} of {occurring:,} labels were given {RARE} times or fewer: nothing can be learned of such classes; "
+        notes.append(
+            f"{rare:,} of {occurring:,} labels were given {RARE} times or fewer: too rarely to learn about these classes; "
             f"group them, or round them if they are numbers"
         )
     single = int((np.bincount(item, minlength=data.N) == 1).sum())
     if single and data.J > 1:
-        told.append(
-            f"{single:,} of {data.N:,} items {'has' if single == 1 else 'have'} one annotation: nothing checks it but what "
-            f"else is known of its worker"
+        notes.append(
+            f"{single:,} of {data.N:,} items {'has' if single == 1 else 'have'} one annotation, which can be checked only "
+            f"by the quality of its worker"
         )
     z = worker_information(item, worker, label, (data.N, data.J, data.K))
-    if z is not None and z < NOTHING:
-        told.append(
-            f"worker names carry no information (z = {z:.1f} in a permutation test; a crowd whose members differ has far more): "
-            f"they may have been shuffled or reassigned, or all workers are alike; what is said of single workers then means "
-            f"nothing"
+    if z is not None and z < MIN_Z:
+        notes.append(
+            f"worker names carry no information (z = {z:.1f} in a permutation test; crowds whose members differ score far higher): "
+            f"they may have been shuffled or reassigned, or all workers are alike; results on individual workers are then "
+            f"meaningless"
         )
-    return told
+    return notes
 
 
 @arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)
 def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
-    """Return a sentence where a fit uses fewer classes than the labels do.
+    """Return a sentence if a fit uses fewer classes than the labels do.
 
-    A class is named if it wins the vote of at least one item, no item has it as its most probable class, and fewer than
-    ``UNUSED`` items are expected to be of it. With few labels such a fit is often a collapsed one: a mode in which all items are
-    of one class and all disagreement is error.
+    A class is reported if it has the most votes of at least one item, is the most probable class of no item, and its expected
+    number of items is below ``UNUSED``. With few labels such a fit has often collapsed to a mode in which all items belong to one
+    class and all disagreement is error.
 
     Args:
         data: the annotations.
-        probability: of each class for each item, ``(N, K)``.
+        probability: probability of each class for each item, ``(N, K)``.
     """
     rare = probability.sum(0) < UNUSED
     if not bool(rare.any()):
@@ -101,16 +102,16 @@ def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
 
 
 @arguments.checked(data=arguments.annotation_data)
-def pieces(data: Annotations) -> list[int]:
-    """Return the numbers of workers in each group that shares no item with the others, largest first."""
+def connected_groups(data: Annotations) -> list[int]:
+    """Return the number of workers in each connected group, largest first; workers of different groups share no item."""
     from scipy.sparse.csgraph import connected_components  # here, since it takes a tenth of a second to load
 
     item, worker = data.item.cpu().numpy(), data.worker.cpu().numpy()
     size = data.N + data.J
     graph = coo_matrix((np.ones(len(item), dtype=np.int8), (item, data.N + worker)), shape=(size, size))
-    _, of = connected_components(graph, directed=False)
-    judged = np.unique(worker)
-    return sorted([int(n) for n in np.bincount(of[data.N + judged]) if n], reverse=True)
+    _, component = connected_components(graph, directed=False)
+    active = np.unique(worker)
+    return sorted([int(n) for n in np.bincount(component[data.N + active]) if n], reverse=True)
 
 
 @arguments.checked(
@@ -123,25 +124,25 @@ def pieces(data: Annotations) -> list[int]:
 def worker_information(
     item: Array, worker: Array, label: Array, sizes: tuple[int, int, int], seed: int = 0
 ) -> float | None:
-    """Test whether worker names tell anything of who agrees with the crowd.
+    """Test whether worker names carry information on agreement with the crowd, by a permutation test.
 
-    Workers' agreement with the most frequent label of an item, within items of the same most frequent label, is compared with
-    what it is after worker names are permuted among these annotations: ``sum_j (agreements of j)^2 / (annotations of j)``.
+    The statistic is ``sum_j (agreements of j)^2 / (annotations of j)``, where an annotation agrees if it is the most frequent label
+    of its item. Names are permuted among annotations of items with the same most frequent label.
 
     Args:
         item: item of each annotation, ``(A,)``.
         worker: its worker, ``(A,)``.
         label: its label, ``(A,)``.
         sizes: numbers of items, workers and classes.
-        seed: of the permutations.
+        seed: seed of the permutations.
 
     Returns:
-        By how many standard deviations the names as given exceed permuted ones; ``None`` with too few annotations or workers.
+        The z score of the original names among permuted ones; ``None`` with too few annotations or workers.
     """
     N, J, K = sizes
     several = np.bincount(item, minlength=N)[item] > 1
     item, worker, label = item[several], worker[several], label[several]
-    if len(item) < ENOUGH or (np.bincount(worker, minlength=J) >= EACH).sum() < BUSY:
+    if len(item) < MIN_ANNOTATIONS or (np.bincount(worker, minlength=J) >= MIN_PER_WORKER).sum() < MIN_WORKERS:
         return None
     votes = np.bincount(item * K + label, minlength=N * K).reshape(N, K)
     majority = votes.argmax(1)[item]
@@ -154,13 +155,13 @@ def worker_information(
         total = 0.0
         for part, mine in zip(np.split(names, edges), np.split(agrees, edges), strict=True):
             n = np.bincount(part, minlength=J)
-            right = np.bincount(part, weights=mine, minlength=J)
-            total += float((right[n > 0] ** 2 / n[n > 0]).sum())
+            agreements = np.bincount(part, weights=mine, minlength=J)
+            total += float((agreements[n > 0] ** 2 / n[n > 0]).sum())
         return total
 
     permuted = [
         statistic(np.concatenate([rng.permutation(part) for part in np.split(worker, edges)]))
         for _ in range(PERMUTATIONS)
     ]
-    spread = float(np.std(permuted, ddof=1))
-    return None if spread < 1e-9 else float((statistic(worker) - np.mean(permuted)) / spread)
+    deviation = float(np.std(permuted, ddof=1))
+    return None if deviation < 1e-9 else float((statistic(worker) - np.mean(permuted)) / deviation)

@@ -1,7 +1,7 @@
-"""Public sets from where their authors publish them: fetched by pooch, checked by content, kept in a cache.
+"""Downloads of public data sets from their authors' repositories, by pooch, with verified content and a cache.
 
-A set is pinned twice: the address names a commit, and the content, whatever the authors' layout, must have the SHA-256 that
-stands here. It is taken over the sorted lines ``item``, ``worker``, ``label``, so that order and layout do not count.
+A set is pinned twice: the address contains a commit, and the content must have the SHA-256 given here. The digest is computed from
+the sorted lines ``item``, ``worker``, ``label``, so it does not depend on order and file layout.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Tables = tuple[pd.DataFrame, pd.DataFrame]
 
 @dataclass(frozen=True)
 class Source:
-    """Where a set is published.
+    """The published source of a set.
 
     Attributes:
-        repository: owner and name.
-        commit: that holds the files.
+        repository: owner and name on GitHub.
+        commit: commit with the files.
         annotations: path of the annotations.
         truth: path of the true classes.
-        layout: brings both files to tables of ``item, worker, label`` and ``item, label``, all of them text.
-        sha256: of the content of both.
-        citation: of the data.
+        layout: converts both files to tables ``item, worker, label`` and ``item, label``, all text.
+        sha256: SHA-256 of the content of both tables.
+        citation: citation of the data.
         licence: as the source states it.
     """
 
@@ -57,7 +57,7 @@ def _columns(path: Path, names: list[str], separator: str = ",", header: int | N
 
 
 def by_item(annotations: Path, truth: Path) -> Tables:
-    """Read ``item, worker, label`` and ``item, label`` below headers."""
+    """Read ``item, worker, label`` and ``item, label``, with headers."""
     return _columns(annotations, ["item", "worker", "label"]), _columns(truth, ["item", "label"])
 
 
@@ -68,7 +68,7 @@ def by_worker(annotations: Path, truth: Path) -> Tables:
 
 
 def matrix(annotations: Path, truth: Path) -> Tables:
-    """Read a row for each item and a column for each worker, both numbered from 0, and a true class a line."""
+    """Read one row per item and one column per worker, both numbered from 0, and one true class per line."""
     wide = pd.read_csv(annotations, header=None, dtype=str, keep_default_na=False)
     table = wide.rename_axis("item").reset_index().melt("item", var_name="worker", value_name="label")
     table = table[table["label"] != ""].sort_values(["item", "worker"]).astype(str)
@@ -161,8 +161,8 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def content(annotations: pd.DataFrame, truth: pd.DataFrame) -> str:
-    """Return the SHA-256 of what a set says of the items that were judged, in hex: its sorted lines."""
+def content_digest(annotations: pd.DataFrame, truth: pd.DataFrame) -> str:
+    """Return the SHA-256 of the annotations and the true labels of annotated items, as sorted lines, in hexadecimal."""
     truth = truth[truth["item"].isin(annotations["item"])]
     lines = []
     for table, names in ((annotations, ["item", "worker", "label"]), (truth, ["item", "label"])):
@@ -171,31 +171,29 @@ def content(annotations: pd.DataFrame, truth: pd.DataFrame) -> str:
 
 
 def cache() -> Path:
-    """Return the folder that fetched sets are kept in."""
-    import pooch  # here, since it brings a client for the web, which takes its time
+    """Return the cache folder of fetched sets."""
+    import pooch  # here: it imports an HTTP client, which is slow
 
     return Path(pooch.os_cache("crowdppl"))
 
 
 @arguments.checked(name=arguments.text, again=arguments.flag)
 def fetch(name: str, *, again: bool = False) -> Path:
-    """Fetch a public set from its authors, unless it was fetched before.
+    """Fetch a public set from its authors' repository, unless it is in the cache.
 
     Args:
-        name: of the set, one of ``SOURCES``.
-        again: also where it was.
+        name: name of the set, one of ``SOURCES``.
+        again: fetch it even if it is in the cache.
 
     Returns:
-        The folder it is kept in, where ``datasets.public`` finds it: ``annotations.csv.gz``, ``truth.csv`` and ``meta.json``.
+        Its folder in the cache, where ``datasets.public`` finds it: ``annotations.csv.gz``, ``truth.csv`` and ``meta.json``.
 
     Raises:
         OptionError: for a name that is not in ``SOURCES``.
-        FileError: where it cannot be reached, or is not what it was.
+        FileError: if the repository cannot be reached, or the content differs from the expected one.
     """
     if name not in SOURCES:
-        raise OptionError(
-            f"no set {name!r} that can be fetched{suggestion(name, SOURCES)}; there are {', '.join(SOURCES)}"
-        )
+        raise OptionError(f"no set {name!r} to fetch{suggestion(name, SOURCES)}; use one of {', '.join(SOURCES)}")
     import pooch
 
     source, here = SOURCES[name], cache() / name
@@ -210,24 +208,24 @@ def fetch(name: str, *, again: bool = False) -> Path:
             paths.append(Path(pooch.retrieve(url, known_hash=None, fname=Path(path).name, path=raw, progressbar=False)))
         tables = source.layout(*paths)
     except (OSError, ValueError) as error:
-        told = " ".join(str(error).split())[:120]
-        raise FileError(f"the set {name!r} cannot be fetched from {source.repository}: {told}") from None
+        reason = " ".join(str(error).split())[:120]
+        raise FileError(f"the set {name!r} cannot be fetched from {source.repository}: {reason}") from None
     finally:
         shutil.rmtree(raw, ignore_errors=True)
-    if content(*tables) != source.sha256:
+    if content_digest(*tables) != source.sha256:
         raise FileError(
-            f"the set {name!r} at {source.repository} is not what was published (its content's SHA-256 differs)"
+            f"the set {name!r} at {source.repository} differs from the published one (SHA-256 of its content)"
         )
-    return _keep(here, source, *tables)
+    return _store(here, source, *tables)
 
 
-def _keep(here: Path, source: Source, annotations: pd.DataFrame, truth: pd.DataFrame) -> Path:
-    """Write a set in the form that ``datasets.public`` reads; what says of it comes last."""
-    written = {
+def _store(here: Path, source: Source, annotations: pd.DataFrame, truth: pd.DataFrame) -> Path:
+    """Write a set in the format that ``datasets.public`` reads; its description is written last."""
+    files = {
         "annotations.csv.gz": gzip.compress(annotations.to_csv(index=False).encode(), mtime=0),
         "truth.csv": truth.to_csv(index=False).encode(),
     }
-    told = {
+    meta = {
         "title": here.name,
         "n_items": annotations["item"].nunique(),
         "n_workers": annotations["worker"].nunique(),
@@ -237,9 +235,9 @@ def _keep(here: Path, source: Source, annotations: pd.DataFrame, truth: pd.DataF
         "citation": source.citation,
         "licence": source.licence,
         "source": f"{source.repository}@{source.commit}",
-        "sha256": {name: hashlib.sha256(value).hexdigest() for name, value in written.items()},
+        "sha256": {name: hashlib.sha256(value).hexdigest() for name, value in files.items()},
     }
-    for name, value in (written | {"meta.json": json.dumps(told, indent=1).encode()}).items():
+    for name, value in (files | {"meta.json": json.dumps(meta, indent=1).encode()}).items():
         with atomic(here / name) as temporary:
             temporary.write_bytes(value)
     return here

@@ -1,4 +1,4 @@
-"""Annotations that are sets of labels: each label of each item becomes a question of its own, answered yes or no."""
+"""Multi-label annotations: each pair of an item and a label becomes an item of its own, with classes 0 and 1."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def pairs(
     features: Any = None,
     source: str = "the frame",
 ) -> Annotations:
-    """Turn annotations that are sets of labels into annotations of (item, label) pairs: chosen (1) or not (0).
+    """Convert annotations that are sets of labels to annotations of (item, label) pairs: chosen (1) or not (0).
 
     Args:
-        frame: a row for each annotation, its labels joined by ``separator``; blank for the empty set.
-        task: column of the item's identifier.
-        worker: column of the worker's.
-        label: column of the sets.
-        separator: between the labels of a set.
-        relations: all labels, in order; those that occur, sorted, where not given.
-        features: numbers known of the items, see :meth:`Annotations.with_features`; the relation's number is added to them.
-        source: name of the table, for messages.
+        frame: one row per annotation, its labels joined by ``separator``; blank for the empty set.
+        task: column of item identifiers. Defaults to ``"task"``, or ``"item"``.
+        worker: column of worker identifiers. Defaults to ``"worker"``.
+        label: column of label sets. Defaults to ``"label"``.
+        separator: separator of the labels of a set.
+        relations: all labels, in order. Defaults to those that occur, sorted.
+        features: item features, see :meth:`Annotations.with_features`; the number of the relation is appended.
+        source: name of the table in messages.
 
     Returns:
         Items named ``item|relation``, classes 0 and 1, and features ``(N, D + 1)``.
 
     Raises:
-        DataError: where a set has a label that is not among ``relations``, or an item or worker is missing.
+        DataError: if a set has a label that is not among ``relations``, or an item or worker is missing.
     """
     frame = to_pandas(frame, source)
     task, worker, label = three_columns(frame, (task, worker, label), source)
@@ -60,22 +60,22 @@ def pairs(
     sets.columns = [str(c).strip() for c in sets.columns]
     sets = sets.drop(columns="", errors="ignore")
     names = sorted(sets.columns) if relations is None else [str(r) for r in relations]
-    strange = sorted(set(sets.columns) - set(names))
-    if strange:
+    unknown = sorted(set(sets.columns) - set(names))
+    if unknown:
         raise DataError(
-            f"{source}, column {label!r}: labels {listed(strange)} are not among the relations; add or mend them"
+            f"{source}, column {label!r}: labels {listed(unknown)} are not among the relations; add or correct them"
         )
     if not names:
-        raise DataError(f"{source}, column {label!r}: every set is empty; name the relations with relations=[...]")
+        raise DataError(f"{source}, column {label!r}: every set is empty; list the labels with relations=[...]")
     chosen = sets.reindex(columns=names, fill_value=0).to_numpy()  # (annotations, R)
     R = len(names)
     unique, code = np.unique(items, return_inverse=True)
     relation = np.tile(np.arange(R), len(items))
     pair = np.char.add(np.char.add(unique.astype(str)[code].repeat(R), "|"), np.array(names)[relation])
-    made = Annotations.from_arrays(pair, workers.repeat(R), chosen.reshape(-1), labels=[0, 1])
-    made = replace(made, item_column=item_column(task))
-    number = {f"{item}|{name}": (i, r) for i, item in enumerate(unique) for r, name in enumerate(names)}
-    place = np.array([number[name] for name in made.items.tolist()])  # (N, 2)
+    data = Annotations.from_arrays(pair, workers.repeat(R), chosen.reshape(-1), labels=[0, 1])
+    data = replace(data, item_column=item_column(task))
+    pair_number = {f"{item}|{name}": (i, r) for i, item in enumerate(unique) for r, name in enumerate(names)}
+    item_relation = np.array([pair_number[name] for name in data.items.tolist()])  # (N, 2)
     features = indexed(features, ITEM_COLUMNS, "features")
-    of_items = np.zeros((len(unique), 0)) if features is None else matrix(features, unique, "task", "features")
-    return made.with_features(np.column_stack([of_items[place[:, 0]], place[:, 1]]))
+    item_features = np.zeros((len(unique), 0)) if features is None else matrix(features, unique, "task", "features")
+    return data.with_features(np.column_stack([item_features[item_relation[:, 0]], item_relation[:, 1]]))

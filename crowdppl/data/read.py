@@ -1,4 +1,4 @@
-"""``crowdppl.read``: the export of a platform or tool in, annotations out."""
+"""``crowdppl.read``: annotations from the export of a platform or tool."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.readers import formats
-from crowdppl.data.readers.arrow import let_go
+from crowdppl.data.readers.arrow import release_memory
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.streams import source_name
 from crowdppl.data.readers.tables import LIMIT
 
-__all__ = ["annotated", "read"]
+__all__ = ["read", "to_annotations"]
 
-_READ = arguments.instance("crowdppl.data.readers.records", "Records", "what a reader returns")
+_RECORDS = arguments.instance("crowdppl.data.readers.records", "Records", "the result of a reader")
 
 
 @arguments.checked(
@@ -40,41 +40,42 @@ def read(
     limit: int = LIMIT,
     **options: Any,
 ) -> Annotations:
-    """Read annotations from a file of any kind that :mod:`crowdppl.data.readers.formats` knows.
+    """Read annotations from a file in any format of :data:`crowdppl.data.readers.formats.FORMATS`.
 
     Args:
-        path: the file; a pipe is read once, and ``"-"`` is standard input.
-        format: what it is, a name of ``crowdppl.data.readers.formats.FORMATS``; found out where not given.
-        question: which question, where the file holds answers to several.
-        skip: what an annotation that was skipped or ignored is: ``"missing"``, or an ``"label"`` in its own right.
-        several: an annotation with several labels: ``"refuse"``, or ``"join"`` them to a set.
-        rejected: keep work that a reviewer rejected.
-        limit: bytes that the file may have, decompressed.
-        **options: of :meth:`Annotations.from_frame`.
+        path: the file; ``"-"`` is standard input, and pipes are supported.
+        format: a name of ``FORMATS``. Defaults to the format that the content shows.
+        question: the question to read, if the file contains answers to several.
+        skip: treatment of annotations that were skipped or ignored: ``"missing"``, or ``"label"``, which gives them the label
+            ``(skipped)``.
+        several: treatment of annotations with several labels: ``"refuse"``, or ``"join"`` them to a set.
+        rejected: whether to keep work that a reviewer rejected.
+        limit: maximum size of the file in bytes, decompressed.
+        **options: options of :meth:`Annotations.from_frame`.
 
     Returns:
-        The annotations; ``notes`` say what was taken, what left out, and why. Known truths that the file marks are taken.
+        The annotations; ``notes`` say what was read, what was left out, and why. Known truths marked in the file are used.
 
     Raises:
-        FileError: where the file is missing, damaged, an aggregate without votes, or of no known kind.
-        DataError: where its content cannot be used.
+        FileError: if the file is missing, damaged, aggregated without individual labels, or of an unknown format.
+        DataError: if its content cannot be used.
         OptionError: for an unknown format or option.
     """
     choices = Choices(question, skip, several, rejected)  # type: ignore[arg-type]  # checked there
-    made = annotated(formats.read(path, format, choices, limit=limit), source_name(path), **options)
-    let_go()
-    return made
+    data = to_annotations(formats.read(path, format, choices, limit=limit), source_name(path), **options)
+    release_memory()
+    return data
 
 
 @arguments.checked(
-    found=_READ,
+    records=_RECORDS,
     source=arguments.text,
     options=arguments.anything,
 )
-def annotated(found: Records, source: str, **options: Any) -> Annotations:
-    """Make annotations of what a reader took; options as of :meth:`Annotations.from_frame`."""
-    if found.format != formats.LONG:
-        options = {name: name for name in ("timestamp", "seconds") if name in found.frame} | options
-        options["truth"] = options.get("truth") if options.get("truth") is not None else (found.truth or None)
-    data = Annotations.from_frame(found.frame, source=source, **options)
-    return dataclasses.replace(data, notes=(*found.told, *data.notes))
+def to_annotations(records: Records, source: str, **options: Any) -> Annotations:
+    """Return the annotations of a reader's records; options as in :meth:`Annotations.from_frame`."""
+    if records.format != formats.LONG:
+        options = {name: name for name in ("timestamp", "seconds") if name in records.frame} | options
+        options["truth"] = options.get("truth") if options.get("truth") is not None else (records.truth or None)
+    data = Annotations.from_frame(records.frame, source=source, **options)
+    return dataclasses.replace(data, notes=(*records.notes, *data.notes))

@@ -1,4 +1,4 @@
-"""The papers' simulated data, by name and seeded: items with features, labels by a crowd, the truth of both parts."""
+"""Simulated data sets of papers: items with features, labels by a crowd, and true labels of training and test items."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def __dir__() -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """Simulated annotations and what they were made from.
+    """Simulated annotations and the parameters that generated them.
 
     Attributes:
         data: the annotations of the training items, with features.
-        truth: class of each training item, ``(N,)``, in the order of ``data.items``.
-        features_test: of further items, ``(n, D)``.
-        truth_test: their classes ``(n,)``.
-        parameters: what the labels were drawn with, by name.
+        truth: true class of each training item, ``(N,)``, in the order of ``data.items``.
+        features_test: features of test items, ``(n, D)``.
+        truth_test: true classes of test items, ``(n,)``.
+        parameters: parameters of the simulation, by name.
     """
 
     data: Annotations
@@ -48,7 +48,7 @@ class Simulation:
 
 
 # The authors' stored confusion matrices (repository fmenat/PyLearningCrowds, data/synthetic/matrix_simple_Td5.csv), rounded
-# to sum to one: (group, truth, label). The second group takes class 1 for class 2 as often as not, the third always.
+# to sum to one: (group, truth, label). The second group labels about half of class 1 as class 2, the third nearly all of it.
 THREE_ABILITIES = np.array(
     [
         [[0.8095, 0.0953, 0.0952], [0.0, 0.8947, 0.1053], [0.4030, 0.1213, 0.4757]],
@@ -71,21 +71,21 @@ def three_gaussians(
 ) -> Simulation:
     """Draw set-up 1 of Mena and Ñanculef (2019): three isotropic Gaussians, annotators of three abilities.
 
-    Classes have their centres at (0, 1), (0, -1) and (1, 0). The paper's text has others, nearer to each other, with which
-    its figures cannot be reached (Bayes accuracy .74); these are those of the authors' stored data, whose sizes are the
-    defaults. Each annotator belongs to a group, with probabilities (.25, .55, .20), and labels by the group's confusion matrix
+    The class centres are (0, 1), (0, -1) and (1, 0). Those in the paper's text are closer together, and its figures cannot be
+    reached with them (Bayes accuracy .74); these centres, and the default sizes, are those of the authors' stored data. Each
+    annotator belongs to a group, with probabilities (.25, .55, .20), and labels by the group's confusion matrix
     (``THREE_ABILITIES``). Each item is labelled by a random subset of the annotators, ``per_item`` on average, at least one.
 
     Args:
-        seed: of the draw.
-        workers: annotators, the paper's ``T``.
-        train: items labelled.
-        test: further items.
-        per_item: mean number of labels of an item.
+        seed: random seed.
+        workers: number of annotators, the paper's ``T``.
+        train: number of labelled items.
+        test: number of test items.
+        per_item: mean number of labels per item.
         sigma: standard deviation of each Gaussian.
 
     Raises:
-        OptionError: where there are fewer workers than labels of an item.
+        OptionError: if there are fewer workers than labels per item.
     """
     if workers < per_item:
         raise OptionError(f"workers={workers} must be at least per_item={per_item:g}")
@@ -139,26 +139,26 @@ def common_and_individual(
     separation: float = 1.5,
     test: int = 1000,
 ) -> Simulation:
-    """Draw the synthetic set of Chu, Ma and Wang (2021): some confusion is common to all annotators, some is their own.
+    """Draw the synthetic set of Chu, Ma and Wang (2021): confusion that is common to all annotators and confusion of their own.
 
     A share ``common`` of the annotations comes from the common confusion matrix, the others from the annotator's own. A matrix of
-    strength ``e`` gives a wrong label with probability ``e``: spread evenly over the others (symmetric), or all on one other
-    class (asymmetric), the next one in the common matrix and one of each annotator's own in theirs. Items are Gaussian around the
-    centre of their class; the paper takes images, which are not at hand.
+    strength ``e`` gives a wrong label with probability ``e``: uniform over the other classes (symmetric), or always the same other
+    class (asymmetric), which is the next one in the common matrix and specific to the annotator in the others. Features are Gaussian
+    around the centre of the class; the paper uses images, which are not available.
 
     Args:
-        seed: of the draw.
-        items: labelled items.
-        workers: annotators.
-        per_item: labels of an item, by different annotators.
-        classes: ``K``.
+        seed: random seed.
+        items: number of labelled items.
+        workers: number of annotators.
+        per_item: number of labels per item, by different annotators.
+        classes: number of classes ``K``.
         common: share of annotations from the common matrix.
         common_strength: error rate of the common matrix, .4 to .8 in the paper.
         individual_strength: error rate of the annotators' own matrices, .7 in the paper.
-        asymmetric: where errors go.
-        dimensions: of the features.
+        asymmetric: whether errors of a class go to a single other class.
+        dimensions: number of features.
         separation: distance of each centre from the origin, in standard deviations.
-        test: further items.
+        test: number of test items.
     """
     for name, value in (
         ("common", common),
@@ -209,30 +209,30 @@ def two_gaussians(
     sensitivity: tuple[float, ...] = (0.8, 0.6, 0.6, 0.7, 0.6),
     specificity: tuple[float, ...] = (0.6, 0.7, 0.6, 0.7, 0.7),
 ) -> Simulation:
-    """Draw the two-Gaussian set of the data-difficulty paper (Xu, Zhang, Zhang and Zhang): every expert labels every item.
+    """Draw the two-Gaussian set of the data-difficulty paper (Xu, Zhang, Zhang and Zhang), in which all experts label all items.
 
     Classes 0 and 1 have means (-1, -1) and (1, 1) and variance 1 in each direction; the best possible accuracy is .9214.
 
     Args:
-        seed: of the draw.
-        train: items labelled.
-        test: further items.
-        sensitivity: of each expert.
-        specificity: of each expert.
+        seed: random seed.
+        train: number of labelled items.
+        test: number of test items.
+        sensitivity: sensitivity of each expert.
+        specificity: specificity of each expert.
 
     Raises:
-        OptionError: where the experts' numbers differ in length.
+        OptionError: if sensitivities and specificities differ in number.
     """
     if len(sensitivity) != len(specificity):
         raise OptionError(
-            f"{len(sensitivity)} sensitivities but {len(specificity)} specificities; one of each an expert"
+            f"{len(sensitivity)} sensitivities but {len(specificity)} specificities; pass one of each per expert"
         )
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 2, train + test)
     features = (2 * truth - 1)[:, None] + rng.normal(size=(train + test, 2))
     experts = len(sensitivity)
-    right = np.stack([specificity, sensitivity])[truth[:train]]  # (N, J)
-    label = np.where(rng.random((train, experts)) < right, truth[:train, None], 1 - truth[:train, None])
+    accuracy = np.stack([specificity, sensitivity])[truth[:train]]  # (N, J)
+    label = np.where(rng.random((train, experts)) < accuracy, truth[:train, None], 1 - truth[:train, None])
     data = Annotations.from_arrays(
         np.repeat(np.arange(train), experts),
         np.tile(np.arange(experts), train),
@@ -250,7 +250,7 @@ def two_gaussians(
 
 
 def _noisy(classes: int, strength: float, shift: int | None) -> Array:
-    """Return a confusion matrix with error rate ``strength``: spread evenly, or on the class ``shift`` places on."""
+    """Return a confusion matrix with error rate ``strength``: uniform, or on the class ``shift`` positions later."""
     eye = np.eye(classes)
     wrong = (1 - eye) / (classes - 1) if shift is None else np.roll(eye, shift, axis=1)
     return (1 - strength) * eye + strength * wrong
@@ -272,39 +272,39 @@ def _draw(rng: np.random.Generator, rows: Array) -> Array:
 def correlated_crowd(
     *, seed: int, items: int = 400, workers: int = 30, per_item: int = 10, classes: int = 2, copies: float = 0.3
 ) -> Simulation:
-    """Draw a crowd whose members err together, as no independent model says.
+    """Draw a crowd with correlated errors, which violates the independence assumption of most models.
 
-    Workers are right with probability .6 to .95. Each item has a common answer, drawn as one more annotation by an average worker
-    would be; an annotation repeats it with probability ``copies`` and is the worker's own otherwise. No features.
+    Workers are correct with probability .6 to .95. Each item has a common label, drawn like that of an average worker; an
+    annotation repeats it with probability ``copies`` and is drawn independently otherwise. No features.
 
     Args:
-        seed: of the draw.
-        items: judged.
-        workers: in the crowd.
-        per_item: annotations of each item, by different workers.
-        classes: ``K``.
-        copies: share of annotations that repeat their item's common answer; 0 is Dawid and Skene's independence.
+        seed: random seed.
+        items: number of items.
+        workers: number of workers.
+        per_item: number of annotations per item, by different workers.
+        classes: number of classes ``K``.
+        copies: share of annotations that repeat the common label of their item; 0 is Dawid and Skene's independence.
 
     Raises:
-        OptionError: where there are fewer workers than annotations of an item, or ``copies`` is no share.
+        OptionError: if there are fewer workers than annotations per item, or ``copies`` is not between 0 and 1.
     """
     if workers < per_item:
         raise OptionError(f"workers={workers} must be at least per_item={per_item}")
     if not 0 <= copies <= 1:
-        raise OptionError(f"copies={copies}; it must be a share, from 0 to 1")
+        raise OptionError(f"copies={copies} must lie between 0 and 1")
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, items)
     skill = rng.uniform(0.6, 0.95, workers)
     item = np.repeat(np.arange(items), per_item)
     worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
 
-    def answers(of: Array, right: Array) -> Array:
+    def draw_labels(of: Array, accuracy: Array) -> Array:
         wrong = (truth[of] + rng.integers(1, classes, len(of))) % classes
-        return np.where(rng.random(len(of)) < right, truth[of], wrong)
+        return np.where(rng.random(len(of)) < accuracy, truth[of], wrong)
 
-    common = answers(np.arange(items), np.full(items, skill.mean()))
-    own = answers(item, skill[worker])
+    common = draw_labels(np.arange(items), np.full(items, skill.mean()))
+    own = draw_labels(item, skill[worker])
     label = np.where(rng.random(len(item)) < copies, common[item], own)
     data = Annotations.from_arrays(item, worker, label, labels=range(classes))
-    nothing = np.zeros((0, 0))
-    return Simulation(data, truth, nothing, np.zeros(0, dtype=np.int64), {"skill": skill})
+    no_features = np.zeros((0, 0))
+    return Simulation(data, truth, no_features, np.zeros(0, dtype=np.int64), {"skill": skill})

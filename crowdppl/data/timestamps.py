@@ -1,4 +1,4 @@
-"""Moments written in any of the ways that exports have, as seconds since 1970."""
+"""Timestamps in any format that exports use, as seconds since 1970."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from crowdppl.isolation import without_warnings
 
 
 def since_1970(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return moments as seconds since 1970 (UTC where no zone is given), NaN where blank or not a moment.
+    """Return timestamps as seconds since 1970 (UTC without a time zone), NaN if blank or unreadable.
 
-    Each text is read for itself: a file may write some moments with fractions of a second and some without. Numbers are taken for
-    nanoseconds by pandas, and are to be told apart before.
+    Each text is parsed by itself: a file may contain timestamps with and without fractions of a second. Numbers must be handled
+    before, since pandas would read them as nanoseconds.
     """
     style = None if pd.api.types.is_datetime64_any_dtype(column.dtype) else "mixed"
-    with without_warnings():  # time zones by letters that pandas does not know
+    with without_warnings():  # abbreviated time zones that pandas does not know
         try:
             times = pd.to_datetime(column, errors="coerce", utc=True, format=style)
             return (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
-        except (ValueError, OverflowError):  # years that nanoseconds do not reach are not coerced
-            return column.map(_one).astype(float)
+        except (ValueError, OverflowError):  # years outside the range of nanoseconds are not coerced
+            return column.map(_parse_one).astype(float)
 
 
-def _one(value: Any) -> float:
+def _parse_one(value: Any) -> float:
     try:
-        moment = pd.to_datetime(value, errors="coerce", utc=True)
-        return np.nan if pd.isna(moment) else float((moment - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1))
+        time = pd.to_datetime(value, errors="coerce", utc=True)
+        return np.nan if pd.isna(time) else float((time - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1))
     except (ValueError, OverflowError):
         return np.nan

@@ -18,9 +18,9 @@ import torch
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.columns import Truth
 from crowdppl.data.diagnostics import review, unused_classes
 from crowdppl.data.frames import to_pandas
+from crowdppl.data.truths import Truth
 from crowdppl.errors import DataError, ModelError, OptionError, listed, suggestion, warn
 from crowdppl.inference import distributed
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest

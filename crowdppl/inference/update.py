@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.annotations import CROWD, Annotations
-from crowdppl.data.columns import Repeats
+from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
 from crowdppl.errors import DataError, listed, warn
 from crowdppl.inference.fit import fit

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from crowdppl.data import annotations
+from crowdppl.data import fields
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, OptionError
 
@@ -110,7 +110,7 @@ def test_labels_are_sorted_unless_categorical(case):
 
 
 def test_names_in_many_scripts_survive():
-    with pytest.warns(CrowdpplWarning, match="white space stands around worker names"):
+    with pytest.warns(CrowdpplWarning, match="white space around worker names"):
         data = frame_of(pd.DataFrame({"task": [*WORDS[:6], "x"], "worker": WORDS, "label": list("abababa")}))
     assert data.workers.tolist() == WORDS
 
@@ -123,7 +123,7 @@ def test_text_that_no_file_can_hold_is_refused():
             DataError,
             "column 'label', rows 1, 3",
             repr(broken),
-            "which files of results cannot hold; remove it",
+            "which result files cannot store; remove it",
         )
         refused(lambda broken=broken: frame_of(BASE, truth={1: broken}), DataError, "the known truths, row 1")
         refused(lambda broken=broken: frame_of(BASE, labels=["a", "b", broken]), DataError, "the declared labels")
@@ -260,14 +260,14 @@ def test_many_dropped_rows_are_named_in_part():
         frame_of(pd.concat([frame, BASE]))
 
 
-def test_white_space_and_unicode_forms_are_told_and_kept():
+def test_white_space_and_unicode_forms_are_reported_and_kept():
     frame = BASE.assign(label=["a", "a ", "a", "a"], worker=["caf\u00e9", "cafe\u0301", "caf\u00e9", "cafe\u0301"])
     with pytest.warns(CrowdpplWarning) as told:
         data = frame_of(frame)
     assert [str(w.message) for w in told] == [
         "the frame: 1 worker name differs from another in Unicode form only: 'cafe\u0301'",
         "the frame: 1 label name differs from another in capitals or white space only: "
-        "'a ' beside 'a'. Each is taken as a label of its own; write them alike if they are the same",
+        "'a ' and 'a'. Each is treated as a different label; write them alike if they are the same",
     ]
     assert (data.J, data.K) == (2, 2)
 
@@ -307,13 +307,13 @@ REFUSALS = {
         "2 columns are named 'label'; rename or drop",
     ),
     "columns 0 and '0'": (lambda: frame_of(BASE.set_axis([0, "0", 1], axis=1), task=0), DataError, "2 columns"),
-    "one column twice": (lambda: frame_of(BASE, worker="task"), DataError, "must be three columns"),
+    "one column twice": (lambda: frame_of(BASE, worker="task"), DataError, "must be three different columns"),
     "strings among integers": (
         lambda: frame_of(BASE.assign(task=[1, "1", 2, 2])),
         DataError,
         "the frame, column 'task'",
         "mix int and str (str in row 2)",
-        "all strings or all integers",
+        "to strings or all to integers",
     ),
     "integers among strings": (
         lambda: frame_of(BASE.assign(label=["a", "b", 3, "a"])),
@@ -352,7 +352,11 @@ REFUSALS = {
     "half category": (lambda: frame_of(BASE.assign(task=pd.Categorical([1, 1, 1.5, 2]))), DataError, "row 3"),
     "float too long to be exact": (lambda: frame_of(BASE.assign(task=[2.0**53, 1, 2, 3])), DataError, "2^53", "row 1"),
     "beyond 64 bits": (lambda: frame_of(BASE.assign(task=[2**64, 1, 2, 3])), DataError, "column 'task'", "as strings"),
-    "2^63 beside negative": (lambda: frame_of(BASE.assign(task=[BIG, -1, 2, 3])), DataError, "beside negative"),
+    "2^63 beside negative": (
+        lambda: frame_of(BASE.assign(task=[BIG, -1, 2, 3])),
+        DataError,
+        "63 bits if some are negative",
+    ),
     "missing worker": (
         lambda: frame_of(BASE.assign(worker=[1, None, 2, np.nan])),
         DataError,
@@ -392,8 +396,8 @@ REFUSALS = {
         DataError,
         "labels are integers but the declared labels are booleans",
     ),
-    "declared twice": (lambda: frame_of(BASE, labels=["a", "b", "a"]), DataError, "name 'a' twice"),
-    "declared missing": (lambda: frame_of(BASE, labels=["a", "b", None]), DataError, "hold a missing value"),
+    "declared twice": (lambda: frame_of(BASE, labels=["a", "b", "a"]), DataError, "contain 'a' more than once"),
+    "declared missing": (lambda: frame_of(BASE, labels=["a", "b", None]), DataError, "contain a missing value"),
     "declared mixed": (
         lambda: frame_of(BASE, labels=["a", "b", 1]),
         DataError,
@@ -402,7 +406,7 @@ REFUSALS = {
     ),
     "declared a string": (lambda: frame_of(BASE, labels="ab"), DataError, "of type str", "pass a list"),
     "declared a number": (lambda: frame_of(BASE, items=3), DataError, "of type int", "pass a list"),
-    "declared a set": (lambda: frame_of(BASE, labels={"a", "b"}), DataError, "of type set", "in the order wanted"),
+    "declared a set": (lambda: frame_of(BASE, labels={"a", "b"}), DataError, "of type set", "in order"),
     "lists": (lambda: frame_of(BASE.assign(label=[["a"]] * 4)), DataError, "column 'label'", "of type list"),
     "tuples": (lambda: Annotations.from_arrays([(1, 2), (3, 4)], [1, 1], ["a", "b"]), DataError, "tuple"),
     "bytes": (lambda: frame_of(BASE.assign(worker=[b"a"] * 4)), DataError, "column 'worker'", "of type bytes"),
@@ -417,7 +421,7 @@ REFUSALS = {
     "repeats refused": (
         lambda: frame_of(pd.concat([BASE, BASE.iloc[1:3]]), repeats="refuse"),
         DataError,
-        "the frame, rows 5, 6: a worker judged the same item again",
+        "the frame, rows 5, 6: the worker has annotated the item before",
         "repeats='last'",
     ),
     "lengths": (
@@ -463,7 +467,7 @@ def test_rows_are_counted_in_the_table_handed_in_also_after_dropped_ones():
     refused(make, DataError, "row 4: label 'q'")
     again = pd.concat([BASE.assign(label=["a", None, "b", "a"]), BASE.iloc[[0]]])
     with pytest.warns(CrowdpplWarning, match="row 2"):
-        refused(lambda: frame_of(again, repeats="refuse"), DataError, "row 5: a worker judged")
+        refused(lambda: frame_of(again, repeats="refuse"), DataError, "row 5: the worker has annotated")
 
 
 def test_new_lines_in_names_stay_out_of_messages():
@@ -513,8 +517,8 @@ def test_repeats_are_kept_as_evidence():
         data = frame_of(AGAIN)
     assert data.votes.tolist() == [[1, 2, 1], [0, 2, 0]]
     assert data.notes == (
-        "the frame: 3 repeated annotations of an item by the same worker kept as evidence "
-        "(1 worker-item pairs contradict themselves)",
+        "the frame: 3 repeated annotations of an item by the same worker kept "
+        "(1 worker-item pairs have different labels)",
     )
 
 
@@ -603,7 +607,7 @@ TRUTH_REFUSALS = {
     "contradiction in a column": (
         BASE.assign(gold=[None, "a", "a", "b"]),
         "gold",
-        "the frame, column 'gold', rows 3, 4: two different truths for item 2; leave one",
+        "the frame, column 'gold', rows 3, 4: two different truths for item 2; keep one",
     ),
     "contradiction in a series": (BASE, pd.Series(["a", "b", "a"], index=[1, 1, 2]), "rows 1, 2", "item 1"),
     "contradiction in a frame": (
@@ -721,10 +725,10 @@ def test_codes_of_arrow_with_and_without_a_sign(kind, label):
     assert triples(both[0]) == triples(both[1]) == wanted
 
 
-@pytest.mark.parametrize("piece", [1, 2, 3, 7, 1000])
-def test_votes_are_counted_in_pieces(piece, monkeypatch):
-    monkeypatch.setattr(annotations, "_PIECE", piece)
-    rng = np.random.default_rng(piece)
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1000])
+def test_votes_are_counted_in_blocks(block, monkeypatch):
+    monkeypatch.setattr(fields, "_BLOCK", block)
+    rng = np.random.default_rng(block)
     item, label = rng.integers(0, 9, 40), rng.integers(0, 3, 40)
     wanted = np.zeros((11, 3))
     np.add.at(wanted, (item, label), 1)
@@ -792,7 +796,7 @@ def test_moments_and_durations_follow_their_rows():
         ({"timestamp": "att"}, {"at": [1, 2, 3, 4]}, "no column 'att' (did you mean 'at'?)"),
     ],
 )
-def test_bad_moments_and_durations_are_told(options, columns, message):
+def test_bad_timestamps_and_durations_are_refused(options, columns, message):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         with pytest.raises(DataError, match=re.escape(message)):

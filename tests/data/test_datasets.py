@@ -89,7 +89,7 @@ def test_truths_are_matched_as_written(case, place):
 
 def test_truth_with_other_columns(place):
     place("one", "item,worker,label\n1,1,1\n2,1,2\n", "id,class\n1,1\n")
-    refused(lambda: datasets.public("one"), "truth.csv", "no columns 'item' and 'label'", "'id', 'class'")
+    refused(lambda: datasets.public("one"), "truth.csv", "it needs columns 'item' and 'label'", "'id', 'class'")
 
 
 COUNTS = "item,count_0,count_1,count_2\na,3,0,1\nb,0,2,0\n"
@@ -121,7 +121,7 @@ def test_a_folder_without_annotations(tmp_path, monkeypatch):
     (tmp_path / "texts" / "items.csv").write_text("item,text\n")
     (tmp_path / "texts" / "meta.json").write_text('{"title": "Texts of one"}')
     refused(
-        lambda: datasets.public("texts"), "'texts' holds no annotations (Texts of one)", "'items.csv'", str(tmp_path)
+        lambda: datasets.public("texts"), "'texts' contains no annotations (Texts of one)", "'items.csv'", str(tmp_path)
     )
 
 
@@ -168,7 +168,7 @@ def test_sets_at_hand_are_listed_and_checked(tmp_path, monkeypatch, public):
     assert datasets.public("rte")[0].A == 8000
     truth = tmp_path / "rte" / "truth.csv"
     truth.write_text(truth.read_text().replace("1", "0", 1))
-    with pytest.raises(FileError, match="not the file that was published"):
+    with pytest.raises(FileError, match="not the published file"):
         datasets.public("rte")
     (tmp_path / "rte" / "meta.json").write_text("{")
     with pytest.raises(FileError, match=r"meta\.json cannot be read"):

@@ -11,8 +11,8 @@ from catalog import quiet_fit
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning
-from crowdppl.data.diagnostics import pieces, review, unused_classes, worker_information
-from crowdppl.data.identifiers import variants
+from crowdppl.data.diagnostics import connected_groups, review, unused_classes, worker_information
+from crowdppl.data.identifier_checks import variants
 
 
 def crowd(seed=0, items=1200, workers=30, spread=0.5):
@@ -33,7 +33,7 @@ def test_groups_that_share_no_item():
         columns=["task", "worker", "label"],
     )
     data = Annotations.from_frame(frame, workers=[1, 2, 3, 4, 5, 6, 7])
-    assert pieces(data) == [3, 2, 1]
+    assert connected_groups(data) == [3, 2, 1]
     told = review(data)
     assert "3 groups that share no item (3, 2, 1 workers)" in told[0]
     assert "1 of 3 items has one annotation" in told[1]
@@ -41,9 +41,9 @@ def test_groups_that_share_no_item():
     together = Annotations.from_frame(
         pd.concat([frame, pd.DataFrame([("a", 3, 0), ("c", 1, 0)], columns=frame.columns)])
     )
-    assert pieces(together) == [6]
+    assert connected_groups(together) == [6]
     alone = Annotations.from_frame(frame.assign(worker=1))
-    assert any("one worker only" in sentence for sentence in review(alone))
+    assert any("only one worker" in sentence for sentence in review(alone))
 
 
 def test_shuffled_worker_names_are_noticed():
@@ -85,11 +85,11 @@ def test_cifar10n_has_lost_its_workers(public):
             "1 label name differs from another in capitals or white space only.*'cat'",
         ),
         ("worker", ["Ann", "ann", "bob", "bob"], "1 worker name differs from another in capitals"),
-        ("label", ["big  cat", "Big cat", "dog", "dog"], "'big  cat' beside 'Big cat'|'Big cat' beside 'big  cat'"),
-        ("task", ["Cat", "cat\t", "dog", "dog"], r"1 task name differs from another in .*'cat\\t' beside 'Cat'"),
+        ("label", ["big  cat", "Big cat", "dog", "dog"], "'big  cat' and 'Big cat'|'Big cat' and 'big  cat'"),
+        ("task", ["Cat", "cat\t", "dog", "dog"], r"1 task name differs from another in .*'cat\\t' and 'Cat'"),
     ],
 )
-def test_names_that_differ_in_capitals_are_told_and_kept(column, values, told):
+def test_names_that_differ_in_capitals_are_reported_and_kept(column, values, told):
     frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "y", "x", "x"]})
     frame[column] = values
     with pytest.warns(CrowdpplWarning, match=told):
@@ -104,7 +104,7 @@ def test_white_space_and_capitals_at_once():
     with pytest.warns(CrowdpplWarning) as told:
         data = Annotations.from_frame(frame)
     assert data.K == 3
-    assert any("'cat ' beside 'Cat'" in str(warning.message) for warning in told)
+    assert any("'cat ' and 'Cat'" in str(warning.message) for warning in told)
 
 
 def test_many_names_are_looked_at_as_few_are():
@@ -119,11 +119,14 @@ def test_many_names_are_looked_at_as_few_are():
     [
         (
             ["0.5", "0.7", "1.25", "0.5"],
-            r"numbers, some of them not whole \('0.5', '0.7', '1.25'\).* 3 classes without order",
+            r"numbers, some of them not whole \('0.5', '0.7', '1.25'\).* 3 unordered classes",
         ),
         (["1", "2.5", "-1e-3", "1"], "some of them not whole"),
-        (["1", "1.0", "2", "x"], "1 labels are the same number as others .*'1.0' beside '1'"),
-        (["x", "x", "x", "x"], "With one class every label is correct by construction: accuracy cannot be judged"),
+        (["1", "1.0", "2", "x"], "1 labels are the same number as others .*'1.0' and '1'"),
+        (
+            ["x", "x", "x", "x"],
+            "With one class every label is correct by construction, and accuracy cannot be estimated",
+        ),
     ],
 )
 def test_labels_that_look_like_something_else(labels, told, tmp_path):
@@ -152,7 +155,7 @@ def test_labels_that_are_no_classes():
         "or fewer" in note for note in review(Annotations.from_frame(frame.assign(label=frame["label"] % 9)))
     )
     one = Annotations.from_frame(frame.assign(label="b"), labels=["a", "b"])
-    assert any("every label given is 'b'" in note and "accuracy, cannot be judged" in note for note in review(one))
+    assert any("every label given is 'b'" in note and "accuracy, cannot be estimated" in note for note in review(one))
 
 
 # Three items of a public tutorial: one class wins two votes, the other the third.

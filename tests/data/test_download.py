@@ -57,7 +57,7 @@ def source(layout, digest=None):
         "some data/answer.csv",
         "some data/truth.csv",
         getattr(download, layout),
-        download.content(ANNOTATIONS, TRUTH) if digest is None else digest,
+        download.content_digest(ANNOTATIONS, TRUTH) if digest is None else digest,
         "They (2020)",
     )
 
@@ -93,21 +93,21 @@ def test_every_layout_is_fetched_once_and_read(layout, serve, monkeypatch):
 def test_what_is_not_what_was_published_is_refused_and_not_kept(serve, monkeypatch):
     publish(serve, "by_item")
     monkeypatch.setitem(download.SOURCES, "mine", source("by_item", "0" * 64))
-    with pytest.raises(FileError, match=r"not what was published \(its content's SHA-256 differs\)"):
+    with pytest.raises(FileError, match=r"differs from the published one \(SHA-256 of its content\)"):
         datasets.public("mine")
     assert not list((download.cache() / "mine").iterdir())
     (serve / "some data" / "answer.csv").write_text("<html>sign in</html>")
     monkeypatch.setitem(download.SOURCES, "mine", source("by_item"))
-    with pytest.raises(FileError, match="not what was published"):
+    with pytest.raises(FileError, match="differs from the published one"):
         datasets.public("mine")
 
 
-def test_no_network_and_no_such_set_are_told(serve, monkeypatch):
+def test_no_network_and_unknown_sets_are_reported(serve, monkeypatch):
     monkeypatch.setattr(download, "ADDRESS", "http://127.0.0.1:9/{path}")
     with pytest.raises(FileError, match="the set 'dog' cannot be fetched from zhydhkcws/crowd_truth_infer") as told:
         datasets.public("dog")
     assert "\n" not in str(told.value)
-    with pytest.raises(OptionError, match="no set 'dgo' that can be fetched \\(did you mean 'dog'\\?\\)"):
+    with pytest.raises(OptionError, match="no set 'dgo' to fetch \\(did you mean 'dog'\\?\\)"):
         download.fetch("dgo")
     result = CliRunner().invoke(app, ["datasets", "--fetch", "dog"])
     assert result.exit_code == 2
@@ -132,6 +132,6 @@ def test_digests_are_those_of_the_sets_at_hand(name, public):
         pd.read_csv(place / file, dtype=str, keep_default_na=False) for file in ("annotations.csv.gz", "truth.csv")
     ]
     made = download.SOURCES[name]
-    assert download.content(*tables) == made.sha256
+    assert download.content_digest(*tables) == made.sha256
     assert quote(made.annotations).count("/") >= 1
     assert len(made.commit) in (12, 40)

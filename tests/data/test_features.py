@@ -33,11 +33,11 @@ def test_features_go_by_name():
     ("features", "said"),
     [
         (X.loc[["a"]], r"no row for 1 tasks \('b'\)"),
-        (X.loc[["a", "b", "a"]], "row 3: task 'a' again"),
-        (X.assign(z=["p", "q", "r"]), "columns 'z' are not numbers"),
+        (X.loc[["a", "b", "a"]], "row 3: task 'a' repeated"),
+        (X.assign(z=["p", "q", "r"]), "columns 'z' are not numeric"),
         (X.assign(z=[1.0, np.nan, 2.0]), "task 'b' has values that are missing or not finite"),
         (X.assign(z=[np.inf, 1.0, 2.0]), "task 'a' has values"),
-        (X.set_axis([1, 2, 3]), "the index holds integers, but the tasks are strings"),
+        (X.set_axis([1, 2, 3]), "the index contains integers, but the tasks are strings"),
         (np.zeros((3, 2)), r"shape \(3, 2\).*\(2, D\)"),
         (np.zeros(2), r"shape \(2,\)"),
         (np.array([["p"], ["q"]]), "of type ndarray"),
@@ -69,7 +69,7 @@ def test_counts():
     [
         (pd.DataFrame({"item": ["p", "q"], "yes": [1, -1], "no": [1, 1]}), "row 2: counts must be whole"),
         (pd.DataFrame({"item": ["p"], "yes": [0.5], "no": [1]}), "row 1: counts must be whole"),
-        (pd.DataFrame({"item": ["p", "p"], "yes": [1, 1], "no": [1, 1]}), "task 'p' again"),
+        (pd.DataFrame({"item": ["p", "p"], "yes": [1, 1], "no": [1, 1]}), "task 'p' repeated"),
         (pd.DataFrame({"item": ["p"], "yes": ["x"], "no": [1]}), "not all numbers"),
         (pd.DataFrame({"item": ["p"], "yes": [1]}), "at least two classes"),
         ([1, 2], "pass a pandas DataFrame"),
@@ -149,7 +149,7 @@ def test_who_is_right_on_what(fitted):
 
 def test_prediction_refuses(fitted):
     s, posterior = fitted
-    with pytest.raises(DataError, match="3 item features; the model was fitted to 2"):
+    with pytest.raises(DataError, match="3 item features; the model was fitted with 2"):
         crowdppl.predict(posterior, np.zeros((2, 3)))
     with pytest.raises(ModelError, match="do not fit the network"):
         crowdppl.predict(posterior, s.features_test, model=Raykar(hidden=(4,)))

@@ -112,7 +112,7 @@ def test_features_of_every_kind_of_table(kind):
     new = found.unseen(made(pd.DataFrame({"item": ["z"], "x": [0.5], "y": [1]})))
     assert new.items.tolist() == ["z"]
     assert new.features.tolist() == [[0.5, 1]]
-    with pytest.raises(DataError, match="no column 'task' or 'item' says whose row it is"):
+    with pytest.raises(DataError, match="no column 'task' or 'item' with identifiers"):
         found.with_features(made(items.rename(columns={"item": "id"})))
 
 
@@ -149,10 +149,12 @@ class Lazy:
 
 def test_what_is_no_table():
     for wrong in ([1, 2], "x", 3, Capsule, Lazy()):
-        with pytest.raises(DataError, match=r"is a \w+; pass a pandas DataFrame, or any table with Arrow") as caught:
+        with pytest.raises(
+            DataError, match=r"is a \w+; pass a pandas DataFrame, or a table that supports Arrow"
+        ) as caught:
             Annotations.from_frame(wrong)
         assert "\n" not in str(caught.value)
-        with pytest.raises(DataError, match="or any table"):
+        with pytest.raises(DataError, match="or a table"):
             crowdppl.fit(wrong)
     with pytest.raises(DataError, match=r"call its collect\(\) first"):
         Annotations.from_frame(Lazy())

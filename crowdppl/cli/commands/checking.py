@@ -78,7 +78,7 @@ def _read(file: Path, how_read: Reading, columns: Columns, known: KnownTruth) ->
         raise OptionError(
             "no known truths to compare with; name their column with --truth, or a table of them with --truth-file"
         )
-    data = reading.annotated(
+    data = reading.to_annotations(
         # The fit must not use them, even if the export marks them.
         dataclasses.replace(records, truth={}),
         source_name(file),

@@ -37,7 +37,7 @@ from crowdppl.data import datasets
 from crowdppl.data import read as reading
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS
-from crowdppl.data.readers.arrow import let_go
+from crowdppl.data.readers.arrow import release_memory
 from crowdppl.data.readers.streams import source_name
 from crowdppl.errors import silent
 from crowdppl.export import results
@@ -128,7 +128,7 @@ def _read(
     truth = known.truth if known.truth_file is None else inputs.known_truth(known, frame, columns, source)
     # Exports have timestamps and seconds of their own: only columns that are named replace them.
     times = {"timestamp": covariates.timestamp, "seconds": covariates.seconds}
-    data = reading.annotated(
+    data = reading.to_annotations(
         records,
         source,
         **vars(columns),
@@ -144,7 +144,7 @@ def _read(
         item = inputs.item_column(frame, columns, source)
         described = report.columns(frame, item, text=texts.text_column, url=texts.url_column, source=source)
     del records, frame  # the table is as large as the data
-    let_go()
+    release_memory()
     return data, described, {"file": source, "sha256": digest, "rows": data.A}
 
 
@@ -268,7 +268,7 @@ def update_command(
     results.free(target, overwrite=out is None)
     with silent():
         records, digest = inputs.read_annotations(file, format, None)
-        more = reading.annotated(records, source_name(file), **vars(columns))
+        more = reading.to_annotations(records, source_name(file), **vars(columns))
         err.print(f"[bold]{escape(source_name(file))}[/bold]: {more.A:,} further annotations")
         later = update(earlier, more, repeats=cast(Any, repeats), progress=err.is_terminal)
         later = report.carried(earlier, later)

@@ -32,7 +32,7 @@ def formats_command() -> None:
     table.add_row("", "a table with a row for each annotation (CSV, Parquet)", "yes")
     for name, form in formats.FORMATS.items():
         detected = form.table is not None or form.record is not None or name == "peerannot"
-        table.add_row(name, escape(form.told), "yes" if detected else "name it")
+        table.add_row(name, escape(form.description), "yes" if detected else "name it")
     console.print(table)
 
 

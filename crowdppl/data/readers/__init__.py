@@ -1,1 +1,1 @@
-"""Files people have: one function for each kind, :func:`crowdppl.data.readers.formats.read` for all of them."""
+"""Readers of annotation files: one function per format, and :func:`crowdppl.data.readers.formats.read` for all formats."""

@@ -1,7 +1,7 @@
-"""Long tables of many rows: strings come as codes and one string for each name, with no Python object for each row.
+"""Fast readers of long tables: strings are dictionary-encoded, without a Python object for each row.
 
-The frames made here hold Arrow's columns (dictionaries of strings or of integers), which :class:`crowdppl.Annotations` takes
-as they are. What these readers do not take as :func:`crowdppl.data.readers.tables.read_csv` would, they leave to it.
+The frames have Arrow columns (dictionaries of strings or of integers), which :class:`crowdppl.Annotations` uses directly. Files
+that need special treatment are left to :func:`crowdppl.data.readers.tables.read_csv`.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
-from crowdppl.data.identifiers import parts
+from crowdppl.data.identifiers import dictionary_parts
 from crowdppl.data.readers.spreadsheets import restored
 from crowdppl.data.readers.streams import existing, streamed
 from crowdppl.data.readers.tables import (
-    BROKEN,
     COMPRESSED,
     LIMIT,
     MISSING,
+    READ_ERRORS,
     UNQUOTED,
     changed,
     decompressed,
     read_csv,
     read_parquet,
+    require_size_within,
     unprotected,
     unreadable_parquet,
     web_page,
-    within,
 )
 
+# Bytes read to find the header.
 _HEAD = 2**16
-# Bytes of text read at a time: each piece has a dictionary of its own, and all are put together in the end.
+# Bytes of text read at a time: each block has its own dictionary; the dictionaries are unified at the end.
 _BLOCK = 2**22
 _WHOLE = r"^(-?[1-9][0-9]{0,19}|0)$"
 
@@ -49,16 +50,17 @@ _WHOLE = r"^(-?[1-9][0-9]{0,19}|0)$"
 def long_table(
     path: str | Path, *, separator: str = ",", limit: int = LIMIT, columns: Sequence[Any] | None = None
 ) -> pd.DataFrame:
-    """Read a long table by its ending: ``.parquet`` or ``.pq``, else CSV.
+    """Read a long table: Parquet with the ending ``.parquet`` or ``.pq``, otherwise CSV.
 
     Args:
-        path: of the file.
-        separator: between cells of a CSV file.
-        limit: bytes that a compressed file may unpack to.
-        columns: names of those needed; others may be left out. All where not given, or where one is not there.
+        path: path of the file.
+        separator: separator of a CSV file.
+        limit: maximum size of a compressed file in bytes, decompressed.
+        columns: names of the columns needed; others may be skipped. Defaults to all columns, which are also read if one of the
+            names does not exist.
 
     Raises:
-        FileError: as :func:`crowdppl.data.readers.tables.read_table`.
+        FileError: as in :func:`crowdppl.data.readers.tables.read_table`.
     """
     path = existing(path)
     if path.suffix.lower() in (".parquet", ".pq"):
@@ -70,39 +72,39 @@ def long_table(
 def long_csv(
     path: str | Path, *, separator: str = ",", limit: int = LIMIT, columns: Sequence[Any] | None = None
 ) -> pd.DataFrame:
-    """Read CSV; as :func:`long_table`."""
+    """Read CSV; arguments and errors as in :func:`long_table`."""
     path = existing(path)
-    within(path, limit)
-    found = _csv(path, separator, columns)
-    return read_csv(path, separator=separator, limit=limit) if found is None else found
+    require_size_within(path, limit)
+    frame = _csv(path, separator, columns)
+    return read_csv(path, separator=separator, limit=limit) if frame is None else frame
 
 
 @streamed
 def long_parquet(path: str | Path, *, columns: Sequence[Any] | None = None) -> pd.DataFrame:
-    """Read Parquet; as :func:`long_table`."""
+    """Read Parquet; arguments and errors as in :func:`long_table`."""
     path = existing(path)
     try:
         file = pyarrow.parquet.ParquetFile(path)
         names = file.schema_arrow.names
-        chosen = _chosen(names, columns) or names
+        selected = _selected(names, columns) or names
         if len(set(names)) < len(names):
             return read_parquet(path)
-        # Each thread takes a column, whose text is let go when it is coded, with a reader of its own. (Dictionaries as they stand
-        # in the file would have to be united piece by piece, which takes longer than to code the text.)
-        with _threads() as pool:
-            series = list(pool.map(partial(_parquet_column, path), chosen))
-    except BROKEN as error:
+        # Each thread reads one column with its own reader and releases the text once it is encoded. (Unifying the dictionaries
+        # stored in the file, row group by row group, takes longer than encoding the text.)
+        with _column_threads() as pool:
+            series = list(pool.map(partial(_parquet_column, path), selected))
+    except READ_ERRORS as error:
         raise unreadable_parquet(path, error) from None
-    return pd.concat(series, axis=1).set_axis(pd.Index(chosen, dtype=object), axis=1) if series else pd.DataFrame()
+    return pd.concat(series, axis=1).set_axis(pd.Index(selected, dtype=object), axis=1) if series else pd.DataFrame()
 
 
-def _threads() -> ThreadPoolExecutor:
-    """Return threads to handle columns by: Arrow works on one column with one."""
+def _column_threads() -> ThreadPoolExecutor:
+    """Return a pool of threads that process columns in parallel: Arrow uses one thread per column."""
     return ThreadPoolExecutor(max(1, pyarrow.cpu_count()))
 
 
-def let_go() -> None:
-    """Return memory to the system that tables no longer use: Arrow would keep it for more tables, as much as a table's size."""
+def release_memory() -> None:
+    """Return unused memory to the system: Arrow would keep about the size of the last table for later ones."""
     pyarrow.default_memory_pool().release_unused()
 
 
@@ -111,19 +113,19 @@ def _parquet_column(path: Path, name: str) -> pd.Series[Any]:
 
 
 def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFrame | None:
-    """Read CSV; ``None`` where anything about it is out of the ordinary."""
+    """Read CSV; ``None`` if the file needs special treatment."""
     header = _header(path, separator)
     if header is None or web_page(header[0]):
         return None
     names = [f"f{n}" for n in range(len(header))]
-    chosen = _chosen(header, needed)
-    keep = [n for n, name in enumerate(header) if chosen is None or name in chosen]
+    selected = _selected(header, needed)
+    keep = [n for n, name in enumerate(header) if selected is None or name in selected]
     compression = {".gz": "gzip", ".bz2": "bz2"}.get(path.suffix.lower())
     try:
         with pyarrow.input_stream(str(path), compression=compression) as stream:
             table = pyarrow.csv.read_csv(
                 stream,
-                # The header was read apart: here it is a row to pass over.
+                # The header was read separately: skip its row.
                 read_options=pyarrow.csv.ReadOptions(
                     column_names=names, skip_rows_after_names=1, block_size=_BLOCK, encoding="utf8"
                 ),
@@ -136,43 +138,43 @@ def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFra
                     quoted_strings_can_be_null=True,
                 ),
             )
-        # The text of each column is let go when it is coded.
+        # The text of each column is released once it is encoded.
         texts = table.columns
         del table
-        with _threads() as pool:
-            coded = [pool.submit(_whole_numbers, texts.pop(0)) for _ in range(len(texts))]
-        let_go()
-        found = [column.result() for column in coded]
-        series = [pd.Series(pd.arrays.ArrowExtensionArray(column)) for column, _ in found]
-    except (*BROKEN, pyarrow.ArrowException):
+        with _column_threads() as pool:
+            futures = [pool.submit(_whole_numbers, texts.pop(0)) for _ in range(len(texts))]
+        release_memory()
+        columns = [future.result() for future in futures]
+        series = [pd.Series(pd.arrays.ArrowExtensionArray(column)) for column, _ in columns]
+    except (*READ_ERRORS, pyarrow.ArrowException):
         return None
     frame = pd.concat(series, axis=1).set_axis(pd.Index([header[n] for n in keep], dtype=object), axis=1)
-    unquoted = {header[n]: names for n, (_, names) in zip(keep, found, strict=True) if names}
+    unquoted = {header[n]: names for n, (_, names) in zip(keep, columns, strict=True) if names}
     if unquoted:
         frame.attrs[UNQUOTED] = unquoted
     return frame
 
 
 def _series(column: Any) -> pd.Series[Any]:
-    """Return text as codes and names in one piece, a dictionary of the file's own as categories, others as they are."""
+    """Return text dictionary-encoded in one chunk, dictionaries of the file as categories, and other columns unchanged."""
     kind = column.type
     if pyarrow.types.is_dictionary(kind):
         return column.to_pandas()
     if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
-        column = pyarrow.chunked_array([pyarrow.DictionaryArray.from_arrays(*parts(column))])
+        column = pyarrow.chunked_array([pyarrow.DictionaryArray.from_arrays(*dictionary_parts(column))])
     return pd.Series(pd.arrays.ArrowExtensionArray(column))
 
 
 def _header(path: Path, separator: str) -> list[str] | None:
-    """Return the names of the columns; ``None`` where they are not plain to see in the first bytes."""
+    """Return the names of the columns; ``None`` if the first bytes do not show them unambiguously."""
     if path.suffix.lower() not in (*COMPRESSED, ".csv", ".tsv", ".txt", ""):
         return None
     try:
         with decompressed(path) as file:
             start = file.read(_HEAD)
-    except BROKEN:
+    except READ_ERRORS:
         return None
-    # Cut off where the first line ends: what follows may end within a letter.
+    # Keep the first line only: the bytes read may end within a multi-byte character.
     line = start.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)
     if (
         len(line) < 2
@@ -189,17 +191,17 @@ def _header(path: Path, separator: str) -> list[str] | None:
     return unprotected([("" if name in MISSING else name) for name in names]) or None
 
 
-def _chosen(there: Sequence[str], needed: Sequence[Any] | None) -> list[str] | None:
-    wanted = set(map(str, needed or ()))
-    return [name for name in there if name in wanted] if wanted and wanted <= set(there) else None
+def _selected(existing_names: Sequence[str], needed: Sequence[Any] | None) -> list[str] | None:
+    names = set(map(str, needed or ()))
+    return [name for name in existing_names if name in names] if names and names <= set(existing_names) else None
 
 
 def _whole_numbers(column: Any) -> tuple[Any, list[str]]:
-    """Return a column of text as integers where every name is written as one; the rule of ``tables.whole_numbers``.
+    """Return a column of text, as integers if every name is written as one (the rule of ``tables.whole_numbers``).
 
-    With it those names that were read without the quote that protected them from spreadsheets.
+    The second value lists the names from which a quote that protects against spreadsheet formulas was removed.
     """
-    codes, names = parts(column)
+    codes, names = dictionary_parts(column)
     unquoted: list[str] = []
     if pyarrow.compute.any(pyarrow.compute.match_substring(names, "'")).as_py():
         texts = names.to_pylist()

@@ -1,4 +1,4 @@
-"""Every format by name, and which one a file is."""
+"""All formats by name, and the detection of a file's format."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any
 
 from crowdppl.data.readers import platforms, tools, wide
 from crowdppl.data.readers.records import Choices, Records
-from crowdppl.data.readers.source import Opened
+from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.streams import local, streamed
 from crowdppl.data.readers.tables import LIMIT
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 
-Reader = Callable[[Opened, Choices], Records]
+Reader = Callable[[SourceFile, Choices], Records]
 
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file.
+    """A file format.
 
     Attributes:
-        read: reads it.
-        told: what it is, in a few words.
-        table: tells it from the columns of a table.
-        record: tells it from the first record of a JSON file.
+        read: the reader.
+        description: a short description.
+        table: recognises the format by the columns of a table.
+        record: recognises the format by the first record of a JSON file.
     """
 
     read: Reader
-    told: str
-    table: Callable[[Opened], bool] | None = None
+    description: str
+    table: Callable[[SourceFile], bool] | None = None
     record: Callable[[dict[str, Any]], bool] | None = None
 
 
@@ -56,17 +56,17 @@ LONG = "long"
 
 @streamed
 def sniff(path: str | Path, limit: int = LIMIT) -> str:
-    """Return which format a file is: a name of ``FORMATS``, or ``"long"``, a table with a row for each annotation.
+    """Return the format of a file: a name of ``FORMATS``, or ``"long"``, a table with one row per annotation.
 
-    ``wide``, ``mace`` and ``soft`` look like other tables and have to be asked for by name.
+    ``wide``, ``mace`` and ``soft`` look like other tables and are never detected; they must be named.
 
     Raises:
-        FileError: for JSON of no known kind, or what is no data at all.
+        FileError: for JSON in an unknown format, or a file without data.
     """
-    return _sniffed(Opened(path, limit))
+    return _detect(SourceFile(path, limit))
 
 
-def _sniffed(file: Opened) -> str:
+def _detect(file: SourceFile) -> str:
     if file.kind == "table":
         return next((name for name, form in FORMATS.items() if form.table and form.table(file)), LONG)
     document = file.document
@@ -80,36 +80,40 @@ def _sniffed(file: Opened) -> str:
         return "peerannot"
     keys = f" (keys {listed(first, 6)})" if isinstance(first, dict) else ""
     raise FileError(
-        f"{file.name}: JSON of no kind that is known here{keys}; name it with format=..., or bring it into a table"
+        f"{file.name}: JSON in an unknown format{keys}; name the format with format=..., or convert the file to a table"
     )
 
 
 def read(path: str | Path, format: str | None = None, choices: Choices | None = None, *, limit: int = LIMIT) -> Records:
-    """Read the export of an annotation platform or tool: see :func:`crowdppl.read`, whose errors are raised here.
+    """Read the export of an annotation platform or tool: see :func:`crowdppl.read`, also for the errors.
 
     Args:
         path: the file.
-        format: a name of ``FORMATS``; found out where not given.
-        choices: what the person decides.
-        limit: bytes that the file may have, decompressed.
+        format: a name of ``FORMATS``. Defaults to the detected format.
+        choices: the choices of the user.
+        limit: maximum size of the file in bytes, decompressed.
     """
     if format is not None and format not in FORMATS:
         raise OptionError(f"no format {format!r}{suggestion(format, FORMATS)}; use one of {listed(FORMATS, 20)}")
-    with local(path) as here:
-        return _read(Opened(here, limit), format, Choices() if choices is None else choices)
+    with local(path) as file:
+        return _read(SourceFile(file, limit), format, Choices() if choices is None else choices)
 
 
-def _read(file: Opened, format: str | None, choices: Choices) -> Records:
-    name = _sniffed(file) if format is None else format
+def _read(file: SourceFile, format: str | None, choices: Choices) -> Records:
+    name = _detect(file) if format is None else format
     if name == LONG:
         return Records(file.long_table, LONG)
     form = FORMATS[name]
     if form.table and file.kind != "table":
-        raise FileError(f"{file.name} is JSON, not {form.told}")
+        raise FileError(f"{file.name} is JSON, not {form.description}; name another format")
     if form.record and file.kind == "table":
-        raise FileError(f"{file.name} is a table, not {form.told}")
+        raise FileError(f"{file.name} is a table, not {form.description}; name another format")
     if form.table and not form.table(file):
-        raise FileError(f"{file.name} is not {form.told}: its columns are {listed(file.columns, 8)}")
+        raise FileError(
+            f"{file.name} is not {form.description}: its columns are {listed(file.columns, 8)}; name another format"
+        )
     if form.record and not form.record(file.records[0]):
-        raise FileError(f"{file.name} is not {form.told}: its records have {listed(file.records[0], 8)}")
+        raise FileError(
+            f"{file.name} is not {form.description}: its records have {listed(file.records[0], 8)}; name another format"
+        )
     return form.read(file, choices)

@@ -1,4 +1,4 @@
-"""Exports of annotation platforms that are tables: Toloka, Mechanical Turk, Appen, Label Studio's CSV."""
+"""Exports of annotation platforms as tables: Toloka, Mechanical Turk, Appen, Label Studio (CSV)."""
 
 from __future__ import annotations
 
@@ -7,39 +7,41 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.data.readers.records import Choices, Records, Rows, aggregate, choose
-from crowdppl.data.readers.source import Opened
+from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.timestamps import since_1970
 from crowdppl.errors import DataError
 
 TRUE, FALSE = {"true", "1", "yes", "on"}, {"false", "0", "no", "off", ""}
 
 
-def is_toloka(file: Opened) -> bool:
-    """Columns such as ``INPUT:image``, ``OUTPUT:result``, ``ASSIGNMENT:worker_id``."""
+def is_toloka(file: SourceFile) -> bool:
+    """Recognise columns such as ``INPUT:image``, ``OUTPUT:result``, ``ASSIGNMENT:worker_id``."""
     return any(c.startswith("OUTPUT:") for c in file.columns)
 
 
-def toloka(file: Opened, choices: Choices) -> Records:
+def toloka(file: SourceFile, choices: Choices) -> Records:
     """Read Toloka's table of assignments.
 
-    A task is its ``ASSIGNMENT:task_id``, else its input; ``GOLDEN:`` columns are known truths; assignments that are rejected,
-    skipped or expired are told apart.
+    A task is identified by ``ASSIGNMENT:task_id``, or by its input. ``GOLDEN:`` columns are known truths. Rejected assignments are
+    left out unless kept; skipped and expired ones are skips.
     """
     columns = file.columns
     if "ASSIGNMENT:worker_id" not in columns:
-        raise aggregate(file.name, "an aggregation of Toloka's", "download the assignments, with ASSIGNMENT:worker_id")
+        raise aggregate(
+            file.name, "an aggregated file of Toloka", "download the assignments, with ASSIGNMENT:worker_id"
+        )
     question = choose([c.removeprefix("OUTPUT:") for c in columns if c.startswith("OUTPUT:")], choices, file.name)
     inputs = [c for c in columns if c.startswith("INPUT:")]
     key = ["ASSIGNMENT:task_id"] if "ASSIGNMENT:task_id" in columns else inputs
     if not key:
-        raise DataError(f"{file.name}: no column ASSIGNMENT:task_id and no INPUT: column says which task a row is of")
+        raise DataError(f"{file.name}: no column ASSIGNMENT:task_id or INPUT: identifies the task; export one of them")
     rows = Rows(file.name, choices)
     records = _records(file)
     seconds = _durations(records, "ASSIGNMENT:started", "ASSIGNMENT:submitted")
-    for n, (row, took) in enumerate(zip(records, seconds, strict=True), 1):
+    for n, (row, duration) in enumerate(zip(records, seconds, strict=True), 1):
         task = row[key[0]] if len(key) == 1 else " | ".join(str(row[c]) for c in key)
         if task is None:
-            continue  # Toloka leaves an empty line between suites
+            continue  # Toloka separates suites by an empty line
         status = str(row.get("ASSIGNMENT:status") or "").upper()
         worker = row["ASSIGNMENT:worker_id"]
         golden = row.get(f"GOLDEN:{question}")
@@ -50,23 +52,25 @@ def toloka(file: Opened, choices: Choices) -> Records:
         elif status in ("SKIPPED", "EXPIRED"):
             rows.skip(task, worker, f"that were {status.lower()}")
         else:
-            rows.add(task, worker, row[f"OUTPUT:{question}"], row.get("ASSIGNMENT:submitted"), took, where=f"row {n}")
-    return rows.done("Toloka")
+            rows.add(
+                task, worker, row[f"OUTPUT:{question}"], row.get("ASSIGNMENT:submitted"), duration, where=f"row {n}"
+            )
+    return rows.finish("Toloka")
 
 
-def is_mturk(file: Opened) -> bool:
-    """Columns ``HITId`` and ``Answer.…``."""
+def is_mturk(file: SourceFile) -> bool:
+    """Recognise columns ``HITId`` and ``Answer.…``."""
     return "HITId" in file.columns and any(c.startswith("Answer.") for c in file.columns)
 
 
-def mturk(file: Opened, choices: Choices) -> Records:
+def mturk(file: SourceFile, choices: Choices) -> Records:
     """Read Mechanical Turk's batch results.
 
-    ``Answer.<question>.<option>`` columns of true and false are one question with these options. Rejected assignments are left
-    out unless kept; the time worked is in seconds.
+    Columns ``Answer.<question>.<option>`` with true and false are one question with these options. Rejected assignments are left
+    out unless kept. The time worked is in seconds.
     """
     if "WorkerId" not in file.columns:
-        raise aggregate(file.name, "a batch without workers", "download the results with the column WorkerId")
+        raise aggregate(file.name, "a batch file without workers", "download the results with the column WorkerId")
     records = _records(file)
     answers = [c for c in file.columns if c.startswith("Answer.")]
     options: dict[str, dict[str, str]] = {}
@@ -87,29 +91,31 @@ def mturk(file: Opened, choices: Choices) -> Records:
         else:
             label = row[f"Answer.{question}"]
         rows.add(row["HITId"], row["WorkerId"], label, None, _number(row.get("WorkTimeInSeconds")), where=f"row {n}")
-    return rows.done("Mechanical Turk")
+    return rows.finish("Mechanical Turk")
 
 
-def is_appen(file: Opened) -> bool:
-    """A column ``_unit_id``."""
+def is_appen(file: SourceFile) -> bool:
+    """Recognise a column ``_unit_id``."""
     return "_unit_id" in file.columns
 
 
-def appen(file: Opened, choices: Choices) -> Records:
-    """Read Appen's (CrowdFlower's) full report; ``<question>_gold`` of golden units are known truths."""
+def appen(file: SourceFile, choices: Choices) -> Records:
+    """Read Appen's (CrowdFlower's) full report; ``<question>_gold`` are known truths."""
     columns = file.columns
     if "_worker_id" not in columns:
-        raise aggregate(file.name, "Appen's aggregated report", "download the full report, with the column _worker_id")
-    of_units = {c for c in columns if c.startswith("_")}
+        raise aggregate(
+            file.name, "an aggregated report of Appen", "download the full report, with the column _worker_id"
+        )
+    unit_columns = {c for c in columns if c.startswith("_")}
     gold = {c.removesuffix("_gold") for c in columns if c.endswith("_gold")}
-    answered = sorted(c for c in columns if c in gold and c not in of_units)
+    answered = sorted(c for c in columns if c in gold and c not in unit_columns)
     if choices.question is not None:
-        answered = [c for c in columns if c not in of_units]
+        answered = [c for c in columns if c not in unit_columns]
     question = choose(answered, choices, file.name)
     rows = Rows(file.name, choices)
     records = _records(file)
     seconds = _durations(records, "_started_at", "_created_at")
-    for n, (row, took) in enumerate(zip(records, seconds, strict=True), 1):
+    for n, (row, duration) in enumerate(zip(records, seconds, strict=True), 1):
         known = row.get(f"{question}_gold")
         if known is not None:
             rows.known(row["_unit_id"], str(known).split("\n"), f"row {n}")
@@ -118,19 +124,19 @@ def appen(file: Opened, choices: Choices) -> Records:
             continue
         label = row[question]
         labels = str(label).split("\n") if isinstance(label, str) else label
-        rows.add(row["_unit_id"], row["_worker_id"], labels, row.get("_created_at"), took, where=f"row {n}")
-    return rows.done("Appen")
+        rows.add(row["_unit_id"], row["_worker_id"], labels, row.get("_created_at"), duration, where=f"row {n}")
+    return rows.finish("Appen")
 
 
-def is_label_studio_table(file: Opened) -> bool:
-    """Columns ``annotation_id`` and ``annotator``."""
+def is_label_studio_table(file: SourceFile) -> bool:
+    """Recognise columns ``annotation_id`` and ``annotator``."""
     return {"annotation_id", "annotator"} <= set(file.columns)
 
 
-def label_studio_table(file: Opened, choices: Choices) -> Records:
+def label_studio_table(file: SourceFile, choices: Choices) -> Records:
     """Read Label Studio's CSV."""
-    told = {"id", "annotation_id", "annotator", "created_at", "updated_at", "lead_time"}
-    names = [c for c in file.columns if c not in told]
+    metadata = {"id", "annotation_id", "annotator", "created_at", "updated_at", "lead_time"}
+    names = [c for c in file.columns if c not in metadata]
     question = choose(names, choices, file.name)
     rows = Rows(file.name, choices)
     for n, row in enumerate(_records(file), 1):
@@ -142,13 +148,13 @@ def label_studio_table(file: Opened, choices: Choices) -> Records:
             _number(row.get("lead_time")),
             where=f"row {n}",
         )
-    return rows.done("Label Studio (CSV)")
+    return rows.finish("Label Studio (CSV)")
 
 
-def _records(file: Opened) -> list[dict[str, Any]]:
+def _records(file: SourceFile) -> list[dict[str, Any]]:
     table = file.table
     names = [str(name).strip() for name in table.columns]
-    # Columns one by one: to_dict would make floats of integers beside blanks.
+    # Column by column: DataFrame.to_dict would convert integers in columns with blanks to floats.
     values = [table.iloc[:, n].astype(object).where(table.iloc[:, n].notna(), None).tolist() for n in range(len(names))]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
@@ -164,10 +170,10 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _durations(records: list[dict[str, Any]], began: str, ended: str) -> list[float | None]:
-    """Return the seconds between two moments of each record, ``None`` where one is unknown: read for all records at once."""
+def _durations(records: list[dict[str, Any]], start: str, end: str) -> list[float | None]:
+    """Return the seconds between two timestamps of each record, ``None`` if one is unknown; vectorised over records."""
     first, last = (
         since_1970(pd.Series([None if row.get(name) is None else str(row[name]) for row in records], dtype=object))
-        for name in (began, ended)
+        for name in (start, end)
     )
-    return [took if took >= 0 else None for took in (last - first).tolist()]
+    return [seconds if seconds >= 0 else None for seconds in (last - first).tolist()]

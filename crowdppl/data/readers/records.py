@@ -1,4 +1,4 @@
-"""What a reader hands on: annotations as a long table, and what it took, dropped and why."""
+"""Result of a reader: annotations as a long table, with notes on what was read and what was dropped."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from crowdppl.data.identifiers import unwritable
+from crowdppl.data.identifiers import unstorable
 from crowdppl.data.timestamps import since_1970
 from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
 
-# The label of annotations that were skipped, where that is to count as an answer.
+# Label of skipped annotations with skip="label".
 SKIPPED = "(skipped)"
 Skip = Literal["missing", "label"]
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What a person decides about an export.
+    """Choices of the user about an export.
 
     Attributes:
-        question: which question, where a file holds answers to several.
-        skip: an annotation that was skipped, ignored or said "cannot tell" by a button of its own: ``"missing"``, or an
-            ``"label"`` in its own right, the label ``(skipped)``.
-        several: an annotation with more than one label: ``"refuse"``, or ``"join"`` them with ``;`` (a set of labels).
-        rejected: keep annotations that were rejected by a reviewer.
+        question: the question to read, if a file contains answers to several.
+        skip: treatment of annotations that were skipped, ignored or marked as undecidable: ``"missing"``, or ``"label"``, which
+            gives them the label ``(skipped)``.
+        several: treatment of annotations with several labels: ``"refuse"``, or ``"join"`` them with ``;`` to a set of labels.
+        rejected: whether to keep annotations that were rejected by a reviewer.
     """
 
     question: str | None = None
@@ -42,27 +42,27 @@ class Choices:
 
 @dataclass
 class Records:
-    """A row for each annotation, whatever the file was.
+    """Annotations of a file, one row each.
 
     Attributes:
-        frame: ``task``, ``worker``, ``label``, and where known ``timestamp`` and ``seconds``.
-        format: which kind of file it was.
-        truth: known classes by item.
-        told: what was taken, dropped and why, in sentences.
+        frame: columns ``task``, ``worker``, ``label`` and, if known, ``timestamp`` and ``seconds``.
+        format: format of the file.
+        truth: known true labels by item.
+        notes: what was read, what was dropped and why, in sentences.
     """
 
     frame: pd.DataFrame
     format: str
     truth: dict[Any, Any] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 class Rows:
-    """Collects annotations one by one and counts what is left out.
+    """Collects annotations one by one and counts those that are left out.
 
     Args:
-        source: name of the file, for messages.
-        choices: of the person.
+        source: name of the file in messages.
+        choices: choices of the user.
     """
 
     def __init__(self, source: str, choices: Choices):
@@ -75,47 +75,49 @@ class Rows:
     def add(
         self, task: Any, worker: Any, labels: Any, timestamp: Any = None, seconds: Any = None, *, where: str
     ) -> None:
-        """Take an annotation; ``labels`` is one label or a list of them, empty for none."""
+        """Add an annotation; ``labels`` is one label or a list of labels, which may be empty."""
         if worker is None or worker == "":
-            raise DataError(
-                f"{self.source}, {where}: no annotator; export with annotators, or annotations cannot be told apart"
-            )
+            raise DataError(f"{self.source}, {where}: no annotator; export the file with annotator identifiers")
         label = self.one(labels, where)
         if label is None:
             self.drop("without a label")
             return
-        self._take(plain(task), plain(worker), label, timestamp, seconds, where=where)
+        self._append(plain(task), plain(worker), label, timestamp, seconds, where=where)
 
-    def _take(
+    def _append(
         self, task: Any, worker: Any, label: Any, timestamp: Any = None, seconds: Any = None, *, where: str
     ) -> None:
         for value, what in ((task, "task"), (worker, "worker"), (label, "label")):
-            self._require_text(value, what, where)
+            self._require_storable(value, what, where)
         self.rows.append((task, worker, label, timestamp, seconds))
 
-    def _require_text(self, value: Any, what: str, where: str) -> None:
-        why = unwritable(value) if isinstance(value, str) else None
-        if why is not None:
-            raise DataError(f"{self.source}, {where}: the {what} {value!r} {why}")
+    def _require_storable(self, value: Any, what: str, where: str) -> None:
+        reason = unstorable(value) if isinstance(value, str) else None
+        if reason is not None:
+            raise DataError(f"{self.source}, {where}: the {what} {value!r} {reason}")
 
     def skip(self, task: Any, worker: Any, what: str) -> None:
-        """Take an annotation that was skipped, as the person has chosen."""
+        """Add or drop a skipped annotation, as the user has chosen."""
         if self.choices.skip == "label" and worker not in (None, ""):
-            self._take(plain(task), plain(worker), SKIPPED, where=f"annotation {len(self.rows) + 1:,}")
+            self._append(plain(task), plain(worker), SKIPPED, where=f"annotation {len(self.rows) + 1:,}")
         else:
             self.drop(what)
 
     def known(self, task: Any, labels: Any, where: str) -> None:
-        """Take a known truth."""
+        """Add a known truth."""
         label, task = self.one(labels, where), plain(task)
         if label is None:
             return
-        self._require_text(label, "label", where)
+        self._require_storable(label, "label", where)
         if self.truth.setdefault(task, label) != label:
             self.conflicts.add(task)
 
     def one(self, labels: Any, where: str) -> Any:
-        """Return one label, or ``None`` where there is none."""
+        """Return a single label, or ``None`` if there is none.
+
+        Raises:
+            DataError: if there are several and they are to be refused.
+        """
         values = [labels] if not isinstance(labels, (list, tuple)) else list(labels)
         values = [value for value in values if value is not None and value != ""]
         if not values:
@@ -125,38 +127,39 @@ class Rows:
         if self.choices.several == "join":
             return ";".join(sorted(str(value) for value in values))
         raise DataError(
-            f"{self.source}, {where}: {len(values)} labels in one annotation, {listed(values, 3)}; take sets of labels with "
+            f"{self.source}, {where}: {len(values)} labels in one annotation, {listed(values, 3)}; to read sets of labels, use "
             f"several='join' (--several join), then crowdppl.data.label_sets.pairs"
         )
 
-    def drop(self, why: str) -> None:
+    def drop(self, reason: str) -> None:
         """Count an annotation that is left out."""
-        self.left_out[why] = self.left_out.get(why, 0) + 1
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
-    def done(self, kind: str) -> Records:
-        """Return what was collected.
+    def finish(self, kind: str) -> Records:
+        """Return the collected annotations.
 
         Raises:
-            DataError: where nothing was.
+            DataError: if there are none.
         """
-        told = [f"{self.source}: read as {kind}, {len(self.rows):,} annotations taken"]
-        told += [f"{self.source}: {count:,} annotations {why} left out" for why, count in self.left_out.items()]
+        notes = [f"{self.source}: read as {kind}, {len(self.rows):,} annotations"]
+        notes += [f"{self.source}: {count:,} annotations {reason} left out" for reason, count in self.left_out.items()]
         for task in self.conflicts:
             self.truth.pop(task, None)
         if self.conflicts:
-            told.append(
-                f"{self.source}: {len(self.conflicts):,} items with contradicting known truths: none taken for them"
+            notes.append(
+                f"{self.source}: {len(self.conflicts):,} items with contradictory known truths, which are ignored"
             )
         if self.truth:
-            told.append(f"{self.source}: {len(self.truth):,} known truths")
+            notes.append(f"{self.source}: {len(self.truth):,} known truths")
         if not self.rows:
-            left = ", ".join(f"{count:,} {why}" for why, count in self.left_out.items()) or "there are none"
-            raise DataError(f"{self.source}: no annotation in this {kind} export ({left})")
+            left_out = ", ".join(f"{count:,} {reason}" for reason, count in self.left_out.items())
+            dropped = f" (left out: {left_out})" if left_out else ""
+            raise DataError(f"{self.source}: no annotation in this {kind} export{dropped}; export the annotations, too")
         frame = pd.DataFrame(self.rows, columns=["task", "worker", "label", "timestamp", "seconds"])
         for column in ("task", "worker", "label"):
             frame[column] = uniform(frame[column])
-        frame["timestamp"] = moments(frame["timestamp"])
-        frame["seconds"] = pd.to_numeric(frame["seconds"], errors="coerce").where(lambda took: took >= 0)
+        frame["timestamp"] = timestamps(frame["timestamp"])
+        frame["seconds"] = pd.to_numeric(frame["seconds"], errors="coerce").where(lambda seconds: seconds >= 0)
         for column in ("timestamp", "seconds"):
             if frame[column].isna().all():
                 frame = frame.drop(columns=column)
@@ -164,11 +167,11 @@ class Rows:
             self.truth = {task: str(label) for task, label in self.truth.items()}
         if frame["task"].dtype == object:
             self.truth = {str(task): label for task, label in self.truth.items()}
-        return Records(frame, kind, self.truth, told)
+        return Records(frame, kind, self.truth, notes)
 
 
-def moments(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return moments as seconds since 1970, NaN where one cannot be read: they are a help, no reason to refuse a file."""
+def timestamps(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return timestamps as seconds since 1970, NaN if unreadable: they are optional and no reason to refuse a file."""
     numbers = pd.to_numeric(column, errors="coerce")
     if not bool((numbers.isna() & column.notna()).any()):
         return numbers.astype(float)
@@ -176,7 +179,7 @@ def moments(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return an identifier or label as a number or text: whole floats are whole numbers, other things their text."""
+    """Return an identifier or label as an integer or text: whole floats become integers, other objects their text."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
@@ -185,7 +188,7 @@ def plain(value: Any) -> Any:
 
 
 def uniform(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column of whole numbers or of strings: of strings where it holds both."""
+    """Return a column of integers or of strings; a column with both becomes strings."""
     if all(isinstance(value, int) for value in column):
         return column.astype("int64") if column.map(lambda v: -(2**63) <= v < 2**63).all() else column.map(str)
     return column.map(str).astype(object)
@@ -195,17 +198,17 @@ def choose(questions: list[str], choices: Choices, source: str) -> str:
     """Return the question to read.
 
     Raises:
-        DataError: where there is none, several, or not the one asked for.
+        DataError: if there is none, or several without a choice, or not the chosen one.
     """
     if choices.question is not None:
         if choices.question not in questions:
             raise DataError(
-                f"{source}: no question {choices.question!r}{suggestion(choices.question, questions)}; it has "
+                f"{source}: no question {choices.question!r}{suggestion(choices.question, questions)}; its questions are "
                 f"{listed(questions, 12)}"
             )
         return choices.question
     if not questions:
-        raise DataError(f"{source}: no question was answered in it")
+        raise DataError(f"{source}: it contains no answers; export the annotations, too")
     if len(questions) > 1:
         raise DataError(
             f"{source}: answers to {len(questions)} questions, {listed(questions, 12)}; choose one with question=..."
@@ -214,5 +217,5 @@ def choose(questions: list[str], choices: Choices, source: str) -> str:
 
 
 def aggregate(source: str, what: str, needed: str) -> FileError:
-    """Return the refusal of a file that holds a consensus and no votes."""
-    return FileError(f"{source} is {what}: it holds a consensus, not who said what; {needed}")
+    """Return the error for a file that contains a consensus and no individual labels."""
+    return FileError(f"{source} is {what}: it contains a consensus, not the labels of each worker; {needed}")

@@ -1,4 +1,4 @@
-"""A file looked into: is it a table, a JSON document or JSON Lines, and what stands in it? Within limits."""
+"""Lazy access to an input file: its kind (table, JSON or JSON Lines) and its content, within a size limit."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from crowdppl.data.readers.streams import existing
 from crowdppl.data.readers.tables import COMPRESSED, LIMIT, columns_of_parquet, decompressed, read_csv, read_parquet
 from crowdppl.errors import FileError
 
+# Bytes read to recognise the kind of a file.
 _HEAD = 2**16
 
 
-class Opened:
-    """A file, read as far as is asked for.
+class SourceFile:
+    """An input file, read on demand.
 
     Args:
-        path: of the file; ``.gz``, ``.bz2`` and ``.xz`` are decompressed.
-        limit: bytes of decompressed content.
+        path: path of the file; ``.gz``, ``.bz2`` and ``.xz`` are decompressed.
+        limit: maximum size of the decompressed content in bytes.
 
     Raises:
-        FileError: where there is none.
+        FileError: if the file does not exist.
     """
 
     def __init__(self, path: str | Path, limit: int = LIMIT):
@@ -37,7 +38,7 @@ class Opened:
 
     @cached_property
     def suffix(self) -> str:
-        """The ending, that of compression left out."""
+        """The ending, without that of compression."""
         endings = [ending.lower() for ending in self.path.suffixes]
         return next((e for e in reversed(endings) if e not in COMPRESSED), "")
 
@@ -51,27 +52,27 @@ class Opened:
         """The whole text.
 
         Raises:
-            FileError: where it is not UTF-8, broken, or larger than the limit.
+            FileError: if it is not UTF-8, damaged, or larger than the limit.
         """
         content = self._read(self.limit, whole=True)
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise FileError(
-                f"{self.name} is not UTF-8 text (it holds the byte 0x{content[error.start]:02x}); save it as UTF-8"
+                f"{self.name} is not UTF-8 text (it contains the byte 0x{content[error.start]:02x}); save it as UTF-8"
             ) from None
 
-    def _read(self, most: int, *, whole: bool) -> bytes:
+    def _read(self, limit: int, *, whole: bool) -> bytes:
         try:
             with decompressed(self.path) as file:
-                content = file.read(most + 1 if whole else most)
+                content = file.read(limit + 1 if whole else limit)
         except (OSError, EOFError, lzma.LZMAError) as error:
             raise FileError(
-                f"{self.name} cannot be read: {' '.join(str(error).split())[:150]}; fetch it again"
+                f"{self.name} cannot be read: {' '.join(str(error).split())[:150]}; download it again"
             ) from None
-        if whole and len(content) > most:
+        if whole and len(content) > limit:
             raise FileError(
-                f"{self.name} has more than {most:,} bytes once decompressed; raise limit= if that is meant"
+                f"{self.name} has more than {limit:,} bytes once decompressed; raise limit= if this is intended"
             )
         return content
 
@@ -80,28 +81,28 @@ class Opened:
         """``table``, ``json`` or ``lines``.
 
         Raises:
-            FileError: for a web page.
+            FileError: if it is a web page.
         """
         if self.suffix in (".parquet", ".pq"):
             return "table"
         start = self.head[:200].lower()
         if start.startswith(("<!doctype", "<html", "<?xml")):
             raise FileError(
-                f"{self.name} is a web page, not data: it was fetched without signing in, or from the wrong address"
+                f"{self.name} is a web page, not data: it was downloaded without signing in, or from the wrong address"
             )
         if self.head[:1] not in ("[", "{"):
             return "table"
         first = self.head.split("\n", 1)[0].strip()
-        if self.head[:1] == "{" and (self.suffix in (".jsonl", ".ndjson", ".manifest") or _complete(first)):
+        if self.head[:1] == "{" and (self.suffix in (".jsonl", ".ndjson", ".manifest") or _is_json(first)):
             return "lines"
         return "json"
 
     @cached_property
     def document(self) -> Any:
-        """The JSON document, or the list of the lines'.
+        """The JSON document, or the list of documents of JSON Lines.
 
         Raises:
-            FileError: where it is not JSON, or nested too deeply.
+            FileError: if it is not JSON, or nested too deeply.
         """
         if self.kind != "lines":
             return self._parsed(self.text, "")
@@ -112,17 +113,19 @@ class Opened:
         try:
             return json.loads(text)
         except RecursionError:
-            raise FileError(f"{self.name}{where}: JSON nested too deeply to be an export") from None
+            raise FileError(
+                f"{self.name}{where}: the JSON is nested too deeply for an export of annotations; export it again"
+            ) from None
         except ValueError as error:
-            told = " ".join(str(error).split())[:120]
-            raise FileError(f"{self.name}{where} is not JSON: {told}; export it again") from None
+            reason = " ".join(str(error).split())[:120]
+            raise FileError(f"{self.name}{where} is not JSON: {reason}; export it again") from None
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """The records of a JSON file: its lines, or the items of its list.
+        """The records of a JSON file: its lines, or the elements of its list.
 
         Raises:
-            FileError: where it holds something else.
+            FileError: if it has other content.
         """
         document = self.document
         if isinstance(document, dict):
@@ -130,30 +133,30 @@ class Opened:
         if not isinstance(document, list) or not all(isinstance(record, dict) for record in document):
             raise FileError(f"{self.name}: not a list of records; export it as JSON or JSON Lines")
         if not document:
-            raise FileError(f"{self.name} is empty: it holds no record")
+            raise FileError(f"{self.name} contains no record; export it again")
         return document
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The table: CSV, separated by commas, tabs or semicolons, or Parquet; identifiers as they are written."""
+        """The table: Parquet, or CSV separated by commas, tabs or semicolons; identifiers are kept as written."""
         if self.suffix in (".parquet", ".pq"):
             return read_parquet(self.path)
         return read_csv(self.path, separator=self.separator, limit=self.limit)
 
     @cached_property
     def long_table(self) -> pd.DataFrame:
-        """The same with Arrow's columns, for tables of many rows, see :mod:`crowdppl.data.readers.arrow`."""
+        """The table with Arrow columns, which is faster for many rows; see :mod:`crowdppl.data.readers.arrow`."""
         return long_table(self.path, separator=self.separator, limit=self.limit)
 
     @cached_property
     def separator(self) -> str:
-        """What separates columns: a comma, a tab, or the semicolon of spreadsheets where the comma is for decimals."""
+        """The column separator: a comma, a tab, or the semicolon of spreadsheets with decimal commas."""
         first = self.head.split("\n", 1)[0]
         return max(",\t;", key=first.count)
 
     @cached_property
     def columns(self) -> list[str]:
-        """Names of the table's columns, without reading the rest."""
+        """The column names of the table, read without the rest."""
         if self.suffix in (".parquet", ".pq"):
             return columns_of_parquet(self.path)
         try:
@@ -163,7 +166,7 @@ class Opened:
         return [name.strip() for name in first]
 
 
-def _complete(line: str) -> bool:
+def _is_json(line: str) -> bool:
     try:
         json.loads(line)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""Input that can be read once only: standard input, pipes, ``<(...)`` and named pipes are copied to a temporary file first.
+"""Input that can be read only once (standard input, pipes, ``<(...)``, named pipes): copied to a temporary file first.
 
-Readers look into a file several times: for its kind, its header, its size, its content and its digest.
+Readers open a file several times: for its kind, header, size, content and digest.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from crowdppl.errors import FileError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Bytes that a stream may have.
+# Maximum size of a stream in bytes.
 LIMIT = 8 * 2**30
 STANDARD_INPUT = "-"
-# What files of these kinds begin with, and the ending by which readers know them.
+# Signatures at the beginning of files, and the endings by which readers recognise the formats.
 SIGNATURES = {
     b"\x1f\x8b": ".gz",
     b"BZh": ".bz2",
@@ -31,14 +31,15 @@ SIGNATURES = {
     b"PK\x03\x04": ".zip",
     b"PAR1": ".parquet",
 }
-_PIECE = 2**20
+# Bytes copied at a time.
+_BLOCK = 2**20
 
 
 def existing(path: str | Path) -> Path:
-    """Return the path of a file that is there.
+    """Return the path of an existing file.
 
     Raises:
-        FileError: where it is not, or is a folder.
+        FileError: if it does not exist, or is a folder.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise FileError(f"a {type(path).__name__} is not the path of a file; pass a string or a Path")
@@ -51,42 +52,42 @@ def existing(path: str | Path) -> Path:
 
 
 def source_name(path: str | Path) -> str:
-    """Return what messages and results call an input: the name of a file, and that of a stream in words."""
-    place = Path(path)
-    if str(place) in (STANDARD_INPUT, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
+    """Return the name of an input in messages and results: that of the file, or a description of the stream."""
+    path = Path(path)
+    if str(path) in (STANDARD_INPUT, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
         return "standard input"
-    name = f"pipe {place.name}" if _descriptor(place) else place.name
-    # Names of files need not be text, and what is written down is.
+    name = f"pipe {path.name}" if _descriptor(path) else path.name
+    # File names need not be valid text, but results must be.
     return os.fsencode(name).decode("utf-8", "replace")
 
 
 def is_stream(path: str | Path) -> bool:
-    """Tell whether an input can be read once only, or stands for an open file."""
-    place = Path(path)
-    if str(place) in (STANDARD_INPUT, "/dev/stdin") or _descriptor(place):
+    """Return whether an input can be read only once, or is a file descriptor."""
+    path = Path(path)
+    if str(path) in (STANDARD_INPUT, "/dev/stdin") or _descriptor(path):
         return True
     try:
-        mode = place.stat().st_mode
+        mode = path.stat().st_mode
     except (OSError, ValueError):
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _descriptor(place: Path) -> bool:
-    parent = str(place.parent)
-    return place.name.isdecimal() and (parent == "/dev/fd" or (parent.startswith("/proc/") and parent.endswith("/fd")))
+def _descriptor(path: Path) -> bool:
+    parent = str(path.parent)
+    return path.name.isdecimal() and (parent == "/dev/fd" or (parent.startswith("/proc/") and parent.endswith("/fd")))
 
 
 @contextmanager
 def local(path: str | Path, limit: int = LIMIT) -> Iterator[Path]:
-    """Yield the path of a file with the content of an input: its own, or that of a copy of a stream, gone afterwards.
+    """Yield the path of a file with the content of an input: the file itself, or a temporary copy of a stream.
 
     Args:
-        path: of a file or a stream; ``-`` is standard input.
-        limit: bytes that a stream may have.
+        path: path of a file or a stream; ``-`` is standard input.
+        limit: maximum size of a stream in bytes.
 
     Raises:
-        FileError: where there is no such file, it is a folder, nothing comes through a stream, or more than there is room for.
+        FileError: if the file does not exist or is a folder, or a stream is empty, unreadable or too large.
     """
     if isinstance(path, (str, os.PathLike)) and is_stream(path):
         with tempfile.TemporaryDirectory(prefix="crowdppl-") as folder:
@@ -101,15 +102,15 @@ def _copied(path: Path, folder: Path, limit: int) -> Path:
     try:
         with _opened(path) as stream, copy.open("wb") as file:
             size = 0
-            while piece := stream.read(_PIECE):
-                size += len(piece)
+            while block := stream.read(_BLOCK):
+                size += len(block)
                 if size > limit:
                     raise FileError(f"{name} has more than {limit:,} bytes; write it to a file, or raise limit=")
-                file.write(piece)
+                file.write(block)
     except OSError as error:
         raise FileError(f"{name} cannot be read: {error.strerror or error}; write it to a file first") from None
     if not size:
-        raise FileError(f"{name} is empty: nothing came through it (a stream can be read once)")
+        raise FileError(f"{name} is empty: no data came through it (a stream can be read only once)")
     with copy.open("rb") as file:
         start = file.read(8)
     ending = next((ending for signature, ending in SIGNATURES.items() if start.startswith(signature)), "")
@@ -128,7 +129,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def streamed(read: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[str | Path, P], T]:
-    """Let a reader of files take streams, too: it is called with the path of a file in any case."""
+    """Extend a reader of files to streams: the reader is always called with the path of a regular file."""
 
     @functools.wraps(read)
     def call(path: str | Path, *args: P.args, **options: P.kwargs) -> T:

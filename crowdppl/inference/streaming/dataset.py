@@ -15,9 +15,10 @@ import pyarrow.dataset
 import torch
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.columns import ROLES, three_columns, truth_column
+from crowdppl.data.columns import ROLES, three_columns
 from crowdppl.data.readers.streams import is_stream, source_name
-from crowdppl.data.readers.tables import BROKEN, unreadable_parquet
+from crowdppl.data.readers.tables import READ_ERRORS, unreadable_parquet
+from crowdppl.data.truths import truth_column
 from crowdppl.errors import DataError, FileError, listed
 from crowdppl.inference.streaming.codes import Codes
 
@@ -73,7 +74,7 @@ class Stored:
             self.files = list(pyarrow.dataset.dataset(self.path, format="parquet").get_fragments())
             schemas = [file.physical_schema for file in self.files]
             rows = sum(file.count_rows() for file in self.files)
-        except BROKEN as error:
+        except READ_ERRORS as error:
             raise unreadable_parquet(self.path, error) from None
         if not self.files:
             raise DataError(f"{self.path.name}: no Parquet file in this folder; check its name")
@@ -169,7 +170,7 @@ class Stored:
                     for batch in group.to_batches(columns=there, batch_size=PIECE, fragment_scan_options=options):
                         if len(batch):
                             yield [batch.column(n) if n in there else pyarrow.nulls(len(batch)) for n in names]
-        except BROKEN as error:
+        except READ_ERRORS as error:
             raise unreadable_parquet(self.path, error) from None
 
     def _learn(self, rows: int) -> None:

@@ -252,7 +252,7 @@ def put(folder, name, content):
 @pytest.mark.parametrize(
     ("name", "content", "file", "expected", "told"), GOOD, ids=[f"{g[0]}-{n}" for n, g in enumerate(GOOD)]
 )
-def test_every_export_is_found_out_and_read(tmp_path, name, content, file, expected, told):
+def test_every_export_is_recognised_and_read(tmp_path, name, content, file, expected, told):
     path = put(tmp_path, file, content)
     assert formats.sniff(path) == name
     options = {"question": "animal"} if name == "label-studio-csv" else {}
@@ -261,7 +261,7 @@ def test_every_export_is_found_out_and_read(tmp_path, name, content, file, expec
         expected = [(1, 5, "cat"), (1, 6, "dog")]
     assert triples(data) == sorted(expected, key=str)
     notes = " ".join(data.notes)
-    assert f"{len(expected):,} annotations taken" in notes
+    assert f"{len(expected):,} annotations" in notes
     for sentence in told:
         assert sentence in notes
     assert triples(crowdppl.read(path, format=name, **options)) == triples(data)
@@ -341,9 +341,9 @@ def test_mace_counts_blank_lines(tmp_path):
     data = crowdppl.read(put(tmp_path, "m.csv", content), format="mace")
     assert data.items.tolist() == [1, 2, 4, 6]
     assert data.annotations_per_item.tolist() == [2, 2, 2, 2]
-    assert "2 blank lines are items that nobody annotated" in " ".join(data.notes)
+    assert "2 blank lines are items without annotations" in " ".join(data.notes)
     assert crowdppl.read(put(tmp_path, "n.csv", "\n\n" + content), format="mace").items.tolist() == [3, 4, 6, 8]
-    with pytest.raises(DataError, match="line 2: 2 columns where other lines have 3"):
+    with pytest.raises(DataError, match="line 2: 2 columns, other lines have 3"):
         crowdppl.read(put(tmp_path, "m.csv", "a,,b\na,b\n"), format="mace")
     with pytest.raises(FileError, match="is empty"):
         crowdppl.read(put(tmp_path, "m.csv", "\n,\n"), format="mace")
@@ -353,7 +353,7 @@ def test_soft_labels(tmp_path):
     content = "task,worker,p_cat,p_dog\n1,a,.9,.1\n1,b,.2,.8\n2,a,.5,.5\n"
     data = crowdppl.read(put(tmp_path, "s.csv", content), format="soft")
     assert triples(data) == [(1, "a", "cat"), (1, "b", "dog")]
-    assert "two most probable classes left out" in " ".join(data.notes)
+    assert "tied most probable classes left out" in " ".join(data.notes)
     for bad in (content.replace(".9,.1", ".9,.2"), content.replace(".2,.8", "-1,2"), content.replace(".5,.5", "x,1")):
         with pytest.raises(DataError, match="sum to one"):
             crowdppl.read(put(tmp_path, "s.csv", bad), format="soft")
@@ -362,8 +362,8 @@ def test_soft_labels(tmp_path):
 # name, file, content, part of the message
 BAD = [
     ("nothing", "x.json", "", "is empty"),
-    ("no records", "x.json", "[]", "JSON of no kind"),
-    ("other JSON", "x.json", '{"a": 1}', r"JSON of no kind that is known here \(keys 'a'\)"),
+    ("no records", "x.json", "[]", "JSON in an unknown format"),
+    ("other JSON", "x.json", '{"a": 1}', r"JSON in an unknown format \(keys 'a'\)"),
     ("cut off", "x.json", GOOD[5][1][:-20], "is not JSON"),
     ("a bad line", "x.jsonl", GOOD[8][1] + "{oops\n", "line 5 is not JSON"),
     ("deep", "x.json", "[" * 100_000 + "]" * 100_000, "nested too deeply"),
@@ -375,19 +375,19 @@ BAD = [
         "Toloka's aggregate",
         "x.tsv",
         "INPUT:image\tOUTPUT:result\tCONFIDENCE:result\na\tcat\t90%\n",
-        "holds a consensus.*ASSIGNMENT:worker_id",
+        "contains a consensus.*ASSIGNMENT:worker_id",
     ),
     (
         "Appen's aggregate",
         "x.csv",
         "_unit_id,_golden,relevant,relevant:confidence\n1,false,yes,.9\n",
-        "holds a consensus.*full report",
+        "contains a consensus.*full report",
     ),
     (
         "a manifest",
         "x.manifest",
         lines({"source-ref": "s3://x", "job": 0, "job-metadata": {"class-name": "cat"}}),
-        "holds a consensus.*worker responses",
+        "contains a consensus.*worker responses",
     ),
     ("MTurk without workers", "x.csv", "HITId,Answer.x\nH,1\n", "column WorkerId"),
     ("no annotator", "x.jsonl", lines(PRODIGY | {"answer": "accept", "accept": ["a"]}), "line 1: no annotator"),
@@ -401,7 +401,7 @@ BAD = [
         "all skipped",
         "x.jsonl",
         lines(PRODIGY | {"answer": "ignore", "_annotator_id": "a"}),
-        r"no annotation in this Prodigy export \(1 that",
+        r"no annotation in this Prodigy export \(left out: 1 that",
     ),
     ("spans", "x.jsonl", lines({"id": 1, "text": "x", "label": [[0, 3, "PER"]]}), "spans of text"),
     (
@@ -420,7 +420,7 @@ BAD = [
         "only boxes",
         "x.json",
         json.dumps([{"id": 1, "data": {}, "annotations": [{"result": [{"type": "rectanglelabels"}]}]}]),
-        "no question was answered",
+        "it contains no answers",
     ),
     (
         "annotations of another shape",
@@ -428,7 +428,7 @@ BAD = [
         json.dumps([{"id": 1, "data": {}, "annotations": [[1]]}]),
         "not a list of objects",
     ),
-    ("a list of numbers", "x.json", "[1, 2]", "JSON of no kind"),
+    ("a list of numbers", "x.json", "[1, 2]", "JSON in an unknown format"),
 ]
 
 

@@ -154,7 +154,7 @@ def refused(make, *parts):
 
 
 def test_what_cannot_be_read(pipe, tmp_path):
-    refused(lambda: crowdppl.read(pipe(b"", "a")), "a is empty: nothing came through it")
+    refused(lambda: crowdppl.read(pipe(b"", "a")), "a is empty: no data came through it")
     refused(lambda: crowdppl.read(pipe(b"task,worker\xff\n", "b")), "b is not UTF-8")
     with pytest.raises(FileError, match="more than 10 bytes"), local(pipe(CSV[:100], "c"), limit=10):
         pass
@@ -163,7 +163,7 @@ def test_what_cannot_be_read(pipe, tmp_path):
     refused(lambda: crowdppl.read("/dev/null"), "null is empty")
     done = CliRunner().invoke(app, ["fit", "-", "--truth-file", "-", "--out", str(tmp_path / "r")], input=CSV)
     assert done.exit_code == 2
-    assert "a stream can be read once" in " ".join(done.output.split())
+    assert "a stream can be read only once" in " ".join(done.output.split())
     assert not (tmp_path / "r").exists()
 
 

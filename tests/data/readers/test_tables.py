@@ -188,7 +188,7 @@ BAD = {
     "not bz2": ((HEAD + BODY).encode(), "x.csv.bz2", FileError, "x.csv.bz2 cannot be read"),
     "not xz": ((HEAD + BODY).encode(), "x.csv.xz", FileError, "x.csv.xz cannot be read"),
     "not tar": ((HEAD + BODY).encode(), "x.tar", FileError, "x.tar cannot be read"),
-    "a longer row": (HEAD + BODY + "3,u,a,b\n", "x.csv", FileError, "Expected 3 fields in line 5, saw 4", "mend"),
+    "a longer row": (HEAD + BODY + "3,u,a,b\n", "x.csv", FileError, "Expected 3 fields in line 5, saw 4", "fix"),
     "all rows longer": (HEAD + "0,1,u,a\n0,2,u,b\n", "x.csv", FileError, "Expected 3 fields in line 2, saw 4"),
     "open quote": (HEAD + '1,"u,a\n1,v,b\n', "x.csv", FileError, "cannot be read as CSV"),
     "other delimiter": ((HEAD + BODY).replace(",", ";"), "x.csv", DataError, "x.csv: no column", "'task;worker;label'"),

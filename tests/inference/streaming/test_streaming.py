@@ -273,7 +273,7 @@ BAD = {
     "one column twice": (
         FRAME,
         {"worker": "task"},
-        "task, worker and label must be three columns, not 'task', 'task', 'label'",
+        "task, worker and label must be three different columns, not 'task', 'task', 'label'",
     ),
     "labels that are truths": (FRAME, {"truth": "label"}, "the item of row 1 has two known truths, 'a', 'b'"),
     "no rows": (FRAME[:0].astype(str), {}, "no rows"),

@@ -1,0 +1,255 @@
+"""From the columns of a table to the fields of :class:`crowdppl.Annotations`: cleaned, checked, coded and sorted by item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.sparse
+import torch
+
+from crowdppl.data.columns import ROLES
+from crowdppl.data.identifier_checks import equal_numbers, fractions, lookalikes, spaced, variants
+from crowdppl.data.identifiers import Coded, clean, coded, encode, from_arrow, kind_of, rows_text
+from crowdppl.data.timestamps import since_1970
+from crowdppl.data.truths import KnownTruths, TruthColumn, known_truths, truth_codes
+from crowdppl.errors import DataError, listed, warn
+
+Array = npt.NDArray[Any]
+Repeats = Literal["keep", "last", "refuse"]
+
+
+def encode_columns(
+    item_column: pd.Series[Any],
+    worker_column: pd.Series[Any],
+    label_column: pd.Series[Any],
+    *,
+    truth: tuple[TruthColumn, TruthColumn] | None,
+    names: tuple[Any, Any, Any],
+    declared: tuple[Iterable[Any] | None, ...],
+    repeats: Repeats,
+    source: str,
+    timings: Mapping[str, pd.Series[Any]] | None = None,
+) -> dict[str, Any]:
+    """Clean, check, code and sort three columns: the fields of :class:`crowdppl.Annotations`.
+
+    Args:
+        item_column: item of each annotation, ``(A,)``.
+        worker_column: worker of each annotation, ``(A,)``.
+        label_column: label of each annotation, ``(A,)``; rows without one are dropped.
+        truth: known truths.
+        names: names of the three columns in messages.
+        declared: all items, workers and labels in order; ``None`` for those that occur.
+        repeats: treatment of repeated annotations, see :meth:`crowdppl.Annotations.from_frame`.
+        source: name of the table in messages.
+        timings: columns of numbers or times by field, ``(A,)`` each.
+
+    Raises:
+        DataError: if the columns cannot be used.
+    """
+    if len(label_column) == 0:
+        raise DataError(f"{source}: no rows; at least one annotation is needed")
+    notes: list[str] = []
+    where = [f"{source}, column {str(name)!r}" for name in names]
+    columns = [coded(c, r, w) for c, r, w in zip((item_column, worker_column, label_column), ROLES, where, strict=True)]
+    for column, role, column_name in zip(columns[:2], ROLES[:2], where[:2], strict=True):
+        if column.missing.any():
+            rows = np.flatnonzero(column.missing)
+            raise DataError(f"{column_name}, {rows_text(rows)}: {role} missing; fill it in or drop the rows")
+    columns, labelled_rows = _drop_unlabelled(columns, where[2], notes)
+    known = known_truths(truth)
+    items_declared, workers_declared, labels_declared = declared
+    item, items = encode(columns[0], items_declared, "task", where[0], rows=labelled_rows, ordered=False)
+    worker, workers = encode(columns[1], workers_declared, "worker", where[1], rows=labelled_rows, ordered=False)
+    if labels_declared is None and len(known.item.names):
+        # A class may occur in known truths only: declare the sorted union.
+        labels_declared = _all_classes(columns[2].names, known, where[2])
+    label, labels = encode(columns[2], labels_declared, "label", where[2], rows=labelled_rows, ordered=True)
+    del columns
+    if len(labels) < 2:
+        if declared[2] is not None:
+            raise DataError(f"{source}: only one class declared, {listed(labels.tolist())}; declare at least two")
+        _note(
+            notes,
+            f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes. "
+            f"With one class every label is correct by construction, and accuracy cannot be estimated",
+        )
+    for identifiers, role in ((items, "task"), (workers, "worker"), (labels, "label")):
+        _check_names(identifiers, role, source, notes)
+    if declared[2] is None:
+        _check_numeric_labels(labels, source, notes)
+    order = sort_by_item(item, len(items))
+    kept = _apply_repeats(item, worker, label, repeats, labelled_rows, source, notes)
+    if kept is not None:
+        order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
+    known_codes, truth_notes = truth_codes(known, items, labels, source)
+    result = {
+        "item": torch.from_numpy(item[order]),
+        "worker": torch.from_numpy(worker[order]),
+        "label": torch.from_numpy(label[order]),
+        "truth": torch.from_numpy(known_codes),
+        "items": items,
+        "workers": workers,
+        "labels": labels,
+        "notes": (*notes, *truth_notes),
+    }
+    for field, times in (timings or {}).items():
+        values = _times(times, f"{source}, column {str(times.name)!r}", dates=field == "timestamp")
+        result[field] = torch.from_numpy(values[order if labelled_rows is None else labelled_rows[order]])
+    return result
+
+
+def _drop_unlabelled(columns: list[Coded], where: str, notes: list[str]) -> tuple[list[Coded], Array | None]:
+    """Drop rows without a label; return the columns and the rows kept, ``None`` for all."""
+    unlabelled = columns[2].missing
+    if unlabelled.all():
+        raise DataError(f"{where}: every label is missing; at least one annotation is needed")
+    if not unlabelled.any():
+        return columns, None
+    rows, dropped = np.flatnonzero(~unlabelled), np.flatnonzero(unlabelled)
+    total = len(unlabelled)
+    _note(notes, f"{where}: dropped {len(dropped):,} of {total:,} rows without a label ({rows_text(dropped)})")
+    return [column.take(rows) for column in columns], rows
+
+
+def _check_names(identifiers: Array, role: str, source: str, notes: list[str]) -> None:
+    """Warn of names that differ in capitals, white space or Unicode form only, and of white space around names."""
+    same_form = lookalikes(identifiers)
+    case_pairs = [(name, other) for name, other in variants(identifiers) if name not in same_form]
+    in_pairs = {name for pair in case_pairs for name in pair}
+    padded = [name for name in spaced(identifiers) if name not in in_pairs]
+    if case_pairs:
+        _note(
+            notes,
+            f"{source}: {_differ(role, len(case_pairs))} in capitals or white space only: {paired_names(case_pairs, 2)}. "
+            f"Each is treated as a different {role}; write them alike if they are the same",
+        )
+    if padded:
+        _note(notes, f"{source}: white space around {role} names is kept as it is: {listed(padded, 2)}")
+    if same_form:
+        _note(notes, f"{source}: {_differ(role, len(same_form))} in Unicode form only: {listed(same_form, 2)}")
+
+
+def paired_names(pairs: Sequence[tuple[str, str]], most: int = 5) -> str:
+    """Return pairs of names as readable text, with the number of pairs that are left out."""
+    text = ", ".join(f"{name!r} and {other!r}" for name, other in pairs[:most])
+    return text if len(pairs) <= most else f"{text}, and {len(pairs) - most:,} more"
+
+
+def _differ(role: str, count: int) -> str:
+    return f"1 {role} name differs from another" if count == 1 else f"{count:,} {role} names differ from others"
+
+
+def _check_numeric_labels(labels: Array, source: str, notes: list[str]) -> None:
+    """Warn of labels that look like scores, and of numbers written in two ways."""
+    scores, duplicates = fractions(labels), equal_numbers(labels)
+    if scores:
+        _note(
+            notes,
+            f"{source}: labels are numbers, some of them not whole ({listed(scores)}), and are treated as {len(labels):,} "
+            f"unordered classes; if they are scores, round or bin them first",
+        )
+    if duplicates:
+        _note(
+            notes,
+            f"{source}: {len(duplicates):,} labels are the same number as others but are treated as different classes: "
+            f"{paired_names(duplicates)}; write them alike if they are the same",
+        )
+
+
+def _times(column: pd.Series[Any], where: str, *, dates: bool) -> Array:
+    """Return timestamps (numbers, or dates as seconds since 1970) or durations as floats ``(A,)``, NaN if blank."""
+    arrow = from_arrow(column) if isinstance(column.dtype, pd.ArrowDtype) else None
+    codes, names = pd.factorize(column) if arrow is None else arrow
+    # Each distinct value is parsed once, whatever the number of rows.
+    texts = pd.Series(names)
+    blank = texts.isna() | (texts.astype(str).str.strip() == "")
+    numbers = pd.to_numeric(texts.where(~blank), errors="coerce")
+    if pd.api.types.is_datetime64_any_dtype(texts.dtype) or (dates and bool((numbers.isna() & ~blank).any())):
+        numbers = since_1970(texts.where(~blank))
+    values = numbers.to_numpy(dtype=float, na_value=np.nan)
+
+    def refuse(invalid: Array, reason: str) -> None:
+        if invalid.any():
+            rows = np.flatnonzero(np.append(invalid, False)[codes])
+            raise DataError(f"{where}, {rows_text(rows)}: {reason}; correct it or leave it blank")
+
+    unreadable = (np.isnan(values) & ~blank.to_numpy()) | np.isinf(values)
+    example = str(texts[unreadable].iloc[0]) if unreadable.any() else ""
+    refuse(unreadable, f"{example!r} is not {'a number or a date' if dates else 'a number'}")
+    if not dates:
+        refuse(values < 0, "a duration below 0")
+    # A missing value has the code -1, which selects the last entry.
+    return np.append(values, np.nan)[codes]
+
+
+def _note(notes: list[str], sentence: str) -> None:
+    notes.append(sentence)
+    warn(sentence)
+
+
+def _all_classes(labels: Array, known: KnownTruths, where: str) -> Array:
+    """Return the classes of annotations, ``(n,)`` names, and of known truths, sorted."""
+    if kind_of(labels) != kind_of(known.label.names):
+        raise DataError(
+            f"{where}: labels are {kind_of(labels)} but {known.where_label}: {kind_of(known.label.names)}; "
+            f"write both as strings or both as integers"
+        )
+    both = [*labels.tolist(), *known.label.names.tolist()]
+    # Cleaned again: large unsigned integers together with signed ones need a type that holds both.
+    names, _ = clean(pd.Series(both, dtype=object), "label", where)
+    return np.unique(names)
+
+
+def sort_by_item(item: npt.NDArray[np.int64], items: int) -> Array | slice:
+    """Return the stable order ``(A,)`` that sorts annotations by item; a slice of everything if they are sorted."""
+    if bool((item[1:] >= item[:-1]).all()):
+        return slice(None)
+    # Conversion to compressed sparse rows is a counting sort: linear time.
+    position = np.arange(len(item))
+    rows = scipy.sparse.coo_array((np.ones(len(item), dtype=np.int8), (item, position)), shape=(items, len(item)))
+    return rows.tocsr().indices
+
+
+def _apply_repeats(
+    item: Array, worker: Array, label: Array, repeats: Repeats, rows: Array | None, source: str, notes: list[str]
+) -> Array | None:
+    """Return which annotations ``(A,)`` to keep under the policy for repeated ones; ``None`` for all."""
+
+    def pair_codes() -> Array:
+        key = item * (int(worker.max()) + 1)
+        key += worker
+        return key
+
+    key = pair_codes()
+    key.sort()
+    repeated_keys = key[1:][key[1:] == key[:-1]]
+    if len(repeated_keys) == 0:
+        return None
+    key = pair_codes()
+    # Repeats are rare: the remaining steps use their rows only.
+    at = np.flatnonzero(pd.Index(key, copy=False).isin(pd.unique(repeated_keys)))
+    pair = pd.Series(key[at])
+    later = pair.duplicated(keep="first").to_numpy()
+    if repeats == "refuse":
+        raise DataError(
+            f"{source}, {rows_text(at[later], of=rows)}: the worker has annotated the item before; drop the rows, or choose "
+            f"repeats='keep' (all annotations count) or repeats='last'"
+        )
+    if repeats == "last":
+        dropped = at[pair.duplicated(keep="last").to_numpy()]
+        notes.append(f"{source}: kept the last of repeated annotations, {len(dropped):,} earlier ones dropped")
+        keep = np.ones(len(key), dtype=bool)
+        keep[dropped] = False
+        return keep
+    # Rows with distinct labels of a pair: a pair with more than one contradicts itself.
+    labels = pd.DataFrame({"pair": pair, "label": label[at]}).drop_duplicates()
+    differing = labels["pair"].duplicated().to_numpy()
+    notes.append(
+        f"{source}: {int(later.sum()):,} repeated annotations of an item by the same worker kept "
+        f"({labels['pair'][differing].nunique():,} worker-item pairs have different labels)"
+    )
+    return None

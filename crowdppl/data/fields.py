@@ -1,0 +1,174 @@
+"""Annotations as tensors: the fields, and the counts and shares that models and engines read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from crowdppl import arguments
+from crowdppl.data.encoding import Repeats
+from crowdppl.kernels.ops import WorkerCounts, sum_by
+
+Array = npt.NDArray[Any]
+
+# Number of annotations whose votes are counted at a time.
+_BLOCK = 2**17
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotationFields:
+    """Tensors and statistics of annotations; :class:`crowdppl.Annotations` documents the attributes."""
+
+    item: Tensor
+    worker: Tensor
+    label: Tensor
+    truth: Tensor
+    items: Array
+    workers: Array
+    labels: Array
+    dtype: torch.dtype = torch.float64
+    notes: tuple[str, ...] = ()
+    features: Tensor | None = None
+    worker_features: Tensor | None = None
+    multiplicity: Tensor | None = None
+    weight: Tensor | None = None
+    timestamp: Tensor | None = None
+    seconds: Tensor | None = None
+    start: Tensor | None = None
+    parent_item: Tensor | None = None
+    item_column: str = "task"
+    repeats: Repeats = "keep"
+
+    @property
+    def N(self) -> int:
+        """Number of items (in this batch)."""
+        return len(self.truth)
+
+    @property
+    def J(self) -> int:
+        """Number of workers."""
+        return len(self.workers)
+
+    @property
+    def K(self) -> int:
+        """Number of classes."""
+        return len(self.labels)
+
+    @property
+    def A(self) -> int:
+        """Number of annotations."""
+        return len(self.item)
+
+    @property
+    def D(self) -> int:
+        """Number of item features, 0 where there are none."""
+        return 0 if self.features is None else self.features.shape[-1]
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the tensors."""
+        return self.item.device
+
+    @cached_property
+    def counts(self) -> WorkerCounts:
+        """Sparse ``(N, J*K)`` count matrix for log-likelihoods and expected counts; each row is multiplied by its item's weight."""
+        return WorkerCounts(self.item, self.worker, self.label, (self.N, self.J, self.K), self.dtype, self.weight)
+
+    @cached_property
+    def votes(self) -> Tensor:
+        """Number of annotations per item and label, ``(N, K)``."""
+        return self._counted_votes()
+
+    def _counted_votes(self) -> Tensor:
+        out = torch.zeros(self.N * self.K, dtype=self.dtype, device=self.device)
+        # Items are sorted, so a block covers a contiguous range of items and no temporary array has the length of the annotations.
+        # On a GPU each block would synchronise with the host: one block is used there.
+        step = _BLOCK if self.device.type == "cpu" else max(1, self.A)
+        for begin in range(0, self.A, step):
+            item, label = (codes[begin : begin + step] for codes in (self.item, self.label))
+            first = int(item[0]) * self.K
+            votes = torch.bincount(item * self.K + label - first)
+            out[first : first + len(votes)] += votes
+        return out.view(self.N, self.K)
+
+    @property
+    def weighted_votes(self) -> Tensor:
+        """Votes multiplied by the weight of their item, ``(N, K)``."""
+        return self.votes if self.weight is None else self.votes * self.weight.unsqueeze(-1)
+
+    @arguments.checked(values=arguments.tensor)
+    def weighted(self, values: Tensor) -> Tensor:
+        """Multiply log-likelihoods ``(A, ...)`` by the weight of each annotation's item, before they are summed over an item."""
+        if self.weight is None:
+            return values
+        weight = self.weight[self.item].view(-1, *[1] * (values.dim() - 1))
+        # With weight 0 an impossible label counts for nothing: 0 times minus infinity must be 0, not NaN.
+        return torch.where(weight > 0, values * weight, 0.0)
+
+    @cached_property
+    def clamp(self) -> Tensor | None:
+        """Log mask of known truths, ``(N, K)``: 0 if a class is allowed, minus infinity if not; ``None`` if no truth is known."""
+        known = self.truth >= 0
+        if not bool(known.any()):
+            return None
+        allowed = torch.zeros(self.N, self.K, dtype=self.dtype, device=self.device)
+        allowed[known] = -torch.inf
+        allowed[known, self.truth[known]] = 0.0
+        return allowed
+
+    @cached_property
+    def annotations_per_worker(self) -> Tensor:
+        """Number of annotations of each worker, ``(J,)`` int64."""
+        return torch.bincount(self.worker, minlength=self.J)
+
+    @cached_property
+    def annotations_per_item(self) -> Tensor:
+        """Number of annotations of each item, ``(N,)`` int64."""
+        return torch.bincount(self.item, minlength=self.N)
+
+    def majority(self) -> Tensor:
+        """Return vote shares per class, ``(N, K)``: uniform for items without annotations, one-hot for known truths."""
+        share = self._counted_votes()  # not the cached `votes`: a fit may need them only here
+        total = share.sum(-1, keepdim=True)
+        share.div_(total.clamp(min=1)).masked_fill_(total == 0, 1 / self.K)
+        known = self.truth >= 0
+        share[known] = torch.nn.functional.one_hot(self.truth[known], self.K).to(self.dtype)
+        return share
+
+    @arguments.checked(values=arguments.tensor)
+    def mean_by_worker(self, values: Tensor) -> Tensor:
+        """Average ``(A, ...)`` over each worker's annotations, ``(J, ...)``; 0 for workers without annotations."""
+        total = sum_by(self.worker, values, self.J)
+        size = self.annotations_per_worker.clamp(min=1).to(values.dtype)
+        return total / size.view(-1, *[1] * (values.dim() - 1))
+
+    @arguments.checked(device=arguments.place, dtype=arguments.floating)
+    def to(self, device: str | torch.device | None = None, dtype: torch.dtype | None = None) -> Self:
+        """Return the same data on a device, with statistics in a floating type.
+
+        Raises:
+            OptionError: if the type is not floating.
+        """
+        device = self.device if device is None else torch.device(device)
+        dtype = self.dtype if dtype is None else dtype
+        if device == self.device and dtype == self.dtype:
+            return self
+        moved = {name: getattr(self, name).to(device) for name in ("item", "worker", "label", "truth")}
+        if self.parent_item is not None:
+            moved["parent_item"] = self.parent_item.to(device)
+        for name in ("features", "worker_features", "multiplicity", "weight", "timestamp", "seconds", "start"):
+            value = getattr(self, name)
+            moved[name] = None if value is None else value.to(device, dtype)
+        return replace(self, dtype=dtype, **moved)
+
+    def __repr__(self) -> str:
+        known = int((self.truth >= 0).sum())
+        return (
+            f"Annotations({self.A:,} annotations of {self.N:,} items by {self.J:,} workers in {self.K:,} classes"
+            f"{f', truth of {known:,} items known' if known else ''})"
+        )

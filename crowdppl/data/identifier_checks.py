@@ -1,0 +1,80 @@
+"""Checks of identifiers that are strings: names that are probably meant to be the same, and labels that are probably numbers."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+import numpy.typing as npt
+import pandas as pd
+import pyarrow
+import pyarrow.compute as pc
+
+Array = npt.NDArray[Any]
+
+# From this number of names on, a fast test for duplicates precedes the exact one.
+_MANY = 20_000
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+
+
+def spaced(names: Array) -> list[str]:
+    """Return the string identifiers that begin or end with white space."""
+    if names.dtype != object:
+        return []
+    given = names.tolist()
+    stripped = list(map(str.strip, given))
+    # Fast path: most tables have no such names.
+    return [] if stripped == given else [n for n, s in zip(given, stripped, strict=True) if n != s]
+
+
+def variants(names: Array) -> list[tuple[str, str]]:
+    """Return pairs of a string identifier and an earlier one that differ in capitals or white space only."""
+    if names.dtype != object or _surely_distinct(names):
+        return []
+    first: dict[str, str] = {}
+    out = []
+    for name in names.tolist():
+        earlier = first.setdefault(" ".join(name.split()).casefold(), name)
+        if earlier != name:
+            out.append((name, earlier))
+    return out
+
+
+def _surely_distinct(names: Array) -> bool:
+    """Return true if names are many and surely distinct in lower case without white space; a fast test."""
+    if len(names) < _MANY:
+        return False
+    normalised = pc.utf8_lower(pc.replace_substring_regex(pyarrow.array(names, pyarrow.large_string()), r"\s+", ""))
+    return bool(pc.count_distinct(normalised).as_py() == len(names))
+
+
+def fractions(names: Array) -> list[str]:
+    """Return the string identifiers that are numbers with a fraction, if all identifiers are numbers."""
+    if names.dtype != object or not all(map(_NUMBER.fullmatch, names.tolist())):
+        return []
+    return [name for name in names.tolist() if not float(name).is_integer()]
+
+
+def equal_numbers(names: Array) -> list[tuple[str, str]]:
+    """Return pairs of a string identifier and an earlier one that are the same number: 1.0 and 1, but not 01 and 1."""
+    first: dict[float, str] = {}
+    out = []
+    for name in names.tolist() if names.dtype == object else []:
+        if _NUMBER.fullmatch(name):
+            earlier = first.setdefault(float(name), name)
+            if earlier != name and not (name.isdecimal() and earlier.isdecimal()):
+                out.append((name, earlier))
+    return out
+
+
+def lookalikes(names: Array) -> list[str]:
+    """Return the string identifiers that are canonically equivalent in Unicode to an earlier one, such as two encodings of é."""
+    if names.dtype != object:
+        return []
+    if all(map(str.isascii, names.tolist())):
+        return []
+    forms = [unicodedata.normalize("NFC", n) for n in names.tolist()]
+    if len(set(forms)) == len(forms):
+        return []
+    return names[pd.Series(forms, dtype=object).duplicated().to_numpy()].tolist()

@@ -1,0 +1,231 @@
+"""The same annotations in another layout: expanded, weighted, with features, in batches, and without labels for prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from crowdppl import arguments
+from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS
+from crowdppl.data.features import matrix
+from crowdppl.data.fields import AnnotationFields, Array
+from crowdppl.data.frames import indexed
+from crowdppl.data.identifiers import clean, coded, encode
+from crowdppl.errors import DataError, listed
+
+
+class AnnotationLayouts(AnnotationFields):
+    """Methods that return the annotations, or some of them, in another layout."""
+
+    @arguments.checked(features=arguments.anything, workers=arguments.anything)
+    def with_features(self, features: Any = None, *, workers: Any = None) -> Self:
+        """Return the same annotations with features of the items and of the workers.
+
+        Args:
+            features: a frame of numbers with the tasks as its index, in any order (rows of other tasks are ignored); a table of another
+                library with the tasks in a column ``task`` or ``item``; or an array ``(N, D)`` in the order of ``items``.
+            workers: the same for the workers, ``(J, P)``.
+
+        Raises:
+            DataError: if rows are missing, repeated or not finite, or columns are not numeric; the message names them.
+        """
+        arrays: dict[str, Any] = {}
+        features = indexed(features, ITEM_COLUMNS, "features")
+        workers = indexed(workers, WORKER_COLUMNS, "worker features")
+        if features is not None:
+            arrays["features"] = matrix(features, self.items, "task", "features")
+        if workers is not None:
+            arrays["worker_features"] = matrix(workers, self.workers, "worker", "worker features")
+        tensors: dict[str, Any] = {
+            name: torch.from_numpy(value).to(self.device, self.dtype) for name, value in arrays.items()
+        }
+        return replace(self, **tensors)
+
+    @arguments.checked(weights=arguments.anything)
+    def with_weights(self, weights: Any) -> Self:
+        """Return the same annotations with the likelihood of each item's labels raised to a power.
+
+        ``log p(truth_i = k) + weight_i * log p(labels of i | truth = k)`` is then the item log joint in every engine, and label
+        counts of workers are weighted by item. With ``weight = 1 / (1 + (n - 1) rho)`` the ``n`` annotations
+        of an item, correlated by ``rho``, carry the information of ``n * weight`` independent ones (the design effect of survey
+        sampling).
+
+        Args:
+            weights: a Series or mapping by task, or numbers ``(N,)`` in the order of ``items``; ``None`` removes the weights.
+
+        Raises:
+            DataError: if a weight is missing, negative or not finite.
+        """
+        if weights is None:
+            return replace(self, weight=None)
+        if isinstance(weights, Mapping):
+            weights = pd.Series(weights)
+        if isinstance(weights, pd.Series):
+            column = matrix(weights.to_frame("weight"), self.items, "task", "weights")
+        else:
+            weights = arguments.array("item")("weights", weights)
+            column = matrix(torch.as_tensor(weights).reshape(-1, 1), self.items, "task", "weights")
+        if (column < 0).any():
+            negative = self.items[(column < 0)[:, 0]].tolist()
+            raise DataError(
+                f"weights: the weight of task {listed(negative, 3)} is negative; weights must be at least 0"
+            )
+        return replace(self, weight=torch.from_numpy(column[:, 0]).to(self.device, self.dtype))
+
+    def item_label_cells(self) -> Self:
+        """Return the expanded layout of the global setting: each distinct label of an item becomes an item of its own.
+
+        ``C`` cells have ``label (C,)``, ``multiplicity (C,)``, the number of times the label was given, and ``parent_item (C,)``.
+        The workers are left out, so the size does not grow with their number.
+        """
+        cell = self.votes.reshape(-1).nonzero().squeeze(-1)  # (C,)
+        parent = torch.div(cell, self.K, rounding_mode="floor")
+        count = self.votes.reshape(-1)[cell]
+        if self.multiplicity is not None:
+            count = count * self.multiplicity[parent]
+        return self._expanded(parent, torch.zeros_like(parent), cell % self.K, count)
+
+    def per_annotation(self) -> Self:
+        """Return the expanded layout in which each annotation is an item of its own: ``N = A``, ``parent_item`` the annotated item."""
+        count = None if self.multiplicity is None else self.multiplicity[self.item]
+        return self._expanded(self.item, self.worker, self.label, count)
+
+    @arguments.checked(features=arguments.anything, items=arguments.a_list, workers=arguments.anything)
+    def unseen(self, features: Any = None, *, items: Any = None, workers: Any = None) -> Self:
+        """Return new items without annotations, and optionally new workers, with the same classes: the input of a prediction.
+
+        Args:
+            features: features of the new items, ``(n, D)``, or a frame whose index names the items.
+            items: names of the new items. Defaults to the frame's index, or ``0..n-1`` for an array.
+            workers: features of new workers, ``(m, P)``, or a frame whose index names the workers. Defaults to the present
+                workers.
+
+        Raises:
+            DataError: if the number of features differs from that of these data.
+        """
+        features = indexed(features, ITEM_COLUMNS, "features")
+        workers = indexed(workers, WORKER_COLUMNS, "worker features")
+        names = self.items if features is None else _names(features, items)
+        worker_names = self.workers if workers is None else _names(workers, None)
+        no_codes = torch.zeros(0, dtype=torch.int64, device=self.device)
+        empty = replace(
+            self,
+            item=no_codes,
+            worker=no_codes,
+            label=no_codes,
+            truth=torch.full((len(names),), -1, device=self.device),
+            items=names,
+            workers=worker_names,
+            multiplicity=None,
+            weight=None,
+            timestamp=None,
+            seconds=None,
+            start=None,
+            parent_item=None,
+            notes=(),
+            features=self.features if features is None else None,
+            worker_features=self.worker_features if workers is None else None,
+        )
+        new = empty.with_features(features, workers=workers)
+        for name, what in (("features", "item"), ("worker_features", "worker")):
+            given, fitted = (getattr(data, name) for data in (new, self))
+            if given is not None and (fitted is None or fitted.shape[-1] != given.shape[-1]):
+                expected = 0 if fitted is None else fitted.shape[-1]
+                raise DataError(
+                    f"{given.shape[-1]:,} {what} features; the model was fitted with {expected:,}, pass the same ones"
+                )
+        return new
+
+    def paired(self) -> Self:
+        """Return all pairs of an item and a worker, ``A = N * J``, with placeholder labels (code 0): the design of a prediction."""
+        items, workers = torch.arange(self.N, device=self.device), torch.arange(self.J, device=self.device)
+        item = items.repeat_interleave(self.J)
+        return replace(
+            self, item=item, worker=workers.repeat(self.N), label=torch.zeros_like(item), timestamp=None, seconds=None
+        )
+
+    @arguments.checked(labels=arguments.a_list, what=arguments.text)
+    def code(self, labels: Any, what: str) -> Tensor:
+        """Return class identifiers ``(n,)`` as codes ``0..K-1``.
+
+        Raises:
+            DataError: if a label is missing or is not a class of these data.
+        """
+        values = coded(pd.Series(labels).reset_index(drop=True), "label", what)
+        if values.missing.any():
+            raise DataError(f"{what}: {int(values.missing.sum()):,} labels are missing; remove those rows")
+        codes, _ = encode(values, self.labels, "label", what, rows=None, ordered=True)
+        return torch.from_numpy(codes).to(self.device)
+
+    def _expanded(self, parent: Tensor, worker: Tensor, label: Tensor, multiplicity: Tensor | None) -> Self:
+        return replace(
+            self,
+            item=torch.arange(len(parent), device=self.device),
+            worker=worker,
+            label=label,
+            truth=self.truth[parent],
+            items=self.items[parent.cpu().numpy()],
+            multiplicity=multiplicity,
+            weight=None if self.weight is None else self.weight[parent],
+            timestamp=None,
+            seconds=None,
+            start=None if self.start is None else self.start[parent],
+            parent_item=parent,
+        )
+
+    @arguments.checked(index=arguments.positions)
+    def batch(self, index: Tensor) -> Self:
+        """Return the annotations of the items ``index`` ``(B,)``, renumbered ``0..B-1``; workers and classes are unchanged."""
+        ends = self.annotations_per_item.cumsum(0)
+        size = self.annotations_per_item[index]  # (B,)
+        start = ends[index] - size
+        offset = torch.arange(int(size.sum()), device=self.device) - (size.cumsum(0) - size).repeat_interleave(size)
+        row = start.repeat_interleave(size) + offset  # (A of the batch,)
+        item = torch.arange(len(index), device=self.device).repeat_interleave(size)
+        return replace(
+            self,
+            item=item,
+            worker=self.worker[row],
+            label=self.label[row],
+            truth=self.truth[index],
+            items=self.items[index.cpu().numpy()],
+            features=None
+            if self.features is None
+            else self.features[index if self.parent_item is None else self.parent_item[index]],
+            multiplicity=None if self.multiplicity is None else self.multiplicity[index],
+            weight=None if self.weight is None else self.weight[index],
+            timestamp=None if self.timestamp is None else self.timestamp[row],
+            seconds=None if self.seconds is None else self.seconds[row],
+            start=None if self.start is None else self.start[index],
+            parent_item=None,
+        )
+
+    @arguments.checked(annotations=arguments.mask)
+    def keep(self, annotations: Tensor) -> Self:
+        """Return the same items and workers with a subset of the annotations.
+
+        Args:
+            annotations: ``(A,)``, true for the annotations to keep.
+        """
+        selected = annotations.to(self.device)
+        kept = {name: getattr(self, name)[selected] for name in ("item", "worker", "label")}
+        for name in ("timestamp", "seconds"):
+            value = getattr(self, name)
+            kept[name] = None if value is None else value[selected]
+        return replace(self, notes=(), **kept)
+
+
+def _names(features: Any, names: Any) -> Array:
+    if not hasattr(features, "__len__") or getattr(features, "ndim", 1) == 0:
+        raise DataError(
+            f"features={arguments.shown(features)}; it must be a frame or an array of numbers with one row for each item or worker"
+        )
+    if names is None:
+        names = features.index if isinstance(features, pd.DataFrame) else np.arange(len(features))
+    return clean(pd.Series(names).reset_index(drop=True), "name", "the new items or workers")[0]
