@@ -36,7 +36,7 @@ def item_column(frame: pd.DataFrame, columns: Columns, source: str) -> str:
     Raises:
         DataError: where there is none.
     """
-    return column_of(frame, columns.task, ITEM_COLUMNS, source, "say which one holds the item with --task")
+    return column_of(frame, columns.task, ITEM_COLUMNS, source, "name the item column with --task")
 
 
 def known_truth(known: KnownTruth, frame: pd.DataFrame, columns: Columns, source: str) -> pd.DataFrame | None:
@@ -63,7 +63,7 @@ def known_truth(known: KnownTruth, frame: pd.DataFrame, columns: Columns, source
         (known.truth_item, columns.task, ITEM_COLUMNS, "item", "--truth-item"),
         (known.truth_label, columns.label, LABEL_COLUMNS, "class", "--truth-label"),
     ):
-        advice = f"say which one holds the {what} with {option}"
+        advice = f"name the {what} column with {option}"
         chosen.append(column_of(table, own, candidate_names(named, usual), source_name(known.truth_file), advice))
     out = table[chosen].set_axis(["task", "label"], axis=1)
     for name, named, usual in (("task", columns.task, ITEM_COLUMNS), ("label", columns.label, LABEL_COLUMNS)):

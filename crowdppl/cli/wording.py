@@ -29,7 +29,7 @@ def for_command(message: str, flags: Mapping[str, str]) -> str:
     """Return a message with the arguments it names written as options of the command.
 
     Args:
-        message: of the library, such as ``say which one holds the worker with worker=...``.
+        message: of the library, such as ``name the worker column with worker=...``.
         flags: option by argument, such as ``{"worker": "--worker"}``. Other arguments stay as they are.
     """
 

@@ -117,7 +117,7 @@ def from_file(path: Path, column: str | None, *, text: str | None, url: str | No
     if text is None and url is None:
         raise OptionError("--items is given without --text-column or --url-column; name at least one of them")
     frame = read_table(path)
-    item = column_of(frame, column, ITEM_COLUMNS, path.name, "say which one holds the item with --item")
+    item = column_of(frame, column, ITEM_COLUMNS, path.name, "name the item column with --item")
     return columns(frame, item, text=text, url=url, source=path.name)
 
 

@@ -28,7 +28,7 @@ FLAGS |= {"method": "--method", "format": "--format"}
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
-        ("say which one holds the task with task=...", "say which one holds the task with --task ..."),
+        ("name the task column with task=...", "name the task column with --task ..."),
         ("num_samples=0; it must be", "--num-samples 0; it must be"),
         ("raise num_samples, or loosen tol=...", "raise --num-samples, or loosen --tol ..."),
         ("the method and the task are words here", "the method and the task are words here"),
@@ -66,7 +66,7 @@ def test_the_command_names_its_options(tmp_path):
     path.write_text("x,worker,label\n1,a,0\n1,b,1\n2,a,0\n")
     out = tmp_path / "out"
     for options, message in {
-        (): "say which one holds the task with --task ...",
+        (): "name the task column with --task ...",
         ("--task", "y"): "no column 'y', which --task ... names; columns are 'x', 'worker', 'label'",
         ("--task", "x", "--truth", "t"): "no column 't', which --truth ... names; columns are",
         ("--task", "x", "--num-samples", "0"): "--num-samples 0; it must be",
@@ -98,7 +98,7 @@ def test_messages_name_arguments_in_one_form():
 def test_fit_takes_the_columns_of_a_frame():
     """Messages name the arguments as they are accepted."""
     frame = pd.DataFrame({"item": [1, 1, 2], "annotator": ["u", "v", "u"], "said": ["a", "b", "a"]})
-    with pytest.raises(DataError, match=r"no column 'worker'.*say which one holds the worker with worker=\.\.\."):
+    with pytest.raises(DataError, match=r"no column 'worker'.*name the worker column with worker=\.\.\."):
         crowdppl.fit(frame)
     frame["gold"] = ["a", "a", None]
     posterior = crowdppl.fit(frame, worker="annotator", label="said", truth="gold", method="em", num_samples=100)
