@@ -33,8 +33,8 @@ def main() -> None:
     """Run the command. Of several processes rank 0 runs it, and the other ranks take part in its computations."""
     accept_any_text()
     try:
-        with distributed.joined() as leads:
-            if leads:
+        with distributed.joined() as first:
+            if first:
                 app()
     except CrowdpplError as error:  # on another rank: commands report their own errors
         report_error(error)

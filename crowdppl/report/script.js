@@ -125,11 +125,11 @@ function more(list, words) {
   return list.length > todo.shown ? [make("p", { class: "small" }, make("a", { href: "#workers", text: `${whole(list.length - todo.shown)} more ${words}` }))] : [];
 }
 if (todo.stop.length) {
-  block(left, "do-stop", "Stop and check these workers", "bad", small("No further work for them before somebody has checked. The final labels already allow for this."),
+  block(left, "do-stop", "Stop and check these workers", "bad", small("Assign them no further work until somebody has checked. The final labels already account for this."),
     people(todo.stop), ...more(todo.stop, "in the table of workers"));
 }
 if (todo.retrain.length) {
-  block(left, "do-retrain", "Talk to these workers", "warn", small("Their labels are of use; those with most wrong labels first."), people(todo.retrain),
+  block(left, "do-retrain", "Talk to these workers", "warn", small("Their labels can be used. Workers with most wrong labels first."), people(todo.retrain),
     ...more(todo.retrain, "in the table of workers"));
 }
 if (!todo.stop.length && !todo.retrain.length) {
