@@ -421,7 +421,7 @@ for (const [n, mean, low, high] of data.redundancy) {
     make("td", { class: "num", text: low === null ? "none" : `${number(low, 1)}–${number(high, 1)}` })));
 }
 at("redundancy").append(make("div", { class: "scroll" }, make("table", { class: "tight" },
-  make("thead", {}, make("tr", {}, make("th", { class: "num", text: "annotations" }), make("th", { class: "num", text: "worth" }), make("th", { class: "num", text: `${level} interval` }))), worth)));
+  make("thead", {}, make("tr", {}, make("th", { class: "num", text: "annotations" }), make("th", { class: "num", text: "independent" }), make("th", { class: "num", text: `${level} interval` }))), worth)));
 
 const checks = at("checks-body"), check = data.check;
 if (check.left_out) checks.append(make("p", { text: "With so many annotations or classes the predictive check is not part of the report; run crowdppl check." }));

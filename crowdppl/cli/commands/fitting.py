@@ -55,6 +55,7 @@ STREAM_FILES = ("truth.parquet", "workers.csv", "run.json")
 
 @command
 def fit_command(
+    *,
     file: Annotated[
         Path, typer.Argument(help="Annotations: a table (CSV, also .gz; Parquet) with a row for each, or an export.")
     ],
@@ -65,10 +66,10 @@ def fit_command(
     known: KnownTruth,
     covariates: Covariates,
     correlation: Correlation,
-    checkpoints: Checkpoints,
-    report_options: ReportOptions,
-    with_report: Annotated[bool, typer.Option("--report", help="Also write report.html.")] = False,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    checkpoints: Checkpoints,
+    with_report: Annotated[bool, typer.Option("--report", help="Also write report.html.")] = False,
+    report_options: ReportOptions,
     raw: Raw = False,
     **engine: Any,
 ) -> None:
