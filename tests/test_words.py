@@ -19,7 +19,6 @@ SUFFIXES = {".py", ".md", ".html", ".js", ".css", ".ipynb", ".toml", ".yaml", ".
 
 # Prefixes of paths that are not searched yet.
 UNFINISHED: tuple[str, ...] = (
-    "CHANGELOG.md",
     "crowdppl/arguments.py",
     "crowdppl/criticism/",
     "crowdppl/data/",
@@ -33,7 +32,6 @@ UNFINISHED: tuple[str, ...] = (
     "docs/architecture.md",
     "docs/guide/custom-models.md",
     "models/",
-    "notebooks/",
     "tests/",
 )
 
