@@ -240,7 +240,7 @@ class DawidSkene(_ByEm):
                 ``"assign"`` also probabilities.
 
         Raises:
-            DataError: says what is wrong with the data.
+            DataError: for missing columns or invalid annotations.
         """
         if initial_error is not None and self.initial_error_strategy is None:
             warn("initial_error is ignored without an initial_error_strategy; give 'assign' or 'addition'")
@@ -285,7 +285,7 @@ class OneCoinDawidSkene(_ByEm):
         """Fit to a frame with ``task``, ``worker``, ``label``.
 
         Raises:
-            DataError: says what is wrong with the data.
+            DataError: for missing columns or invalid annotations.
         """
         self.skills_ = pd.Series(dtype=float, name="skill")
         fitted = self._fit(data)

@@ -434,7 +434,7 @@ def test_next(folder, tmp_path):
     run("next", folder, "--pairs", "-n", 5, "--out", tmp_path / "pairs.jsonl")
     assert all("worker" in json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines())
     sure = run("next", folder, "--sure", 0.7, "-n", 500, "--out", tmp_path / "unsure.csv")
-    assert "at least 0.7 sure" in sure.output
+    assert "at least 0.7 probable" in sure.output
     assert (pd.read_csv(tmp_path / "unsure.csv")["probability"] < 0.7).all()
     assert "did you mean" in run("next", folder, "--by", "entrpy", code=2).output
     assert "ends in" in run("next", folder, "--out", tmp_path / "x.txt", code=2).output

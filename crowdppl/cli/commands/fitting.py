@@ -96,22 +96,9 @@ def fit_command(
     run: dict[str, Any] = {"input": source, "timings": {"read": seconds}}
     if report_options.title is not None:
         run["title"] = report_options.title
-    written = _finish(posterior, output.out, output.level, run, raw=raw, cost=report_options.cost)
+    finished = _finish(posterior, output.out, output.level, run, raw=raw, cost=report_options.cost)
     if with_report:
-        set_state(f"the results are in {output.out}, but no report was written; for one: crowdppl report {output.out}")
-        path = output.out / "report.html"
-        report.write(
-            posterior,
-            path,
-            written.run,
-            level=output.level,
-            cost=report_options.cost,
-            folder=output.out,
-            worker_table=written.workers,
-            actions=written.actions,
-        )
-        set_state(f"the report is in {path}")
-        display.show_report(path)
+        _report(posterior, output, report_options, finished)
 
 
 def _read(
@@ -150,7 +137,7 @@ def _read(
 
 
 class _Finished(NamedTuple):
-    """What was computed to write and show a result, for the report."""
+    """What was computed to write and show a result; the report uses it again."""
 
     run: dict[str, Any]
     workers: pd.DataFrame
@@ -180,6 +167,24 @@ def _finish(
     names = ", ".join(path.name for path in written.files)
     console.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - start:.1f} s).")
     return _Finished(written.run, written.workers, actions)
+
+
+def _report(posterior: Posterior, output: Output, options: ReportOptions, finished: _Finished) -> None:
+    """Write the report of a result that has just been written and shown."""
+    folder, path = output.out, output.out / "report.html"
+    set_state(f"the results are in {folder}, but no report was written; for one: crowdppl report {folder}")
+    report.write(
+        posterior,
+        path,
+        finished.run,
+        level=output.level,
+        cost=options.cost,
+        folder=folder,
+        worker_table=finished.workers,
+        actions=finished.actions,
+    )
+    set_state(f"the report is in {path}")
+    display.show_report(path)
 
 
 @command

@@ -100,7 +100,7 @@ def _batch(posterior: Posterior, n: int, by: Any, pairs: bool, sure: float | Non
         return batch
     finished = acquisition.finished(posterior, sure)
     done = finished.loc[finished["finished"], posterior.item_column]
-    err.print(f"{len(done):,} of {len(finished):,} items are at least {sure:g} sure.")
+    err.print(f"{len(done):,} of {len(finished):,} items have a label that is at least {sure:.4g} probable.")
     return batch[~batch[posterior.item_column].isin(done)].head(n).reset_index(drop=True)
 
 
