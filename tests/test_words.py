@@ -29,7 +29,6 @@ UNFINISHED: tuple[str, ...] = (
     "crowdppl/kernels/",
     "crowdppl/model/",
     "crowdppl/posterior/",
-    "docs/architecture.md",
     "docs/guide/custom-models.md",
     "models/",
     "notebooks/",  # shows a message of inference/design_effect.py
