@@ -12,7 +12,8 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.encoding import Repeats
-from crowdppl.kernels.ops import WorkerCounts, sum_by
+from crowdppl.kernels.ops import sum_by
+from crowdppl.kernels.sparse import WorkerCounts
 
 Array = npt.NDArray[Any]
 

@@ -46,7 +46,7 @@ from crowdppl.inference.options import (
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.svi import svi
 from crowdppl.isolation import isolated
-from crowdppl.kernels.ops import DENSE_CELLS
+from crowdppl.kernels.sparse import DENSE_CELLS
 from crowdppl.model.base import AnnotationModel, bind, provides
 from crowdppl.posterior.posterior import Posterior
 

@@ -1,7 +1,7 @@
 """Passes over the annotations compiled by numba: everything of an item while its annotations are at hand.
 
-The sparse products of :mod:`crowdppl.kernels.ops` write the evidence of all items, read it to normalise, and read it again in the
-order of workers; beyond the caches they wait for memory most of the time. Here an item's probabilities stay at hand, and
+The sparse products of :mod:`crowdppl.kernels.sparse` write the log-likelihoods of all items, read them to normalise, and read them
+again in the order of workers; beyond the caches they wait for memory most of the time. Here an item's probabilities stay at hand, and
 what is random, the row of a worker's table, is asked for some annotations ahead. Probabilities are multiplied, not their logs
 added: where the products, float64 always, of an item grow too small, it is done again in logs.
 

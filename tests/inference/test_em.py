@@ -443,7 +443,7 @@ class Reads(TorchDispatchMode):
 @pytest.mark.parametrize("method", ["em", "gibbs"])
 def test_nothing_is_read_inside_a_step_where_that_waits(model, method, monkeypatch):
     """As on a GPU: EM brings its objective over by one read of both parts, which is not counted; a Gibbs sweep brings none."""
-    monkeypatch.setattr(ops, "waits", lambda values: True)
+    monkeypatch.setattr(ops, "synchronises", lambda values: True)
     rng = np.random.default_rng(0)
     item, worker = np.divmod(np.arange(400), 20)
     label = rng.integers(0, 3, 400)
@@ -519,6 +519,6 @@ def test_the_way_that_asks_nothing_comes_to_the_same(lead, dtype, monkeypatch):
 
     asked = both()
     assert 0.0 < asked[0].isinf().float().mean() < 1.0
-    monkeypatch.setattr(ops, "waits", lambda values: True)
+    monkeypatch.setattr(ops, "synchronises", lambda values: True)
     for one, other in zip(asked, both(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=0.0)

@@ -158,7 +158,7 @@ def test_many_dirichlet_rows_at_once(dtype, turned, monkeypatch):
     Drawn in blocks by threads, from streams of their own: whose numbers do not depend on how many threads there are, and are
     new at the next call.
     """
-    monkeypatch.setattr(ops, "DRAWN_AT_ONCE", 1000)
+    monkeypatch.setattr(ops, "GAMMA_BLOCK", 1000)
     rows = torch.tensor([[0.05, 0.3, 2.0], [1.0, 1.0, 1.0], [40.0, 7.0, 0.9]], dtype=torch.float64)
     concentration = rows.to(dtype).expand(100_000, 3, 3).contiguous()
     if turned:

@@ -144,23 +144,23 @@ def test_sums_of_logs(least, dtype, monkeypatch):
     torch.testing.assert_close(found.double(), wanted, rtol=1e-12 if dtype == torch.float64 else 1e-5, atol=1e-12)
 
 
-@pytest.mark.parametrize("imaginary", [False, True])
+@pytest.mark.parametrize("pseudo_counts", [False, True])
 @pytest.mark.parametrize("lead", [(), (2,)])
 @pytest.mark.parametrize("K", [2, 3, 4, 6])
-def test_shares_of_labels(K, lead, imaginary, monkeypatch):
+def test_shares_of_labels(K, lead, pseudo_counts, monkeypatch):
     """However counts lie, by products with ones or by sums, in blocks or at once; rows without a count are uniform."""
     rng = np.random.default_rng(K)
     counts = torch.from_numpy(rng.integers(0, 3, (*lead, 50, K, K)) * rng.random((*lead, 50, K, K)))
     counts[..., 7, 0, :] = 0.0
-    added = torch.from_numpy(rng.random((K, K))) if imaginary else torch.zeros(K, K, dtype=torch.float64)
+    added = torch.from_numpy(rng.random((K, K))) if pseudo_counts else torch.zeros(K, K, dtype=torch.float64)
     wanted = counts + added
     wanted = torch.where(wanted.sum(-1, keepdim=True) > 0, wanted / wanted.sum(-1, keepdim=True), 1 / K)
     for many in (0, 10**9):
-        monkeypatch.setattr(ops, "MANY", many)
+        monkeypatch.setattr(ops, "MANY_NUMBERS", many)
         for block in (10**9, 9 * K * K):
             monkeypatch.setattr(ops, "BLOCK", block)
             for given in (counts.clone(), counts.transpose(-1, -2).contiguous().transpose(-1, -2)):
-                found = ops.label_shares(given, added if imaginary else None)
+                found = ops.label_shares(given, added if pseudo_counts else None)
                 assert found.data_ptr() == given.data_ptr()
                 torch.testing.assert_close(found, wanted, rtol=1e-14, atol=1e-16)
 

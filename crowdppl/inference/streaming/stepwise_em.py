@@ -6,8 +6,9 @@ Stochastic variational inference. JMLR 14, 1303-1347: there the average of the s
 parameter of the approximation, and a step of the average is one along the natural gradient. What follows from the sums is all
 that the two differ in.
 
-Each batch's sums are scaled up to all items and averaged with weights ``(t + 2) ** -forget`` for the ``t``-th batch. One such
-pass does what several of plain EM do, and leaves the noise of its last batches, which plain passes then take away.
+Each batch's sums are scaled up to all items and averaged with weights ``(t + 2) ** -a`` for the ``t``-th batch, where ``a`` is the
+step size exponent. One such pass has the effect of several of plain EM, and leaves the noise of its last batches, which plain
+passes then remove.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def learn(
     source: Stored,
     step: Step,
     passes: int,
-    forget: float,
+    step_size_exponent: float,
     told: Callable[[int], None],
 ) -> Learned:
     """Go through the data ``passes`` times.
@@ -79,7 +80,7 @@ def learn(
         source: the data.
         step: :func:`climbed` or :func:`averaged`.
         passes: the first with a running average, the others with the sums of all batches.
-        forget: how fast early batches are forgotten.
+        step_size_exponent: ``a`` in the weight ``(t + 2) ** -a`` of the ``t``-th batch.
         told: called with the annotations of each batch when it is done.
     """
     sizes = source.empty()
@@ -97,7 +98,7 @@ def learn(
                 whole = sums if whole is None else Sums(*(a + b for a, b in zip(whole, sums, strict=True)))
             else:
                 scaled = Sums(sums.log_likelihood, *(part * (source.items / batch.N) for part in sums[1:]))
-                average = scaled if average is None else _mixed(average, scaled, (t + 2.0) ** -forget)
+                average = scaled if average is None else _mixed(average, scaled, (t + 2.0) ** -step_size_exponent)
                 point = step(model, _copied(average), sizes)
             t += 1
             told(batch.A)

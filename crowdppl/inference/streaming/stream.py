@@ -72,7 +72,7 @@ class Streamed:
     consensus=arguments.output_file,
     passes=arguments.whole(1),
     rows=arguments.whole(1),
-    forget=arguments.number(above=0.5, at_most=1),
+    step_size_exponent=arguments.number(above=0.5, at_most=1),
     guide=arguments.choice("auto", "point"),
     batch_size=arguments.whole(1),
     learning_rate=arguments.positive,
@@ -93,7 +93,7 @@ def stream(
     consensus: str | Path | None = None,
     passes: int = 4,
     rows: int = ROWS,
-    forget: float = 0.7,
+    step_size_exponent: float = 0.7,
     guide: Literal["auto", "point"] = "auto",
     batch_size: int = 10_000,
     learning_rate: float = 0.05,
@@ -118,7 +118,7 @@ def stream(
             ``label``, ``probability``.
         passes: over all annotations to learn from. One more writes the consensus.
         rows: annotations of a batch, about.
-        forget: of EM and VB: how fast early batches are forgotten, above 0.5 and at most 1.
+        step_size_exponent: of EM and VB: ``a`` in the step size ``(t + 2) ** -a`` of the ``t``-th batch, above 0.5 and at most 1.
         guide: of SVI: the model's own or independent normals, or ``"point"``, which is generalised EM by gradients.
         batch_size: of SVI: items a step.
         learning_rate: of SVI, by Adam; it falls to a tenth.
@@ -171,7 +171,7 @@ def stream(
         else:
             with torch.no_grad():
                 step = stepwise_em.climbed if method == "em" else stepwise_em.averaged
-                point, last, objective = stepwise_em.learn(chosen, source, step, passes, forget, told)
+                point, last, objective = stepwise_em.learn(chosen, source, step, passes, step_size_exponent, told)
             # Given the sums the approximation of VB is what a Gibbs step draws from.
             draws = (chosen.gibbs_from(last, sizes) for _ in range(count if method == "vb" else 0))
         with torch.no_grad():

@@ -306,7 +306,11 @@ BAD = {
     "an unknown method": (FRAME, {"method": "vbb"}, r"no method 'vbb' from disk \(did you mean 'vb'\?\)"),
     "a negative seed": (FRAME, {"seed": -1}, "seed=-1"),
     "a level of 1": (FRAME, {"level": 1.0}, "level=1.0"),
-    "forgetting too little": (FRAME, {"forget": 0.5}, "forget=0.5; it must be a number above 0.5"),
+    "step size exponent too small": (
+        FRAME,
+        {"step_size_exponent": 0.5},
+        "step_size_exponent=0.5; it must be a number above 0.5",
+    ),
     "no passes": (FRAME, {"passes": 0}, "passes=0"),
 }
 
