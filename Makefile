@@ -11,7 +11,7 @@ demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, wr
 	$(BIN)/crowdppl demo --out demo-results --overwrite
 
 test: $(VENV)/.tools  ## the fast suite
-	$(BIN)/python -m pytest -m "not slow" -n 2
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 test-slow: $(VENV)/.peers  ## the slow tests: samplers at length, other people's programs
 	$(BIN)/python -m pytest -m slow -n 2

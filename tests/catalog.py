@@ -119,9 +119,9 @@ PAIRS = [(case, method) for case in CASES for method in case.methods]
 # Short runs: what is tested is that everything holds together, not that a sampler has converged.
 SHORT = {
     "em": {"num_samples": 20, "max_iter": 30, "steps": 5, "fine_tune": 5, "restarts": 0},
-    "svi": {"max_iter": 60, "num_samples": 20},
+    "svi": {"max_iter": 30, "num_samples": 20},
     "gibbs": {"chains": 2, "warmup": 20, "num_samples": 30},
-    "nuts": {"chains": 1, "warmup": 15, "num_samples": 15, "max_tree_depth": 5},
+    "nuts": {"chains": 1, "warmup": 10, "num_samples": 10, "max_tree_depth": 3},
 }
 
 
