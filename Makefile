@@ -5,7 +5,7 @@ LOWEST ?= .venv-lowest
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-all test-lowest constraints-lowest check docs docs-serve performance benchmark sbc mutation fuzz clean
+.PHONY: demo test test-slow test-all test-lowest constraints-lowest coverage check docs docs-serve performance benchmark sbc mutation fuzz clean
 
 demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, write demo-results/
 	$(BIN)/crowdppl demo --out demo-results --overwrite
@@ -18,6 +18,11 @@ test-slow: $(VENV)/.peers  ## the slow tests: samplers at length, other people's
 
 test-all: $(VENV)/.peers  ## the whole suite
 	$(BIN)/python -m pytest -n 2
+
+# Tracing doubles the time of Python code, and compiled passes are not traced: a part of the fast suite, without a bound.
+COVERED = tests/data tests/export tests/posterior tests/criticism tests/inference/test_em.py
+coverage: $(VENV)/.tools  ## share of lines that a part of the fast suite runs
+	$(BIN)/python -m pytest -m "not slow" -n 2 --cov --cov-report=term $(COVERED)
 
 # What old packages use of newer ones may be deprecated there: their warnings are not ours.
 LOWEST_TESTS = tests/data tests/export tests/crowdkit tests/cli tests/test_plots.py tests/test_packaging.py \

@@ -1,6 +1,7 @@
 """The wheel: built, installed where no checkout is near, and used."""
 
 import os
+import re
 import shutil
 import site
 import subprocess
@@ -85,6 +86,23 @@ def test_wheel_with_its_own_dependencies(wheel, tmp_path):
     run(python, "-c", SCRIPT, home, cwd=tmp_path)
     run(home / "bin" / "crowdppl", "demo", "--out", "results", cwd=tmp_path)
     assert (tmp_path / "results" / "workers.csv").is_file()
+
+
+def test_hooks_of_pre_commit_are_the_checks_of_ci():
+    """The same commands in the same environment; pre-commit passes the files to ruff itself."""
+    recipe = (ROOT / "Makefile").read_text().partition("\ncheck:")[2].partition("\n\n")[0]
+    commands = [line.removeprefix("\t$(BIN)/").removesuffix(" .") for line in recipe.splitlines()[1:]]
+    hooks = re.findall(r"entry: \.venv/bin/(.+)", (ROOT / ".pre-commit-config.yaml").read_text())
+    assert commands == hooks == ["ruff check", "ruff format --check", "mypy"]
+    assert "make check\n" in (ROOT / ".ci/run").read_text()
+
+
+def test_the_version_has_one_place():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    texts = [*(ROOT / "crowdppl").rglob("*.py"), ROOT / "README.md", ROOT / "CITATION.cff", ROOT / "mkdocs.yml"]
+    assert not [
+        path for path in texts if f'"{version}"' in path.read_text() or f"version: {version}" in path.read_text()
+    ]
 
 
 def test_lowest_versions_are_those_of_pyproject():
