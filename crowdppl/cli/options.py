@@ -249,7 +249,7 @@ def _options(parameter: inspect.Parameter) -> list[inspect.Parameter]:
 
 
 def _engine_option(name: str) -> Any:
-    return typer.Option(help=engine_options.told(name), rich_help_panel="Engine options")
+    return typer.Option(help=engine_options.described(name), rich_help_panel="Engine options")
 
 
 def _typed(name: str) -> Any:

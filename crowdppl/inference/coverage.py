@@ -1,4 +1,4 @@
-"""How often intervals like these held the truth on public data: the footnote of every interval, for its own model and engine."""
+"""Measured coverage of intervals on public data, by model and engine, cited beside every interval."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def cited(model: str, method: str, effect: DesignEffect | None, *, default_prior
         default_priors: whether the fit has the default hyperparameters, which were measured.
     """
     by_engine = measured().get(model, {})
-    # Both sample the same posterior.
+    # Both engines sample the same posterior.
     engine = "gibbs" if method == "nuts" and "gibbs" in by_engine else method
     if engine not in by_engine:
         return f"Coverage of these intervals: not measured on public data for {model} by {method}."
-    found: dict[str, Any] = by_engine[engine]["independent" if effect is None else "default"]
+    measurement: dict[str, Any] = by_engine[engine]["independent" if effect is None else "default"]
     limits = []
     if engine != method:
         limits.append(f"by {engine}, which samples the same posterior")
@@ -41,11 +41,11 @@ def cited(model: str, method: str, effect: DesignEffect | None, *, default_prior
         limits.append("with the default spread of rho, which this fit does not use")
     if not default_priors:
         limits.append("with the default priors, which this fit does not use")
-    told = (
-        f"Coverage measured for {model} by {method}{' (' + '; '.join(limits) + ')' if limits else ''}: on {found['sets']} public "
-        f"data sets, 89% intervals held the share of a worker's annotations that are correct for {found['share']:.0%} of "
-        f"{found['workers']:,} workers, and those of the accuracy for {found['accuracy']:.0%}."
+    sentence = (
+        f"Coverage measured for {model} by {method}{' (' + '; '.join(limits) + ')' if limits else ''}: on {measurement['sets']} public "
+        f"data sets, 89% intervals held the share of a worker's annotations that are correct for {measurement['share']:.0%} of "
+        f"{measurement['workers']:,} workers, and those of the accuracy for {measurement['accuracy']:.0%}."
     )
-    if min(found["share"], found["accuracy"]) < TOO_NARROW:
-        told += " These intervals are too narrow."
-    return told
+    if min(measurement["share"], measurement["accuracy"]) < TOO_NARROW:
+        sentence += " These intervals are too narrow."
+    return sentence

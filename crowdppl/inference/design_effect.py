@@ -1,18 +1,19 @@
-"""Annotations of one item err together: the design effect, and posteriors that are as sure as they should be.
+"""The design effect of correlated errors on one item, for calibrated posteriors of true labels and workers.
 
-Every published annotation model takes the annotations of an item as independent given its truth. They are not: people err
-together on hard items, and ``n`` annotations of an item say less than ``n`` independent ones would. Survey statistics knows this
-as the *design effect*: ``n`` answers from one cluster with intra-cluster correlation ``rho`` are worth ``n / (1 + (n - 1) rho)``
-independent ones (Kish 1965, Survey Sampling, section 5.4). Here clusters are items. The log posterior of an item's class is
-divided by its design effect:
+Every published annotation model takes the annotations of an item as independent given its truth. They are not: errors are
+correlated on hard items, and ``n`` annotations of an item are less informative than ``n`` independent ones. Survey statistics
+calls this the *design effect*: ``n`` observations from one cluster with intra-cluster correlation ``rho`` are worth
+``n / (1 + (n - 1) rho)`` independent ones (Kish 1965, Survey Sampling, section 5.4). Here clusters are items. The log posterior of
+an item's class is divided by its design effect:
 
     p(truth_i = k | labels, parameters, rho)  proportional to  p(truth_i = k | labels, parameters) ^ (1 / (1 + (n_i - 1) rho))
 
-The parameters are learned as published, and only what is said of truths and workers is weighted (a *modular*, or *cut*,
-posterior): weighting inside the sampler lets weak evidence move the classes. ``rho`` differs from crowd to crowd and is not known
-without some true classes; each posterior draw takes one from the spread of ``rho`` over public data sets, so that all intervals
-widen together. Worker quality follows the truths of the draw: every worker starts as an average member of the crowd, worth
-``START`` annotations. Given the truths, what one worker said of different items is independent: their annotations count in full.
+The parameters are learned as published, and only the posteriors of true labels and workers are weighted (a *modular*, or *cut*,
+posterior): weighting inside the sampler would let weak data move the classes. ``rho`` differs between crowds and is not known
+without some known true labels; each posterior draw takes a value from its distribution over public data sets, so that all
+intervals widen together. Worker quality follows the true labels of the draw: every worker starts as an average member of the
+crowd, worth ``START`` annotations. Given the true labels, annotations of different items by one worker are independent and count
+in full.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from crowdppl.inference import passes as sweeps
 from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.model.base import one_hot
 
-# Spread of logit rho over public sets: mean and standard deviation, made by benchmarks/calibration/design_effect.py.
+# Mean and standard deviation of logit rho over public data sets, estimated by benchmarks/calibration/design_effect.py.
 POPULATION = (-1.0, 3.0)
-# Imaginary annotations, right and wrong as the crowd's are, that every worker starts with.
+# Pseudo-counts that every worker starts with, correct and incorrect in the proportions of the crowd.
 START = 4.0
-# Values of rho that probabilities are averaged over, at the least: quantile midpoints, whose mean is off by some 1e-4.
+# Smallest number of values of rho to average probabilities over: quantile midpoints, whose mean is off by some 1e-4.
 NODES = 64
 # Annotations counted at a time.
 PIECE = 2**18
@@ -41,19 +42,19 @@ _finite = number()
 
 PUBLISHED = "Truths and workers are taken from the model as published: annotations of one item count as independent."
 WEIGHTED = (
-    "Truths and workers allow for annotations of one item that err together: evidence is divided by the design effect "
+    "Truths and workers allow for correlated errors on one item: log-likelihoods are divided by the design effect "
     "1 + (n - 1) rho, {rho}; independent=True gives the model as published."
 )
 
 
 @dataclass(frozen=True)
 class DesignEffect:
-    """How strongly annotations of one item are correlated beyond what the model says.
+    """The correlation between annotations of one item beyond the model.
 
     Attributes:
         mean: of ``logit rho``.
         spread: standard deviation of ``logit rho``; 0 for a known one.
-        known: ``rho`` itself where it is given, in place of both.
+        known: ``rho`` itself, in place of both.
     """
 
     mean: float = POPULATION[0]
@@ -80,11 +81,11 @@ class DesignEffect:
 
     @property
     def fixed(self) -> bool:
-        """Whether there is one value of ``rho`` and nothing to average over."""
+        """Whether ``rho`` has one value, so that there is nothing to average over."""
         return self.known is not None or self.spread == 0
 
     def quantiles(self, u: Tensor) -> Tensor:
-        """Return the values of ``rho`` below which it lies with probabilities ``u``; the shape of ``u``."""
+        """Return the quantiles of ``rho`` at probabilities ``u``, in the shape of ``u``."""
         if self.known is not None:
             return torch.full_like(u, self.known)
         return torch.sigmoid(self.mean + self.spread * torch.special.ndtri(u))
@@ -99,7 +100,7 @@ class DesignEffect:
         """Draw ``rho`` for each of ``count`` draws of the parameters.
 
         Draws are stratified: each takes a quantile range of its own. Where draws are few, each comes with several values to
-        average probabilities over, so that a label's probability does not depend on how many draws are made.
+        average probabilities over, so that a label's probability does not depend on the number of draws.
 
         Returns:
             ``rho (count,)``, and the values to average over, ``(count, Q)``, of which ``rho`` is one.
@@ -112,7 +113,7 @@ class DesignEffect:
         return nodes.gather(-1, chosen).squeeze(-1), nodes
 
     def say(self) -> str:
-        """Say in words which ``rho`` is meant."""
+        """Return a description of ``rho`` in words."""
         if self.known is not None:
             return f"rho = {self.known:g}"
         return f"rho drawn anew with every draw, logit rho normal with mean {self.mean:g} and sd {self.spread:g}"
@@ -128,7 +129,7 @@ def _counted(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
     """Count items of each class ``(C, K)`` and labels ``(C, J, K, K)`` by truths ``(C, N)``, without sparse matrices."""
     J, K, truth = data.J, data.K, truth.long()
     counts = torch.zeros(len(truth), J * K * K, dtype=torch.int64)
-    # Piece by piece: codes of all annotations would be as large as the data.
+    # In pieces: codes of all annotations would be as large as the data.
     step = max(PIECE, J * K * K)
     for begin in range(0, data.A, step):
         worker, item, label = (part[begin : begin + step] for part in (data.worker, data.item, data.label))
@@ -140,31 +141,31 @@ def _counted(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
 
 
 def quality(truth: Tensor, data: Annotations, passes: sweeps.Sweeps | None = None) -> tuple[Tensor, Tensor]:
-    """Draw workers' confusions and the prevalence given truths.
+    """Draw workers' confusion matrices and the prevalence given true labels.
 
     Args:
         truth: classes of the items, ``(C, N)``.
         data: the annotations.
-        passes: compiled ones over them, where they suit.
+        passes: compiled passes over them, if available.
 
     Returns:
-        Confusions ``(C, J, K, K)`` and prevalences ``(C, K)``.
+        Confusion matrices ``(C, J, K, K)`` and prevalences ``(C, K)``.
     """
     if passes is not None:
         both = [passes.counted(row.to(torch.int16)) for row in truth]
         classes, counts = (torch.stack(parts) for parts in zip(*both, strict=True))
     elif data.A >= sweeps.ANNOTATIONS and data.weight is None and data.device.type == "cpu":
-        # Directly: the sparse matrices of so many take longer to make than all draws.
+        # Directly: building the sparse matrices would take longer than all draws.
         classes, counts = _counted(truth, data)
     else:
         chosen = one_hot(truth.long(), data)  # (C, N, K)
         classes, counts = chosen.sum(-2), data.counts.expected(chosen)  # (C, K), (C, J, K, K)
     classes = 1 + classes
-    # The crowd's rows, with a right answer and a share of a wrong one in each so that no row is empty.
+    # The crowd's rows, with pseudo-counts for the correct label and for all labels in each, so that no row is empty.
     eye = torch.eye(data.K, dtype=data.dtype, device=data.device)
     crowd = counts.sum(-3) + eye + 1 / data.K
     crowd = crowd / crowd.sum(-1, keepdim=True)
     start = START * (classes / classes.sum(-1, keepdim=True)).unsqueeze(-1) * crowd  # (C, K, K)
     rows = sample_dirichlet(start.unsqueeze(-3) + counts)
-    # No probability is zero; the sums of rows do not notice.
+    # No probability is zero; the effect on the sums of rows is below rounding.
     return rows.clamp_(min=torch.finfo(data.dtype).tiny), sample_dirichlet(classes)

@@ -1,8 +1,8 @@
-"""Several processes on one fit: what ``torchrun`` starts. The first of them leads, the others help.
+"""Fits in several processes, which ``torchrun`` starts: rank 0 and other ranks.
 
-The leader reads, fits and writes as a single process does. Where passes over the annotations can be shared, it hands each helper
-some of the items, once; at each step it tells what the pass goes by and adds up what all have found. A helper holds its share of
-the annotations only, and knows nothing of the model.
+Rank 0 reads, fits and writes as a single process does. Where passes over the annotations can be distributed, it sends each other
+rank a part of the items, once; at each step it broadcasts the tables that the pass needs, and all ranks add up their sums. The
+other ranks hold their part of the annotations only, and nothing of the model.
 """
 
 from __future__ import annotations
@@ -28,83 +28,86 @@ from crowdppl.inference.passes import Share, once, suits
 from crowdppl.isolation import in_main_thread, on_signal
 from crowdppl.model.base import AnnotationModel, Sums, provides
 
-# A process that has died is noticed at once by its closed connections; this is for one that hangs.
+# A process that has died is noticed at once by its closed connections; this limit is for one that hangs.
 PATIENCE = timedelta(minutes=30)
-# A helper waits as long as the leader has other things to do: reading, or an engine that does not share its work.
+# The other ranks wait while rank 0 reads, or fits by an engine that is not distributed.
 IDLE = timedelta(days=365)
 
 
 class LostProcessError(CrowdpplError):
-    """Another process of the run has gone."""
+    """Another process of the run was lost."""
 
 
-class Team:
-    """The processes of a run, as one of them sees it.
+class ProcessGroup:
+    """The processes of a run, from the view of one of them.
 
     Args:
         cuda: whether each has a GPU.
 
     Attributes:
-        rank: of this process; 0 leads.
-        size: how many there are.
-        broken: whether one has gone, or stopped amid a step, so that nothing can be said to the others any more.
-        held: whose shares the helpers hold, as long as there is someone; known to the leader.
+        rank: of this process.
+        size: number of processes.
+        broken: whether one was lost, or stopped within a step, so that no message can be sent any more.
+        distributed: weak reference to the data whose parts the other ranks hold; set on rank 0.
+
+    Raises:
+        LostProcessError: if the processes cannot connect.
     """
 
     def __init__(self, cuda: bool):
-        # Here, since not every build of torch has them.
+        # Imported here, since not every build of torch has them.
         from torch.distributed.distributed_c10d import PrefixStore
         from torch.distributed.rendezvous import rendezvous
 
         self.cuda, self.broken = cuda, False
-        self.held: weakref.ref[Shares] | None = None
+        self.distributed: weakref.ref[DistributedShare] | None = None
         try:
-            # Keys of their own: addresses of an earlier team must not be taken for those of this one.
+            # Separate keys, so that addresses of an earlier group are not taken for those of this one.
             store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-            store = PrefixStore(f"crowdppl/{next(_TEAMS)}", store)
+            store = PrefixStore(f"crowdppl/{next(_GROUPS)}", store)
             backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
             processes.init_process_group(backend, timeout=PATIENCE, store=store, rank=rank, world_size=size)
-            self.orders = processes.new_group(backend="gloo", timeout=IDLE)
+            self.commands = processes.new_group(backend="gloo", timeout=IDLE)
         except RuntimeError as error:
             if processes.is_initialized():
                 processes.destroy_process_group()
             raise LostProcessError(
                 f"the processes of this run did not find each other, or could not join "
-                f"({' '.join(str(error).split())[:120]}); see that all of them are started, with one address of the first"
+                f"({' '.join(str(error).split())[:120]}); check that all of them are started, with the same address of rank 0"
             ) from None
         self.rank, self.size = rank, size
 
-    def order(self, what: str = "", **facts: Any) -> tuple[str, dict[str, Any]]:
-        """Give an order to all helpers, or in a helper wait for one."""
+    def command(self, name: str = "", **arguments: Any) -> tuple[str, dict[str, Any]]:
+        """Send a command to all other ranks, or on these wait for one."""
         if self.broken:
-            raise _lost("amid an earlier step")
-        order = [(what, facts)]
-        with self.together():
-            processes.broadcast_object_list(order, 0, group=self.orders)
-        return order[0]
+            raise _lost("within an earlier step")
+        message = [(name, arguments)]
+        with self.errors():
+            processes.broadcast_object_list(message, 0, group=self.commands)
+        return message[0]
 
-    def told(self, value: Tensor) -> Tensor:
-        """Bring the leader's value to all."""
-        with self.together():
+    def broadcast(self, value: Tensor) -> Tensor:
+        """Copy the value of rank 0 to all ranks."""
+        with self.errors():
             processes.broadcast(value, 0)
         return value
 
-    def sent(self, value: Tensor, rank: int) -> None:
-        """Send a value to one process."""
-        with self.together():
+    def send(self, value: Tensor, rank: int) -> None:
+        """Send a value to one rank."""
+        with self.errors():
             processes.send(value, rank)
 
-    def received(self, value: Tensor) -> Tensor:
-        """Fill a tensor with what the leader sends."""
-        with self.together():
+    def receive(self, value: Tensor) -> Tensor:
+        """Fill a tensor with a value from rank 0."""
+        with self.errors():
             processes.recv(value, 0)
         return value
 
-    def summed(self, sums: Sums) -> Sums:
-        """Return the sums over all processes; of use to the leader only."""
+    def reduce(self, sums: Sums) -> Sums:
+        """Return the sums over all processes, on rank 0; other ranks do not need the result."""
         parts = (sums.log_likelihood, sums.size, sums.counts.transpose(1, 2))  # memory is (worker, label, state)
         flat = torch.cat([part.reshape(-1).double() for part in parts])
-        with self.together():
+        with self.errors():
             processes.reduce(flat, 0)
         likelihood, size, counts = (
             part.view(like.shape).to(like.dtype)
@@ -113,8 +116,8 @@ class Team:
         return Sums(likelihood, size, counts.transpose(1, 2))
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Say in one line that another process has gone."""
+    def errors(self) -> Iterator[None]:
+        """Raise errors of communication as a :class:`LostProcessError`."""
         try:
             yield
         except RuntimeError as error:
@@ -123,7 +126,7 @@ class Team:
 
     @contextmanager
     def in_step(self) -> Iterator[None]:
-        """Let Ctrl-C wait until all have done what they were told to; whoever else stops before leaves a broken team."""
+        """Defer Ctrl-C until all ranks have completed the step; any other exception breaks the group."""
         pressed: list[int] = []
         try:
             with on_signal(signal.SIGINT, lambda number, frame: pressed.append(number)):
@@ -135,27 +138,27 @@ class Team:
             signal.raise_signal(number)
 
 
-_TEAMS = count()
-# The team that this process belongs to, inside of joined() and in the thread that has entered it.
-_TEAM: ContextVar[Team | None] = ContextVar("team", default=None)
+_GROUPS = count()
+# The group of this process, within joined() and in the thread that entered it.
+_GROUP: ContextVar[ProcessGroup | None] = ContextVar("group", default=None)
 
 
 @contextmanager
 def joined() -> Iterator[bool]:
     """Join the processes that ``torchrun`` has started, if it has; on GPUs by NCCL, else by gloo.
 
-    Whoever leads does the work, and the others help until it leaves the block::
+    Rank 0 does the work, and the other ranks take part in its fits until it leaves the block::
 
-        with crowdppl.inference.distributed.joined() as leads:
-            if leads:
+        with crowdppl.inference.distributed.joined() as rank0:
+            if rank0:
                 crowdppl.fit(data, method="em")
 
     Yields:
-        Whether this process leads; true where there is only one.
+        Whether this process is rank 0; true if it is the only one.
 
     Raises:
-        OptionError: where the program has set up ``torch.distributed`` itself.
-        LostProcessError: where another process has gone.
+        OptionError: if the program has set up ``torch.distributed`` itself.
+        LostProcessError: if another process was lost.
     """
     if not processes.is_available() or not processes.is_torchelastic_launched() or int(os.environ["WORLD_SIZE"]) < 2:
         yield True
@@ -167,162 +170,163 @@ def joined() -> Iterator[bool]:
     cuda = processes.is_nccl_available() and torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
     if cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    team = Team(cuda)
-    token = _TEAM.set(team)
+    group = ProcessGroup(cuda)
+    token = _GROUP.set(group)
     try:
         with on_signal(signal.SIGTERM, _stopped):
-            yield team.rank == 0
-            if team.rank > 0:
-                _Helper(team).serve()
+            yield group.rank == 0
+            if group.rank > 0:
+                _OtherRank(group).serve()
     except LostProcessError:
-        team.broken = True
-        # torchrun now ends this one, too, and at once: that is known already, and it has to say why.
+        group.broken = True
+        # torchrun now ends this process, too: the first SIGTERM is ignored, so that it can report the error.
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and in_main_thread():
-            signal.signal(signal.SIGTERM, _known)
+            signal.signal(signal.SIGTERM, _ignore_once)
         raise
     finally:
-        _TEAM.reset(token)
-        if team.rank == 0 and not team.broken:
+        _GROUP.reset(token)
+        if group.rank == 0 and not group.broken:
             with suppress(LostProcessError):
-                team.order("part")
+                group.command("end")
         processes.destroy_process_group()
 
 
 def _stopped(number: int, frame: Any) -> None:
-    """Say why this process ends where ``torchrun`` ends it, as it does when another was lost, before a sum has noticed."""
-    raise _lost("this one was told to stop")
+    """Report a lost process where ``torchrun`` ends this one before its own communication fails."""
+    raise _lost("this one received SIGTERM")
 
 
-def _known(number: int, frame: Any) -> None:
+def _ignore_once(number: int, frame: Any) -> None:
     signal.signal(number, signal.SIG_DFL)
 
 
-def _lost(how: str) -> LostProcessError:
+def _lost(reason: str) -> LostProcessError:
     return LostProcessError(
-        f"another process of this run was lost ({how}); start all of them again with the same command: with --checkpoint the "
+        f"another process of this run was lost ({reason}); start all of them again with the same command: with --checkpoint the "
         f"fit goes on from the last one written"
     )
 
 
-def helps() -> bool:
-    """Tell whether this process is a helper, which has to leave the work to the one that leads."""
-    team = _TEAM.get()
-    return team is not None and team.rank > 0
+def is_other_rank() -> bool:
+    """Return whether this process is not rank 0 of a run, so that it must not fit by itself."""
+    group = _GROUP.get()
+    return group is not None and group.rank > 0
 
 
-def share(model: AnnotationModel, data: Annotations) -> Share | Shares | None:
-    """Return what sums up over all items by the quickest way there is, where the model allows it and it is worth it.
+def share(model: AnnotationModel, data: Annotations) -> Share | DistributedShare | None:
+    """Return an object that sums over all items by the fastest way, or ``None`` if the model or the data do not allow it.
 
     Raises:
-        OptionError: on a GPU, where processes do not have one each.
+        OptionError: if the data are on a GPU and the processes do not have one each.
     """
     if not provides(model, "m_step_from") or model.states_per_class > 1:
         return None
-    team = _TEAM.get()
-    if team is not None and once(data):
+    group = _GROUP.get()
+    if group is not None and once(data):
         here = data.device
-        if here.type == "cuda" and not (team.cuda and here.index in (None, torch.cuda.current_device())):
+        if here.type == "cuda" and not (group.cuda and here.index in (None, torch.cuda.current_device())):
             raise OptionError(
                 f"device={str(here)!r} in several processes: each needs a GPU of its own; start as many as there are GPUs, "
                 f"with device='cuda'"
             )
-        return Shares(data, team)
+        return DistributedShare(data, group)
     return Share(data) if suits(data, data.K) else None
 
 
-class Shares:
-    """The sums over all items where each process has its share of them: what :class:`Share` is for one process.
+class DistributedShare:
+    """Sums over all items, of which each process holds a part: the counterpart of :class:`Share` for several processes.
 
-    Shares are of as many annotations each, and of whole items. This is the leader's side, :class:`_Helper` the other.
+    The parts consist of whole items and have nearly equal numbers of annotations. This class runs on rank 0,
+    :class:`_OtherRank` on the others.
 
     Args:
         data: all annotations.
-        team: the processes.
+        group: the processes.
     """
 
-    def __init__(self, data: Annotations, team: Team):
-        self.data, self.team = data, team
+    def __init__(self, data: Annotations, group: ProcessGroup):
+        self.data, self.group = data, group
         ends = data.annotations_per_item.cumsum(0)
-        marks = torch.arange(1, team.size, device=data.device) * data.A // team.size
+        marks = torch.arange(1, group.size, device=data.device) * data.A // group.size
         cuts = [0, *torch.searchsorted(ends, marks).tolist(), data.N]
         self.items = [slice(*pair) for pair in pairwise(cuts)]
         self.share = Share(self._part(0))
-        self._hand_out()
+        self._distribute()
 
     def _part(self, rank: int) -> Annotations:
         items = self.items[rank]
         return self.data.batch(torch.arange(items.start, items.stop, device=self.data.device))
 
-    def _hand_out(self) -> None:
-        """Give helpers their shares, if they do not hold them: another fit may have been begun in the midst of this one."""
-        if self.team.held is not None and self.team.held() is self:
+    def _distribute(self) -> None:
+        """Send the other ranks their parts, unless they hold them: another fit may have started within this one."""
+        if self.group.distributed is not None and self.group.distributed() is self:
             return
-        self.team.held, data = None, self.data
-        for rank in range(1, self.team.size):
+        self.group.distributed, data = None, self.data
+        for rank in range(1, self.group.size):
             part = self._part(rank)
             values = [value.cpu() for value in (part.item, part.worker, part.label, part.truth)]
-            with self.team.in_step():
-                self.team.order(
-                    "take", to=rank, size=(part.N, part.A, data.J, data.K), dtype=data.dtype, place=data.device.type
+            with self.group.in_step():
+                self.group.command(
+                    "hold", rank=rank, size=(part.N, part.A, data.J, data.K), dtype=data.dtype, place=data.device.type
                 )
                 for value in values:
-                    self.team.sent(value, rank)
-        self.team.held = weakref.ref(self)
+                    self.group.send(value, rank)
+        self.group.distributed = weakref.ref(self)
 
     def expect(self, table: Tensor, prior: Tensor) -> Sums:
         """Take an E step over all items; as :meth:`Share.expect`."""
-        self._hand_out()
-        with self.team.in_step():
-            self.team.order("expect")
-            self.team.told(table.transpose(1, 2).contiguous())  # as it lies in memory: nothing is copied
-            self.team.told(prior.contiguous())
-            return self.team.summed(self.share.expect(table, prior))
+        self._distribute()
+        with self.group.in_step():
+            self.group.command("expect")
+            self.group.broadcast(table.transpose(1, 2).contiguous())  # its memory order: nothing is copied
+            self.group.broadcast(prior.contiguous())
+            return self.group.reduce(self.share.expect(table, prior))
 
     def given(self, responsibility: Tensor) -> Sums:
-        """Sum up responsibilities of all items; as :meth:`Share.given`."""
-        self._hand_out()
-        with self.team.in_step():
-            self.team.order("given")
+        """Sum given responsibilities of all items; as :meth:`Share.given`."""
+        self._distribute()
+        with self.group.in_step():
+            self.group.command("given")
             for rank, items in enumerate(self.items[1:], start=1):
-                self.team.sent(responsibility[items].contiguous(), rank)
-            return self.team.summed(self.share.given(responsibility[self.items[0]]))
+                self.group.send(responsibility[items].contiguous(), rank)
+            return self.group.reduce(self.share.given(responsibility[self.items[0]]))
 
 
-class _Helper:
-    """Does what the leader asks for."""
+class _OtherRank:
+    """Carry out the commands of rank 0."""
 
     share: Share
 
-    def __init__(self, team: Team):
-        self.team = team
+    def __init__(self, group: ProcessGroup):
+        self.group = group
 
     def serve(self) -> None:
-        """Go on until the leader parts. Ctrl-C reaches all processes and is the leader's affair."""
+        """Wait for commands until rank 0 ends the run. Ctrl-C reaches all processes; rank 0 handles it."""
         with torch.no_grad(), on_signal(signal.SIGINT, lambda number, frame: None):
-            while (order := self.team.order())[0] != "part":
-                getattr(self, order[0])(**order[1])
+            while (command := self.group.command())[0] != "end":
+                getattr(self, command[0])(**command[1])
 
-    def take(self, to: int, size: tuple[int, int, int, int], dtype: torch.dtype, place: str) -> None:
-        """Take a share of the annotations, in place of any earlier one; names stay with the leader."""
-        if to != self.team.rank:
+    def hold(self, rank: int, size: tuple[int, int, int, int], dtype: torch.dtype, place: str) -> None:
+        """Receive a part of the annotations, which replaces any earlier one; identifiers stay on rank 0."""
+        if rank != self.group.rank:
             return
         vars(self).pop("share", None)  # frees its memory first
         N, A, J, K = size
         item, worker, label, truth = (
-            self.team.received(torch.empty(n, dtype=torch.int64)).to(place) for n in (A, A, A, N)
+            self.group.receive(torch.empty(n, dtype=torch.int64)).to(place) for n in (A, A, A, N)
         )
         items, workers, labels = (np.arange(n) for n in (N, J, K))
         self.share = Share(Annotations(item, worker, label, truth, items, workers, labels, dtype))
 
     def expect(self) -> None:
-        """Take the E step of the share."""
+        """Take an E step over the part."""
         J, K = self.share.data.J, self.share.data.K
-        table, prior = self.team.told(self._room(J, K, K)), self.team.told(self._room(K))
-        self.team.summed(self.share.expect(table.transpose(1, 2), prior))
+        table, prior = self.group.broadcast(self._empty(J, K, K)), self.group.broadcast(self._empty(K))
+        self.group.reduce(self.share.expect(table.transpose(1, 2), prior))
 
     def given(self) -> None:
-        """Sum up the responsibilities of the share."""
-        self.team.summed(self.share.given(self.team.received(self._room(self.share.data.N, self.share.data.K))))
+        """Sum given responsibilities of the part."""
+        self.group.reduce(self.share.given(self.group.receive(self._empty(self.share.data.N, self.share.data.K))))
 
-    def _room(self, *shape: int) -> Tensor:
+    def _empty(self, *shape: int) -> Tensor:
         return torch.empty(shape, dtype=self.share.data.dtype, device=self.share.data.device)

@@ -1,4 +1,4 @@
-"""What tells one fit from another: data, model, networks and options as text that is the same in every process."""
+"""Descriptions of models and options as text that is the same in every process, by which fits are distinguished."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def described(value: Any, within: tuple[int, ...] = ()) -> str:
-    """Return a value as text that depends on nothing but what it is: no address in memory, no number left out.
+    """Return a value as text that depends on its content only: without memory addresses, and with all numbers.
 
     Args:
         value: anything.
-        within: the objects that hold it, by ``id``; a function may close over itself.
+        within: ``id`` of the objects that contain it; a function may close over itself.
     """
     if isinstance(value, (str, bytes, int, float, complex, bool, type(None), type)):
         return repr(value)
@@ -60,12 +60,12 @@ def described(value: Any, within: tuple[int, ...] = ()) -> str:
 def _enclosed(cell: CellType, within: tuple[int, ...]) -> str:
     try:
         return described(cell.cell_contents, within)
-    except ValueError:  # nothing in it yet
+    except ValueError:  # not yet assigned
         return "empty"
 
 
 def _own(value: Any) -> dict[str, Any]:
-    """Return what an object was made of: a dataclass's fields, or its attributes except those computed from others."""
+    """Return a dataclass's fields, or an object's attributes without those computed from others."""
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     computed = {name for kind in type(value).__mro__ for name, part in vars(kind).items() if hasattr(part, "__get__")}
@@ -73,10 +73,10 @@ def _own(value: Any) -> dict[str, Any]:
 
 
 def of_model(model: AnnotationModel) -> str:
-    """Return what is to be the same of a model: its class, hyperparameters, and networks with their weights.
+    """Return what identifies a model: its class, hyperparameters, and networks with their weights.
 
-    Whatever makes a network is told by the network that it made. The methods of a class that is not the library's are told by
-    their code.
+    A function that builds a network is identified by the network. Classes outside of the library are also identified by the code
+    of their methods.
     """
     networks = {} if model._bound is None else model._bound.modules
     fields = {name: value for name, value in _own(model).items() if not (networks and callable(value))}

@@ -170,9 +170,10 @@ def fit(
         ModelError: where the model does not fit the data or the method.
         DataError: for data that are invalid, or too large for this machine's memory.
     """
-    if distributed.helps():
+    if distributed.is_other_rank():
         raise OptionError(
-            "of several processes only the one that leads may fit: with crowdppl.inference.distributed.joined() as leads: if leads: ..."
+            "of several processes only rank 0 may fit: "
+            "with crowdppl.inference.distributed.joined() as rank0: if rank0: ..."
         )
     columns = {"task": task, "worker": worker, "label": label, "truth": truth}
     if not isinstance(data, Annotations):

@@ -176,7 +176,7 @@ def names() -> list[str]:
 
 
 def having(name: str) -> dict[str, Option]:
-    """Return the engines that have an option, and what it is there."""
+    """Return the engines that have an option, with the option of each."""
     return {method: options[name] for method, options in OPTIONS.items() if name in options}
 
 
@@ -189,8 +189,8 @@ def annotation(name: str) -> Any:
     return union
 
 
-def told(name: str, *, defaults: bool = True) -> str:
-    """Say in words what an option is, engine by engine."""
+def described(name: str, *, defaults: bool = True) -> str:
+    """Return the help text of an option, engine by engine."""
     parts: dict[str, list[str]] = {}
     for method, option in having(name).items():
         words = option.help
@@ -201,7 +201,7 @@ def told(name: str, *, defaults: bool = True) -> str:
 
 
 def with_options(function: Callable[P, R]) -> Callable[P, R]:
-    """Show the options of all engines in the signature and help of a function that takes them as ``**options``."""
+    """Add the options of all engines to the signature and docstring of a function that takes them as ``**options``."""
     signature = inspect.signature(function)
     plain = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     more = [
@@ -214,7 +214,7 @@ def with_options(function: Callable[P, R]) -> Callable[P, R]:
         for name in names()
     ]
     function.__signature__ = signature.replace(parameters=[*plain, *more])  # type: ignore[attr-defined]
-    lines = [f"    {name}: {told(name)}." for name in names()]
+    lines = [f"    {name}: {described(name)}." for name in names()]
     before, raises, after = inspect.cleandoc(function.__doc__ or "").partition("\nRaises:")
     function.__doc__ = "\n".join(
         [f"{before}\nOptions of the engines, with their defaults:", *lines, f"{raises}{after}"]

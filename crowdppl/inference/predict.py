@@ -80,7 +80,7 @@ def predict_correct(
             parameters, _ = conditioned(bound, values, pairs)
             M = bound.states_per_class
             state = bound.log_truth(parameters, pairs).softmax(-1).expand(pairs.N, -1)  # (N, S)
-            labels = torch.arange(pairs.K).repeat_interleave(M)  # the right label under each state, (S,)
+            labels = torch.arange(pairs.K).repeat_interleave(M)  # the correct label under each state, (S,)
             under = bound.emission(parameters, pairs).log_prob(labels).exp()  # (A, S)
             total += (state[pairs.item] * under).sum(-1)
             count += 1
@@ -196,7 +196,7 @@ def parameter_draws(
 ) -> Iterator[tuple[AnnotationModel, Parameters]]:
     """Rebuild the model and go through draws of its parameters; those of new items and workers are left to the prior.
 
-    The parameters are the model's own also where what is reported allows for annotations that err together.
+    The parameters are those of the model as published, also where the reported results allow for correlated errors.
     """
     bound = bind(rebuilt(posterior) if model is None else model, design)
     state = posterior.networks

@@ -49,24 +49,24 @@ def update(
 ) -> Posterior:
     """Fit again with more annotations, starting from a result.
 
-    New items, new workers and new annotations of old ones are taken alike. Engines start from the probabilities of the truth found
-    before; after EM, items with new annotations are first gone through by themselves, at a cost that follows what is new. So EM
-    has little left to climb; samplers keep their warm-up unless told otherwise.
-    The result is that of a fit to all annotations: nothing of the earlier one is left in it but where it began.
+    The further annotations may be of new items, by new workers, or both. Engines start from the earlier probabilities of true
+    labels; after EM, items with new annotations are first updated by themselves, at a cost in proportion to them, so that EM
+    needs few steps. Samplers keep their warm-up by default. The result is that of a fit to all annotations: the earlier one
+    only determines where it starts.
 
     Args:
         posterior: a result.
-        more: further annotations; a frame is taken by :meth:`Annotations.from_frame`. Their classes are those of the result.
-        data: the annotations that were fitted, needed where they had features.
-        model: the fitted model, where it cannot be rebuilt by its name.
-        seed: of everything random; that of the result where not given.
+        more: further annotations, or a frame, which :meth:`Annotations.from_frame` converts. Their classes are those of the result.
+        data: the annotations that were fitted, required if they had features.
+        model: the fitted model, required if it cannot be rebuilt by its name.
+        seed: of all random numbers. Defaults to that of the result.
         repeats: what to do where a worker annotates an item again, see :meth:`Annotations.from_frame`. Defaults to what the
             result was fitted with. Annotations that the result has already are counted in a note.
-        **options: of :func:`crowdppl.fit`; those of the result where not given.
+        **options: of :func:`crowdppl.fit`. Default to those of the result.
 
     Raises:
-        DataError: for a class that the result does not have, names of another kind, or annotations again where these are refused.
-        ModelError: where data or model have to be given.
+        DataError: for a class that the result does not have, names of another kind, or repeated annotations that are refused.
+        ModelError: if ``data`` or ``model`` is required.
     """
     before = data_of(posterior) if data is None else data.to("cpu")
     if not isinstance(more, Annotations):
@@ -100,12 +100,12 @@ def update(
 def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotations, start: Tensor) -> Tensor:
     """Return class probabilities ``(n, K)`` of the items that have new annotations, by sweeps over these items only.
 
-    Workers known before are as good as they were found to be; new ones as their annotations of these items suggest. The cost is
-    that of the items touched, whatever is known of others.
+    Earlier workers keep their parameters; those of new ones follow from their annotations of these items. The cost is
+    in proportion to these items.
     """
-    found = posterior.tree["point"].to_dataset()
-    old = {str(name): torch.from_numpy(value.to_numpy()).to(batch.dtype) for name, value in found.items()}
-    by_worker = [name for name in old if "worker" in found[name].dims]
+    point = posterior.tree["point"].to_dataset()
+    old = {str(name): torch.from_numpy(value.to_numpy()).to(batch.dtype) for name, value in point.items()}
+    by_worker = [name for name in old if "worker" in point[name].dims]
     known = len(posterior.worker_names())
     M = model.states_per_class
     r = start if M == 1 else start.repeat_interleave(M, -1) / M
@@ -205,26 +205,26 @@ def _again(before: pd.DataFrame, more: pd.DataFrame, repeats: Repeats) -> list[s
         return []
     same = len(more.merge(old[row].drop_duplicates(), on=row))
     some = listed([f"{task} by {worker}" for task, worker in pairs[pair].head(3).itertuples(index=False)])
-    told = f"{len(pairs):,} of {len(more):,} further annotations are of items that their workers had annotated before ({some}"
-    told += f"{' and more' if len(pairs) > 3 else ''}), {same:,} of them with the same label"
+    message = f"{len(pairs):,} of {len(more):,} further annotations are of items that their workers had annotated before ({some}"
+    message += f"{' and more' if len(pairs) > 3 else ''}), {same:,} of them with the same label"
     if repeats == "refuse":
         raise DataError(
-            f"{told}; the fit refuses repeated annotations: drop them, or choose repeats='last' or repeats='keep' (--repeats)"
+            f"{message}; the fit refuses repeated annotations: drop them, or choose repeats='last' or repeats='keep' (--repeats)"
         )
     end = {
-        "keep": "each counts as evidence of its own; if these are the same annotations again, drop them, or use repeats='last' "
+        "keep": "each counts separately; if these are the same annotations again, drop them, or use repeats='last' "
         "(--repeats last)",
         "last": "each replaces the earlier one",
     }
-    sentence = f"{told}: {end[repeats]}"
+    sentence = f"{message}: {end[repeats]}"
     warn(sentence)
     return [sentence]
 
 
 def _rows(name: str, of: str, before: Annotations, more: Annotations) -> pd.DataFrame | None:
-    """Return what is known of items or workers in either part, by their names, the later part's where both tell; or ``None``."""
+    """Return features of items or workers from both parts by name, those of the later part taking precedence, or ``None``."""
     if getattr(before, name) is None:
         return None
-    told = [part for part in (before, more) if getattr(part, name) is not None]
-    table = pd.concat([pd.DataFrame(getattr(part, name).numpy(), index=pd.Index(getattr(part, of))) for part in told])
+    parts = [part for part in (before, more) if getattr(part, name) is not None]
+    table = pd.concat([pd.DataFrame(getattr(part, name).numpy(), index=pd.Index(getattr(part, of))) for part in parts])
     return table[~table.index.duplicated(keep="last")]

@@ -1,6 +1,6 @@
-"""Numba's cache of compiled functions, with a digest of every file: what is truncated or corrupted is compiled again.
+"""Numba's cache of compiled functions, with a digest of every file: truncated or corrupted functions are compiled again.
 
-Numba hands what it finds to the loader of machine code as it is, and a process that is given half a function aborts.
+Numba passes cached files to the loader of machine code unchecked, and a process that loads half a function aborts.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
         """Return the content of a file.
 
         Raises:
-            OSError: where it cannot be read, or is not as it was written.
+            OSError: if it cannot be read, or was changed since it was written.
         """
-        digest, content = (found := Path(path).read_bytes())[:DIGEST], found[DIGEST:]
+        stored = Path(path).read_bytes()
+        digest, content = stored[:DIGEST], stored[DIGEST:]
         if hashlib.sha256(content).digest() != digest:
             raise OSError(f"{path} is damaged")
         return content
 
     def _write(self, path: str, content: Any) -> None:
-        found = self._dump(content)
+        data = self._dump(content)
         with self._open_for_write(path) as file:
-            file.write(hashlib.sha256(found).digest() + found)
+            file.write(hashlib.sha256(data).digest() + data)
 
     def _load_index(self) -> dict[Any, str]:
         try:
@@ -54,7 +55,7 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """The cache of a function whose qualified name says all that it is compiled for."""
+    """The cache of a function whose qualified name identifies all that it is compiled for."""
 
     def __init__(self, function: Any):
         super().__init__(function)
@@ -62,11 +63,11 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         self._cache_file: Any = _Files(self._cache_path, self._impl.filename_base, stamp)
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:
-        # Without what the function closes over: another compiled function has a different key in each process.
+        # Without the closure: a compiled function in it has a different key in each process.
         return signature, codegen.magic_tuple()
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        with suppress(OSError):  # a full disk: it is compiled, and will be again
+        with suppress(OSError):  # a full disk: the function is compiled again next time
             super().save_overload(signature, data)
 
 
@@ -74,12 +75,12 @@ def compiled(function: Any, signature: Any, **options: Any) -> Any:
     """Compile a function for one signature, or load it from the cache.
 
     Args:
-        function: its qualified name tells it apart from all others, and the file it is written in dates it.
+        function: identified by its qualified name; the time of its source file dates it.
         signature: as numba takes it.
         **options: of :func:`numba.njit`.
 
     Raises:
-        RuntimeError: where there is no folder to keep what is compiled.
+        RuntimeError: if there is no writable folder for the cache.
     """
     dispatcher = numba.njit(**options)(function)
     dispatcher._cache = _Cache(function)

@@ -1,4 +1,4 @@
-"""Annotations that err together: the design effect, what is reported, and the tools that measure honesty."""
+"""The design effect of correlated errors: what is reported, and the tools that measure calibration."""
 
 import json
 

@@ -29,11 +29,11 @@ SCRIPT = """
     torch.set_num_threads(1)
     rank = int(os.environ.get("RANK", 0))
 
-    if (die, rank) in (("yes", 1), ("error", 0)):  # in the midst of its twentieth pass
-        passes, expect = iter(range(20)), passes.Share.expect
+    if (die, rank) in (("yes", 1), ("error", 0)):  # within its twentieth pass
+        left, expect = iter(range(20)), passes.Share.expect
 
         def fatal(self, *arguments):
-            if next(passes, None) is None:
+            if next(left, None) is None:
                 if die == "error":
                     raise MemoryError("no room")
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -41,14 +41,14 @@ SCRIPT = """
 
         passes.Share.expect = fatal
 
-    with distributed.joined() as leads:
-        if leads:
+    with distributed.joined() as rank0:
+        if rank0:
             data = Annotations.from_csv(table)
             keep = {"checkpoint": out + ".keep", "every": 0.0} if len(sys.argv) > 7 else {}
-            found = fit(data, model, method="em", num_samples=2, tol=0.0, max_iter=int(steps), restarts=1, accelerate=False,
+            result = fit(data, model, method="em", num_samples=2, tol=0.0, max_iter=int(steps), restarts=1, accelerate=False,
                         **keep)
-            np.save(out, found.probability_as_published())
-            say(found.info["facts"]["restarts"])
+            np.save(out, result.probability_as_published())
+            say(result.info["facts"]["restarts"])
 """
 
 
@@ -60,7 +60,7 @@ def say(*words):
     os.write(1, (" ".join(map(str, words)) + "\\n").encode())
 """
 
-FOLLOWERS = """
+OTHER_RANKS = """
     import os, sys, time
     from contextlib import contextmanager
     import torch
@@ -69,29 +69,29 @@ FOLLOWERS = """
     passes.ANNOTATIONS = 0
     hold = passes.Share.__init__
 
-    def told(self, data):
+    def reported(self, data):
         say("process", os.environ["RANK"], "holds", data.A)
         hold(self, data)
 
-    passes.Share.__init__ = told
+    passes.Share.__init__ = reported
     @contextmanager
-    def leader_lingers():  # torchrun ends the others as soon as it has gone: they are to have said their line
+    def rank0_lingers():  # torchrun ends the others as soon as rank 0 has ended: they are to print before
         try:
             yield
         except Exception:
             time.sleep(5)
             raise
 
-    with leader_lingers(), distributed.joined() as leads:
-        if leads:
+    with rank0_lingers(), distributed.joined() as rank0:
+        if rank0:
             data = Annotations.from_csv(sys.argv[1])
             small = data.batch(torch.arange(1000))
-            def another(step, steps, what):  # in the midst of one fit another one takes the helpers
+            def another(step, steps, what):  # within one fit another one uses the other ranks
                 fit(small, **options)
 
             options = {"method": "em", "num_samples": 2, "max_iter": 15, "tol": 0.0, "accelerate": False}
-            found = [fit(data, **options, progress=told).info["facts"]["log_posterior"] for told in (False, another)]
-            say("same" if abs(found[0] - found[1]) < 1e-9 * abs(found[0]) else found)
+            ends = [fit(data, **options, progress=shown).info["facts"]["log_posterior"] for shown in (False, another)]
+            say("same" if abs(ends[0] - ends[1]) < 1e-9 * abs(ends[0]) else ends)
             fit(small, method="gibbs", num_samples=5, warmup=5, chains=1)
             Annotations.from_csv(sys.argv[1], task="nowhere")
         else:
@@ -125,18 +125,18 @@ AGAIN = """
     from crowdppl.inference import distributed, passes
 
     def fitted():
-        found = fit(Annotations.from_csv(sys.argv[1]), method="em", num_samples=2)
-        return found.info["facts"]["log_posterior"]
+        result = fit(Annotations.from_csv(sys.argv[1]), method="em", num_samples=2)
+        return result.info["facts"]["log_posterior"]
 
     def fails(self, *arguments):
         raise MemoryError
 
     for _ in range(3):
-        with distributed.joined() as leads:
-            if leads:
+        with distributed.joined() as rank0:
+            if rank0:
                 say("fitted", fitted())
-    with distributed.joined() as leads:
-        if leads:
+    with distributed.joined() as rank0:
+        if rank0:
             passes.Share.expect = fails
             for _ in range(2):
                 try:
@@ -171,7 +171,7 @@ def run(tmp_path, processes, *arguments, script=SCRIPT):
 
 @pytest.mark.parametrize("compiled", ["yes", "no"])
 @pytest.mark.parametrize("model", ["dawid-skene", "one-coin"])
-def test_processes_find_what_one_finds(tmp_path, table, model, compiled):
+def test_several_processes_have_the_result_of_one(tmp_path, table, model, compiled):
     for processes, name in ((1, "one"), (3, "three")):
         ended = run(tmp_path, processes, str(table), str(tmp_path / name), model, compiled, "no", "8")
         assert ended.returncode == 0, ended.stderr
@@ -179,7 +179,7 @@ def test_processes_find_what_one_finds(tmp_path, table, model, compiled):
     assert np.abs(one - three).max() < 1e-9
 
 
-def test_a_lost_process_is_told_and_the_checkpoint_goes_on(tmp_path, table):
+def test_a_lost_process_is_reported_and_the_checkpoint_continues(tmp_path, table):
     arguments = [str(table), str(tmp_path / "out"), "dawid-skene", "yes"]
     lost = run(tmp_path, 2, *arguments, "yes", "40", "keep")
     assert lost.returncode != 0
@@ -187,22 +187,22 @@ def test_a_lost_process_is_told_and_the_checkpoint_goes_on(tmp_path, table):
     assert not (tmp_path / "out.npy").exists()
     assert (tmp_path / "out.keep" / "checkpoint.safetensors").is_file()
     assert run(tmp_path, 2, *arguments, "no", "40", "keep").returncode == 0
-    gone_on = np.load(tmp_path / "out.npy")
+    continued = np.load(tmp_path / "out.npy")
     (tmp_path / "out.npy").unlink()
     assert run(tmp_path, 2, *arguments, "no", "40").returncode == 0
-    np.testing.assert_array_equal(gone_on, np.load(tmp_path / "out.npy"))
+    np.testing.assert_array_equal(continued, np.load(tmp_path / "out.npy"))
 
 
-def test_each_holds_its_share_and_ends_with_the_leader(tmp_path, table):
-    """Two fits one after the other, one that is not shared, and an error of the leader's, of which helpers know nothing."""
-    ended = run(tmp_path, 3, str(table), script=FOLLOWERS)
+def test_each_rank_holds_its_part_and_ends_with_rank_0(tmp_path, table):
+    """Two fits one after the other, one that is not distributed, and an error on rank 0, which other ranks do not see."""
+    ended = run(tmp_path, 3, str(table), script=OTHER_RANKS)
     assert ended.returncode != 0
     assert ended.stderr.count("nowhere") >= 1
     held = {rank: [] for rank in range(3)}
     for line in ended.stdout.splitlines():
         if " holds " in line:
             held[int(line.split()[1])].append(int(line.split()[3]))
-    assert [len(held[rank]) for rank in range(3)] == [3, 4, 4]  # helpers were handed one share again
+    assert [len(held[rank]) for rank in range(3)] == [3, 4, 4]  # other ranks received one part again
     assert sum(held[rank][0] for rank in range(3)) == 15_000
     for n in (0, 1):
         shares = [held[rank][n] for rank in range(3)]
@@ -210,18 +210,18 @@ def test_each_holds_its_share_and_ends_with_the_leader(tmp_path, table):
     assert held[1][3] == held[1][1]
     assert "same" in ended.stdout.split()
     assert [f"process {rank} ended well" in ended.stdout for rank in range(3)] == [False, True, True]
-    assert ended.stdout.count("refused: of several processes only the one that leads may fit") == 2
+    assert ended.stdout.count("refused: of several processes only rank 0 may fit") == 2
     assert "lost" not in ended.stderr
 
 
-def test_an_error_amid_a_step_ends_all(tmp_path, table):
+def test_an_error_within_a_step_ends_all(tmp_path, table):
     ended = run(tmp_path, 2, str(table), str(tmp_path / "out"), "dawid-skene", "yes", "error", "40")
     assert ended.returncode != 0
     assert "MemoryError: no room" in ended.stderr
 
 
-def test_teams_one_after_the_other_and_a_broken_one(tmp_path, table):
-    """What is amid a step when an error comes is out of step: the next fit does not wait for it."""
+def test_groups_one_after_the_other_and_a_broken_one(tmp_path, table):
+    """A rank within a step when an error occurs is out of step: the next fit does not wait for it."""
     ended = run(tmp_path, 2, str(table), script=AGAIN)
     lines = ended.stdout.splitlines()
     fitted = [line for line in lines if line.startswith("fitted")]
@@ -231,12 +231,12 @@ def test_teams_one_after_the_other_and_a_broken_one(tmp_path, table):
 
 
 def test_a_program_with_processes_of_its_own_is_left_alone(tmp_path, table):
-    """Each of them fits by itself; and joined() says that it sets up what is set up already."""
+    """Each of them fits by itself, and joined() refuses to set up torch.distributed twice."""
     ended = run(tmp_path, 2, str(table), script=FOREIGN)
     assert ended.returncode == 0, ended.stderr
-    told = [line for line in ended.stdout.splitlines() if line.startswith("fitted")]
-    assert len(told) == 2
-    assert len(set(told)) == 1
+    lines = [line for line in ended.stdout.splitlines() if line.startswith("fitted")]
+    assert len(lines) == 2
+    assert len(set(lines)) == 1
     assert ended.stdout.count("torch.distributed is set up already") == 2
 
 
@@ -252,12 +252,12 @@ def test_the_command_in_two_processes_writes_once(tmp_path, table):
     alone = [sys.executable, "-m", "crowdppl", *options, tmp_path / "one"]
     one = subprocess.run(alone, capture_output=True, text=True, check=True, env=environment)
     assert one.stdout.count("Wrote truth.csv") == 1
-    found = [crowdppl.load(tmp_path / name / "posterior.nc").probability_as_published() for name in ("one", "two")]
-    np.testing.assert_allclose(*found, atol=1e-9)
+    results = [crowdppl.load(tmp_path / name / "posterior.nc").probability_as_published() for name in ("one", "two")]
+    np.testing.assert_allclose(*results, atol=1e-9)
 
 
-def test_a_process_that_is_told_to_stop_says_why():
-    """``torchrun`` ends the others when one is lost, which may be before a sum has noticed."""
+def test_a_process_that_receives_sigterm_reports_why():
+    """``torchrun`` ends the others when one is lost, which may be before the communication of this one fails."""
     before = signal.getsignal(signal.SIGTERM)
     with (
         pytest.raises(distributed.LostProcessError, match="another process of this run was lost"),
@@ -267,14 +267,14 @@ def test_a_process_that_is_told_to_stop_says_why():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_processes_that_do_not_meet_say_so(monkeypatch):
+def test_processes_that_cannot_connect_say_so(monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     ranked = {"WORLD_SIZE": 2, "RANK": 1, "LOCAL_RANK": 1, "LOCAL_WORLD_SIZE": 2}
-    told = {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_USE_AGENT_STORE": "True"}
-    for name, value in (address | ranked | told).items():
+    torchrun = {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    for name, value in (address | ranked | torchrun).items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.setattr(distributed, "PATIENCE", timedelta(seconds=1))
     with pytest.raises(distributed.LostProcessError, match=f"did not find each other.*{port}"), distributed.joined():

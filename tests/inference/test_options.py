@@ -47,7 +47,7 @@ def test_defaults_pass_their_own_checks_and_are_told(method, name):
     if option.default is not None:
         assert option.check(name, option.default) == option.default
     assert options.filled(method, {})[name] == option.default
-    assert option.help in options.told(name)
+    assert option.help in options.described(name)
 
 
 def test_models_wish_only_for_what_engines_have():

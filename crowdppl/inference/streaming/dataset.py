@@ -39,7 +39,7 @@ class Stored:
     Args:
         path: of the file or folder.
         columns: of the item, the worker and the label; the usual names where ``None``.
-        truth: column of known truths, where there is one: blank where unknown, told once or again in the rows of an item.
+        truth: column of known truths, if any: blank where unknown, given once or repeatedly in the rows of an item.
         rows: annotations of a batch, about.
 
     Attributes:
@@ -88,26 +88,26 @@ class Stored:
         self._learn(rows)
 
     def _type(self, schemas: Sequence[Any], name: str, *, needed: bool = True) -> Any:
-        """Return the type that a column is brought to: the same for all files."""
-        found: dict[str, list[Any]] = {}
+        """Return the type to which a column is converted, the same for all files."""
+        kinds: dict[str, list[Any]] = {}
         for file, schema in zip(self.files, schemas, strict=True):
             if name in schema.names:
                 kind = schema.field(name).type
                 kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-                found.setdefault(_kind(kind), []).append(kind)
+                kinds.setdefault(_kind(kind), []).append(kind)
             elif needed:
                 raise DataError(
                     f"{Path(file.path).name}: no column {name!r}, which other files of {self.path.name} have"
                 )
-        found.pop(NOTHING, None)
-        if len(found) > 1:
+        kinds.pop(NOTHING, None)
+        if len(kinds) > 1:
             raise DataError(
-                f"{self.path.name}, column {name!r}: {' in one file, '.join(found)} in another; write all as strings or all as "
+                f"{self.path.name}, column {name!r}: {' in one file, '.join(kinds)} in another; write all as strings or all as "
                 f"integers"
             )
-        if not found:
+        if not kinds:
             return pyarrow.null()
-        ((kind, types),) = found.items()
+        ((kind, types),) = kinds.items()
         if kind == "strings":
             return pyarrow.large_string()
         if kind == "numbers":
@@ -222,7 +222,7 @@ class Stored:
             if "known" in codes:
                 known = self._known(self._place[codes["known"]], first, begin)
             item = np.cumsum(codes["first"]) - 1
-            yield self._made(item, codes["worker"].astype(np.int64), self._place[codes["label"]], known)
+            yield self._annotations(item, codes["worker"].astype(np.int64), self._place[codes["label"]], known)
 
     def named(self) -> Iterator[tuple[Annotations, Any]]:
         """Go through the annotations, with the names of the items of each batch ``(N,)``."""
@@ -244,7 +244,7 @@ class Stored:
     def empty(self) -> Annotations:
         """Return data with these workers and classes and nothing else: sizes for an M step."""
         none = np.zeros(0, dtype=np.int64)
-        return self._made(none, none, none, none)
+        return self._annotations(none, none, none, none)
 
     def _known(self, codes: Array, first: Array, begin: int) -> Array:
         """Return the known truth of each item, -1 where there is none, from those of its rows; ``begin`` is the first of them."""
@@ -252,14 +252,14 @@ class Stored:
         lowest = np.minimum.reduceat(np.where(codes < 0, len(self.labels), codes), first)
         clash = np.flatnonzero((highest >= 0) & (highest != lowest))
         if len(clash):
-            told = self.labels[[lowest[clash[0]], highest[clash[0]]]]
+            clashing = self.labels[[lowest[clash[0]], highest[clash[0]]]]
             raise DataError(
                 f"{self.path.name}: the item of row {begin + first[clash[0]] + 1:,} has two known truths, "
-                f"{listed(told.tolist())}; leave one, or none"
+                f"{listed(clashing.tolist())}; leave one, or none"
             )
         return highest
 
-    def _made(self, item: Array, worker: Array, label: Array, truth: Array) -> Annotations:
+    def _annotations(self, item: Array, worker: Array, label: Array, truth: Array) -> Annotations:
         return Annotations(
             item=torch.from_numpy(item),
             worker=torch.from_numpy(worker),
@@ -272,7 +272,7 @@ class Stored:
 
 
 def _kind(kind: Any) -> str:
-    """Say what values of a type are."""
+    """Return a word for the values of a type."""
     types = pyarrow.types
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return "strings"
@@ -282,21 +282,21 @@ def _kind(kind: Any) -> str:
 
 
 def _together(pieces: list[list[Any]]) -> list[Any]:
-    """Put pieces of several columns together; one piece, a large row group, is not copied."""
+    """Concatenate pieces of several columns; a single piece, a large row group, is not copied."""
     return pieces[0] if len(pieces) == 1 else [pyarrow.concat_arrays(column) for column in zip(*pieces, strict=True)]
 
 
 def _more(names: Any, column: Any) -> tuple[Any, Array]:
-    """Return the names that are known with those that are new after them, and the place of each value of a column there."""
+    """Return the known names followed by new ones, and the place of each value of a column in them."""
     coded = column.dictionary_encode()
-    found, rows = coded.dictionary, np.asarray(coded.indices)
+    values, rows = coded.dictionary, np.asarray(coded.indices)
     if names is None:
-        return found, rows
-    place = _codes(found, names)
+        return values, rows
+    place = _codes(values, names)
     new = np.flatnonzero(place < 0)
     if len(new):
         place[new] = len(names) + np.arange(len(new))
-        names = pyarrow.concat_arrays([names, found.take(pyarrow.array(new))])
+        names = pyarrow.concat_arrays([names, values.take(pyarrow.array(new))])
     return names, place[rows]
 
 
