@@ -88,7 +88,8 @@ def _explain(name: str) -> None:
     for paragraph in inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "").replace("``", "").split("\n\n"):
         # A generative story is printed line by line; prose is wrapped for the terminal.
         story = paragraph.startswith("    ")
-        console.print(escape(paragraph if story else " ".join(paragraph.split())), soft_wrap=story)
+        text = paragraph if story else " ".join(paragraph.split()).replace("::", ":")
+        console.print(escape(text), soft_wrap=story)
         console.print()
     console.print(f"Methods: {', '.join(_methods(kind))}.")
     meanings = described(kind)
