@@ -76,7 +76,7 @@ VIEWS = {
     "acquisition.next_items": lambda p, _: _columns(acquisition.next_items(p, 5)),
     "acquisition.next_pairs": lambda p, _: _columns(acquisition.next_pairs(p, 5)),
     "acquisition.redundancy": lambda p, _: _columns(acquisition.redundancy(p)),
-    "acquisition.finished": lambda p, _: acquisition.settled(p),
+    "acquisition.finished": lambda p, _: acquisition.finished(p),
     "criticism.advice": lambda p, _: _sentences(criticism.advice(p)),
     "criticism.calibration": lambda p, _: str(criticism.calibration(p, GOLD)),
     "criticism.check": lambda p, _: _sentences(criticism.check(p, draws=10).sentences, least=0),
