@@ -32,21 +32,21 @@ def result():
 def run(*words, code=0):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        found = CliRunner().invoke(main.app, [str(word) for word in words])
-    assert found.exit_code == code, found.output
-    return found.output
+        result = CliRunner().invoke(main.app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result.output
 
 
 def test_texts_that_no_file_holds_are_cleaned(result, tmp_path):
-    told = report.describe(result, text={"a": "hello\0world", "b": "half \ud800 a letter"})
-    texts, _ = report.items.descriptions(crowdppl.load(told.save(tmp_path / "p.nc")))
+    described = report.describe(result, text={"a": "hello\0world", "b": "half \ud800 a letter"})
+    texts, _ = report.items.descriptions(crowdppl.load(described.save(tmp_path / "p.nc")))
     assert texts[:2] == ["helloworld", "half ? a letter"]
-    report.write(told, tmp_path / "report.html")
+    report.write(described, tmp_path / "report.html")
 
 
 def test_the_column_of_items_may_be_that_of_texts(result):
-    found = report.columns(FRAME, "task", text="task")
-    assert found["text"].to_dict() == {name: name for name in "abcd"}
+    columns = report.columns(FRAME, "task", text="task")
+    assert columns["text"].to_dict() == {name: name for name in "abcd"}
     twice = pd.concat([FRAME, FRAME["label"]], axis=1)
     with pytest.raises(CrowdpplError, match="several columns are called 'label'"):
         report.columns(twice, "task", text="label")
@@ -75,9 +75,9 @@ def test_nothing_is_said_where_nothing_is_known():
     frame = pd.DataFrame({"task": range(60), "worker": rng.integers(0, 5, 60), "label": rng.integers(0, 3, 60)})
     posterior = quiet_fit(frame, method="em", num_samples=100, independent=False)
     assert set(posterior.workers()["verdict"]) == {"unknown"}
-    found = report.actions(posterior)
-    assert not found.questions
-    assert report.lines(found, posterior)[0].startswith("Nothing can be said about the workers")
+    actions = report.actions(posterior)
+    assert not actions.questions
+    assert report.lines(actions, posterior)[0].startswith("Nothing can be said about the workers")
 
 
 def test_an_update_keeps_the_title(tmp_path):
@@ -180,9 +180,9 @@ def test_what_differs_is_described_differently():
         def function():
             return later
 
-        found = described(function)  # what it closes over is not there yet
+        text = described(function)  # what it closes over is not there yet
         later = 1
-        return found, later
+        return text, later
 
     assert "empty" in unfinished()[0]
     pairs = [(pd.DataFrame({"a": np.arange(100)}), pd.DataFrame({"a": np.arange(100)[::-1].copy()})), (of(1), of(2))]

@@ -28,30 +28,30 @@ LAYERS = [
 
 def modules():
     """Return the file of each module by its dotted name; ``models`` is imported as ``crowdppl.models``."""
-    found = {}
+    paths = {}
     for folder, prefix in ((ROOT / "crowdppl", ()), (ROOT / "models", ("crowdppl",))):
         for path in sorted(folder.rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
             if parts[:2] == ("crowdppl", "models"):  # the link to the folder at the top
                 continue
             name = ".".join((*prefix, *parts)).removesuffix(".__init__")
-            found[name] = path
-    return found
+            paths[name] = path
+    return paths
 
 
 def imported(name, path, names):
     """Return the modules that one imports, wherever in the file and for whatever purpose, those of types included."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    found = set()
+    imports = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             # "from package import module" is an import of the module, "from module import name" of the module itself.
-            found |= {full if (full := f"{base}.{alias.name}") in names else base for alias in node.names}
-    return {module for module in found if module in names} - {name}
+            imports |= {full if (full := f"{base}.{alias.name}") in names else base for alias in node.names}
+    return {module for module in imports if module in names} - {name}
 
 
 MODULES = modules()
@@ -91,5 +91,5 @@ def test_every_package_and_module_is_in_a_layer():
 
 
 def test_few_entries_at_the_top():
-    """One sees at a glance what there is."""
+    """The package can be read at a glance."""
     assert len([path for path in (ROOT / "crowdppl").iterdir() if path.name != "__pycache__"]) <= 20

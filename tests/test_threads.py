@@ -46,7 +46,7 @@ def bits(posterior):
 def in_threads(tasks, threads=3):
     """Run functions at the same time, begun together; return what each returned."""
     with ThreadPoolExecutor(threads) as pool:
-        return [found.result(timeout=300) for found in [pool.submit(task) for task in tasks]]
+        return [future.result(timeout=300) for future in [pool.submit(task) for task in tasks]]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -208,7 +208,7 @@ LARGE = """
 
 @FORKS
 def test_a_pool_of_forked_processes_after_a_compiled_fit():
-    told = forked(
+    output = forked(
         LARGE
         + """
     alone = [one(*which) for which in FITS]
@@ -219,13 +219,13 @@ def test_a_pool_of_forked_processes_after_a_compiled_fit():
     print("same")
     """
     )
-    assert told == ["same"]
+    assert output == ["same"]
 
 
 @FORKS
 def test_a_fork_while_another_thread_fits():
     """The child has the settings from before that fit, and can fit; neither waits for the parent's."""
-    told = forked(
+    output = forked(
         LARGE
         + """
     alone = one("em", "small")
@@ -254,7 +254,7 @@ def test_a_fork_while_another_thread_fits():
     print(torch.get_default_dtype())
     """
     )
-    assert told == ["child", "torch.float32", "True", "[]", "0", "True", "torch.float32"]
+    assert output == ["child", "torch.float32", "True", "[]", "0", "True", "torch.float32"]
 
 
 DAMAGE = {

@@ -156,10 +156,10 @@ REFUSED = {
 }
 
 
-def _sentences(told, least=1):
-    assert len(told) >= least
-    assert all(isinstance(sentence, str) and len(sentence) > 20 for sentence in told)
-    return told
+def _sentences(sentences, least=1):
+    assert len(sentences) >= least
+    assert all(isinstance(sentence, str) and len(sentence) > 20 for sentence in sentences)
+    return sentences
 
 
 def _fit(name):
@@ -174,12 +174,12 @@ def _fit(name):
 @pytest.fixture(scope="module")
 def fits():
     """Return a function that makes a result when first asked for."""
-    made = {}
+    results = {}
 
     def get(name):
-        if name not in made:
-            made[name] = _fit(name)
-        return made[name]
+        if name not in results:
+            results[name] = _fit(name)
+        return results[name]
 
     return get
 
@@ -264,8 +264,8 @@ def test_divergences_are_counted_over_chains():
         "r_hat": {"lp": 1.0},
         "ess": {"lp": 500},
     }
-    told = _sampled(facts)
-    assert any("7 of 200 draws" in sentence for sentence in told)
+    warnings = _sampled(facts)
+    assert any("7 of 200 draws" in sentence for sentence in warnings)
 
 
 def test_advice_asks_for_enough_draws():
@@ -274,9 +274,9 @@ def test_advice_asks_for_enough_draws():
     (draws,) = [int(s.split("--num-samples ")[1].split(".")[0]) for s in _sampled(facts) if "--num" in s]
     assert draws == 4800
     facts |= {"r_hat": {"lp": 1.2}, "ess": {"lp": 14.0}}
-    (told,) = _sampled(facts)
-    assert "Do not use the intervals" in told
-    assert "--warmup 1000" in told
+    (warning,) = _sampled(facts)
+    assert "Do not use the intervals" in warning
+    assert "--warmup 1000" in warning
 
 
 @pytest.mark.parametrize("model", ["dawid-skene", "item-subtypes"])
@@ -355,8 +355,8 @@ def test_commands(method, table, tmp_path):
             ["update", str(out), str(table / "more.csv"), "--out", str(tmp_path / "more")],
             ["report", str(tmp_path / "more")],
         ):
-            found = runner.invoke(app, words)
-            assert found.exit_code == 0, (words, found.output, found.exception)
+            result = runner.invoke(app, words)
+            assert result.exit_code == 0, (words, result.output, result.exception)
     posterior, run = results.opened(out)
     assert isinstance(posterior, Posterior)
     assert run["input"]["rows"] == len(FRAME)
@@ -377,6 +377,6 @@ def test_calibrate(method, table):
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        found = CliRunner().invoke(app, words)
-    assert found.exit_code == 0, (found.output, found.exception)
-    assert "crowdppl fit" in found.output
+        result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "crowdppl fit" in result.output

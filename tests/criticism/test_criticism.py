@@ -1,4 +1,4 @@
-"""Criticism: predictive checks, leaving out, comparison, prior and words, against brute force and simulation."""
+"""Criticism: predictive checks, cross-validation, comparison, prior sensitivity and advice, against brute force and simulation."""
 
 import re
 
@@ -25,17 +25,17 @@ def fit_and_data():
 def test_statistics_by_hand():
     """Item 0 has labels 0 0 1, item 1 has 1 1, item 2 a single 0."""
     item, worker, label = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 0, 1, 2]), np.array([0, 0, 1, 1, 1, 0])
-    found, majority = predictive.statistics(item, worker, label, (3, 3, 2))
-    assert found["agreement"] == pytest.approx((1 / 3 + 1) / 2)
-    assert found["agreement_spread"] == pytest.approx(1 / 3)
+    values, majority = predictive.statistics(item, worker, label, (3, 3, 2))
+    assert values["agreement"] == pytest.approx((1 / 3 + 1) / 2)
+    assert values["agreement_spread"] == pytest.approx(1 / 3)
     bits = -(2 / 3 * np.log2(2 / 3) + 1 / 3 * np.log2(1 / 3))
-    assert found["entropy"] == pytest.approx(bits / 3)
+    assert values["entropy"] == pytest.approx(bits / 3)
     np.testing.assert_allclose(majority, [1, 1, 0.5])
-    assert found["label_0"] == 0.5
-    assert np.isnan(found["pairs"])  # no two workers have five items in common
+    assert values["label_0"] == 0.5
+    assert np.isnan(values["pairs"])  # no two workers have five items in common
     many = np.tile(np.arange(6), 3), np.repeat([0, 1, 2], 6), np.array([0] * 6 + [0] * 6 + [0, 0, 0, 1, 1, 1])
-    found, _ = predictive.statistics(*many, (6, 3, 2))
-    assert found["pairs"] == pytest.approx((1 + 0.5 + 0.5) / 3)
+    values, _ = predictive.statistics(*many, (6, 3, 2))
+    assert values["pairs"] == pytest.approx((1 + 0.5 + 0.5) / 3)
 
 
 def test_p_values_are_right_where_the_model_is():
@@ -74,15 +74,15 @@ def test_items_that_differ_are_noticed():
 def test_replicates_follow_the_story(fit_and_data):
     """Means of many replicates against the labels' probabilities under the draws, both ways of telling the story."""
     posterior, data, _ = fit_and_data
-    told, story = criticism.replicates(posterior, 200, seed=1)
+    drawn, story = criticism.replicates(posterior, 200, seed=1)
     assert story == "model"
-    assert len(told) == 200
+    assert len(drawn) == 200
     again, _ = criticism.replicates(posterior, 200, seed=1)
-    np.testing.assert_array_equal(np.stack(told), np.stack(again))
+    np.testing.assert_array_equal(np.stack(drawn), np.stack(again))
     confusion, truth = posterior.draws("confusion"), posterior.truth_draws()
     item, worker, _ = posterior.annotation_index()
     expected = np.mean([c[worker, t[item]] for c, t in zip(confusion, truth, strict=True)], axis=0)  # (A, K)
-    for labels in (told, list(predictive._from_tables(posterior, 200, 2))):
+    for labels in (drawn, list(predictive._from_tables(posterior, 200, 2))):
         shares = np.stack([(np.stack(labels) == k).mean(0) for k in range(data.K)], axis=1)
         error = np.sqrt(expected * (1 - expected) / 200)
         assert (np.abs(shares - expected) < 5 * error + 0.02).mean() > 0.99  # 5 standard errors, draws thinned
@@ -95,10 +95,10 @@ def test_as_many_replicates_as_asked_for(method):
     """Also from a point and from few draws: labels differ from one replicate to the next, and a misfit shows."""
     frame, _ = crowd_with_characters(items=80, each=30)
     posterior = fitted(frame, method=method, num_samples=5)
-    found = criticism.check(posterior, draws=60)
-    assert len(found.draws) == 60
-    assert found.draws.nunique().min() > 10
-    assert found.table["p_value"].min() < 1
+    check = criticism.check(posterior, draws=60)
+    assert len(check.draws) == 60
+    assert check.draws.nunique().min() > 10
+    assert check.table["p_value"].min() < 1
 
 
 def test_a_story_that_cannot_be_told_again_comes_from_the_tables():
@@ -127,15 +127,15 @@ def test_loo_equals_leaving_out():
     """PSIS-LOO against fits without each item, one after the other, on the anaesthesia table (45 fits)."""
     data = datasets.anaesthesia()
     posterior = quiet_fit(data, method="gibbs", seed=3, num_samples=1000)
-    found = criticism.loo(posterior)
-    good = found.items["pareto_k"].to_numpy() < 0.6
+    result = criticism.loo(posterior)
+    good = result.items["pareto_k"].to_numpy() < 0.6
     with pytest.warns(CrowdpplWarning, match="without some of the items"):  # short chains
         exact = criticism.kfold(data, "dawid-skene", method="gibbs", folds=45, seed=1, num_samples=300, warmup=100)
     assert good.sum() > 30
-    gap = (found.items["elpd"] - exact["elpd"]).to_numpy()[good]
+    gap = (result.items["elpd"] - exact["elpd"]).to_numpy()[good]
     assert np.abs(gap).max() < 0.35  # Monte-Carlo error of an item: seen up to .15
     assert np.abs(gap.mean()) < 0.05
-    assert "elpd" in str(found)
+    assert "elpd" in str(result)
 
 
 def test_loo_where_nothing_can_move():
@@ -143,9 +143,9 @@ def test_loo_where_nothing_can_move():
     frame = pd.DataFrame([(i, w, "x") for i in range(5) for w in "ab"], columns=["task", "worker", "label"])
     with pytest.warns(CrowdpplWarning, match="every label is 'x'"):
         data = crowdppl.Annotations.from_frame(frame)
-    found = criticism.loo(quiet_fit(data, method="gibbs", num_samples=20))
-    assert found.elpd == pytest.approx(0)
-    assert found.high == 0
+    result = criticism.loo(quiet_fit(data, method="gibbs", num_samples=20))
+    assert result.elpd == pytest.approx(0)
+    assert result.high == 0
 
 
 def test_items_with_a_high_k_are_refitted(monkeypatch, fit_and_data):
@@ -190,8 +190,8 @@ def test_kfold_by_hand():
     """One fold by a fit and a sum over classes of the test items' likelihood, in plain numpy."""
     data, _, _ = simulated(items=30, seed=6)
     with pytest.warns(CrowdpplWarning, match="assigns no item to the label 0"):  # in one fold
-        found = criticism.kfold(data, "dawid-skene", method="em", items=np.arange(6), folds=2, seed=0, num_samples=40)
-    out = np.flatnonzero(found["fold"].to_numpy() == 0)
+        result = criticism.kfold(data, "dawid-skene", method="em", items=np.arange(6), folds=2, seed=0, num_samples=40)
+    out = np.flatnonzero(result["fold"].to_numpy() == 0)
     rest = np.setdiff1d(np.arange(30), out)
     posterior = quiet_fit(data.batch(torch.from_numpy(rest)), method="em", seed=0, num_samples=40)
     point = posterior.tree["point"].to_dataset()
@@ -199,7 +199,7 @@ def test_kfold_by_hand():
     for i in out:
         mine = (data.item == int(i)).numpy()
         joint = pi * np.prod(theta[data.worker.numpy()[mine], :, data.label.numpy()[mine]], axis=0)
-        assert found["elpd"][i] == pytest.approx(np.log(joint.sum()), abs=1e-6)
+        assert result["elpd"][i] == pytest.approx(np.log(joint.sum()), abs=1e-6)
     with pytest.raises(OptionError, match="at least 2"):
         criticism.kfold(data, "dawid-skene", folds=1)
 
@@ -248,9 +248,9 @@ def test_prior_sensitivity(fit_and_data, capsys):
 def test_advice_is_plain():
     frame, _ = crowd_with_characters(items=60, each=20)
     short = fitted(frame, method="gibbs", num_samples=20, warmup=5, chains=4)
-    told = " ".join(criticism.advice(short))
-    assert "disagree" in told or "do not agree yet" in told or "worth only" in told
-    assert re.search(r"--num-samples \d+", told)
+    text = " ".join(criticism.advice(short))
+    assert "disagree" in text or "do not agree yet" in text or "worth only" in text
+    assert re.search(r"--num-samples \d+", text)
     good = quiet_fit(datasets.anaesthesia(), method="gibbs", num_samples=1000)
     assert any("the runs agree" in sentence for sentence in criticism.advice(good))
     assert "approximation" in criticism.advice(fitted(frame, num_samples=10))[0]

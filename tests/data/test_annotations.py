@@ -176,10 +176,10 @@ def test_categorical_labels_declare_their_categories_in_order():
 
 @pytest.mark.parametrize("label", ["a", 7, True, -1])
 def test_one_observed_class_warns(label):
-    with pytest.warns(CrowdpplWarning, match=f"every label is '?{label}'?; declare labels") as told:
+    with pytest.warns(CrowdpplWarning, match=f"every label is '?{label}'?; declare labels") as warnings:
         data = frame_of(BASE.assign(label=label))
     assert data.labels.tolist() == [label]
-    assert data.notes == tuple(str(w.message) for w in told)
+    assert data.notes == tuple(str(w.message) for w in warnings)
 
 
 @pytest.mark.parametrize("labels", [range(3), np.array([0, 1, 2]), pd.Index([0, 1, 2]), (0.0, 1.0, 2.0)])
@@ -199,9 +199,9 @@ def test_items_and_workers_without_annotations():
     assert data.majority().tolist() == [[0.5, 0.5], [1, 0], [0.5, 0.5]]
     assert data.mean_by_worker(torch.ones(4, 2, dtype=torch.float64)).tolist() == [[0, 0], [1, 1], [1, 1]]
     table = torch.randn(3, 2, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    evidence = data.counts.evidence(table)
-    assert evidence[0].tolist() == [0, 0]
-    torch.testing.assert_close(evidence[1], table[1, :, 0] + table[2, :, 0], rtol=0, atol=1e-14)
+    log_likelihood = data.counts.evidence(table)
+    assert log_likelihood[0].tolist() == [0, 0]
+    torch.testing.assert_close(log_likelihood[1], table[1, :, 0] + table[2, :, 0], rtol=0, atol=1e-14)
     assert data.counts.expected(data.majority())[0].tolist() == [[0, 0], [0, 0]]
 
 
@@ -230,9 +230,9 @@ def test_three_thousand_labels_on_one_item():
 
 @pytest.mark.parametrize("blank", [None, np.nan, pd.NA, pd.NaT])
 def test_missing_labels_are_dropped_and_counted(blank):
-    with pytest.warns(CrowdpplWarning) as told:
+    with pytest.warns(CrowdpplWarning) as warnings:
         data = frame_of(BASE.assign(label=pd.Series(["a", blank, "b", blank], dtype=object)), source="x.csv")
-    assert [str(w.message) for w in told] == list(data.notes)
+    assert [str(w.message) for w in warnings] == list(data.notes)
     assert data.notes == ("x.csv, column 'label': dropped 2 of 4 rows without a label (rows 2, 4)",)
     assert triples(data) == [(1, 1, "a"), (2, 1, "b")]
     assert data.workers.tolist() == [1]
@@ -262,9 +262,9 @@ def test_many_dropped_rows_are_named_in_part():
 
 def test_white_space_and_unicode_forms_are_reported_and_kept():
     frame = BASE.assign(label=["a", "a ", "a", "a"], worker=["caf\u00e9", "cafe\u0301", "caf\u00e9", "cafe\u0301"])
-    with pytest.warns(CrowdpplWarning) as told:
+    with pytest.warns(CrowdpplWarning) as warnings:
         data = frame_of(frame)
-    assert [str(w.message) for w in told] == [
+    assert [str(w.message) for w in warnings] == [
         "the frame: 1 worker name differs from another in Unicode form only: 'cafe\u0301'",
         "the frame: 1 label name differs from another in capitals or white space only: "
         "'a ' and 'a'. Each is treated as a different label; write them alike if they are the same",
@@ -281,9 +281,9 @@ def test_warnings_point_at_the_callers_line(tmp_path):
         lambda: Annotations.from_arrays(*(columns[c] for c in columns)),
         lambda: frame_of(BASE, truth={9: "a"}),
     ):
-        with pytest.warns(CrowdpplWarning) as told:
+        with pytest.warns(CrowdpplWarning) as warnings:
             make()
-        assert [w.filename for w in told] == [__file__]
+        assert [w.filename for w in warnings] == [__file__]
 
 
 # ---------------------------------------------------------------------- refusals

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.readers.tables import MISSING, read_csv
 
-# Names that differ in capitals are told, which is tested elsewhere.
+# Names that differ in capitals are reported, which is tested elsewhere.
 pytestmark = pytest.mark.filterwarnings("ignore:.*differ from others in capitals.*")
 
 quick = settings(max_examples=100, deadline=None)
@@ -125,16 +125,16 @@ def test_sums_by_brute_force(drawn, seed, lead):
     N, J, K = data.N, data.J, data.K
     log_table = np.log(rng.dirichlet(np.ones(K), size=(*lead, J, K)))
     weight = rng.dirichlet(np.ones(K), size=(*lead, N))
-    evidence, expected = np.zeros((*lead, N, K)), np.zeros((*lead, J, K, K))
+    log_likelihood, expected = np.zeros((*lead, N, K)), np.zeros((*lead, J, K, K))
     for i, j, label in zip(data.item.tolist(), data.worker.tolist(), data.label.tolist(), strict=True):
-        evidence[..., i, :] += log_table[..., j, :, label]
+        log_likelihood[..., i, :] += log_table[..., j, :, label]
         expected[..., j, :, label] += weight[..., i, :]
-    found = data.counts.evidence(torch.from_numpy(log_table))
-    np.testing.assert_allclose(found, evidence, rtol=1e-12, atol=1e-12)
+    product = data.counts.evidence(torch.from_numpy(log_table))
+    np.testing.assert_allclose(product, log_likelihood, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(data.counts.expected(torch.from_numpy(weight)), expected, rtol=1e-12, atol=1e-12)
     with torch.enable_grad():
         wanted = torch.from_numpy(log_table).requires_grad_()
-        np.testing.assert_allclose(data.counts.evidence(wanted).detach(), evidence, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(data.counts.evidence(wanted).detach(), log_likelihood, rtol=1e-12, atol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)

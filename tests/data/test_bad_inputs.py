@@ -1,4 +1,4 @@
-"""Every bad input we know of, a row each: what is refused with one line, what is told and taken, what just works.
+"""Every known kind of invalid or unusual input, a row each: refused with one line, accepted with a note, or accepted.
 
 The rows follow what users send: empty and damaged files, names of every kind, labels that cannot be, features and truths that
 do not fit. Formats of platforms have tables of their own in test_formats.py.
@@ -37,8 +37,8 @@ GOOD = FRAME.to_csv(index=False)
 
 def frame(**columns):
     """The good frame with columns replaced, or left out where ``None``."""
-    made = FRAME.assign(**{name: values for name, values in columns.items() if values is not None})
-    return made.drop(columns=[name for name, values in columns.items() if values is None])
+    frame = FRAME.assign(**{name: values for name, values in columns.items() if values is not None})
+    return frame.drop(columns=[name for name, values in columns.items() if values is None])
 
 
 def taken(*args, **options):
@@ -61,9 +61,9 @@ def file(content, name="x.csv", **options):
 
 def archive(*members):
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as made:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in members:
-            made.writestr(name, content)
+            archive.writestr(name, content)
     return buffer.getvalue()
 
 
@@ -332,10 +332,10 @@ def test_accepted_with_a_note(case, tmp_path):
     make, message = TOLD[case]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        made = make(tmp_path)
-    told = list(made.notes) + list(getattr(made, "warnings", ()))
-    assert any(re.search(message, sentence) for sentence in told), told
-    assert not any("\n" in sentence for sentence in told)
+        result = make(tmp_path)
+    notes = list(result.notes) + list(getattr(result, "warnings", ()))
+    assert any(re.search(message, sentence) for sentence in notes), notes
+    assert not any("\n" in sentence for sentence in notes)
 
 
 WORKS = {
@@ -357,7 +357,7 @@ WORKS = {
     "an unlabelled item": taken(FRAME, items=["x", "y", "z", "never"]),
     "a class nobody used": taken(FRAME, labels=["a", "b", "c"]),
     "a thousand classes": taken(FRAME, labels=["a", "b", *(f"c{n}" for n in range(998))]),
-    "an archive whose path climbs out": file(archive(("../../../escaped.csv", GOOD)), "x.csv.zip"),
+    "an archive with a path outside its folder": file(archive(("../../../escaped.csv", GOOD)), "x.csv.zip"),
     "Parquet": lambda path: (FRAME.to_parquet(path / "x.parquet"), Annotations.from_parquet(path / "x.parquet"))[1],
 }
 
@@ -371,9 +371,9 @@ def test_just_works(case, tmp_path):
     assert not list(tmp_path.parent.parent.rglob("escaped.csv"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        found = fit(data, method="em", num_samples=3, max_iter=30)
-    assert len(found.truth()) == data.N
-    assert torch.isfinite(torch.from_numpy(found.probability())).all()
+        posterior = fit(data, method="em", num_samples=3, max_iter=30)
+    assert len(posterior.truth()) == data.N
+    assert torch.isfinite(torch.from_numpy(posterior.probability())).all()
 
 
 def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path):

@@ -1,4 +1,4 @@
-"""What is odd about annotations is told: groups that share nothing, shuffled worker names, capitals."""
+"""Diagnostics of annotations: groups without common items, shuffled worker names, names that differ in capitals."""
 
 import re
 import warnings
@@ -34,9 +34,9 @@ def test_groups_that_share_no_item():
     )
     data = Annotations.from_frame(frame, workers=[1, 2, 3, 4, 5, 6, 7])
     assert connected_groups(data) == [3, 2, 1]
-    told = review(data)
-    assert "3 groups that share no item (3, 2, 1 workers)" in told[0]
-    assert "1 of 3 items has one annotation" in told[1]
+    notes = review(data)
+    assert "3 groups that share no item (3, 2, 1 workers)" in notes[0]
+    assert "1 of 3 items has one annotation" in notes[1]
     assert any("3 groups" in note for note in quiet_fit(data, method="em", num_samples=2).notes)
     together = Annotations.from_frame(
         pd.concat([frame, pd.DataFrame([("a", 3, 0), ("c", 1, 0)], columns=frame.columns)])
@@ -55,14 +55,14 @@ def test_shuffled_worker_names_are_noticed():
     assert worker_information(*arrays, sizes) > 5
     assert not any("no information" in sentence for sentence in review(data))
     rng = np.random.default_rng(1)
-    found = []
+    detected = []
     for _ in range(20):
-        found.append(worker_information(arrays[0], rng.permutation(arrays[1]), arrays[2], sizes))
-    assert abs(np.mean(found)) < 4 / np.sqrt(20)
-    assert max(found) < 4.5
+        detected.append(worker_information(arrays[0], rng.permutation(arrays[1]), arrays[2], sizes))
+    assert abs(np.mean(detected)) < 4 / np.sqrt(20)
+    assert max(detected) < 4.5
     shuffled = frame.assign(worker=rng.permutation(frame["worker"]))
-    told = review(Annotations.from_frame(shuffled))
-    assert any("worker names carry no information" in sentence for sentence in told)
+    notes = review(Annotations.from_frame(shuffled))
+    assert any("worker names carry no information" in sentence for sentence in notes)
     few = Annotations.from_frame(frame.head(300))
     assert (
         worker_information(*(part.numpy() for part in (few.item, few.worker, few.label)), (few.N, few.J, few.K)) is None
@@ -77,7 +77,7 @@ def test_cifar10n_has_lost_its_workers(public):
 
 
 @pytest.mark.parametrize(
-    ("column", "values", "told"),
+    ("column", "values", "note"),
     [
         (
             "label",
@@ -89,10 +89,10 @@ def test_cifar10n_has_lost_its_workers(public):
         ("task", ["Cat", "cat\t", "dog", "dog"], r"1 task name differs from another in .*'cat\\t' and 'Cat'"),
     ],
 )
-def test_names_that_differ_in_capitals_are_reported_and_kept(column, values, told):
+def test_names_that_differ_in_capitals_are_reported_and_kept(column, values, note):
     frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "y", "x", "x"]})
     frame[column] = values
-    with pytest.warns(CrowdpplWarning, match=told):
+    with pytest.warns(CrowdpplWarning, match=note):
         data = Annotations.from_frame(frame)
     names = {"task": "items", "worker": "workers", "label": "labels"}
     assert len(getattr(data, names[column])) == 3
@@ -101,10 +101,10 @@ def test_names_that_differ_in_capitals_are_reported_and_kept(column, values, tol
 def test_white_space_and_capitals_at_once():
     """`Cat` and `cat ` are two classes, and both notes name the pair."""
     frame = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["Cat", "cat ", "dog"]})
-    with pytest.warns(CrowdpplWarning) as told:
+    with pytest.warns(CrowdpplWarning) as warnings:
         data = Annotations.from_frame(frame)
     assert data.K == 3
-    assert any("'cat ' and 'Cat'" in str(warning.message) for warning in told)
+    assert any("'cat ' and 'Cat'" in str(warning.message) for warning in warnings)
 
 
 def test_many_names_are_looked_at_as_few_are():
@@ -115,7 +115,7 @@ def test_many_names_are_looked_at_as_few_are():
 
 
 @pytest.mark.parametrize(
-    ("labels", "told"),
+    ("labels", "pattern"),
     [
         (
             ["0.5", "0.7", "1.25", "0.5"],
@@ -129,13 +129,13 @@ def test_many_names_are_looked_at_as_few_are():
         ),
     ],
 )
-def test_labels_that_look_like_something_else(labels, told, tmp_path):
+def test_labels_that_look_like_something_else(labels, pattern, tmp_path):
     frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": labels})
-    with pytest.warns(CrowdpplWarning, match=told):
+    with pytest.warns(CrowdpplWarning, match=pattern):
         data = Annotations.from_frame(frame)
-    assert any(re.search(told, note) for note in data.notes)
+    assert any(re.search(pattern, note) for note in data.notes)
     frame.to_csv(tmp_path / "x.csv", index=False)
-    with pytest.warns(CrowdpplWarning, match=told):
+    with pytest.warns(CrowdpplWarning, match=pattern):
         Annotations.from_csv(tmp_path / "x.csv")
 
 

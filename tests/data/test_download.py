@@ -104,9 +104,9 @@ def test_what_is_not_what_was_published_is_refused_and_not_kept(serve, monkeypat
 
 def test_no_network_and_unknown_sets_are_reported(serve, monkeypatch):
     monkeypatch.setattr(download, "ADDRESS", "http://127.0.0.1:9/{path}")
-    with pytest.raises(FileError, match="the set 'dog' cannot be fetched from zhydhkcws/crowd_truth_infer") as told:
+    with pytest.raises(FileError, match="the set 'dog' cannot be fetched from zhydhkcws/crowd_truth_infer") as error:
         datasets.public("dog")
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
     with pytest.raises(OptionError, match="no set 'dgo' to fetch \\(did you mean 'dog'\\?\\)"):
         download.fetch("dgo")
     result = CliRunner().invoke(app, ["datasets", "--fetch", "dog"])
@@ -131,7 +131,7 @@ def test_digests_are_those_of_the_sets_at_hand(name, public):
     tables = [
         pd.read_csv(place / file, dtype=str, keep_default_na=False) for file in ("annotations.csv.gz", "truth.csv")
     ]
-    made = download.SOURCES[name]
-    assert download.content_digest(*tables) == made.sha256
-    assert quote(made.annotations).count("/") >= 1
-    assert len(made.commit) in (12, 40)
+    source = download.SOURCES[name]
+    assert download.content_digest(*tables) == source.sha256
+    assert quote(source.annotations).count("/") >= 1
+    assert len(source.commit) in (12, 40)

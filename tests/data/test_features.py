@@ -171,7 +171,7 @@ def test_a_network_of_ones_own(fitted):
         crowdppl.predict(posterior, s.features_test)
     table = crowdppl.predict(posterior, s.features_test, model=Raykar(network=mine))
     assert (table["label"].to_numpy() == s.truth_test).mean() > 0.85
-    made = quiet_fit(
+    posterior = quiet_fit(
         s.data,
         Raykar(
             network=lambda D, K: torch.nn.Sequential(
@@ -181,7 +181,7 @@ def test_a_network_of_ones_own(fitted):
         method="em",
         max_iter=20,
     )
-    assert any("running_mean" in name for name in made.networks)
+    assert any("running_mean" in name for name in posterior.networks)
 
 
 def test_validation_keeps_the_best_step(fitted):
@@ -192,8 +192,8 @@ def test_validation_keeps_the_best_step(fitted):
     for method, options in (("em", em), ("svi", {"max_iter": 200, "guide": "point"})):
         posterior = quiet_fit(s.data, model, method=method, validation=held_out, **options)
         best = posterior.info["facts"]["validation"]["accuracy"]
-        found = (crowdppl.predict(posterior, s.features_test)["label"].to_numpy() == s.truth_test).mean()
-        assert found == pytest.approx(best, abs=1e-12)
+        accuracy = (crowdppl.predict(posterior, s.features_test)["label"].to_numpy() == s.truth_test).mean()
+        assert accuracy == pytest.approx(best, abs=1e-12)
         assert best > 0.85
     with pytest.raises(OptionError, match="must be a pair"):
         fit(s.data, model, method="em", validation=s.features_test)
@@ -249,6 +249,6 @@ def test_medical_relations(public):
         steps=60,
         fine_tune=60,
     )
-    found = posterior.truth().set_index("item")["label"]
+    labels = posterior.truth().set_index("item")["label"]
     majority = pd.Series((data.majority()[:, 1] > 0.5).int().numpy(), index=data.items)
-    assert (found == majority.loc[found.index]).mean() > 0.9
+    assert (labels == majority.loc[labels.index]).mean() > 0.9

@@ -67,18 +67,20 @@ def same(one, two):
 @pytest.mark.filterwarnings("ignore::crowdppl.CrowdpplWarning")
 def test_annotations_of_every_kind_of_table(kind):
     """The same annotations as from pandas: strings, integers, missing labels, known truths, times."""
-    made = KINDS[kind]
+    convert = KINDS[kind]
     options = {"worker": "who", "timestamp": "n"}
     expected = Annotations.from_frame(WORDS, **options, truth=pd.DataFrame({"item": ["a"], "label": ["no"]}))
-    found = Annotations.from_frame(made(WORDS), **options, truth=made(pd.DataFrame({"item": ["a"], "label": ["no"]})))
-    same(found, expected)
-    assert found.timestamp.tolist() == expected.timestamp.tolist()
+    data = Annotations.from_frame(
+        convert(WORDS), **options, truth=convert(pd.DataFrame({"item": ["a"], "label": ["no"]}))
+    )
+    same(data, expected)
+    assert data.timestamp.tolist() == expected.timestamp.tolist()
     numbers = pd.DataFrame({"task": [1, 2, 1], "worker": [7, 7, 8], "label": [0, 1, 0]})
-    same(Annotations.from_frame(made(numbers)), Annotations.from_frame(numbers))
+    same(Annotations.from_frame(convert(numbers)), Annotations.from_frame(numbers))
     counts = pd.DataFrame({"item": ["i", "j"], "a": [3, 0], "b": [0, 2]})
-    same(Annotations.from_counts(made(counts)), Annotations.from_counts(counts))
+    same(Annotations.from_counts(convert(counts)), Annotations.from_counts(counts))
     sets = pd.DataFrame({"item": [1, 2], "worker": [1, 1], "label": ["a;b", "a"]})
-    same(pairs(made(sets)), pairs(sets))
+    same(pairs(convert(sets)), pairs(sets))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -99,47 +101,47 @@ def test_categories_declare_classes(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_features_of_every_kind_of_table(kind):
-    made = KINDS[kind]
+    convert = KINDS[kind]
     frame = pd.DataFrame({"item": ["b", "a", "b"], "worker": ["u", "u", "v"], "label": [1, 0, 1]})
     items = pd.DataFrame({"item": ["a", "b", "c"], "x": [1.0, 2.0, 3.0], "y": [1, 2, 3]})
     workers = pd.DataFrame({"worker": ["v", "u"], "age": [30, 40]})
     expected = Annotations.from_frame(
         frame, features=items.set_index("item"), worker_features=workers.set_index("worker")
     )
-    found = Annotations.from_frame(made(frame), features=made(items), worker_features=made(workers))
-    assert found.features.tolist() == expected.features.tolist() == [[2, 2], [1, 1]]
-    assert found.worker_features.tolist() == [[40], [30]]
-    new = found.unseen(made(pd.DataFrame({"item": ["z"], "x": [0.5], "y": [1]})))
+    data = Annotations.from_frame(convert(frame), features=convert(items), worker_features=convert(workers))
+    assert data.features.tolist() == expected.features.tolist() == [[2, 2], [1, 1]]
+    assert data.worker_features.tolist() == [[40], [30]]
+    new = data.unseen(convert(pd.DataFrame({"item": ["z"], "x": [0.5], "y": [1]})))
     assert new.items.tolist() == ["z"]
     assert new.features.tolist() == [[0.5, 1]]
     with pytest.raises(DataError, match="no column 'task' or 'item' with identifiers"):
-        found.with_features(made(items.rename(columns={"item": "id"})))
+        data.with_features(convert(items.rename(columns={"item": "id"})))
 
 
 @pytest.mark.parametrize("kind", ["Arrow table", "PyCapsule", "interchange", "Polars"])
 def test_every_function_that_takes_a_frame(kind):
     frame, truth = crowd_with_characters(items=60, each=30)
     gold = pd.DataFrame({"task": truth.index[:20], "label": truth.to_numpy()[:20]})
-    made = KINDS[kind]
-    posterior = quiet_fit(made(frame), method="em", num_samples=100)
+    convert = KINDS[kind]
+    posterior = quiet_fit(convert(frame), method="em", num_samples=100)
     plain = quiet_fit(frame, method="em", num_samples=100)
     np.testing.assert_array_equal(posterior.probability(), plain.probability())
-    assert criticism.calibration(posterior, made(gold)).accuracy == criticism.calibration(plain, gold).accuracy
-    assert crowdppl.posterior.workers.gold_accuracy(posterior, made(gold)).equals(
+    assert criticism.calibration(posterior, convert(gold)).accuracy == criticism.calibration(plain, gold).accuracy
+    assert crowdppl.posterior.workers.gold_accuracy(posterior, convert(gold)).equals(
         crowdppl.posterior.workers.gold_accuracy(plain, gold)
     )
-    updated = crowdppl.update(posterior, made(frame.head(5).assign(worker="somebody else")))
+    updated = crowdppl.update(posterior, convert(frame.head(5).assign(worker="somebody else")))
     assert len(updated.annotation_index()[0]) == len(frame) + 5
-    assert MajorityVote().fit_predict(made(frame)).equals(MajorityVote().fit_predict(frame))
-    assert DawidSkene(5).fit_predict(made(frame)).equals(DawidSkene(5).fit_predict(frame))
+    assert MajorityVote().fit_predict(convert(frame)).equals(MajorityVote().fit_predict(frame))
+    assert DawidSkene(5).fit_predict(convert(frame)).equals(DawidSkene(5).fit_predict(frame))
 
 
 def test_arrays_of_other_libraries():
     item, worker, label = pa.array(["a", "b"]), pa.chunked_array([[1], [1]]), pa.array([1, 0])
-    made = Annotations.from_arrays(item, worker, label)
-    assert (made.items.tolist(), made.workers.tolist(), made.labels.tolist()) == (["a", "b"], [1], [0, 1])
+    data = Annotations.from_arrays(item, worker, label)
+    assert (data.items.tolist(), data.workers.tolist(), data.labels.tolist()) == (["a", "b"], [1], [0, 1])
     pl = pytest.importorskip("polars")
-    same(Annotations.from_arrays(pl.Series(["a", "b"]), pl.Series([1, 1]), pl.Series([1, 0])), made)
+    same(Annotations.from_arrays(pl.Series(["a", "b"]), pl.Series([1, 1]), pl.Series([1, 0])), data)
 
 
 class Lazy:

@@ -74,11 +74,11 @@ def test_worker_models(name):
             task, worker, x = design(items, 10, 5, seed)
             data, truth, _ = model.simulate(task, worker, classes=3, seed=seed, parameters=values, features=x)
             posterior = quiet_fit(data, model, **options)
-            found = posterior.tree["posterior"]["confusion"].mean(("chain", "draw")).values
+            confusion = posterior.tree["posterior"]["confusion"].mean(("chain", "draw")).values
             known = wanted(name, values)
             if name in ("one-coin", "class-conditional"):
-                found = np.einsum("jkk->jk", found)
-            error.append(np.abs(found - known).mean())
+                confusion = np.einsum("jkk->jk", confusion)
+            error.append(np.abs(confusion - known).mean())
             votes = (data.majority().numpy().argmax(-1) == truth).mean()
             assert (posterior.truth()["label"].to_numpy() == truth).mean() > votes - (0.07 if items == 150 else 0.01)
         errors.append(np.mean(error))
@@ -132,8 +132,8 @@ def test_conal():
         truth = posterior.truth()["label"].to_numpy()
         assert (truth == s.truth).mean() > (0.7 if items == 250 else 0.8)
         crowd = 0.5 * s.parameters["common"] + 0.5 * s.parameters["individual"]
-        found = posterior.tree["posterior"]["confusion"].values[0, 0]
-        errors.append(np.abs(found - crowd).mean())
+        confusion = posterior.tree["posterior"]["confusion"].values[0, 0]
+        errors.append(np.abs(confusion - crowd).mean())
         source = posterior.tree["annotation"]["source"].values
         at = np.flatnonzero(s.parameters["source"][: len(source)])
         ranks.append(source[at].mean() - np.delete(source, at).mean())
@@ -163,9 +163,9 @@ def test_two_coin_difficulty(difficulty):
         )
         posterior = quiet_fit(data, model, **EM)
         assert (crowdppl.predict(posterior, x)["label"].to_numpy() == truth).mean() > 0.8
-        found = posterior.tree["point"]["discrimination"].values
-        errors.append(np.abs(np.log(np.clip(found, 0.1, None)) - np.log(values["discrimination"])).mean())
-        means = found.mean(1)
+        slopes = posterior.tree["point"]["discrimination"].values
+        errors.append(np.abs(np.log(np.clip(slopes, 0.1, None)) - np.log(values["discrimination"])).mean())
+        means = slopes.mean(1)
         assert means[3] > means[1] > means[0] or items == 200
     if difficulty == "adaptive":  # the other takes mean votes for p: its lambda are of another scale
         assert errors[1] < min(0.35, errors[0] / 1.4)
@@ -177,9 +177,9 @@ def test_raykar_and_its_data():
     for train in (200, 3200):
         s = two_gaussians(seed=2, train=train)
         posterior = quiet_fit(s.data, Raykar(), **EM)
-        found = posterior.tree["posterior"]["confusion"].mean(("chain", "draw")).values
+        confusion = posterior.tree["posterior"]["confusion"].mean(("chain", "draw")).values
         wanted = np.stack([s.parameters["specificity"], s.parameters["sensitivity"]], -1)
-        errors.append(np.abs(np.einsum("jkk->jk", found) - wanted).mean())
+        errors.append(np.abs(np.einsum("jkk->jk", confusion) - wanted).mean())
         best = ((s.features_test.sum(1) > 0) == s.truth_test).mean()
         right = (crowdppl.predict(posterior, s.features_test)["label"].to_numpy() == s.truth_test).mean()
         assert right > best - (0.03 if train == 200 else 0.012)
@@ -205,10 +205,10 @@ def test_lia():
     assert (posterior.truth()["label"].to_numpy() == truth[:N]).mean() > 0.9
     ask = data.unseen(x[N:], workers=r[J:])
     assert (crowdppl.predict(posterior, ask)["label"].to_numpy() == truth[N:]).mean() > 0.9
-    found = crowdppl.predict_correct(posterior, ask)["probability"].to_numpy().reshape(200, 20)
+    probability = crowdppl.predict_correct(posterior, ask)["probability"].to_numpy().reshape(200, 20)
     # Correlation with the truth over pairs never seen; 4,000 pairs of 200 x 20: chance has a spread of .08.
-    assert np.corrcoef(found.mean(0), right[N:, J:].mean(0))[0, 1] > 0.8
-    assert np.corrcoef(found.reshape(-1), right[N:, J:].reshape(-1))[0, 1] > 0.5
+    assert np.corrcoef(probability.mean(0), right[N:, J:].mean(0))[0, 1] > 0.8
+    assert np.corrcoef(probability.reshape(-1), right[N:, J:].reshape(-1))[0, 1] > 0.5
     quality = crowdppl.predict_workers(posterior, ask)
     assert np.corrcoef(quality["accuracy"], right[N:, J:].mean(0))[0, 1] > 0.8
     seen = posterior.workers()

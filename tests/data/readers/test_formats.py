@@ -1,4 +1,4 @@
-"""Exports of platforms and tools: what is taken, what is left out and told, what is refused, in one line each."""
+"""Exports of platforms and tools: what is taken, what is left out and reported, what is refused, in one line each."""
 
 import bz2
 import gzip
@@ -52,7 +52,7 @@ GROUND = {
 }
 PRODIGY = {"_task_hash": 1, "_input_hash": 11, "text": "x"}
 
-# name, content, file name, annotations (task, worker, label), what is told
+# name, content, file name, annotations (task, worker, label), sentences among the notes
 GOOD = [
     (
         "toloka",
@@ -250,9 +250,9 @@ def put(folder, name, content):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "file", "expected", "told"), GOOD, ids=[f"{g[0]}-{n}" for n, g in enumerate(GOOD)]
+    ("name", "content", "file", "expected", "sentences"), GOOD, ids=[f"{g[0]}-{n}" for n, g in enumerate(GOOD)]
 )
-def test_every_export_is_recognised_and_read(tmp_path, name, content, file, expected, told):
+def test_every_export_is_recognised_and_read(tmp_path, name, content, file, expected, sentences):
     path = put(tmp_path, file, content)
     assert formats.sniff(path) == name
     options = {"question": "animal"} if name == "label-studio-csv" else {}
@@ -262,7 +262,7 @@ def test_every_export_is_recognised_and_read(tmp_path, name, content, file, expe
     assert triples(data) == sorted(expected, key=str)
     notes = " ".join(data.notes)
     assert f"{len(expected):,} annotations" in notes
-    for sentence in told:
+    for sentence in sentences:
         assert sentence in notes
     assert triples(crowdppl.read(path, format=name, **options)) == triples(data)
     # A compressed copy is the same file.
@@ -283,7 +283,7 @@ def test_moments_durations_and_truths_come_along(tmp_path):
 
 
 def test_skipped_work_is_missing_or_a_label(tmp_path):
-    """Never evidence by accident: it is left out and told, or a label of its own where that is asked for."""
+    """Skipped work is left out and reported, or a label of its own with an option."""
     path = put(tmp_path, "l.json", GOOD[5][1])
     assert "(skipped)" not in crowdppl.read(path).labels
     answer = crowdppl.read(path, skip="label")
@@ -435,10 +435,10 @@ BAD = [
 @pytest.mark.parametrize(("file", "content", "message"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
 def test_bad_files_get_one_clear_line(tmp_path, file, content, message):
     path = put(tmp_path, file, content)
-    with pytest.raises(CrowdpplError, match=message) as told:
+    with pytest.raises(CrowdpplError, match=message) as error:
         crowdppl.read(path)
-    assert "\n" not in str(told.value)
-    assert file in str(told.value)
+    assert "\n" not in str(error.value)
+    assert file in str(error.value)
     result = CliRunner().invoke(app, ["fit", str(path), "--out", str(tmp_path / "out")])
     assert result.exit_code == 2
     assert "Traceback" not in result.output
@@ -515,7 +515,7 @@ def test_damaged_exports_end_in_one_exception(tmp_path_factory, export, damage):
         else:
             refusals = []
             assert data.A >= 1
-    assert not any("\n" in told for told in refusals)
+    assert not any("\n" in refusal for refusal in refusals)
 
 
 def test_frames_of_the_readers_are_plain(tmp_path):

@@ -57,14 +57,14 @@ def pipe(tmp_path):
     """Return a maker of named pipes, into which a thread writes some bytes once."""
     writers = []
 
-    def made(content, name="pipe"):
+    def pipe(content, name="pipe"):
         path = tmp_path / name
         os.mkfifo(path)
         writers.append(threading.Thread(target=path.write_bytes, args=(content,), daemon=True))
         writers[-1].start()
         return path
 
-    yield made
+    yield pipe
     for writer in writers:
         writer.join(timeout=20)
         assert not writer.is_alive(), "a pipe was not read"
