@@ -368,7 +368,7 @@ def test_just_works(case, tmp_path):
         warnings.simplefilter("error")
         data = WORKS[case](tmp_path)
     assert data.A == 6
-    assert not list(tmp_path.parent.parent.rglob("escaped.csv"))
+    assert not any((folder / "escaped.csv").exists() for folder in list(tmp_path.parents)[:3])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         posterior = fit(data, method="em", num_samples=3, max_iter=30)
