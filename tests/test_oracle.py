@@ -102,7 +102,7 @@ def test_engines_agree_with_enumeration(case, method, kind):
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        posterior = fit(data, case.model, method=method, seed=1, **SHORT[method])
+        posterior = fit(data, case.model, method=method, seed=1, **(SHORT[method] | {"num_samples": 6}))
     with isolated(0):
         model = bind(case.model, data)
         told = model.arrange(data)

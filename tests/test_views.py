@@ -362,8 +362,8 @@ def test_commands(method, table, tmp_path):
     assert run["input"]["rows"] == len(FRAME)
 
 
-# It has no options for short runs: NUTS takes its time.
-@pytest.mark.parametrize("method", ["em", "svi", "gibbs", pytest.param("nuts", marks=pytest.mark.slow)])
+# It has no options for short runs: gradients and NUTS take their time.
+@pytest.mark.parametrize("method", ["em", "gibbs", *(pytest.param(m, marks=pytest.mark.slow) for m in ("svi", "nuts"))])
 def test_calibrate(method, table):
     model = ["--model", "one-coin"] if method == "nuts" else []
     words = [

@@ -16,6 +16,7 @@ import crowdppl
 from crowdppl import AnnotationModel, OptionError
 from crowdppl.isolation import isolated
 from crowdppl.model.base import bind, check, conditioned, is_simplex
+from crowdppl.posterior import schema
 
 
 def random_start(case):
@@ -44,6 +45,7 @@ def fitted(name, method):
 def test_result_is_complete(case, method, tmp_path):
     data, posterior = fitted(case.name, method)
     tree = posterior.tree
+    schema.validate(tree)
     assert {"posterior", "log_likelihood", "observed_data", "constant_data", "sample_stats", "truth"} <= set(
         tree.children
     )
@@ -188,7 +190,9 @@ def test_truth_is_found(case, method):
         "difficulty": np.full(200, 1.0),
     }
     data, truth, _ = simulated(items=200, per_item=6, model=case.model, parameters=values, classes=K)
-    posterior = quiet_fit(data, case.model, method=method, seed=0, **({"num_samples": 50} if method == "svi" else {}))
+    posterior = quiet_fit(
+        data, case.model, method=method, seed=0, **({"num_samples": 50, "max_iter": 400} if method == "svi" else {})
+    )
     assert (posterior.truth()["label"].to_numpy() == truth).mean() > 0.9
 
 

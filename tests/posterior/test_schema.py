@@ -5,7 +5,7 @@ import json
 import h5py
 import numpy as np
 import pytest
-from catalog import PAIRS, SHORT, quiet_fit, simulated, tiny
+from catalog import quiet_fit, simulated, tiny
 
 import crowdppl
 from crowdppl import DataError, FileError
@@ -138,14 +138,6 @@ def test_a_folder_and_a_tree_that_is_none(tmp_path):
         crowdppl.load(tmp_path)
     with pytest.raises(DataError, match="tree is a NoneType; pass an"):
         crowdppl.Posterior(None)
-
-
-@pytest.mark.parametrize(
-    ("case", "method"), [p for p in PAIRS if p[1] != "nuts"], ids=lambda part: getattr(part, "name", part)
-)
-def test_what_fits_write_is_valid(case, method):
-    data = tiny(1, classes=case.classes, features=case.features)
-    schema.validate(quiet_fit(data, case.model, method=method, **SHORT[method], independent=False).tree)
 
 
 def test_results_in_single_precision_are_valid():

@@ -219,10 +219,11 @@ def test_few_gradient_steps_are_told(tmp_path):
 def test_same_seed_same_result(tmp_path):
     frame, _ = crowd(items=100)
     frame.to_parquet(tmp_path / "x.parquet")
-    for method, options in (("vb", {}), ("svi", {"batch_size": 20, "passes": 100})):
-        one, two, other = (
-            stream(tmp_path / "x.parquet", method=method, seed=seed, **options).workers for seed in (1, 1, 2)
-        )
+    for method, options in (("vb", {}), ("svi", {"batch_size": 20, "passes": 4})):
+        with silent():  # few gradient steps
+            one, two, other = (
+                stream(tmp_path / "x.parquet", method=method, seed=seed, **options).workers for seed in (1, 1, 2)
+            )
         pd.testing.assert_frame_equal(one, two)
         assert not one.equals(other)
 
