@@ -211,6 +211,9 @@ def table(result: pd.DataFrame, draws: int = 99, level: float = 0.89) -> pd.Data
 
     Columns: ``quantity``; ``simulations``; ``p`` of uniform ranks (of several workers the least, times their number);
     ``coverage`` of intervals of the level; ``mean_rank``, .5 where there is no bias.
+
+    Raises:
+        OptionError: ``result`` is not a table of :func:`ranks`.
     """
     missing = {"simulation", "quantity", "rank"} - set(result.columns)
     if missing or not len(result):

@@ -227,7 +227,11 @@ class Annotations(AnnotationLayouts):
         features: Any = None,
         worker_features: Any = None,
     ) -> Self:
-        """Return the annotations of three arrays of equal length ``(A,)``; other arguments as in :meth:`from_frame`."""
+        """Return the annotations of three arrays of equal length ``(A,)``; other arguments as in :meth:`from_frame`.
+
+        Raises:
+            DataError: the arrays differ in length, or their values cannot be used as identifiers or labels.
+        """
         columns = {name: series(v, name) for name, v in {"task": task, "worker": worker, "label": label}.items()}
         sizes = {name: len(column) for name, column in columns.items()}
         if len(set(sizes.values())) > 1:

@@ -159,6 +159,9 @@ def common_and_individual(
         dimensions: number of features.
         separation: distance of each centre from the origin, in standard deviations.
         test: number of test items.
+
+    Raises:
+        OptionError: a probability lies outside 0 to 1, or ``per_item`` exceeds ``workers``.
     """
     for name, value in (
         ("common", common),
