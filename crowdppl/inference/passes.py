@@ -225,7 +225,7 @@ class Sweeps(ABC):
         seed = np.uint64(int(torch.empty((), dtype=torch.int64).random_()))
         published = items.mean[:0] if items.published is None else items.published
         arrays = (part.numpy() for part in (items.likelihood, items.truth, items.mean, published))
-        self._run(self.passes.settle(self.real), self.bounds, joint.numpy(), factors.numpy(), seed, share, *arrays)
+        self._run(self.passes.accumulate(self.real), self.bounds, joint.numpy(), factors.numpy(), seed, share, *arrays)
 
     def spare(self) -> Tensor:
         """Return memory ``(N, S)`` that the next E step may write over, and nothing else does."""

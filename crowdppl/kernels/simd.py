@@ -1,17 +1,15 @@
-"""Rows of a table held in the processor's registers: a type for numba, and what :mod:`crowdppl.kernels.passes` does with it.
+"""Rows of a table as SIMD vectors: a type for numba, and its operations, for compiled passes.
 
-Numba works a loop over four or ten states off number by number, and keeps what it multiplies or adds up in memory. A
-:class:`Row` is so many float64 as one value, of which the processor takes several with each instruction. Where the number of
-states is not known beforehand the same functions take an array of float64 and change it, so that a pass is written once for
-both; who changes a row goes on with what is returned: ``row = multiplied(row, table, where)``. Numbers lie in one-dimensional
-arrays of either precision, side by side from ``where`` on.
+Numba executes a loop over four or ten states number by number, and keeps intermediate results in memory. A :class:`Row` is a
+vector of float64 values, several of which the processor takes with each instruction. Where the number of states is not known in
+advance the same functions take an array of float64 and change it, so that a pass is written once for both; callers continue with
+the returned row: ``row = multiplied(row, table, where)``. Numbers are consecutive in one-dimensional arrays of either precision,
+from ``where`` on.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,16 +18,14 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-# Compiled passes that are kept contain what stands here: by this they are told from those of another version.
-VERSION = f"{zlib.crc32(Path(__file__).read_bytes()):08x}"
 DOUBLE = ir.DoubleType()
 
 
 class Row(types.Type):  # type: ignore[misc]
-    """So many float64 as one value.
+    """A vector of ``lanes`` float64 values.
 
-    To LLVM it is a vector of the next power of two, zeros at its end (as long as it is scaled by what is finite): others it
-    takes apart, number by number, wherever one goes from one part of a loop to another.
+    For LLVM its length is the next power of two, with zeros at the end (as long as it is scaled by finite numbers): vectors of
+    other lengths it splits into single numbers between parts of a loop.
     """
 
     def __init__(self, lanes: int):
@@ -38,16 +34,16 @@ class Row(types.Type):  # type: ignore[misc]
 
     @property
     def vector(self) -> ir.VectorType:
-        """What it is to LLVM."""
+        """The type for LLVM."""
         return ir.VectorType(DOUBLE, self.held)
 
     def filled(self, builder: Any, numbers: Any) -> Any:
-        """Put zeros behind as many numbers as lie in arrays."""
-        # The first number of the second vector, which is zero, for each place at the end.
+        """Append zeros to the numbers of an array."""
+        # The first number of the second vector, a zero, for each position at the end.
         return _resized(builder, numbers, [min(place, self.lanes) for place in range(self.held)])
 
     def cut(self, builder: Any, numbers: Any) -> Any:
-        """Take the numbers that go to arrays."""
+        """Return the numbers without the zeros at the end."""
         return _resized(builder, numbers, list(range(self.lanes)))
 
 
@@ -58,7 +54,7 @@ class _RowModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def _resized(builder: Any, numbers: Any, places: list[int]) -> Any:
-    """Return a vector of the numbers from these places of another one, which zeros follow."""
+    """Return a vector of the numbers at these positions of another one, which zeros follow."""
     if len(places) == numbers.type.count:
         return numbers
     kind = ir.VectorType(ir.IntType(32), len(places))
@@ -66,14 +62,14 @@ def _resized(builder: Any, numbers: Any, places: list[int]) -> Any:
 
 
 def _there(context: Any, builder: Any, lanes: int, kind: Any, array: Any, where: Any) -> tuple[Any, int]:
-    """Return the address of as many numbers of an array, and what it is a multiple of: a row may begin at any number."""
+    """Return the address of ``lanes`` numbers of an array and its alignment: a row may begin at any number."""
     data = context.make_array(kind)(context, builder, array).data
     numbers = ir.VectorType(context.get_value_type(kind.dtype), lanes)
     return builder.bitcast(builder.gep(data, [where]), numbers.as_pointer()), kind.dtype.bitwidth // 8
 
 
 def _with_those_there(change: Callable[[Any, Any, Any], Any]) -> Any:
-    """Return the intrinsic ``(row, array, where) -> row`` that makes ``change(builder, row, those there)`` of a row."""
+    """Return the intrinsic ``(row, array, where) -> row`` that applies ``change(builder, row, numbers of the array)``."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def changed(typing: Any, row: Any, array: Any, where: Any) -> Any:
@@ -123,7 +119,7 @@ def _total(typing: Any, row: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(DOUBLE, [DOUBLE, row.vector])
         sums = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{row.held}f64")
-        # In whichever order takes the fewest steps.
+        # In the order with the fewest steps.
         return builder.call(sums, [DOUBLE(-0.0), arguments[0]], fastmath=("reassoc",))
 
     return types.float64(row), generate
@@ -178,10 +174,10 @@ def _total_in_memory(row: Any) -> Any:
     return total
 
 
-def _either(in_registers: Callable[..., Any], in_memory: Callable[..., Any], inline: str = "always") -> Any:
-    """Return a function for compiled passes that does one with a :class:`Row` and the other with an array.
+def _either(in_vector: Callable[..., Any], in_memory: Callable[..., Any], inline: str = "always") -> Any:
+    """Return a function for compiled passes with one implementation for a :class:`Row` and another for an array.
 
-    Where it changes arrays it becomes part of the pass before that is optimised: there one sees that they do not overlap.
+    Functions that change arrays are inlined before optimisation, which then sees that the arrays do not overlap.
     """
 
     def called(*arguments: Any) -> Any:
@@ -189,16 +185,16 @@ def _either(in_registers: Callable[..., Any], in_memory: Callable[..., Any], inl
 
     @overload(called, strict=False, inline=inline)  # type: ignore[untyped-decorator]
     def _(row: Any, *rest: Any) -> Any:
-        return in_registers if isinstance(row, Row) else in_memory
+        return in_vector if isinstance(row, Row) else in_memory
 
     return called
 
 
-# (row, array, where) -> row: what is there, the row times or plus what is there.
+# (row, array, where) -> row: the numbers there, or the row times or plus these.
 set_to = _either(lambda row, array, where: _set(row, array, where), _set_in_memory)
 multiplied = _either(lambda row, array, where: _multiplied(row, array, where), _multiplied_in_memory)
 added = _either(lambda row, array, where: _added(row, array, where), _added_in_memory)
-# (row, array, where): the row is written there, or added to what is there.
+# (row, array, where): the row is written there, or added to the numbers there.
 write = _either(lambda row, array, where: _write(row, array, where), _write_from_memory)
 add_to = _either(lambda row, array, where: _write(_added(row, array, where), array, where), _add_from_memory)
 # (row, number) -> row; row -> number.
@@ -207,7 +203,7 @@ total = _either(lambda row: _total(row), _total_in_memory, inline="never")
 
 
 def zeros(lanes: Any, states: Any) -> Any:
-    """Return a row of zeros of so many lanes, a constant, or where that is 0 an array of zeros for ``states``."""
+    """Return a row of zeros with ``lanes`` lanes, a constant, or if that is 0 an array of zeros for ``states``."""
     raise NotImplementedError("this is for compiled passes")
 
 
