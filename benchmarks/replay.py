@@ -216,6 +216,8 @@ classes of {GOLD} items are known (`truth=`); the curve then starts from these.
                 "growth",
                 *(f"rho {r:g}" for r in RHOS),
                 "in the band",
+                "with gold",
+                "in the band, with gold",
             ],
             growth,
         )

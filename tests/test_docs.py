@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import itertools
 import re
 import warnings
 from pathlib import Path
@@ -48,6 +49,17 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
         if not re.match(r"[a-z]+:", target):
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_tables_have_as_many_cells_in_every_row(page):
+    """Otherwise the site shows text in place of the table."""
+    lines = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL).splitlines()
+    for before, line in itertools.pairwise(["", *lines]):
+        if line[:1] == "|":
+            assert before[:1] == "|" or not before, line
+            if before:
+                assert line.count("|") == before.count("|"), line
 
 
 def test_every_model_has_a_page():
