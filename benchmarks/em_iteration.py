@@ -21,7 +21,8 @@ from crowdppl.inference.m_step import MStep
 from crowdppl.inference.passes import Sweeps, at
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
-from crowdppl.model.base import check, sums_of
+from crowdppl.model.bound import bind
+from crowdppl.model.program import check
 from crowdppl.models import DawidSkene
 
 SIZE = {"items": 10_000, "workers": 2_500, "annotations": 500_000, "classes": 10}
@@ -53,12 +54,13 @@ def named(frame: pd.DataFrame) -> pd.DataFrame:
 def ours(data: Annotations, model: DawidSkene, iterations: int) -> float:
     """Return seconds of one iteration: log posterior, E step and M step, as in the engine."""
     with isolated(0, dtype=data.dtype), torch.no_grad():
-        space = Space(check(model, data))
-        start = model.initial(data)
+        bound = bind(model, data)
+        space = Space(check(bound, data))
+        start = bound.initial(data)
 
         def run(count: int) -> None:
             # With a negative tolerance, all iterations are computed, converged or not.
-            EMLoop(MStep(model, data, space), count, -1.0, lambda *_: None).run([start])
+            EMLoop(MStep(bound, data, space), count, -1.0, lambda *_: None).run([start])
 
         def seconds(count: int) -> float:
             began = time.perf_counter()
@@ -103,7 +105,7 @@ def our_probabilities(data: Annotations, *, as_theirs: bool = False) -> np.ndarr
     ``as_theirs``: with crowd-kit's two conventions, by hand. It keeps rows only for the labels a worker has given, so that
     a class without any expected annotation is uniform over those, not over all; and it takes no probability below 1e-10.
     """
-    model = DawidSkene.maximum_likelihood()
+    model = bind(DawidSkene.maximum_likelihood(), data)
     used = (data.counts.expected(data.majority()).sum(1, keepdim=True) > 0).to(data.dtype)  # (J, 1, K): labels given
     with isolated(0), torch.no_grad():
         r = model.initial(data)
@@ -144,17 +146,19 @@ def equality(simulated: tuple[Annotations, pd.DataFrame]) -> dict[str, list[floa
 
 def parts(data: Annotations) -> dict[str, float]:
     """Return milliseconds of the parts of an iteration, of the sparse products used without numba, and of scipy's."""
-    model = DawidSkene()
+    model = bind(DawidSkene(), data)
+    conjugacy = model.conjugacy
+    assert conjugacy is not None
     with isolated(0, dtype=data.dtype), torch.no_grad():
         r = model.initial(data)
         theta = model.m_step(r, data)
-        log_confusion, sums = model.log_confusion(theta), sums_of(r, data)
+        log_confusion, sums = theta["confusion"].log(), model.statistics(r, data)
         sweeps, room = Sweeps.over(data), torch.empty_like(r)
         pieces = {
-            "E step and expected counts": lambda: sweeps.expect(*at(model, theta, data), sums.counts, room),
+            "E step and expected counts": lambda: sweeps.expect(*at(model, theta, data), sums.label_counts, room),
             "of which the counts": lambda: sweeps.given(r),
             "log prior": lambda: model.log_prior(theta, data),
-            "M step": lambda: model.m_step_from(sums, data),
+            "M step": lambda: conjugacy.m_step(sums),
             "sparse products of torch, used without numba": lambda: (
                 data.counts.evidence(log_confusion),
                 data.counts.expected(r),

@@ -12,6 +12,7 @@ from common import arguments, table, write
 from crowdppl import Annotations
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
+from crowdppl.model.bound import bind
 from crowdppl.models import DawidSkene
 
 STEPS = 10
@@ -32,11 +33,11 @@ def run_em(data: Annotations, model: DawidSkene) -> tuple[dict[int, np.ndarray],
     """Run EM steps from a majority vote; return responsibilities and log-likelihood after the first and the last."""
     kept, likelihood = {}, {}
     with isolated(0, dtype=data.dtype), torch.no_grad():
-        r = data.majority()
+        r, bound = data.majority(), bind(model, data)
         _ = data.counts
         began = time.perf_counter()
         for step in range(1, STEPS + 1):
-            marginal, r = normalise(model.log_density(model.m_step(r, data), data)[0], overwrite=True)
+            marginal, r = normalise(bound.log_density(bound.m_step(r, data), data)[0], overwrite=True)
             if step in (1, STEPS):
                 kept[step], likelihood[step] = r.numpy().copy(), float(marginal.sum(dtype=torch.float64))
     return kept, likelihood, (time.perf_counter() - began) / STEPS

@@ -91,16 +91,18 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
     from crowdppl.inference.m_step import MStep
     from crowdppl.inference.unconstrained import Space
     from crowdppl.kernels.passes import NARROW
-    from crowdppl.model.base import check
+    from crowdppl.model.bound import bind
+    from crowdppl.model.program import check
     from crowdppl.models import DawidSkene
 
     rate = bandwidth()
-    data, model = annotations(size, uneven=uneven), DawidSkene()
+    data = annotations(size, uneven=uneven)
+    model = bind(DawidSkene(), data)
     began = time.perf_counter()
     with torch.no_grad():
         space = Space(check(model, data))
         loop = EMLoop(MStep(model, data, space), iterations, -1.0, lambda *_: None)
-        start = model.starting(data)
+        start = model.initial(data)
         theta = loop.begin(start)
         del start
         loop.e_step(theta)
@@ -198,19 +200,23 @@ def peerannot(size: tuple[int, int, int, int]) -> dict[str, float]:
 
 def gibbs(size: tuple[int, int, int, int], sweeps: int = 10) -> dict[str, float]:
     """Time a sweep of the Gibbs sampler and an iteration of EM on the same data."""
-    from crowdppl.inference.passes import Sweeps
+    from crowdppl.inference.passes import Sweeps, at
+    from crowdppl.model.bound import bind
     from crowdppl.models import DawidSkene
 
-    data, model = annotations(size), DawidSkene()
+    data = annotations(size)
+    model = bind(DawidSkene(), data)
+    conjugacy = model.conjugacy
+    assert conjugacy is not None
     with torch.no_grad():
         sweeps = Sweeps.over(data)
-        theta = model.m_step_from(sweeps.given(model.starting(data)), data)
+        theta = conjugacy.m_step(sweeps.given(model.initial(data)))
 
         def step() -> None:
-            model.gibbs_from(sweeps.draw(model.table(theta), model.log_truth(theta, data).exp())[1], data)
+            conjugacy.gibbs_step(sweeps.draw(*at(model, theta, data))[1])
 
         def iteration() -> None:
-            model.m_step_from(sweeps.expect(model.table(theta), model.log_truth(theta, data).exp()), data)
+            conjugacy.m_step(sweeps.expect(*at(model, theta, data)))
             model.log_prior(theta, data)
 
         return {"sweep": median_seconds(step, sweeps), "iteration": median_seconds(iteration, sweeps), "peak": peak()}

@@ -11,6 +11,8 @@ from crowdppl.inference.streaming import stream
 from crowdppl.inference.update import update
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.plates import Plates
+from crowdppl.model.program import check_contract
+from crowdppl.model.sampling import simulate
 from crowdppl.posterior.posterior import Posterior, load
 
 __version__ = version("crowdppl")
@@ -26,12 +28,14 @@ __all__ = [
     "OptionError",
     "Plates",
     "Posterior",
+    "check_contract",
     "fit",
     "load",
     "predict",
     "predict_correct",
     "predict_workers",
     "read",
+    "simulate",
     "stream",
     "update",
 ]

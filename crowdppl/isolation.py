@@ -139,6 +139,13 @@ def isolated(
 
 
 @contextmanager
+def floating(dtype: torch.dtype) -> Iterator[None]:
+    """Make tensors of a floating type by default in a block: one thread at a time."""
+    with _LOCK, _floating(dtype):
+        yield
+
+
+@contextmanager
 def _floating(dtype: torch.dtype) -> Iterator[None]:
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)

@@ -20,7 +20,7 @@ from pyro.ops.provenance import ProvenanceTensor, detach_provenance, get_provena
 
 from crowdppl import AnnotationModel, Annotations, Plates
 from crowdppl.isolation import isolated
-from crowdppl.model.base import bind, is_unknown
+from crowdppl.model.bound import bind, is_unknown
 from crowdppl.models import CATALOGUE
 
 FOLDER = Path(__file__).parent / "images" / "plates"
@@ -58,7 +58,7 @@ def graph(model: AnnotationModel) -> Graph:
     data = design()
     with isolated(0), torch.no_grad(), pyro.validation_enabled(False):
         bound = bind(model, data)
-        own_truth = model.arrange(data).parent_item is not None  # each annotation has a truth of its own
+        own_truth = model.expand(data).parent_item is not None  # each annotation has a truth of its own
         if own_truth:
             data = data.per_annotation()
         data = replace(data, features=ProvenanceTensor(data.features, frozenset({"features"})))

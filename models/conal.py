@@ -35,8 +35,9 @@ found only as far as features tell the annotations apart.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import pyro
 import torch
@@ -45,17 +46,18 @@ from torch import Tensor, nn
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import above_zero, normalise, sum_by
-from crowdppl.model.base import AnnotationModel, Parameters, conditioned
-from crowdppl.model.conjugacy import dirichlet_mode, rows
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.conjugacy import dirichlet_mode
 from crowdppl.model.hyperparameters import (
-    require_answers,
     require_one_of,
     require_positive,
+    require_pseudo_counts,
     require_share,
     require_whole,
 )
 from crowdppl.model.networks import Factory, build, features_of, perceptron, standardised
 from crowdppl.model.plates import Plates
+from crowdppl.model.priors import confusion_prior
 
 # Diagonal of the authors' matrices before the softmax, where training end to end begins.
 START = 2.0
@@ -96,19 +98,23 @@ class CoNAL(AnnotationModel):
         "common_share": ("worker",),
         "common_errors": (),
     }
-    defaults: ClassVar = {
-        "em": {"max_iter": 50, "tol": 1e-5, "learning_rate": 0.002},
-        "svi": {"guide": "point", "learning_rate": 0.001, "batch_size": 64},
-    }
 
     def __post_init__(self) -> None:
         require_one_of(self, "truths", ("item", "annotation"))
         require_whole(self, "embedding")
-        require_answers(self, "prior_correct", "separation")
+        require_pseudo_counts(self, "prior_correct", "separation")
         require_positive(
             self, "prior_incorrect", "prior_scale"
         )  # no wrong answer at all: a probability of 0 stops gradients
         require_share(self, "dropout")
+
+    @property
+    def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
+        """The schedules of the paper."""
+        return {
+            "em": {"max_iter": 50, "tol": 1e-5, "learning_rate": 0.002},
+            "svi": {"guide": "point", "learning_rate": 0.001, "batch_size": 64},
+        }
 
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return classifier ``f``, item embedding ``W_v, b_v`` and worker embedding ``W_u, b_u``."""
@@ -120,7 +126,7 @@ class CoNAL(AnnotationModel):
             "workers": nn.Embedding(data.J, E) if known is None else standardised(nn.Linear(known.shape[-1], E), known),
         }
 
-    def arrange(self, data: Annotations) -> Annotations:
+    def expand(self, data: Annotations) -> Annotations:
         """Return the annotations one by one in the end-to-end form."""
         return data if self.truths == "item" else data.per_annotation()
 
@@ -128,7 +134,7 @@ class CoNAL(AnnotationModel):
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample common ``(K, K)``, individual ``(J, K, K)`` and the weights of the three networks."""
-        B = rows(data, self.prior_correct, self.prior_incorrect)
+        B = confusion_prior(data, self.prior_correct, self.prior_incorrect)
         common = pyro.sample("common", Dirichlet(B).to_event(1))
         with plates.worker:
             individual = pyro.sample("individual", Dirichlet(B).to_event(1))
@@ -136,10 +142,7 @@ class CoNAL(AnnotationModel):
             apart = torch.linalg.matrix_norm(common - individual).sum()
             with plates.item:  # in the item plate, so that mini-batches scale it as they scale annotations
                 pyro.factor("separation", self.separation * apart * data.annotations_per_item)
-        networks = {
-            name: self.sample_network(name, plates, spread=self.prior_scale)
-            for name in ("classifier", "items", "workers")
-        }
+        networks = {name: plates.network(name, scale=self.prior_scale) for name in ("classifier", "items", "workers")}
         return {"common": common, "individual": individual} | networks
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -164,7 +167,7 @@ class CoNAL(AnnotationModel):
 
     # ------------------------------------------------------------------ closed forms
 
-    def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
+    def log_likelihoods(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``(N, K)`` by the columns of the labels given: no rows are made for labels that were not."""
         mine, shared = self._sources(parameters, data)
         return sum_by(data.item, data.weighted((mine + shared).log()), data.N)
@@ -173,11 +176,13 @@ class CoNAL(AnnotationModel):
         self,
         responsibility: Tensor,
         data: Annotations,
-        reuse: Parameters | None = None,
-        parameters: Parameters | None = None,
+        parameters: Parameters | None,
     ) -> Parameters:
         """Return the modes of both kinds of rows, sources weighed by the current parameters; networks are left open."""
-        B, r = rows(data, self.prior_correct, self.prior_incorrect), data.weighted(responsibility[data.item])  # (A, K)
+        B, r = (
+            confusion_prior(data, self.prior_correct, self.prior_incorrect),
+            data.weighted(responsibility[data.item]),
+        )  # (A, K)
         if parameters is None and self.truths == "annotation":
             # End to end both kinds of rows begin as the authors' do, near the identity, and gradients take it from there.
             near = torch.softmax(START * torch.eye(data.K, dtype=r.dtype, device=r.device), -1)
@@ -185,11 +190,11 @@ class CoNAL(AnnotationModel):
         if parameters is None:
             common = torch.full_like(r, 0.5)
         else:
-            mine, shared = self._sources(conditioned(self, parameters, data)[0], data)
+            mine, shared = self._sources(parameters, data)
             common = shared / (mine + shared)
         G = sum_by(data.label, r * common, data.K).mT  # (K, K)
         R = sum_by(data.worker * data.K + data.label, r * (1 - common), data.J * data.K).view(data.J, data.K, data.K).mT
-        return {"common": dirichlet_mode(B + G), "individual": dirichlet_mode(B + R)}
+        return {"common": dirichlet_mode(B + G - 1), "individual": dirichlet_mode(B + R - 1)}
 
     def _sources(self, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
         """Return ``(1 - omega) R_j[k, l]`` and ``omega G[k, l]`` at each annotation's label ``l``, both ``(A, K)``."""
@@ -204,9 +209,12 @@ class CoNAL(AnnotationModel):
 
         ``common_errors`` is the share of the wrong labels that common confusion made.
         """
-        told = self.arrange(data)
-        r = normalise(self.item_log_joint(parameters, told))[1][told.item]  # (A, K)
-        mine, shared = self._sources(parameters, told)
+        layout = self.expand(data)
+        joint = self.log_likelihoods(parameters, layout) + self.log_truth(parameters, layout)
+        if layout.clamp is not None:
+            joint = joint + layout.clamp
+        r = normalise(joint)[1][layout.item]  # (A, K)
+        mine, shared = self._sources(parameters, layout)
         common = r * shared / above_zero(mine + shared)  # (A, K): p(s = 1, z = k | labels)
         source = common.sum(-1)
         right = torch.nn.functional.one_hot(data.label, data.K).bool()

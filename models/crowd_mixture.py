@@ -31,8 +31,9 @@ log likelihood; the same where all items have equally many labels), weights have
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import pyro
 import torch
@@ -41,11 +42,12 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import above_zero, sum_by
-from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.conjugacy import dirichlet_mode, rows
-from crowdppl.model.hyperparameters import require_answers, require_positive, require_share, require_whole
+from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
+from crowdppl.model.conjugacy import dirichlet_mode
+from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts, require_share, require_whole
 from crowdppl.model.networks import Factory, build, features_of, perceptron
 from crowdppl.model.plates import Plates
+from crowdppl.model.priors import confusion_prior
 
 LLOYD_STEPS = 50
 
@@ -79,20 +81,25 @@ class CrowdMixture(AnnotationModel):
     dims: ClassVar = {
         "share": ("group",),
         "group_confusion": ("group", "true_label", "given_label"),
+        "confusion": ("worker", "true_label", "given_label"),
         "crowd_confusion": ("true_label", "given_label"),
         "membership": ("worker", "group"),
         "assignment": ("annotation", "group"),
     }
-    defaults: ClassVar = {
-        "em": {"max_iter": 50, "restarts": 4, "tol": 1e-5},
-        "svi": {"learning_rate": 0.01, "batch_size": 256},
-    }
 
     def __post_init__(self) -> None:
         require_whole(self, "groups")
-        require_answers(self, "prior_correct", "prior_incorrect", "prior_members")
+        require_pseudo_counts(self, "prior_correct", "prior_incorrect", "prior_members")
         require_positive(self, "prior_scale")
         require_share(self, "dropout")
+
+    @property
+    def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
+        """The schedules of the paper, with five starts."""
+        return {
+            "em": {"max_iter": 50, "restarts": 4, "tol": 1e-5},
+            "svi": {"learning_rate": 0.01, "batch_size": 256},
+        }
 
     @property
     def states_per_class(self) -> int:
@@ -105,7 +112,7 @@ class CrowdMixture(AnnotationModel):
         default = lambda D, K: perceptron(D, K, self.hidden, self.dropout)  # noqa: E731
         return {"classifier": build(self.network, x, data.K, default)}
 
-    def arrange(self, data: Annotations) -> Annotations:
+    def expand(self, data: Annotations) -> Annotations:
         """Return the (item, label) cells with their counts."""
         return data.item_label_cells()
 
@@ -117,7 +124,7 @@ class CrowdMixture(AnnotationModel):
         return {
             "share": pyro.sample("share", Dirichlet(a)),
             "group_confusion": pyro.sample("group_confusion", Dirichlet(B).to_event(2)),
-            "classifier": self.sample_network("classifier", plates, spread=self.prior_scale),
+            "classifier": plates.network("classifier", scale=self.prior_scale),
         }
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -138,26 +145,28 @@ class CrowdMixture(AnnotationModel):
             log_f = log_f[data.parent_item]
         return (log_f.unsqueeze(-1) + parameters["share"].log()).flatten(-2)
 
-    def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
+    def log_likelihoods(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``log beta^m_k,label`` summed over each item's annotations, ``(C, K M)``: by its votes."""
         logs = _by_state(parameters["group_confusion"]).log()  # (S, K)
         if data.A == data.N and data.parent_item is not None:  # one label a cell: nothing to sum
             return data.weighted(logs.T[data.label])
         return sum_by(data.item, data.weighted(logs.T[data.label]), data.N)
 
-    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
+    def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
         """Return the modes of share and rows given ``(C, K M)`` responsibilities times counts (equation 6)."""
         a, B = self._concentrations(data)
         q = responsibility.unflatten(-1, (data.K, self.groups))  # (C, K, M)
         counts = sum_by(data.label, data.weighted(q[data.item]), data.K).permute(2, 1, 0)  # (M, truth, label)
-        return {"share": dirichlet_mode(q.sum((0, 1)) + a), "group_confusion": dirichlet_mode(counts + B)}
+        return {"share": dirichlet_mode(q.sum((0, 1)) + a - 1), "group_confusion": dirichlet_mode(counts + B - 1)}
 
-    def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor]:
+    def classifier_targets(self, responsibility: Tensor, data: Annotations) -> ClassifierTargets:
         """Return the consensus, ``sum_j r_ij q_ij(k)``, which the classifier learns by cross-entropy."""
-        per_cell = self.by_class(responsibility)  # (C, K)
+        per_cell = responsibility.unflatten(-1, (data.K, self.groups)).sum(-1)  # (C, K)
         if data.parent_item is None:
-            return "classifier", per_cell
-        return "classifier", sum_by(data.parent_item, per_cell, len(features_of(data, "CrowdMixture")))
+            return ClassifierTargets("classifier", per_cell)
+        return ClassifierTargets(
+            "classifier", sum_by(data.parent_item, per_cell, len(features_of(data, "CrowdMixture")))
+        )
 
     def initial(self, data: Annotations) -> Tensor:
         """Return soft majority for the truth and k-means over annotations for the groups, ``(C, K M)``.
@@ -177,15 +186,6 @@ class CrowdMixture(AnnotationModel):
 
     # ------------------------------------------------------------------ what is reported
 
-    def prevalence_of(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the mean of the classifier's probabilities over items, ``(K,)``."""
-        return self.by_class(self.log_truth(parameters, data).exp()).mean(0)
-
-    def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``beta_a = sum_m p(g = m | a) beta^m`` of each worker, seen in training or not, ``(J, K, K)`` (section 3.4)."""
-        membership = self._members(self._assignment(parameters, data), parameters, data)
-        return torch.einsum("jm,mkl->jkl", membership, parameters["group_confusion"])
-
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
         """Return the crowd's matrix ``G (K, K)``, all the likelihood knows of the groups, and whom they consist of (section 3.4).
 
@@ -193,16 +193,18 @@ class CrowdMixture(AnnotationModel):
         """
         crowd = torch.einsum("m,mkl->kl", parameters["share"], parameters["group_confusion"])
         assignment = self._assignment(parameters, data)
+        membership = self._members(assignment, parameters, data)
         return {
+            "confusion": torch.einsum("jm,mkl->jkl", membership, parameters["group_confusion"]),
             "crowd_confusion": crowd,
             "assignment": assignment,
-            "membership": self._members(assignment, parameters, data),
+            "membership": membership,
         }
 
     def _assignment(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p(g = m | x, y)`` of each annotation, ``(A, M)``: found once for each cell."""
         cells = data.item_label_cells()
-        joint = self.log_truth(parameters, cells) + self.evidence(parameters, cells)
+        joint = self.log_truth(parameters, cells) + self.log_likelihoods(parameters, cells)
         q = joint.softmax(-1).unflatten(-1, (data.K, self.groups)).sum(-2)  # (C, M)
         assert cells.parent_item is not None
         return q[torch.searchsorted(cells.parent_item * data.K + cells.label, data.item * data.K + data.label)]
@@ -214,7 +216,9 @@ class CrowdMixture(AnnotationModel):
 
     def _concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
         share = torch.full((self.groups,), 1 + self.prior_members, dtype=data.dtype, device=data.device)
-        return share, rows(data, self.prior_correct, self.prior_incorrect).expand(self.groups, data.K, data.K)
+        return share, confusion_prior(data, self.prior_correct, self.prior_incorrect).expand(
+            self.groups, data.K, data.K
+        )
 
 
 def _by_state(confusion: Tensor) -> Tensor:

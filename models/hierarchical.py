@@ -36,10 +36,12 @@ from torch.distributions import constraints
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import above_zero, sample_dirichlet
-from crowdppl.model.base import AnnotationModel, Parameters, one_hot
-from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive, rows
-from crowdppl.model.hyperparameters import require_answers, require_positive
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.bound import one_hot
+from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
+from crowdppl.model.hyperparameters import refuse_weights, require_positive, require_pseudo_counts
 from crowdppl.model.plates import Plates
+from crowdppl.model.priors import class_prior, confusion_prior
 
 
 @final
@@ -67,27 +69,28 @@ class HierarchicalDawidSkene(AnnotationModel):
         "strength": ("true_label",),
         "confusion": ("worker", "true_label", "given_label"),
     }
-    whole_counts: ClassVar = True
 
     def __post_init__(self) -> None:
-        require_answers(self, "prior_correct", "prior_incorrect", "prior_items")
+        require_pseudo_counts(self, "prior_correct", "prior_incorrect", "prior_items")
         require_positive(self, "strength_mean", "strength_shape")
 
-    def unsuited(self, method: str) -> str | None:
+    def check_method(self, method: str, data: Annotations | None = None) -> str | None:
         """Refuse EM: the joint mode pools everybody, whatever the data."""
         if method == "em":
             return (
                 "the mode of workers and their population together takes all workers for the same, whatever the data; use "
                 "method='gibbs', 'svi' or 'nuts'"
             )
-        return None
+        return refuse_weights(method, data)
 
     # ------------------------------------------------------------------ the story
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample prevalence ``(K,)``, typical ``(K, K)``, strength ``(K,)`` and confusion ``(J, K, K)``."""
-        prevalence = pyro.sample("prevalence", Dirichlet(self._classes(data)))
-        typical = pyro.sample("typical", Dirichlet(rows(data, self.prior_correct, self.prior_incorrect)).to_event(1))
+        prevalence = pyro.sample("prevalence", Dirichlet(class_prior(data, self.prior_items)))
+        typical = pyro.sample(
+            "typical", Dirichlet(confusion_prior(data, self.prior_correct, self.prior_incorrect)).to_event(1)
+        )
         gamma = Gamma(self.strength_shape, self.strength_shape / self.strength_mean)
         strength = pyro.sample("strength", gamma.expand([data.K]).to_event(1))
         with plates.worker:
@@ -108,27 +111,32 @@ class HierarchicalDawidSkene(AnnotationModel):
         """Return log prevalence ``(..., K)``."""
         return parameters["prevalence"].log()
 
-    def log_confusion(self, parameters: Parameters) -> Tensor:
-        """Return log confusion ``(..., J, K, K)``."""
-        return parameters["confusion"].log()
+    def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the confusion matrices ``(..., J, K, K)``."""
+        return parameters["confusion"]
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of all four priors, ``(...)``."""
         m, s = parameters["typical"], parameters["strength"]
-        population = dirichlet_log_density(rows(data, self.prior_correct, self.prior_incorrect), m).sum(-1)
+        population = dirichlet_log_density(confusion_prior(data, self.prior_correct, self.prior_incorrect), m).sum(-1)
         shape = s.new_tensor(self.strength_shape)
         strength = Gamma(shape, shape / self.strength_mean).log_prob(s).sum(-1)
         each = dirichlet_log_density((s.unsqueeze(-1) * m).unsqueeze(-3), parameters["confusion"]).sum((-2, -1))
-        return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + population + strength + each
+        return (
+            dirichlet_log_density(class_prior(data, self.prior_items), parameters["prevalence"])
+            + population
+            + strength
+            + each
+        )
 
-    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
+    def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
         """Return a first point for the other engines: posterior means at the prior's strength (no mode, see ``unsuited``)."""
         counts = data.counts.expected(responsibility)  # (J, K, K)
-        pooled = rows(data, self.prior_correct, self.prior_incorrect) + counts.sum(-3)
+        pooled = confusion_prior(data, self.prior_correct, self.prior_incorrect) + counts.sum(-3)
         typical = pooled / pooled.sum(-1, keepdim=True)
         each = self.strength_mean * typical + counts
         return {
-            "prevalence": dirichlet_mode(self._classes(data) + responsibility.sum(-2)),
+            "prevalence": dirichlet_mode(self.prior_items + responsibility.sum(-2)),
             "typical": typical,
             "strength": torch.full((data.K,), self.strength_mean, dtype=data.dtype, device=data.device),
             "confusion": each / each.sum(-1, keepdim=True),
@@ -145,14 +153,14 @@ class HierarchicalDawidSkene(AnnotationModel):
         # A worker without annotations in a class says nothing: weight 1, of log 0.
         w = above_zero(Beta(s.unsqueeze(-2).expand_as(total), total.clamp(min=1)).sample())
         logs = torch.where(total > 0, w.log(), 0.0).sum(-2)  # (C, K)
-        typical = positive(sample_dirichlet(rows(data, self.prior_correct, self.prior_incorrect) + tables))
+        typical = positive(sample_dirichlet(confusion_prior(data, self.prior_correct, self.prior_incorrect) + tables))
         strength = (
             Gamma(self.strength_shape + tables.sum(-1), self.strength_shape / self.strength_mean - logs)
             .sample()
             .clamp(min=1e-6)
         )
         return {
-            "prevalence": sample_dirichlet(self._classes(data) + chosen.sum(-2)),
+            "prevalence": sample_dirichlet(class_prior(data, self.prior_items) + chosen.sum(-2)),
             "typical": typical,
             "strength": strength,
             "confusion": positive(sample_dirichlet((strength.unsqueeze(-1) * typical).unsqueeze(-3) + counts)),
@@ -162,9 +170,9 @@ class HierarchicalDawidSkene(AnnotationModel):
         """Return independent Dirichlets, and log-normals for the strengths, begun at majority counts."""
         share = data.majority()
         counts = data.counts.expected(share).contiguous()
-        prior = rows(data, self.prior_correct, self.prior_incorrect)
+        prior = confusion_prior(data, self.prior_correct, self.prior_incorrect)
         first = {
-            "prevalence": self._classes(data) + share.sum(0),
+            "prevalence": class_prior(data, self.prior_items) + share.sum(0),
             "typical": prior + counts.sum(0),
             "confusion": self.strength_mean * start["typical"] + counts,
         }
@@ -184,9 +192,6 @@ class HierarchicalDawidSkene(AnnotationModel):
                 pyro.sample("confusion", Dirichlet(q["confusion"]).to_event(1))
 
         return guide
-
-    def _classes(self, data: Annotations) -> Tensor:
-        return torch.full((data.K,), 1 + self.prior_items, dtype=data.dtype, device=data.device)
 
 
 def _tables(counts: Tensor, concentration: Tensor) -> Tensor:

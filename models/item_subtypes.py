@@ -23,9 +23,8 @@ exactly. Subtypes of one class may swap names from one chain to another: their u
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import pyro
 import torch
@@ -34,10 +33,11 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import sample_dirichlet
-from crowdppl.model.base import AnnotationModel, Parameters, one_hot
-from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, mean_field, positive, rows
-from crowdppl.model.hyperparameters import require_answers, require_positive, require_whole
+from crowdppl.kernels.statistics import Statistics
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts, require_whole
 from crowdppl.model.plates import Plates
+from crowdppl.model.priors import class_prior, confusion_prior
 
 
 @final
@@ -64,19 +64,18 @@ class ItemSubtypes(AnnotationModel):
         "weights": ("true_label", "subtype"),
         "rows": ("worker", "true_label", "subtype", "given_label"),
     }
-    batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
         require_whole(self, "subtypes")
         require_positive(self, "subtype_concentration")
-        require_answers(self, "prior_correct", "prior_incorrect", "prior_items")
+        require_pseudo_counts(self, "prior_correct", "prior_incorrect", "prior_items")
 
     @property
     def states_per_class(self) -> int:
         """Return ``M``."""
         return self.subtypes
 
-    def unsuited(self, method: str) -> str | None:
+    def check_method(self, method: str, data: Annotations | None = None) -> str | None:
         """Refuse EM where the weights' density has its poles on the boundary."""
         if method == "em" and self.subtype_concentration < 1 and self.subtypes > 1:
             return (
@@ -85,25 +84,15 @@ class ItemSubtypes(AnnotationModel):
             )
         return None
 
-    def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the Dirichlet concentrations of prevalence ``(K,)``, weights ``(K, M)`` and rows ``(K, M, K)``."""
-        K, M = data.K, self.subtypes
-        table = rows(data, self.prior_correct, self.prior_incorrect)  # (K, K)
-        return (
-            torch.full((K,), 1 + self.prior_items, dtype=data.dtype, device=data.device),
-            torch.full((K, M), self.subtype_concentration, dtype=data.dtype, device=data.device),
-            table.unsqueeze(1).expand(K, M, K).contiguous(),
-        )
-
-    # ------------------------------------------------------------------ the story
-
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample prevalence ``(K,)``, weights ``(K, M)`` and rows ``(J, K, M, K)``."""
-        a, w, B = self.concentrations(data)
-        prevalence = pyro.sample("prevalence", Dirichlet(a))
-        weights = pyro.sample("weights", Dirichlet(w).to_event(1))
+        K, M = data.K, self.subtypes
+        weight = torch.full((K, M), self.subtype_concentration, dtype=data.dtype, device=data.device)
+        rows = confusion_prior(data, self.prior_correct, self.prior_incorrect).unsqueeze(1).expand(K, M, K)
+        prevalence = pyro.sample("prevalence", Dirichlet(class_prior(data, self.prior_items)))
+        weights = pyro.sample("weights", Dirichlet(weight).to_event(1))
         with plates.worker:
-            table = pyro.sample("rows", Dirichlet(B).to_event(2))
+            table = pyro.sample("rows", Dirichlet(rows).to_event(2))
         return {"prevalence": prevalence, "weights": weights, "rows": table}
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -120,54 +109,17 @@ class ItemSubtypes(AnnotationModel):
         """Return log probabilities of the states, ``(..., S)``."""
         return (parameters["prevalence"].log().unsqueeze(-1) + parameters["weights"].log()).flatten(-2)
 
-    def log_confusion(self, parameters: Parameters) -> Tensor:
-        """Return log rows by state, ``(..., J, S, K)``."""
-        return parameters["rows"].log().flatten(-3, -2)
+    def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the rows by state, ``(..., J, S, K)``."""
+        return parameters["rows"].flatten(-3, -2)
 
-    def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the log density of the three Dirichlet priors, ``(...)``."""
-        a, w, B = self.concentrations(data)
-        each = dirichlet_log_density(B, parameters["rows"]).flatten(-2).sum(-1)  # (..., J)
-        return (
-            dirichlet_log_density(a, parameters["prevalence"])
-            + dirichlet_log_density(w, parameters["weights"]).sum(-1)
-            + each.sum(-1)
-        )
-
-    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
-        """Return modes of the Dirichlet posteriors given ``(..., N, S)`` responsibilities; boundaries where ``weight < 1``."""
-        a, w, B = self.concentrations(data)
-        states = responsibility.sum(-2).unflatten(-1, (data.K, self.subtypes))  # (K, M)
-        counts = data.counts.expected(responsibility).unflatten(-2, (data.K, self.subtypes))  # (J, K, M, K)
-        return {
-            "prevalence": dirichlet_mode(a + states.sum(-1)),
-            "weights": dirichlet_mode(w + states),
-            "rows": dirichlet_mode(B + counts),
-        }
-
-    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
-        """Draw prevalence, weights and rows given states ``(C, N)``: Dirichlet with the counts added."""
-        a, w, B = self.concentrations(data)
-        chosen = one_hot(truth, data, data.K * self.subtypes)  # (C, N, S)
-        states = chosen.sum(-2).unflatten(-1, (data.K, self.subtypes))  # (C, K, M)
-        counts = data.counts.expected(chosen).unflatten(-2, (data.K, self.subtypes))  # (C, J, K, M, K)
-        return {
-            "prevalence": sample_dirichlet(a + states.sum(-1)),
-            # Concentrations far below 1 draw zeros that underflow: kept at the smallest positive number.
-            "weights": positive(sample_dirichlet(w + states)),
-            "rows": sample_dirichlet(B + counts),
-        }
+    def conjugate_counts(self, statistics: Statistics, data: Annotations) -> Parameters:
+        """Return the items of each class, those of each subtype, and each worker's labels by class and subtype."""
+        states = statistics.item_counts.unflatten(-1, (-1, self.subtypes))  # (..., K, M)
+        rows = statistics.label_counts.unflatten(-2, (-1, self.subtypes))  # (..., J, K, M, K)
+        return {"prevalence": states.sum(-1), "weights": states, "rows": rows}
 
     def initial(self, data: Annotations) -> Tensor:
         """Return majority vote with a random split of each item among the subtypes, ``(N, S)``: subtypes begin unequal."""
         ones = torch.ones(data.N, data.K, self.subtypes, dtype=data.dtype, device=data.device)
         return (data.majority().unsqueeze(-1) * sample_dirichlet(ones)).flatten(-2)
-
-    def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
-        """Return the mean-field guide: independent Dirichlets, begun at the prior plus the counts of :meth:`initial`."""
-        a, w, B = self.concentrations(data)
-        share = self.initial(data)
-        states = share.sum(-2).unflatten(-1, (data.K, self.subtypes))
-        counts = data.counts.expected(share).unflatten(-2, (data.K, self.subtypes))
-        first = {"prevalence": a + states.sum(-1), "weights": w + states, "rows": (B + counts).contiguous()}
-        return mean_field(first, {"rows": "dirichlet"}, {"prevalence": "dirichlet", "weights": "dirichlet"})

@@ -31,8 +31,9 @@ step from where the last one ended; then gradients on the marginal likelihood (`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import pyro
 import torch
@@ -42,7 +43,7 @@ from torch import Tensor, nn
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.hyperparameters import require_answers, require_positive, require_whole
+from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts, require_whole
 from crowdppl.model.networks import Coded, Factory, build, perceptron, standardised
 from crowdppl.model.plates import Plates
 
@@ -76,22 +77,26 @@ class LIA(AnnotationModel):
         "worker_embedding": ("worker", "embedding"),
         "item_embedding": ("item", "embedding"),
     }
-    defaults: ClassVar = {
-        "em": {
-            "max_iter": 10,
-            "steps": 1000,
-            "batch_size": 1024,
-            "learning_rate": 1e-3,
-            "fine_tune": 1000,
-        },
-        "svi": {"guide": "point", "learning_rate": 0.01, "batch_size": 1024},
-    }
 
     def __post_init__(self) -> None:
         require_whole(self, "latent", "embedding")
         require_whole(self, "relations", least=0)
         require_positive(self, "prior_scale", "difficulty_scale")
-        require_answers(self, "diagonal_bias")
+        require_pseudo_counts(self, "diagonal_bias")
+
+    @property
+    def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
+        """The schedules of the paper."""
+        return {
+            "em": {
+                "max_iter": 10,
+                "steps": 1000,
+                "batch_size": 1024,
+                "learning_rate": 1e-3,
+                "fine_tune": 1000,
+            },
+            "svi": {"guide": "point", "learning_rate": 0.01, "batch_size": 1024},
+        }
 
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return ``h`` (truth), ``d`` (difficulty), ``c`` (competence), and with worker features the map to embeddings."""
@@ -132,10 +137,10 @@ class LIA(AnnotationModel):
             with plates.worker:
                 out["worker_embedding"] = pyro.sample("worker_embedding", unit)
         else:
-            out["workers"] = self.sample_network("workers", plates, spread=self.prior_scale)
+            out["workers"] = plates.network("workers", scale=self.prior_scale)
         for name in ("truth", "competence"):
-            out[name] = self.sample_network(name, plates, spread=self.prior_scale)
-        out["difficulty"] = self.sample_network("difficulty", plates, spread=self.difficulty_scale)
+            out[name] = plates.network(name, scale=self.prior_scale)
+        out["difficulty"] = plates.network("difficulty", scale=self.difficulty_scale)
         return out
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:

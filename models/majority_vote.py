@@ -27,9 +27,9 @@ from pyro.distributions import Beta, Binomial, Categorical
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.kernels.ops import times_log
-from crowdppl.model.base import AnnotationModel, Parameters, one_hot
-from crowdppl.model.hyperparameters import require_answers
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.bound import one_hot
+from crowdppl.model.hyperparameters import refuse_weights, require_pseudo_counts
 from crowdppl.model.plates import Plates
 
 
@@ -47,11 +47,9 @@ class MajorityVote(AnnotationModel):
     prior_guesses: float = 1.0
 
     dims: ClassVar = {"knowledge": ()}
-    batched_m_step: ClassVar = True
-    whole_counts: ClassVar = True
 
     def __post_init__(self) -> None:
-        require_answers(self, "prior_known", "prior_guesses")
+        require_pseudo_counts(self, "prior_known", "prior_guesses")
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample knowledge, a scalar in (0, 1)."""
@@ -63,25 +61,18 @@ class MajorityVote(AnnotationModel):
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the same distribution for every annotation: batch ``(A, K)``."""
-        return Categorical(self._table(parameters, data).expand(data.A, data.K, data.K))
+        return Categorical(self.confusion(parameters, data).expand(data.A, data.K, data.K))
 
-    def _table(self, parameters: Parameters, data: Annotations) -> Tensor:
-        b = parameters["knowledge"][..., None, None]
-        return b * torch.eye(data.K, dtype=b.dtype, device=b.device) + (1 - b) / data.K  # (..., K, K)
+    def check_method(self, method: str, data: Annotations | None = None) -> str | None:
+        """Refuse Gibbs sampling of items with weights: its augmentation counts annotations."""
+        return refuse_weights(method, data)
 
-    def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``(..., N, K)`` from the votes alone: no annotation need be looked at again."""
-        return times_log(data.weighted_votes, self._table(parameters, data).log())
+    # ------------------------------------------------------------------ closed forms
 
-    def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the one table for every worker, ``(..., J, K, K)``."""
-        table = self._table(parameters, data).unsqueeze(-3)
-        return table.expand(*table.shape[:-3], data.J, data.K, data.K)
-
-    def prevalence_of(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return 1/K for every class, ``(..., K)``."""
-        b = parameters["knowledge"].unsqueeze(-1)
-        return torch.full_like(b, 1 / data.K).expand(*b.shape[:-1], data.K)
+    def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the table that all workers share, ``(..., 1, K, K)``."""
+        b = parameters["knowledge"][..., None, None, None]
+        return b * torch.eye(data.K, dtype=b.dtype, device=b.device) + (1 - b) / data.K
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of the Beta prior, ``(...)``."""
@@ -90,7 +81,7 @@ class MajorityVote(AnnotationModel):
         normaliser = torch.lgamma(prior.sum()) - torch.lgamma(prior).sum()
         return normaliser + torch.xlogy(prior[0] - 1, b) + torch.xlogy(prior[1] - 1, 1 - b)
 
-    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
+    def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
         """Return the knowledge that maximises the expected log joint: the root of a quadratic.
 
         With ``u`` expected agreements, ``v`` the rest and ``c = (K - 1) / K``, the slope of

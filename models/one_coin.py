@@ -1,45 +1,35 @@
-"""One coin a worker: right with one probability, whatever the class.
+"""One coin a worker: the correct label with one probability, whatever the class.
 
-Wrong labels are spread evenly, so that a worker is a single number: the model of ZenCrowd (Demartini, Difallah and
+Incorrect labels are spread evenly, so that a worker is a single number: the model of ZenCrowd (Demartini, Difallah and
 Cudré-Mauroux 2012, ZenCrowd: leveraging probabilistic reasoning and crowdsourcing techniques for large-scale entity linking,
 WWW), and Dawid and Skene's with symmetric noise (Zhang, Chen, Zhou and Jordan 2014, Spectral methods meet EM, NIPS).
 
-Story::
+Model::
 
-    prevalence  p             ~ Dirichlet(1 + items)
-    accuracy    a_j           ~ Beta(1 + right, 1 + wrong)               for each worker
+    prevalence  p             ~ Dirichlet(1 + prior_items)
+    accuracy    a_j           ~ Beta(1 + prior_correct, 1 + prior_incorrect)          for each worker
     truth       z_i           ~ Categorical(p)
     label       y_n | z_i = k = k with probability a_j, else any of the others:  (1 - a_j) / (K - 1)
 
-With few annotations a worker one number is learned where a matrix is not; where some classes are harder than others, or are
-taken for each other, it is wrong.
+With few annotations a worker, one number can be learned where a matrix cannot. Where some classes are harder than others, or
+are confused with each other, the model is misspecified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import pyro
-import torch
 from pyro.distributions import Beta, Categorical, Dirichlet
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.kernels.ops import sample_dirichlet
-from crowdppl.model.base import AnnotationModel, Expected, Parameters, Sums, one_hot, sums_of
-from crowdppl.model.conjugacy import (
-    beta_log_density,
-    beta_mode,
-    coin_tables,
-    dirichlet_expected,
-    dirichlet_log_density,
-    dirichlet_mode,
-    mean_field,
-)
-from crowdppl.model.hyperparameters import require_answers
+from crowdppl.kernels.statistics import Statistics
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.hyperparameters import require_pseudo_counts
 from crowdppl.model.plates import Plates
+from crowdppl.model.priors import class_prior, correct_and_incorrect, symmetric_confusion
 
 
 @final
@@ -48,9 +38,9 @@ class OneCoin(AnnotationModel):
     """One accuracy for each worker.
 
     Attributes:
-        prior_correct: imaginary right answers of every worker, on top of a flat prior.
-        prior_incorrect: imaginary wrong answers.
-        prior_items: imaginary items of every class.
+        prior_correct: correct pseudo-annotations of every worker, on top of a flat prior.
+        prior_incorrect: incorrect pseudo-annotations.
+        prior_items: pseudo-items of every class.
     """
 
     prior_correct: float = 4.0
@@ -58,21 +48,18 @@ class OneCoin(AnnotationModel):
     prior_items: float = 0.0
 
     dims: ClassVar = {"prevalence": ("true_label",), "accuracy": ("worker",)}
-    batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
-        require_answers(self, "prior_correct", "prior_incorrect", "prior_items")
+        require_pseudo_counts(self, "prior_correct", "prior_incorrect", "prior_items")
 
     @classmethod
     def maximum_likelihood(cls) -> OneCoin:
-        """Return the model with flat priors, so that EM climbs the likelihood."""
+        """Return the model with flat priors, so that EM maximises the likelihood."""
         return cls(prior_correct=0.0, prior_incorrect=0.0, prior_items=0.0)
-
-    # ------------------------------------------------------------------ the story
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample prevalence ``(K,)`` and accuracy ``(J,)``."""
-        prevalence = pyro.sample("prevalence", Dirichlet(self._classes(data)))
+        prevalence = pyro.sample("prevalence", Dirichlet(class_prior(data, self.prior_items)))
         with plates.worker:
             accuracy = pyro.sample("accuracy", Beta(1.0 + self.prior_correct, 1.0 + self.prior_incorrect))
         return {"prevalence": prevalence, "accuracy": accuracy}
@@ -82,9 +69,8 @@ class OneCoin(AnnotationModel):
         return Categorical(parameters["prevalence"])
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
-        """Return each annotation's rows: batch ``(A, K)``."""
-        K = parameters["prevalence"].shape[-1]
-        return Categorical(_table(parameters["accuracy"], K)[data.worker])
+        """Return the rows of each annotation's worker: batch ``(A, K)``."""
+        return Categorical(self.confusion(parameters, data)[data.worker])
 
     # ------------------------------------------------------------------ closed forms
 
@@ -92,71 +78,13 @@ class OneCoin(AnnotationModel):
         """Return log prevalence ``(..., K)``."""
         return parameters["prevalence"].log()
 
-    def log_confusion(self, parameters: Parameters) -> Tensor:
-        """Return the symmetric tables in logs, ``(..., J, K, K)``."""
-        return _table(parameters["accuracy"], parameters["prevalence"].shape[-1]).log()
+    def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the symmetric tables, ``(..., J, K, K)``."""
+        return symmetric_confusion(parameters["accuracy"].unsqueeze(-1), data.K)
 
-    def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the log density of the priors, ``(...)``."""
-        accuracy = beta_log_density(self.prior_correct, self.prior_incorrect, parameters["accuracy"]).sum(-1)
-        return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + accuracy
-
-    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
-        """Return the modes given ``(..., N, K)`` responsibilities."""
-        return self.m_step_from(sums_of(responsibility, data), data)
-
-    def m_step_from(self, sums: Sums, data: Annotations) -> Parameters:
-        """Return the same from the sums over items."""
-        right, wrong = _right_and_wrong(sums.counts)
+    def conjugate_counts(self, statistics: Statistics, data: Annotations) -> Parameters:
+        """Return the items of each class, and each worker's correct and incorrect annotations ``(..., J, 2)``."""
         return {
-            "prevalence": dirichlet_mode(self._classes(data) + sums.size),
-            "accuracy": beta_mode(right + self.prior_correct, wrong + self.prior_incorrect),
+            "prevalence": statistics.item_counts,
+            "accuracy": correct_and_incorrect(statistics.label_counts).sum(-2),
         }
-
-    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
-        """Draw prevalence and accuracies given truths ``(C, N)``."""
-        return self.gibbs_from(sums_of(one_hot(truth, data), data), data)
-
-    def gibbs_from(self, sums: Sums, data: Annotations) -> Parameters:
-        """Draw the same from the sums over items."""
-        right, wrong = _right_and_wrong(sums.counts)
-        return {
-            "prevalence": sample_dirichlet(self._classes(data) + sums.size),
-            "accuracy": Beta(1 + self.prior_correct + right, 1 + self.prior_incorrect + wrong).sample(),
-        }
-
-    def expected_from(self, sums: Sums, data: Annotations) -> Expected:
-        """Return what mean-field variational Bayes expects of the same posteriors."""
-        coins, classes = self._coins(data), self._classes(data)
-        prior, prevalence, of_prevalence = dirichlet_expected(classes + sums.size, classes)
-        logs, accuracy, of_coins = dirichlet_expected(coins + torch.stack(_right_and_wrong(sums.counts), -1), coins)
-        table = coin_tables(logs[..., :1], logs[..., 1:], data.K)
-        mean = {"prevalence": prevalence, "accuracy": accuracy[..., 0]}
-        return Expected(table, prior, of_prevalence + of_coins, mean)
-
-    def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
-        """Return the mean-field guide, begun at the prior plus the counts of a majority vote."""
-        share = data.majority()
-        right, wrong = _right_and_wrong(data.counts.expected(share))
-        first = {
-            "prevalence": self._classes(data) + share.sum(0),
-            "accuracy": torch.stack([1 + self.prior_correct + right, 1 + self.prior_incorrect + wrong], -1),
-        }
-        return mean_field(first, {"accuracy": "beta"}, {"prevalence": "dirichlet"})
-
-    def _coins(self, data: Annotations) -> Tensor:
-        return torch.tensor([1 + self.prior_correct, 1 + self.prior_incorrect], dtype=data.dtype, device=data.device)
-
-    def _classes(self, data: Annotations) -> Tensor:
-        return torch.full((data.K,), 1 + self.prior_items, dtype=data.dtype, device=data.device)
-
-
-def _right_and_wrong(counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Return right and wrong annotations of each worker, ``(..., J)``, of counts ``(..., J, K, K)``."""
-    right = torch.diagonal(counts, dim1=-2, dim2=-1).sum(-1)
-    return right, (counts.sum((-2, -1)) - right).clamp(min=0)
-
-
-def _table(accuracy: Tensor, K: int) -> Tensor:
-    """Return ``p(label | truth)`` of each worker, ``(..., J, K, K)``."""
-    return coin_tables(accuracy.unsqueeze(-1), 1 - accuracy.unsqueeze(-1), K)

@@ -2,34 +2,32 @@
 
 The multinomial model of Carpenter (2008, Multilevel Bayesian models of categorical data annotation; the first of six in Paun et
 al. 2018, Comparing Bayesian models of annotation, TACL 6): what a label says depends on the label, not on who gave it. Who
-gave which label need not be known. Where workers differ it is less accurate and far too sure; where each has given a handful
-of labels it is hard to beat.
+gave which label need not be known. Where workers differ, the model is less accurate and far too confident; where each has given
+a handful of labels, it is hard to beat.
 
-Story::
+Model::
 
-    prevalence  p             ~ Dirichlet(1 + items)
-    common      B_k           ~ Dirichlet(1 + imaginary answers)      row of each class, for everybody
+    prevalence  p             ~ Dirichlet(1 + prior_items)
+    common      B_k           ~ Dirichlet(1 + pseudo-counts)      row of each class, for everybody
     truth       z_i           ~ Categorical(p)
     label       y_n | z_i = k ~ Categorical(B_k)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import pyro
-import torch
 from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.kernels.ops import sample_dirichlet, times_log
-from crowdppl.model.base import AnnotationModel, Parameters, one_hot
-from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, mean_field, rows
-from crowdppl.model.hyperparameters import require_answers
+from crowdppl.kernels.statistics import Statistics
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.hyperparameters import require_pseudo_counts
 from crowdppl.model.plates import Plates
+from crowdppl.model.priors import class_prior, confusion_prior
 
 
 @final
@@ -38,9 +36,9 @@ class Pooled(AnnotationModel):
     """One confusion matrix for everybody.
 
     Attributes:
-        prior_correct: imaginary right answers in every class, on top of a flat prior.
-        prior_incorrect: imaginary wrong answers in every class, shared evenly by the wrong labels.
-        prior_items: imaginary items of every class.
+        prior_correct: correct pseudo-annotations in every class, on top of a flat prior.
+        prior_incorrect: incorrect pseudo-annotations in every class, shared evenly by the incorrect labels.
+        prior_items: pseudo-items of every class.
     """
 
     prior_correct: float = 4.0
@@ -48,22 +46,20 @@ class Pooled(AnnotationModel):
     prior_items: float = 0.0
 
     dims: ClassVar = {"prevalence": ("true_label",), "common": ("true_label", "given_label")}
-    batched_m_step: ClassVar = True
 
     def __post_init__(self) -> None:
-        require_answers(self, "prior_correct", "prior_incorrect", "prior_items")
+        require_pseudo_counts(self, "prior_correct", "prior_incorrect", "prior_items")
 
     @classmethod
     def maximum_likelihood(cls) -> Pooled:
-        """Return the model with flat priors, so that EM climbs the likelihood."""
+        """Return the model with flat priors, so that EM maximises the likelihood."""
         return cls(prior_correct=0.0, prior_incorrect=0.0, prior_items=0.0)
-
-    # ------------------------------------------------------------------ the story
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample prevalence ``(K,)`` and common ``(K, K)``."""
-        prevalence = pyro.sample("prevalence", Dirichlet(self._classes(data)))
-        common = pyro.sample("common", Dirichlet(rows(data, self.prior_correct, self.prior_incorrect)).to_event(1))
+        rows = confusion_prior(data, self.prior_correct, self.prior_incorrect)
+        prevalence = pyro.sample("prevalence", Dirichlet(class_prior(data, self.prior_items)))
+        common = pyro.sample("common", Dirichlet(rows).to_event(1))
         return {"prevalence": prevalence, "common": common}
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -80,49 +76,10 @@ class Pooled(AnnotationModel):
         """Return log prevalence ``(..., K)``."""
         return parameters["prevalence"].log()
 
-    def evidence(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``(..., N, K)`` from the votes alone."""
-        return times_log(data.weighted_votes, parameters["common"].log())
+    def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the one matrix that all workers share, ``(..., 1, K, K)``."""
+        return parameters["common"].unsqueeze(-3)
 
-    def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the one matrix for every worker, ``(..., J, K, K)``."""
-        common = parameters["common"].unsqueeze(-3)
-        return common.expand(*common.shape[:-3], data.J, data.K, data.K)
-
-    def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the log density of the priors, ``(...)``."""
-        table = dirichlet_log_density(rows(data, self.prior_correct, self.prior_incorrect), parameters["common"]).sum(
-            -1
-        )
-        return dirichlet_log_density(self._classes(data), parameters["prevalence"]) + table
-
-    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
-        """Return the modes given ``(..., N, K)`` responsibilities."""
-        return {
-            "prevalence": dirichlet_mode(self._classes(data) + responsibility.sum(-2)),
-            "common": dirichlet_mode(
-                rows(data, self.prior_correct, self.prior_incorrect) + responsibility.mT @ data.weighted_votes
-            ),
-        }
-
-    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
-        """Draw prevalence and the matrix given truths ``(C, N)``."""
-        chosen = one_hot(truth, data)  # (C, N, K)
-        return {
-            "prevalence": sample_dirichlet(self._classes(data) + chosen.sum(-2)),
-            "common": sample_dirichlet(
-                rows(data, self.prior_correct, self.prior_incorrect) + chosen.mT @ data.weighted_votes
-            ),
-        }
-
-    def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
-        """Return the mean-field guide, begun at the prior plus the counts of a majority vote."""
-        share = data.majority()
-        first = {
-            "prevalence": self._classes(data) + share.sum(0),
-            "common": rows(data, self.prior_correct, self.prior_incorrect) + share.mT @ data.weighted_votes,
-        }
-        return mean_field(first, {}, {"prevalence": "dirichlet", "common": "dirichlet"})
-
-    def _classes(self, data: Annotations) -> Tensor:
-        return torch.full((data.K,), 1 + self.prior_items, dtype=data.dtype, device=data.device)
+    def conjugate_counts(self, statistics: Statistics, data: Annotations) -> Parameters:
+        """Return the items of each class, and everybody's labels by true label."""
+        return {"prevalence": statistics.item_counts, "common": statistics.label_counts.squeeze(-3)}

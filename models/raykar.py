@@ -17,19 +17,21 @@ logistic (the paper: Newton-Raphson), by Adam over mini-batches where it is a ne
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import pyro
 from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor, nn
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.conjugacy import dirichlet_mode, rows
-from crowdppl.model.hyperparameters import require_answers, require_positive, require_share
+from crowdppl.kernels.statistics import Statistics
+from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
+from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts, require_share
 from crowdppl.model.networks import Factory, build, features_of, perceptron
 from crowdppl.model.plates import Plates
+from crowdppl.model.priors import confusion_prior
 
 
 @final
@@ -54,17 +56,17 @@ class Raykar(AnnotationModel):
     prior_incorrect: float = 1.0
 
     dims: ClassVar = {"confusion": ("worker", "true_label", "given_label")}
-    defaults: ClassVar = {"em": {"max_iter": 200, "tol": 1e-8}}
 
     def __post_init__(self) -> None:
-        require_answers(self, "prior_correct", "prior_incorrect")
+        require_pseudo_counts(self, "prior_correct", "prior_incorrect")
         require_positive(self, "prior_scale")
         require_share(self, "dropout")
 
     @property
-    def full_batch(self) -> bool:
-        """Climb a logistic classifier over all items at once."""
-        return self.network is None and not self.hidden
+    def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
+        """EM of the default logistic classifier is over all items at once, by L-BFGS."""
+        logistic = self.network is None and not self.hidden
+        return {"em": {"max_iter": 200, "tol": 1e-8} | ({"batch_size": None} if logistic else {})}
 
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return the classifier ``f(x; theta)``."""
@@ -77,11 +79,11 @@ class Raykar(AnnotationModel):
         """Sample confusion ``(J, K, K)`` and the classifier's weights."""
         with plates.worker:
             confusion = pyro.sample(
-                "confusion", Dirichlet(rows(data, self.prior_correct, self.prior_incorrect)).to_event(1)
+                "confusion", Dirichlet(confusion_prior(data, self.prior_correct, self.prior_incorrect)).to_event(1)
             )
         return {
             "confusion": confusion,
-            "classifier": self.sample_network("classifier", plates, spread=self.prior_scale),
+            "classifier": plates.network("classifier", scale=self.prior_scale),
         }
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -94,18 +96,14 @@ class Raykar(AnnotationModel):
 
     # ------------------------------------------------------------------ closed forms
 
-    def log_confusion(self, parameters: Parameters) -> Tensor:
-        """Return log confusion ``(J, K, K)``."""
-        return parameters["confusion"].log()
+    def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the confusion matrices ``(J, K, K)``."""
+        return parameters["confusion"]
 
-    def m_step(self, responsibility: Tensor, data: Annotations, reuse: Parameters | None = None) -> Parameters:
-        """Return the modes of the rows; the classifier is left open."""
-        return {
-            "confusion": dirichlet_mode(
-                rows(data, self.prior_correct, self.prior_incorrect) + data.counts.expected(responsibility)
-            )
-        }
+    def conjugate_counts(self, statistics: Statistics, data: Annotations) -> Parameters:
+        """Return each worker's labels by true label; the classifier's weights have no closed form."""
+        return {"confusion": statistics.label_counts}
 
-    def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor]:
+    def classifier_targets(self, responsibility: Tensor, data: Annotations) -> ClassifierTargets:
         """Return the responsibilities: the classifier learns them."""
-        return "classifier", responsibility
+        return ClassifierTargets("classifier", responsibility)

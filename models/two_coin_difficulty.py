@@ -31,6 +31,7 @@ The paper's *original EM* is :class:`crowdppl.models.Raykar`. Start (appendix A.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
@@ -42,7 +43,7 @@ from torch import Tensor, nn
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError
 from crowdppl.kernels.ops import sum_by
-from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
 from crowdppl.model.hyperparameters import require_one_of, require_positive, require_share
 from crowdppl.model.networks import Factory, build, features_of, perceptron
 from crowdppl.model.plates import Plates
@@ -76,7 +77,6 @@ class TwoCoinDifficulty(AnnotationModel):
         "sensitivity": ("worker",),
         "specificity": ("worker",),
     }
-    defaults: ClassVar = {"em": {"max_iter": 100, "tol": 1e-7}}
 
     def __post_init__(self) -> None:
         require_one_of(self, "difficulty", ("adaptive", "fixed"))
@@ -84,14 +84,10 @@ class TwoCoinDifficulty(AnnotationModel):
         require_share(self, "dropout")
 
     @property
-    def full_batch(self) -> bool:
-        """Climb a logistic classifier over all items at once."""
-        return self.network is None and not self.hidden
-
-    @property
-    def detached(self) -> bool:
-        """With fixed difficulty the classifier learns the truths and is in no likelihood."""
-        return self.difficulty == "fixed"
+    def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
+        """EM of the default logistic classifier is over all items at once, by L-BFGS."""
+        logistic = self.network is None and not self.hidden
+        return {"em": {"max_iter": 100, "tol": 1e-7} | ({"batch_size": None} if logistic else {})}
 
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return the classifier ``f(x; theta)``."""
@@ -109,7 +105,7 @@ class TwoCoinDifficulty(AnnotationModel):
         one = LogNormal(math.log(self.scale), 1.0) if self.positive else Normal(self.scale, self.scale)
         with plates.worker:
             discrimination = pyro.sample("discrimination", one.expand([2]).to_event(1))
-        classifier = self.sample_network("classifier", plates, spread=self.prior_scale)
+        classifier = plates.network("classifier", scale=self.prior_scale)
         return {"discrimination": discrimination, "classifier": classifier}
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
@@ -139,20 +135,23 @@ class TwoCoinDifficulty(AnnotationModel):
 
     # ------------------------------------------------------------------ how it is fitted
 
-    def first(self, responsibility: Tensor, data: Annotations) -> Parameters:
-        """Return ``lambda = 4 logit(sensitivity)`` and of the specificity, against the given truths (appendix A.3)."""
+    def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
+        """Return first values, ``lambda = 4 logit(sensitivity)`` and of the specificity, for gradients to raise (appendix A.3)."""
+        if parameters is not None:
+            return {}
         at = data.worker * 2 + data.label
-        counts = sum_by(at, data.weighted(responsibility[data.item]), data.J * 2).view(
-            data.J, 2, 2
-        )  # (worker, label, truth)
-        right = torch.diagonal(counts, dim1=-2, dim2=-1)
-        rate = (right + 1) / (counts.sum(-2) + 2)  # one imaginary answer of each kind: no infinite logit
+        weighted = data.weighted(responsibility[data.item])
+        counts = sum_by(at, weighted, data.J * 2).view(data.J, 2, 2)  # (worker, given label, true label)
+        correct = torch.diagonal(counts, dim1=-2, dim2=-1)
+        rate = (correct + 1) / (counts.sum(-2) + 2)  # one pseudo-annotation of each kind: no infinite logit
         slope = 4 * torch.logit(rate)
         return {"discrimination": slope.clamp(min=0.1) if self.positive else slope}
 
-    def targets(self, responsibility: Tensor, data: Annotations) -> tuple[str, Tensor] | None:
+    def classifier_targets(self, responsibility: Tensor, data: Annotations) -> ClassifierTargets | None:
         """Return the responsibilities where the classifier is in no likelihood; else gradients know what it is to do."""
-        return ("classifier", responsibility) if self.difficulty == "fixed" else None
+        if self.difficulty == "adaptive":
+            return None
+        return ClassifierTargets("classifier", responsibility, in_likelihood=False)
 
     # ------------------------------------------------------------------ what is reported
 
@@ -161,10 +160,9 @@ class TwoCoinDifficulty(AnnotationModel):
         best = torch.sigmoid(parameters["discrimination"] / 4)
         return {"sensitivity": best[:, 1], "specificity": best[:, 0]}
 
-    def simulate(self, *arguments: Any, **options: Any) -> Any:
-        """Draw labels, see :meth:`AnnotationModel.simulate`; difficulties are the classifier's: there are no votes yet."""
-        told = replace(self, difficulty="adaptive") if self.difficulty == "fixed" else self
-        return AnnotationModel.simulate(told, *arguments, **options)
+    def _generative(self) -> AnnotationModel:
+        """Return the model with difficulties from the classifier: there are no votes before labels are drawn."""
+        return replace(self, difficulty="adaptive")
 
 
 def _mean_vote(data: Annotations) -> Tensor:

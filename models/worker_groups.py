@@ -29,10 +29,12 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import sample_dirichlet
-from crowdppl.model.base import AnnotationModel, Parameters, one_hot
-from crowdppl.model.conjugacy import dirichlet_log_density, positive, rows
-from crowdppl.model.hyperparameters import require_above, require_answers, require_whole
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.bound import one_hot
+from crowdppl.model.conjugacy import dirichlet_log_density, positive
+from crowdppl.model.hyperparameters import require_above, require_pseudo_counts, require_whole
 from crowdppl.model.plates import Plates
+from crowdppl.model.priors import confusion_prior
 
 
 @final
@@ -67,9 +69,9 @@ class WorkerGroups(AnnotationModel):
     def __post_init__(self) -> None:
         require_whole(self, "groups")
         require_above(self, -1, "prior_members")
-        require_answers(self, "prior_correct", "prior_incorrect", "prior_items")
+        require_pseudo_counts(self, "prior_correct", "prior_incorrect", "prior_items")
 
-    def unsuited(self, method: str) -> str | None:
+    def check_method(self, method: str, data: Annotations | None = None) -> str | None:
         """Refuse all but Gibbs: nothing else moves discrete groups."""
         if method == "gibbs":
             return None
@@ -101,11 +103,11 @@ class WorkerGroups(AnnotationModel):
         """Return log prevalence ``(..., K)``."""
         return parameters["prevalence"].log()
 
-    def log_confusion(self, parameters: Parameters) -> Tensor:
-        """Return the log rows of each worker's group, ``(..., J, K, K)``."""
-        logs, group = parameters["group_confusion"].log(), parameters["group_of"].long()
-        index = group[..., None, None].expand(*group.shape, *logs.shape[-2:])
-        return logs.gather(-3, index)
+    def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the rows of each worker's group, ``(..., J, K, K)``."""
+        table, group = parameters["group_confusion"], parameters["group_of"].long()
+        index = group[..., None, None].expand(*group.shape, *table.shape[-2:])
+        return table.gather(-3, index)
 
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of the three Dirichlets and of the groups, ``(...)``."""
@@ -150,4 +152,4 @@ class WorkerGroups(AnnotationModel):
     def _concentrations(self, data: Annotations) -> tuple[Tensor, Tensor, Tensor]:
         p = torch.full((data.K,), 1 + self.prior_items, dtype=data.dtype, device=data.device)
         a = torch.full((self.groups,), 1 + self.prior_members, dtype=data.dtype, device=data.device)
-        return p, a, rows(data, self.prior_correct, self.prior_incorrect).expand(self.groups, data.K, data.K)
+        return p, a, confusion_prior(data, self.prior_correct, self.prior_incorrect).expand(self.groups, data.K, data.K)

@@ -49,7 +49,7 @@ class SkillAndDifficulty(AnnotationModel):
 
 
 class OwnCoin(AnnotationModel):
-    """Another: a label depends on truth and worker only, which it says in logs, and no more than that."""
+    """Another: a label depends on truth and worker only, which it says by their confusion matrices."""
 
     def prior(self, data, plates):
         prevalence = pyro.sample("prevalence", Dirichlet(2 * torch.ones(data.K)))
@@ -61,11 +61,11 @@ class OwnCoin(AnnotationModel):
         return Categorical(parameters["prevalence"])
 
     def emission(self, parameters, data):
-        return Categorical(logits=self.log_confusion(parameters)[data.worker])
+        return Categorical(self.confusion(parameters, data)[data.worker])
 
-    def log_confusion(self, parameters):
-        eye = torch.eye(parameters["prevalence"].shape[-1])
-        return (parameters["skill"][..., None, None] * eye).log_softmax(-1)
+    def confusion(self, parameters, data):
+        eye = torch.eye(data.K)
+        return (parameters["skill"][..., None, None] * eye).softmax(-1)
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,14 @@ def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, 
     rng = np.random.default_rng(seed)
     task = np.repeat(np.arange(items), per_item)
     worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
-    return (model or DawidSkene()).simulate(
-        task, worker, classes=classes, seed=seed, parameters=parameters, features=rng.normal(size=(items, 2))
+    return crowdppl.simulate(
+        model or DawidSkene(),
+        task,
+        worker,
+        classes=classes,
+        seed=seed,
+        parameters=parameters,
+        features=rng.normal(size=(items, 2)),
     )
 
 
@@ -178,3 +184,8 @@ def told(data):
     """Return each annotation in the caller's identifiers, and the votes by them."""
     names = (data.items[data.item.numpy()], data.workers[data.worker.numpy()], data.labels[data.label.numpy()])
     return Counter(zip(*(n.tolist() for n in names), strict=True))
+
+
+def draws_whole_counts(model):
+    """Whether a model's Gibbs sampler refuses items with weights."""
+    return "item weights" in (model.check_method("gibbs", tiny(weighted=True)) or "")

@@ -22,6 +22,8 @@ from crowdppl import criticism
 from crowdppl.data import datasets
 from crowdppl.inference.gibbs import gibbs
 from crowdppl.isolation import isolated
+from crowdppl.model.bound import bind
+from crowdppl.model.sampling import simulate
 from crowdppl.models import DawidSkene, ItemSubtypes
 
 SETS = (
@@ -79,7 +81,7 @@ def log_likelihoods(name: str) -> dict[str, np.ndarray]:
     known = known_of(name, data, truth)
     index = np.flatnonzero(known >= 0)
     index = np.sort(np.random.default_rng(0).choice(index, min(ITEMS, len(index)), replace=False))
-    model, sweeps = ItemSubtypes(), 100 if data.A > LARGE else 300
+    model, sweeps = bind(ItemSubtypes(), data), 100 if data.A > LARGE else 300
     with isolated(0, threads=1), torch.no_grad():
         draws = gibbs(model, data, lambda *_: None, chains=2, warmup=sweeps, num_samples=sweeps)
         flat = {site: value.flatten(0, 1) for site, value in draws.samples.items()}
@@ -178,7 +180,7 @@ def independent_crowd(seed: int) -> dict[str, list[float]]:
     rng = np.random.default_rng(seed)
     item = np.repeat(np.arange(300), 6)
     worker = np.concatenate([rng.choice(30, 6, replace=False) for _ in range(300)])
-    data, truth, _ = DawidSkene().simulate(item, worker, classes=2, seed=seed)
+    data, truth, _ = simulate(DawidSkene(), item, worker, classes=2, seed=seed)
     truths = dict(zip(data.items.tolist(), truth.tolist(), strict=True))
     out = {}
     for kind, more in {"published": {"independent": True}, "weighted": {"independent": False}}.items():

@@ -21,7 +21,7 @@ from crowdppl.inference.fit import fit, named_model
 from crowdppl.inference.options import require_method
 from crowdppl.inference.predict import parameter_draws, rebuilt
 from crowdppl.isolation import isolated, without_warnings
-from crowdppl.model.base import AnnotationModel, conditioned
+from crowdppl.model.base import AnnotationModel
 from crowdppl.posterior.posterior import Posterior
 
 Array = npt.NDArray[Any]
@@ -199,7 +199,7 @@ def kfold(
         with isolated(seed), torch.no_grad():
             logs = []
             for bound, values in parameter_draws(posterior, test, story):
-                parameters, _ = conditioned(bound, values, test)
+                parameters, _ = bound.conditioned(values, test)
                 logs.append(item_log_likelihood(bound, parameters, test).numpy())
         elpd[fold == f] = logsumexp(np.stack(logs), axis=0) - np.log(len(logs))
     _tell(told, "some of the items")

@@ -23,7 +23,8 @@ from crowdppl.errors import ModelError, OptionError
 from crowdppl.inference.predict import data_of, parameter_draws
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import isolated
-from crowdppl.model.base import AnnotationModel, conditioned
+from crowdppl.model.base import AnnotationModel
+from crowdppl.model.sampling import simulate
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level
 
@@ -240,9 +241,9 @@ def _from_model(
     with isolated(seed), torch.no_grad():
         # A point, and fewer draws than replicates, are gone through again: truths and labels are drawn anew each time.
         for bound, values in islice(cycle(parameter_draws(posterior, data, model, draws)), draws):
-            if bound.arrange(data).parent_item is not None:
+            if bound.expand(data).parent_item is not None:
                 raise ModelError("each annotation has a truth of its own in this model; leave data= out")
-            parameters, _ = conditioned(bound, values, data)
+            parameters, _ = bound.conditioned(values, data)
             state = sample_truth(bound.item_log_joint(parameters, data))  # (N,)
             under_each = bound.emission(parameters, data).sample()  # (A, S): a label under each state
             yield under_each.gather(-1, state[data.item].unsqueeze(-1)).squeeze(-1).long().numpy()
@@ -316,7 +317,8 @@ def prior_check(
     of_items, of_workers = _frame(data.features, data.items), _frame(data.worker_features, data.workers)
     made = []
     for n in range(draws):
-        again, _, _ = model.simulate(
+        again, _, _ = simulate(
+            model,
             data.items[item],
             data.workers[worker],
             classes=data.K,

@@ -25,7 +25,9 @@ from crowdppl.inference.fit import fit, named_model
 from crowdppl.inference.options import Method, require_method
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
-from crowdppl.model.base import AnnotationModel, bind, conditioned, repeated
+from crowdppl.model.base import AnnotationModel
+from crowdppl.model.bound import bind, repeated
+from crowdppl.model.sampling import simulate
 from crowdppl.posterior.posterior import Posterior
 
 __all__ = ["NoDraws", "coverage", "ranks", "table", "uniformity"]
@@ -103,7 +105,7 @@ def ranks(
         task = np.repeat(np.arange(items), per_item)
         worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
         given = rng.normal(size=(items, features)) if features else None
-        data, truth, drawn = chosen.simulate(task, worker, classes=classes, seed=seed + s, features=given)
+        data, truth, drawn = simulate(chosen, task, worker, classes=classes, seed=seed + s, features=given)
         with silent():  # the odd short chain is part of what is measured
             posterior = fit(data, chosen, method=method, seed=seed + s, independent=independent, **options)
         if posterior.kind == "point":
@@ -126,9 +128,9 @@ def _quantities(
     """Return what is ranked: its value at what was drawn, and ``(S,)`` values at the draws of the fit."""
     with isolated(0), torch.no_grad():
         bound = bind(model, data)
-        told = bound.arrange(data)
+        told = bound.expand(data)
         sites = {name: torch.as_tensor(value) for name, value in drawn.items()}
-        parameters, _ = conditioned(bound, sites, told)
+        parameters, _ = bound.conditioned(sites, told)
         confusion = bound.confusion_of(parameters, data).numpy()
         prevalence = bound.prevalence_of(parameters, data).numpy()
         marginal = float(repeated(normalise(bound.item_log_joint(parameters, told))[0], told).sum())

@@ -16,7 +16,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.inference.design_effect import PUBLISHED, WEIGHTED, DesignEffect
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.evaluate import EvaluatedDraws
-from crowdppl.model.base import AnnotationModel
+from crowdppl.model.bound import BoundModel
 from crowdppl.model.networks import is_weight
 from crowdppl.posterior.io import FORMAT
 
@@ -27,7 +27,7 @@ _DRAW = ("chain", "draw")
 
 def to_datatree(
     data: Annotations,
-    model: AnnotationModel,
+    model: BoundModel,
     draws: Draws,
     evaluated: EvaluatedDraws,
     *,
@@ -125,7 +125,7 @@ def _coordinates(data: Annotations, evaluated: EvaluatedDraws) -> dict[str, pd.I
 
 
 def _posterior(
-    model: AnnotationModel, draws: Draws, evaluated: EvaluatedDraws, dims: Mapping[str, tuple[str, ...]]
+    model: BoundModel, draws: Draws, evaluated: EvaluatedDraws, dims: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, Variable], dict[str, Variable]]:
     """Return the variables of the posterior, and those of the model as published that a design effect replaces."""
     posterior = {name: (_DRAW + dims[name], value) for name, value in draws.samples.items()}

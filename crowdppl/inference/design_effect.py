@@ -28,7 +28,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
 from crowdppl.inference import passes as sweeps
 from crowdppl.kernels.ops import sample_dirichlet
-from crowdppl.model.base import one_hot
+from crowdppl.model.bound import one_hot
 
 # Mean and standard deviation of logit rho over public data sets, estimated by benchmarks/calibration/design_effect.py.
 POPULATION = (-1.0, 3.0)

@@ -26,7 +26,8 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import CrowdpplError, OptionError
 from crowdppl.inference.passes import Share, once, suits
 from crowdppl.isolation import in_main_thread, on_signal
-from crowdppl.model.base import AnnotationModel, Sums, provides
+from crowdppl.kernels.statistics import Statistics
+from crowdppl.model.bound import BoundModel
 
 # A process that has died is noticed at once by its closed connections; this limit is for one that hangs.
 PATIENCE = timedelta(minutes=30)
@@ -103,9 +104,13 @@ class ProcessGroup:
             processes.recv(value, 0)
         return value
 
-    def reduce(self, sums: Sums) -> Sums:
+    def reduce(self, sums: Statistics) -> Statistics:
         """Return the sums over all processes, on rank 0; other ranks do not need the result."""
-        parts = (sums.log_likelihood, sums.size, sums.counts.transpose(1, 2))  # memory is (worker, label, state)
+        parts = (
+            sums.log_likelihood,
+            sums.item_counts,
+            sums.label_counts.transpose(1, 2),
+        )  # memory is (worker, label, state)
         flat = torch.cat([part.reshape(-1).double() for part in parts])
         with self.errors():
             processes.reduce(flat, 0)
@@ -113,7 +118,7 @@ class ProcessGroup:
             part.view(like.shape).to(like.dtype)
             for part, like in zip(flat.split([part.numel() for part in parts]), parts, strict=True)
         )
-        return Sums(likelihood, size, counts.transpose(1, 2))
+        return Statistics(likelihood, size, counts.transpose(1, 2))
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -213,13 +218,13 @@ def is_other_rank() -> bool:
     return group is not None and group.rank > 0
 
 
-def share(model: AnnotationModel, data: Annotations) -> Share | DistributedShare | None:
+def share(model: BoundModel, data: Annotations) -> Share | DistributedShare | None:
     """Return an object that sums over all items by the fastest way, or ``None`` if the model or the data do not allow it.
 
     Raises:
         OptionError: if the data are on a GPU and the processes do not have one each.
     """
-    if not provides(model, "m_step_from") or model.states_per_class > 1:
+    if not model.closed or model.shared_confusion or model.states_per_class > 1:
         return None
     group = _GROUP.get()
     if group is not None and once(data):
@@ -273,7 +278,7 @@ class DistributedShare:
                     self.group.send(value, rank)
         self.group.distributed = weakref.ref(self)
 
-    def expect(self, table: Tensor, prior: Tensor) -> Sums:
+    def expect(self, table: Tensor, prior: Tensor) -> Statistics:
         """Take an E step over all items; as :meth:`Share.expect`."""
         self._distribute()
         with self.group.in_step():
@@ -282,7 +287,7 @@ class DistributedShare:
             self.group.broadcast(prior.contiguous())
             return self.group.reduce(self.share.expect(table, prior))
 
-    def given(self, responsibility: Tensor) -> Sums:
+    def given(self, responsibility: Tensor) -> Statistics:
         """Sum given responsibilities of all items; as :meth:`Share.given`."""
         self._distribute()
         with self.group.in_step():

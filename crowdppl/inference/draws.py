@@ -26,7 +26,7 @@ class Draws:
         trace: objective or loss per iteration, by name, ``(iteration,)``.
         facts: single facts of the run (converged, iterations, divergences), serialisable as JSON.
         warnings: sentences for the user.
-        sites: of the model's prior, as :func:`crowdppl.model.base.check` returns them.
+        sites: of the model's prior, as :func:`crowdppl.model.program.check` returns them.
         passes: the compiled passes over the data that the engine used, for :func:`crowdppl.inference.evaluate.evaluate`.
     """
 

@@ -13,7 +13,9 @@ from crowdppl.inference import distributed
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.passes import Share, Sweeps, at
 from crowdppl.kernels.ops import normalise, read
-from crowdppl.model.base import Parameters, conditioned, densities, repeated, together
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import repeated
+from crowdppl.model.program import densities, together
 
 
 class EStep:
@@ -30,7 +32,7 @@ class EStep:
         self.m_step, self.model, self.data = m_step, m_step.model, m_step.data
         self.share = distributed.share(self.model, self.data)
         # Memory to overwrite: whatever the model keeps between E steps.
-        self.scratch: dict[str, Tensor] = {}
+        self.workspace: dict[str, Tensor] = {}
 
     @property
     def passes(self) -> Sweeps | None:
@@ -44,11 +46,11 @@ class EStep:
             ll, prior = read(sums.log_likelihood, self.model.log_prior(theta, self.data))
             return ll + prior, ll, sums
         if self.m_step.closed:
-            joint, log_prior = self.model.log_density(theta, self.data, self.scratch)
+            joint, log_prior = self.model.log_density(theta, self.data, self.workspace)
         else:
-            parameters, log_prior = conditioned(self.model, theta, self.data)
+            parameters, log_prior = self.model.conditioned(theta, self.data)
             joint = self.model.item_log_joint(parameters, self.data)
-            if self.model.detached:
+            if self.m_step.detached:
                 space = self.m_step.space
                 log_prior = log_prior - sum(space.sites[n]["fn"].log_prob(theta[n]) for n in space.weights)
         marginal, r = normalise(joint, overwrite=True)
@@ -75,6 +77,6 @@ class EStep:
         """
         if math.isnan(lp):
             raise ModelError(
-                f"{type(self.model).__name__}: the log posterior is not a number at step {step}; some item's labels "
+                f"{self.model.name}: the log posterior is not a number at step {step}; some item's labels "
                 f"may be impossible under every truth"
             )

@@ -11,7 +11,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, OptionError
 from crowdppl.kernels.ops import above_zero
-from crowdppl.model.base import AnnotationModel, conditioned
+from crowdppl.model.bound import BoundModel
 
 
 class Validation:
@@ -27,7 +27,7 @@ class Validation:
         DataError: where the features or classes are not those of the data.
     """
 
-    def __init__(self, held_out: Any, model: AnnotationModel, data: Annotations):
+    def __init__(self, held_out: Any, model: BoundModel, data: Annotations):
         if not isinstance(held_out, (tuple, list)) or len(held_out) != 2:
             raise OptionError("validation must be a pair: features (n, D) and classes (n,) of items held out")
         features, labels = held_out
@@ -45,8 +45,8 @@ class Validation:
         return float(right), float(log)
 
 
-def class_probabilities(model: AnnotationModel, values: Mapping[str, Tensor], design: Annotations) -> Tensor:
+def class_probabilities(model: BoundModel, values: Mapping[str, Tensor], design: Annotations) -> Tensor:
     """Return ``p(truth_i = k)`` of items without an annotation, ``(N, K)``."""
-    parameters, _ = conditioned(model, values, design)
+    parameters, _ = model.conditioned(values, design)
     probability = model.by_class(model.log_truth(parameters, design).softmax(-1))
     return probability.expand(design.N, design.K)

@@ -22,7 +22,9 @@ from crowdppl.inference.passes import Sweeps, at
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.inference.unconstrained import Space
-from crowdppl.model.base import AnnotationModel, Parameters, check, conditioned, dispersed, repeated, without_gibbs
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel, repeated
+from crowdppl.model.program import check, dispersed
 
 # Results of restarts whose log posteriors differ by less than this fraction are one mode.
 SAME_MODE = 1e-6
@@ -47,7 +49,7 @@ POINT = (
 
 @engine("em")
 def em(
-    model: AnnotationModel,
+    model: BoundModel,
     data: Annotations,
     report: ProgressCallback,
     keep: Checkpoint = NOTHING,
@@ -58,7 +60,7 @@ def em(
     accelerate: bool,
     num_samples: int,
     learning_rate: float,
-    batch_size: int,
+    batch_size: int | None,
     epochs: int,
     steps: int | None,
     fine_tune: int,
@@ -89,6 +91,8 @@ def em(
             instead of that with the highest log posterior.
     """
     space = Space(check(model, data))
+    if model.conjugacy is not None:
+        model.conjugacy.require_mode()
     schedule = Schedule(learning_rate, batch_size, epochs, steps)
     held_out = None if validation is None else Validation(validation, model, data)
     m_step = MStep(model, data, space, schedule)
@@ -97,7 +101,7 @@ def em(
     else:
         loop = EMLoop(m_step, max_iter, tol, report, accelerate=accelerate, held_out=held_out)
     with torch.no_grad():
-        first = model.starting(data)
+        first = model.initial(data)
         results: list[EMResult] = []
         state = keep.resume(EMCheckpoint, data.device)
         if state is not None:
@@ -107,13 +111,13 @@ def em(
         if state is not None:
             results += loop.resume(state)
         while (begun := len(results)) <= restarts:
-            if begun and model._bound is not None:  # networks start anew
-                model._bound.renew(model.networks(data))
-            numbers = range(begun, begun + loop.width(first, restarts + 1 - begun))
+            if begun and model.networks is not None:  # networks start anew
+                model.networks.renew(model.model.networks(data))
+            numbers = range(begun, begun + loop.width(restarts + 1 - begun))
             results += loop.run([dispersed(first, data) if n else first for n in numbers])
         best = max(results, key=lambda result: result.score)
-        if model._bound is not None:
-            model._bound.take(best.buffers)
+        if model.networks is not None:
+            model.networks.take(best.buffers)
         out = _intervals(model, data, space, best.point, num_samples, loop.e_step.passes)
     out.point, out.sites, out.passes = best.point, space.sites, loop.e_step.passes
     out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}
@@ -141,20 +145,21 @@ def em(
 
 
 def _intervals(
-    model: AnnotationModel,
+    model: BoundModel,
     data: Annotations,
     space: Space,
     point: Parameters,
     num_samples: int,
     passes: Sweeps | None,
 ) -> Draws:
-    if without_gibbs(model, data) is None:
+    if model.why_not_gibbs(data) is None:
         count = affordable(space.size, data, num_samples)
         warnings = [thinned_note(count, num_samples)] if count < num_samples else []
-        sweeps = Sweeps.of(model, data, "gibbs_from", passes)
+        sweeps = Sweeps.of(model, data, passes)
         if sweeps is not None:
             tables = at(model, point, data)
-            draws = [model.gibbs_from(sweeps.draw(*tables)[1], data) for _ in range(count)]
+            assert model.conjugacy is not None
+            draws = [model.conjugacy.gibbs_step(sweeps.draw(*tables)[1], point) for _ in range(count)]
             swept = {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
             return Draws(swept, "approximation", ONE_SWEEP, warnings=warnings)
         joint = model.item_log_joint(point, data)
@@ -178,7 +183,7 @@ def _intervals(
 
 
 def _laplace(
-    model: AnnotationModel, data: Annotations, space: Space, point: Mapping[str, Tensor], num_samples: int
+    model: BoundModel, data: Annotations, space: Space, point: Mapping[str, Tensor], num_samples: int
 ) -> Parameters | None:
     """Draw from the normal with the mode's curvature, ``(1, draw, ...)``; ``None`` if the curvature is not negative definite."""
     mode = space.vector(point, inside=False)
@@ -186,7 +191,7 @@ def _laplace(
         return None
 
     def loss(vector: Tensor) -> Tensor:
-        parameters, log_prior = conditioned(model, dict(point) | space.values(vector), data)
+        parameters, log_prior = model.conditioned(dict(point) | space.values(vector), data)
         joint = model.item_log_joint(parameters, data)
         return -(repeated(torch.logsumexp(joint, -1), data).sum() + log_prior)
 

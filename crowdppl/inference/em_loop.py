@@ -13,12 +13,12 @@ from crowdppl.inference.checkpoint import NOTHING
 from crowdppl.inference.e_step import EStep
 from crowdppl.inference.early_stopping import Validation
 from crowdppl.inference.em_state import EMCheckpoint, EMResult, EMState
-from crowdppl.inference.evaluate import batched
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.memory import chunk
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.squarem import extrapolate
-from crowdppl.model.base import Parameters, apart, together
+from crowdppl.model.base import Parameters
+from crowdppl.model.program import apart, together
 
 
 class EMLoop:
@@ -55,19 +55,16 @@ class EMLoop:
         self.spare: list[Parameters] = []
         self.keep, self.results = NOTHING, list[EMResult]()
 
-    def width(self, first: Tensor, starts: int) -> int:
-        """Return how many of ``starts`` runs to take in parallel; ``first`` are the responsibilities that one starts from.
+    def width(self, starts: int) -> int:
+        """Return how many of ``starts`` runs to take in parallel.
 
         On small data calling torch costs more than its work; on a GPU most of it would be idle. Data beyond the caches, and
         compiled passes, are faster one run after the other.
         """
-        parallel = batched(self.model) and self.model.batched_m_step
-        if starts == 1 or self.e_step.share is not None or not parallel:
+        # Gradients, and M steps of a model's own, take one run at a time.
+        if starts == 1 or self.e_step.share is not None or not self.model.closed:
             return 1
-        if not self.m_step.closed:
-            self.learn(first)
-        # Gradients move one run at a time.
-        return chunk(self.data, starts) if self.m_step.closed else 1
+        return chunk(self.data, starts)
 
     def learn(self, first: Tensor) -> None:
         """Determine which sites have closed-form steps by an M step from responsibilities; the random stream is unchanged."""
@@ -168,10 +165,10 @@ class EMLoop:
         return (lp,) if self.held_out is None else self.held_out.score(theta)
 
     def _checkpoint(self, **state: Any) -> EMCheckpoint:
-        buffers = {} if self.model._bound is None else self.model._bound.buffers()
+        buffers = {} if self.model.networks is None else self.model.networks.buffers()
         return EMCheckpoint(self.results, self.m_step.state(), buffers, **state)
 
     def _restore(self, state: EMCheckpoint, theta: Parameters) -> None:
         self.m_step.restore(state.m_step, theta)
-        if self.model._bound is not None:
-            self.model._bound.take(state.buffers)
+        if self.model.networks is not None:
+            self.model.networks.take(state.buffers)

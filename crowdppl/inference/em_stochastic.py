@@ -78,6 +78,6 @@ class StochasticEMLoop(EMLoop):
         self.e_step.require_number(lp, len(self.trace))
         score = self._score(lp, theta)
         if best is None or score > best.score:
-            buffers = {} if self.model._bound is None else self.model._bound.buffers()
+            buffers = {} if self.model.networks is None else self.model.networks.buffers()
             best = EMResult(theta, self.trace, lp, ll, 0, False, score, len(self.trace) - 1, buffers)
         return best, r

@@ -17,7 +17,9 @@ from crowdppl.inference.memory import chunk
 from crowdppl.inference.passes import Items, Sweeps, at
 from crowdppl.inference.sampling import sample_truth_from_probabilities
 from crowdppl.kernels.ops import above_zero, normalise, sum_by
-from crowdppl.model.base import AnnotationModel, Parameters, conditioned, densities, provides, repeated
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel, repeated
+from crowdppl.model.program import densities
 
 # Above this many cells in all confusion matrices, convergence is judged by workers' accuracies: each quantity costs about a
 # millisecond.
@@ -56,14 +58,7 @@ class EvaluatedDraws:
     published: Tensor | None = None
 
 
-def batched(model: AnnotationModel) -> bool:
-    """Return whether a model takes parameters with leading axes, many draws at once."""
-    return model._bound is None and (provides(model, "log_confusion") or provides(model, "gibbs_step"))
-
-
-def evaluate(
-    model: AnnotationModel, data: Annotations, draws: Draws, effect: DesignEffect | None = None
-) -> EvaluatedDraws:
+def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignEffect | None = None) -> EvaluatedDraws:
     """Evaluate the model at every draw.
 
     With a design effect, true labels, confusion matrices and prevalence allow for correlated annotations (see
@@ -78,7 +73,7 @@ def evaluate(
     flat = {name: value.flatten(0, 1) for name, value in draws.samples.items()}
     total = chains * count
     out = _allocate(total, data)
-    arranged = model.arrange(data)
+    arranged = model.expand(data)
     rho: Tensor | None = None
     nodes: Tensor | None = None
     if effect is not None and arranged.parent_item is None:
@@ -122,7 +117,7 @@ def evaluate(
                 else:
                     derived.setdefault(name, []).append(value.unsqueeze(0) if isinstance(part, int) else value)
         if draws.point is not None:  # engines that maximise report the true labels at the point
-            parameters = draws.point if batched(model) else conditioned(model, draws.point, arranged)[0]
+            parameters = draws.point if model.batched else model.conditioned(draws.point, arranged)[0]
             point_nodes = None if effect is None else effect.nodes(data)
             _evaluate_point(model, parameters, arranged, data, point_nodes, sweeps, spare, out)
     for probability in (out.probability, out.published):
@@ -130,7 +125,7 @@ def evaluate(
             probability /= probability.sum(-1, keepdim=True)  # averages sum to one only up to rounding
     if not bool(torch.isfinite(out.log_likelihood).all()):
         raise ModelError(
-            f"{type(model).__name__}: some item has a likelihood of zero or that is not a number at the fitted parameters; "
+            f"{model.name}: some item has a likelihood of zero or that is not a number at the fitted parameters; "
             f"check that every label is possible under some truth"
         )
 
@@ -175,7 +170,7 @@ def _set_mixing(mixing: Parameters, part: Any, confusion: Tensor, prevalence: Te
 
 
 def _log_joints(
-    model: AnnotationModel,
+    model: BoundModel,
     data: Annotations,
     flat: Parameters,
     fixed: Parameters,
@@ -189,9 +184,9 @@ def _log_joints(
             parameters = {name: value[s] for name, value in flat.items()}
             yield s, parameters, sweeps.joint(*at(model, parameters, data), spare), model.log_prior(parameters, data)
         return
-    if not batched(model):
+    if not model.batched:
         for s in range(total):
-            parameters, log_prior = conditioned(model, {name: value[s] for name, value in flat.items()} | fixed, data)
+            parameters, log_prior = model.conditioned({name: value[s] for name, value in flat.items()} | fixed, data)
             yield s, parameters, model.item_log_joint(parameters, data), log_prior
         return
     step = chunk(data, total)
@@ -202,7 +197,7 @@ def _log_joints(
 
 
 def _evaluate_point(
-    model: AnnotationModel,
+    model: BoundModel,
     parameters: Parameters,
     arranged: Annotations,
     data: Annotations,
@@ -231,7 +226,7 @@ def _unused(data: Annotations) -> tuple[Tensor, Tensor]:
 
 
 def _add_averaged(
-    model: AnnotationModel,
+    model: BoundModel,
     joint: Tensor,
     nodes: Tensor,
     data: Annotations,
@@ -269,7 +264,7 @@ def _quality(truth: Tensor, data: Annotations, passes: Sweeps | None) -> tuple[T
 
 
 def _evaluate_items(
-    model: AnnotationModel,
+    model: BoundModel,
     parameters: Parameters,
     joint: Tensor,
     arranged: Annotations,
@@ -291,7 +286,7 @@ def _evaluate_items(
 
 
 def _by_item(
-    model: AnnotationModel, parameters: Parameters, joint: Tensor, arranged: Annotations, data: Annotations
+    model: BoundModel, parameters: Parameters, joint: Tensor, arranged: Annotations, data: Annotations
 ) -> tuple[Tensor, Tensor]:
     """Reduce the log joint ``(..., N of the arrangement, S)``, which is overwritten, to items.
 
@@ -313,7 +308,7 @@ def _by_item(
     return log_likelihood, mean
 
 
-def item_log_likelihood(model: AnnotationModel, parameters: Parameters, data: Annotations) -> Tensor:
+def item_log_likelihood(model: BoundModel, parameters: Parameters, data: Annotations) -> Tensor:
     """Return ``log p(labels of item i | parameters)``, summed over true labels, ``(..., N)``."""
-    arranged = model.arrange(data)
+    arranged = model.expand(data)
     return _by_item(model, parameters, model.item_log_joint(parameters, arranged), arranged, data)[0]

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from crowdppl.model.base import AnnotationModel
+from crowdppl.model.bound import BoundModel
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -69,16 +69,17 @@ def _own(value: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     computed = {name for kind in type(value).__mro__ for name, part in vars(kind).items() if hasattr(part, "__get__")}
-    return {name: part for name, part in getattr(value, "__dict__", {}).items() if name not in computed | {"_bound"}}
+    return {name: part for name, part in getattr(value, "__dict__", {}).items() if name not in computed}
 
 
-def of_model(model: AnnotationModel) -> str:
+def of_model(bound: BoundModel) -> str:
     """Return what identifies a model: its class, hyperparameters, and networks with their weights.
 
     A function that builds a network is identified by the network. Classes outside of the library are also identified by the code
     of their methods.
     """
-    networks = {} if model._bound is None else model._bound.modules
+    model = bound.model
+    networks = {} if bound.networks is None else bound.networks.modules
     fields = {name: value for name, value in _own(model).items() if not (networks and callable(value))}
     methods = {
         f"{kind.__qualname__}.{name}": described(value)

@@ -17,7 +17,9 @@ from crowdppl.inference.passes import Sweeps, at
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.sampling import GumbelMaxSampler
 from crowdppl.inference.unconstrained import Space
-from crowdppl.model.base import AnnotationModel, Parameters, check, dispersed, one_hot, prior_draws, without_gibbs
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel, one_hot
+from crowdppl.model.program import check, dispersed, prior_draws
 
 INTERVAL_METHOD = "draws from the posterior (Gibbs sampling with exact conditionals)"
 
@@ -43,7 +45,7 @@ class GibbsState:
 
 @engine("gibbs")
 def gibbs(
-    model: AnnotationModel,
+    model: BoundModel,
     data: Annotations,
     report: ProgressCallback,
     keep: Checkpoint = NOTHING,
@@ -66,7 +68,7 @@ def gibbs(
     Raises:
         ModelError: for a model without conjugate steps.
     """
-    reason = without_gibbs(model, data)
+    reason = model.why_not_gibbs(data)
     if reason is not None:
         raise ModelError(reason)
     space = Space(check(model, data), discrete=True)
@@ -76,7 +78,7 @@ def gibbs(
     # and one chain after the other stays in the caches.
     width = max(1, min(chains, work_bytes(data) // (8 * data.N * states * 4)))
     groups = [min(width, chains - start) for start in range(0, chains, width)]
-    sweeps = Sweeps.of(model, data, "gibbs_from")
+    sweeps = Sweeps.of(model, data)
     if sweeps is not None:
         groups = [1] * chains
     total = (warmup + num_samples) * len(groups)
@@ -94,10 +96,11 @@ def gibbs(
                 parameters, sampler.unused, first = resumed.parameters, resumed.unused, resumed.sweep
                 resumed = None
             else:
-                start = dispersed(model.starting(data).expand(size, data.N, states), data)
+                start = dispersed(model.initial(data).expand(size, data.N, states), data)
                 truth = sampler.sample(start.log())
                 if sweeps is not None:
-                    parameters = _leading(model.gibbs_from(sweeps.given(one_hot(truth[0], data)), data))
+                    assert model.conjugacy is not None
+                    parameters = _leading(model.conjugacy.gibbs_step(sweeps.given(one_hot(truth[0], data))))
                 else:
                     # Steps that also condition on the parameters get them from the prior: any valid point will do.
                     parameters = model.gibbs_step(truth, prior_draws(model, data, size), data)
@@ -125,11 +128,12 @@ def gibbs(
     )
 
 
-def _step(model: AnnotationModel, data: Annotations, sweeps: Sweeps, parameters: Parameters) -> Parameters:
+def _step(model: BoundModel, data: Annotations, sweeps: Sweeps, parameters: Parameters) -> Parameters:
     """Take a sweep of one chain by a compiled pass; parameters have a leading axis of one."""
     now = {name: value[0] for name, value in parameters.items()}
     _, sums = sweeps.draw(*at(model, now, data))
-    return _leading(model.gibbs_from(sums, data))
+    assert model.conjugacy is not None
+    return _leading(model.conjugacy.gibbs_step(sums, now))
 
 
 def _leading(parameters: Parameters) -> Parameters:

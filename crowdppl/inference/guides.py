@@ -13,12 +13,13 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.unconstrained import Space
-from crowdppl.model.base import AnnotationModel, Parameters, provides
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel
 from crowdppl.model.plates import Plates
 
 
 def guide_of(
-    model: AnnotationModel, data: Annotations, space: Space, first: Parameters, kind: str
+    model: BoundModel, data: Annotations, space: Space, first: Parameters, kind: str
 ) -> tuple[Callable[..., Any], str]:
     """Return the guide and its name for users.
 
@@ -34,8 +35,9 @@ def guide_of(
     story = poutine.block(model.program, hide=["truth", "labels", "repeats"])
     if kind == "point":
         return _Positional(AutoDelta(story, init_loc_fn=start, create_plates=_plates)), "a point"
-    if provides(model, "guide"):
-        return _Positional(model.guide(data, first)), "the model's guide"
+    own = model.guide(data, first)
+    if own is not None:
+        return _Positional(own), "the model's guide"
     name = "independent normals in unbounded coordinates"
     if not space.weights:
         return _Positional(AutoNormal(story, init_loc_fn=start, create_plates=_plates)), name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,8 +12,11 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.minibatches import Batches
 from crowdppl.inference.unconstrained import Space
-from crowdppl.model.base import AnnotationModel, Parameters, Sums, conditioned, prior_draws, provides, repeated
+from crowdppl.kernels.statistics import Statistics
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel, repeated
 from crowdppl.model.plates import Plates
+from crowdppl.model.program import prior_draws
 
 # L-BFGS iterations in one gradient M step: EM needs it to rise, not to arrive.
 SEARCH_STEPS = 20
@@ -26,13 +28,13 @@ class Schedule:
 
     Attributes:
         learning_rate: of Adam.
-        batch_size: items a step.
+        batch_size: items a step; ``None`` for all items at once, by L-BFGS.
         epochs: passes over the items in one M step.
         steps: steps in one M step, in place of ``epochs``.
     """
 
     learning_rate: float = 1e-3
-    batch_size: int = 64
+    batch_size: int | None = 64
     epochs: int = 1
     steps: int | None = None
 
@@ -78,13 +80,15 @@ class MStep:
         stochastic: whether gradients are taken over mini-batches.
     """
 
-    def __init__(self, model: AnnotationModel, data: Annotations, space: Space, schedule: Schedule | None = None):
+    def __init__(self, model: BoundModel, data: Annotations, space: Space, schedule: Schedule | None = None):
         self.model, self.data, self.space = model, data, space
-        self.schedule = Schedule() if schedule is None else schedule
-        takes = inspect.signature(model.m_step).parameters if provides(model, "m_step") else {}
-        # A model of one's own may leave further arguments out.
-        self.takes_memory, self.takes_parameters = "reuse" in takes, "parameters" in takes
-        self.stochastic = bool(space.weights) and not model.full_batch
+        if schedule is None:
+            whole = model.model.engine_defaults.get("em", {}).get("batch_size", 64) is None
+            schedule = Schedule(batch_size=None if whole else 64)
+        self.schedule = schedule
+        self.stochastic = bool(space.weights) and schedule.batch_size is not None
+        # Whether a network that learns the truth is in no likelihood.
+        self.detached = False
         self.closed = False
         self.taught: Space | None = None
         self.open = space
@@ -92,41 +96,44 @@ class MStep:
         self._lesson: _CrossEntropy | None = None
         self._fine: _Descent | None = None
 
-    def start(self, responsibility: Tensor | Sums) -> Parameters:
+    def start(self, responsibility: Tensor | Statistics) -> Parameters:
         """Return the parameters that ``(N, S)`` responsibilities, or the sums over them, suggest.
 
         Gradients begin at the prior's median, networks at their own first weights.
         """
-        if isinstance(responsibility, Sums):
+        if isinstance(responsibility, Statistics):
             self.closed = True
-            return self.model.m_step_from(responsibility, self.data)
+            return self._conjugate(responsibility, None)
         r = self._counted(responsibility)
         self._descent, self._lesson, self._fine = None, None, None
-        given = self._closed(r, None, None) if provides(self.model, "m_step") else {}
-        left = set(self.space.sizes) - set(given)
-        self.closed = not left
-        if self.closed:
+        given = self.model.m_step(r, self.data)
+        if not set(self.space.sizes) - set(given):
+            self.closed = True
             return given
-        taught = self.model.targets(r, self.data)
-        # The network that learns by cross-entropy, and what is left to gradients of everything.
-        self.taught = None if taught is None else self.space.part(n for n in left if n.startswith(f"{taught[0]}."))
-        self.open = self.space.part(left - set(self.taught.sizes if self.taught else ()))
+        self.closed = False
         theta = {name: value.median(0).values for name, value in prior_draws(self.model, self.data, 15).items()}
-        if self.model._bound is not None:
-            theta |= self.model._bound.start()
-        return self._follow(responsibility, theta | given | self.model.first(r, self.data))
-
-    def __call__(self, responsibility: Tensor | Sums, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
-        """Return better parameters than ``theta`` for the given responsibilities, or ``theta``; may overwrite ``reuse``."""
-        if isinstance(responsibility, Sums):
-            return self.model.m_step_from(responsibility, self.data)
-        r = self._counted(responsibility)
-        if self.closed:
-            return self._closed(r, theta, reuse)
-        theta = dict(theta)
-        if provides(self.model, "m_step"):
-            theta |= self._closed(r, theta, reuse)
+        if self.model.networks is not None:
+            theta |= self.model.networks.start()
+        theta |= given
+        # Values that only the first M step returns are starts for gradients.
+        left = set(self.space.sizes) - set(self.model.m_step(r, self.data, theta))
+        targets = self.model.classifier_targets(r, self.data)
+        # The network that learns by cross-entropy, and what is left to gradients of everything.
+        self.taught, self.detached = None, False
+        if targets is not None:
+            self.taught = self.space.part(n for n in left if n.startswith(f"{targets.network}."))
+            self.detached = not targets.in_likelihood
+        self.open = self.space.part(left - set(self.taught.sizes if self.taught else ()))
         return self._follow(responsibility, theta)
+
+    def __call__(
+        self, responsibility: Tensor | Statistics, theta: Parameters, reuse: Parameters | None = None
+    ) -> Parameters:
+        """Return better parameters than ``theta`` for the given responsibilities, or ``theta``; may overwrite ``reuse``."""
+        if isinstance(responsibility, Statistics):
+            return self._conjugate(responsibility, theta)
+        found = self.model.m_step(self._counted(responsibility), self.data, theta, reuse)
+        return found if self.closed else self._follow(responsibility, {**theta, **found})
 
     def _follow(self, responsibility: Tensor, theta: Parameters) -> Parameters:
         """Raise what has no closed form, the rest held at ``theta``."""
@@ -167,13 +174,9 @@ class MStep:
         often = self.data.multiplicity
         return responsibility if often is None else responsibility * often.unsqueeze(-1)
 
-    def _closed(self, r: Tensor, theta: Parameters | None, reuse: Parameters | None) -> Parameters:
-        more: dict[str, Parameters | None] = {}
-        if self.takes_memory:
-            more["reuse"] = reuse
-        if self.takes_parameters:
-            more["parameters"] = theta
-        return self.model.m_step(r, self.data, **more)
+    def _conjugate(self, statistics: Statistics, theta: Parameters | None) -> Parameters:
+        assert self.model.conjugacy is not None
+        return self.model.conjugacy.m_step(statistics, theta)
 
     def _search(self, responsibility: Tensor, theta: Parameters) -> Parameters:
         vector = self.open.vector(theta, inside=False).requires_grad_()
@@ -209,7 +212,7 @@ class _Descent:
 
     def __init__(self, step: MStep, theta: Parameters, space: Space):
         self.step, self.space = step, space
-        self.batches = Batches(step.data.N, step.schedule.batch_size, step.data.device)
+        self.batches = Batches(step.data.N, step.schedule.batch_size or step.data.N, step.data.device)
         transforms = space.transforms
         self.free = {name: transforms[name].inv(theta[name]).clone().requires_grad_() for name in space.sizes}
         self.adam = torch.optim.Adam(list(self.free.values()), lr=step.schedule.learning_rate, amsgrad=True)
@@ -231,7 +234,7 @@ class _Descent:
                 whole = len(index) == data.N  # one batch is all: no need to take it apart
                 batch = data if whole else data.batch(index)
                 values = dict(theta) | {name: transforms[name](free) for name, free in self.free.items()}
-                r, plates = responsibility, Plates.over(data.N, data.J, None if whole else index, training=True)
+                r, plates = responsibility, step.model.plates(data, None if whole else index, training=True)
                 if not whole:
                     r = None if r is None else r[index]
                     # Sites of items: those of the batch.
@@ -247,9 +250,9 @@ class _CrossEntropy:
     """The same for a classifier that learns soft labels: no trace of the model is needed, a step takes a third of the time."""
 
     def __init__(self, step: MStep, space: Space, theta: Parameters):
-        bound, features = step.model._bound, step.data.features
+        bound, features = step.model.networks, step.data.features
         if bound is None or features is None:
-            raise ModelError(f"{type(step.model).__name__}: targets are for a network of item features")
+            raise ModelError(f"{step.model.name}: targets are for a network of item features")
         self.step, self.space, self.features = step, space, features
         name = next(iter(space.sizes)).split(".")[0]
         self.module = bound.modules[name]
@@ -257,7 +260,7 @@ class _CrossEntropy:
         self.free = theta[self.site].clone().requires_grad_()
         # 1 / (2 variance) of each weight's normal prior.
         self.decay = float(0.5 / space.sites[self.site]["fn"].variance.flatten()[0])
-        self.batches = Batches(len(features), step.schedule.batch_size, step.data.device)
+        self.batches = Batches(len(features), step.schedule.batch_size or len(features), step.data.device)
         self.adam = torch.optim.Adam([self.free], lr=step.schedule.learning_rate, amsgrad=True)
 
     def state(self) -> GradientState:
@@ -269,9 +272,9 @@ class _CrossEntropy:
         _restore(state, {self.site: self.free}, self.adam, self.batches)
 
     def __call__(self, responsibility: Tensor) -> Parameters:
-        told = self.step.model.targets(self.step._counted(responsibility), self.step.data)
-        assert told is not None
-        targets, schedule = told[1], self.step.schedule
+        learned = self.step.model.classifier_targets(self.step._counted(responsibility), self.step.data)
+        assert learned is not None
+        targets, schedule = learned.targets, self.step.schedule
         with torch.enable_grad():
             if self.step.stochastic:
                 self.module.train()
@@ -309,7 +312,7 @@ class _CrossEntropy:
 
 
 def expected(
-    model: AnnotationModel,
+    model: BoundModel,
     values: Mapping[str, Tensor],
     responsibility: Tensor | None,
     data: Annotations,
@@ -320,7 +323,7 @@ def expected(
 
     Without responsibilities the marginal log-likelihood takes the place of the expected log joint.
     """
-    parameters, log_prior = conditioned(model, values, data, plates)
+    parameters, log_prior = model.conditioned(values, data, plates)
     joint = model.item_log_joint(parameters, data)
     if responsibility is None:
         return scale * repeated(torch.logsumexp(joint, -1), data).sum() + log_prior

@@ -19,7 +19,9 @@ from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import without_warnings
-from crowdppl.model.base import AnnotationModel, Parameters, check, dispersed, provides
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel
+from crowdppl.model.program import check, dispersed
 
 INTERVAL_METHOD = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth summed out)"
 
@@ -41,7 +43,7 @@ class NUTSState:
 
 @engine("nuts")
 def nuts(
-    model: AnnotationModel,
+    model: BoundModel,
     data: Annotations,
     report: ProgressCallback,
     keep: Checkpoint = NOTHING,
@@ -69,14 +71,14 @@ def nuts(
     """
     space = Space(check(model, data))
     if jit is None:
-        jit = provides(model, "log_confusion") and model._bound is None and data.counts.dense
+        jit = model.provides("confusion") and model.networks is None and data.counts.dense
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     total = chains * (warmup + num_samples)
     state = keep.resume(NUTSState, data.device) or NUTSState([], [], [])
     for chain in range(len(state.chains), chains):
         streams = RandomStreams()
         with torch.no_grad():
-            first = MStep(model, data, space).start(dispersed(model.starting(data), data))
+            first = MStep(model, data, space).start(dispersed(model.initial(data), data))
         kernel = NUTS(
             model.marginal_program,
             target_accept_prob=target_accept,

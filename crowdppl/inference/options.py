@@ -26,14 +26,16 @@ class Option:
     """What is known of an option of an engine besides its type.
 
     Attributes:
-        default: of the engine; a model may have another in ``AnnotationModel.defaults``.
-        check: of a value other than ``None``, which is taken where it is the default.
+        default: of the engine; a model may have another in ``AnnotationModel.engine_defaults``.
+        check: of a value other than ``None``, which is accepted where it is the default.
         help: what it is, in words.
+        optional: whether ``None`` is accepted besides the default.
     """
 
     default: Any
     check: Check
     help: str
+    optional: bool = False
 
 
 class EMOptions(TypedDict, total=False):
@@ -50,7 +52,10 @@ class EMOptions(TypedDict, total=False):
     ]
     num_samples: Annotated[int, Option(1000, whole(1), "draws for intervals")]
     learning_rate: Annotated[float, Option(1e-3, positive, "of Adam, for networks")]
-    batch_size: Annotated[int, Option(64, whole(1), "items in a mini-batch, for networks")]
+    batch_size: Annotated[
+        int | None,
+        Option(64, whole(1), "items in a mini-batch, for networks; None for all at once, by L-BFGS", optional=True),
+    ]
     epochs: Annotated[int, Option(1, whole(1), "passes over the items in one M step, for networks")]
     steps: Annotated[
         int | None, Option(None, whole(1), "gradient steps in one M step, for networks, in place of epochs")
@@ -135,7 +140,9 @@ def filled(method: str, given: Mapping[str, Any], defaults: Mapping[str, Any] | 
             of = f", which is an option of {' and '.join(map(repr, others))}" if others else suggestion(name, known)
             raise OptionError(f"method {method!r} has no option {name!r}{of}; it takes {', '.join(known)}")
         option = known[name]
-        out[name] = value if value is None and option.default is None else option.check(name, value)
+        out[name] = (
+            value if value is None and (option.default is None or option.optional) else option.check(name, value)
+        )
     return out
 
 

@@ -2,7 +2,8 @@
 
 Where a label depends on truth and worker only, and the truth on a prior that all items share, the sums that follow from a pass
 are all that a step needs: the log-likelihood, how many items there are of each state, and how often each worker gave each label
-under each. :class:`crowdppl.model.base.Sums` are those; what makes them is :class:`Sweeps` (compiled, for data beyond the caches)
+under each. :class:`crowdppl.kernels.statistics.Statistics` holds them; :class:`Sweeps` computes them (compiled, for data beyond the
+caches),
 or, with the products of :mod:`crowdppl.kernels.ops`, :func:`plain`.
 """
 
@@ -20,7 +21,9 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import normalise
-from crowdppl.model.base import AnnotationModel, Parameters, Sums, provides, sums_of
+from crowdppl.kernels.statistics import Statistics
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel
 
 # With more states than this nothing is compiled for their number alone.
 KNOWN = 64
@@ -35,10 +38,15 @@ REAL = {torch.float64: "f8", torch.float32: "f4"}
 NO_TRUTH = torch.empty(0, dtype=torch.int16)
 
 
-def plain(table: Tensor, prior: Tensor, data: Annotations, memory: Tensor | None = None) -> Sums:
+def plain(table: Tensor, prior: Tensor, data: Annotations, memory: Tensor | None = None) -> Statistics:
     """Return the sums by sparse products; arguments as of :meth:`Sweeps.expect`."""
     marginal, r = normalise(plain_joint(table, prior, data), overwrite=True)
-    return sums_of(r, data, memory)._replace(log_likelihood=marginal.sum(dtype=torch.float64))
+    return Statistics(marginal.sum(dtype=torch.float64), r.sum(-2), data.counts.expected(r, memory))
+
+
+def _sparse(responsibility: Tensor, data: Annotations) -> Statistics:
+    nothing = responsibility.new_tensor(torch.nan)
+    return Statistics(nothing, responsibility.sum(-2), data.counts.expected(responsibility))
 
 
 def plain_joint(table: Tensor, prior: Tensor, data: Annotations) -> Tensor:
@@ -94,9 +102,12 @@ def _large(shape: tuple[int, int], real: str) -> np.ndarray:
     return room[skip : skip + size].view(real).reshape(shape)
 
 
-def at(model: AnnotationModel, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
+def at(model: BoundModel, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
     """Return what a pass goes by: ``p(label | state, worker)`` ``(J, S, K)`` and the prior of the states ``(S,)``."""
-    return model.table(parameters), model.log_truth(parameters, data).exp()
+    table = model.model.confusion(parameters, data)
+    if model.shared_confusion:
+        table = table.expand(data.J, *table.shape[1:])
+    return table, model.log_truth(parameters, data).exp()
 
 
 class Items(NamedTuple):
@@ -147,14 +158,12 @@ class Sweeps(ABC):
             torch.set_num_threads(threads)  # numba's threads, as they start, set it
 
     @staticmethod
-    def of(
-        model: AnnotationModel, data: Annotations, hook: str = "m_step_from", made: Sweeps | None = None
-    ) -> Sweeps | None:
+    def of(model: BoundModel, data: Annotations, made: Sweeps | None = None) -> Sweeps | None:
         """Return passes for data that suit them, where the model has the method that takes their sums; else ``None``.
 
         Those that were ``made`` for these data and this model before are taken where there are any.
         """
-        if not provides(model, hook):
+        if not model.closed or model.shared_confusion:
             return None
         return Sweeps.suited(data, data.K * model.states_per_class) if made is None else made
 
@@ -180,7 +189,7 @@ class Sweeps(ABC):
         prior: Tensor,
         memory: Tensor | None = None,
         responsibility: Tensor | None = None,
-    ) -> Sums:
+    ) -> Statistics:
         """Take an E step and sum up what it expects.
 
         Args:
@@ -191,7 +200,7 @@ class Sweeps(ABC):
         """
         out = self._room() if responsibility is None else responsibility
         log_likelihood, size = self._sweep(table, prior, out=out)
-        return Sums(log_likelihood, size, self._expected(out, memory))
+        return Statistics(log_likelihood, size, self._expected(out, memory))
 
     def responsibilities(self, table: Tensor, prior: Tensor) -> Tensor:
         """Take an E step and return the responsibilities ``(N, S)``; arguments as of :meth:`expect`."""
@@ -232,19 +241,19 @@ class Sweeps(ABC):
         return torch.empty(self.data.N, self.data.K, dtype=self.data.dtype)
 
     @abstractmethod
-    def given(self, responsibility: Tensor) -> Sums:
+    def given(self, responsibility: Tensor) -> Statistics:
         """Sum given responsibilities ``(N, S)`` up; the log-likelihood is not a number."""
 
     @abstractmethod
     def counted(self, truth: Tensor) -> tuple[Tensor, Tensor]:
         """Count items of each class ``(K,)``, and labels ``(J, K, K)`` by truths ``(N,)`` int16."""
 
-    def draw(self, table: Tensor, prior: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Sums]:
+    def draw(self, table: Tensor, prior: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Statistics]:
         """Draw the truth of each item, ``(N,)`` int16, and count by it; of torch's random stream it takes one number."""
         truth, seed = torch.empty(self.data.N, dtype=torch.int16), int(torch.empty((), dtype=torch.int64).random_())
         nothing = torch.empty(0, self.data.K, dtype=self.data.dtype)
         log_likelihood, size = self._sweep(table, prior, out=nothing, seed=seed, truth=truth)
-        return truth, Sums(log_likelihood, size, self._drawn(truth, memory))
+        return truth, Statistics(log_likelihood, size, self._drawn(truth, memory))
 
     def _sweep(
         self, table: Tensor, prior: Tensor, *, out: Tensor, seed: int = 0, truth: Tensor = NO_TRUTH
@@ -300,13 +309,13 @@ class Narrow(Sweeps):
         self.bounds = _shared(self.start, self.threads)
         self.tables = _large((self.threads, self.rows * self.passes.width_of(data.K, self.real)), self.real)
 
-    def given(self, responsibility: Tensor) -> Sums:
+    def given(self, responsibility: Tensor) -> Statistics:
         """Sum given responsibilities up."""
         J, K = self.data.J, self.data.K
         run = self.passes.scatter(K, self.real)
         nothing = torch.zeros(J, K, K, dtype=self.data.dtype)
         self._pass(run, nothing, responsibility.contiguous().numpy())
-        return Sums(torch.tensor(torch.nan), responsibility.sum(0), self._expected(responsibility, None))
+        return Statistics(torch.tensor(torch.nan), responsibility.sum(0), self._expected(responsibility, None))
 
     def counted(self, truth: Tensor) -> tuple[Tensor, Tensor]:
         """Count by truths, in the tables' memory."""
@@ -353,10 +362,10 @@ class Wide(Sweeps):
         np.copyto(item, entries.indices, casting="unsafe")
         return begin, found, _shared(begin, self.threads)
 
-    def given(self, responsibility: Tensor) -> Sums:
+    def given(self, responsibility: Tensor) -> Statistics:
         """Sum given responsibilities up."""
         total = responsibility.sum(0)
-        return Sums(torch.tensor(torch.nan), total, self._expected(responsibility.contiguous(), None))
+        return Statistics(torch.tensor(torch.nan), total, self._expected(responsibility.contiguous(), None))
 
     def counted(self, truth: Tensor) -> tuple[Tensor, Tensor]:
         """Count by truths."""
@@ -406,10 +415,10 @@ class Share:
         self.data = data
         self.sweeps = Sweeps.suited(data, data.K)
 
-    def expect(self, table: Tensor, prior: Tensor) -> Sums:
+    def expect(self, table: Tensor, prior: Tensor) -> Statistics:
         """Take an E step; arguments as of :meth:`Sweeps.expect`."""
         return plain(table, prior, self.data) if self.sweeps is None else self.sweeps.expect(table, prior)
 
-    def given(self, responsibility: Tensor) -> Sums:
+    def given(self, responsibility: Tensor) -> Statistics:
         """Sum given responsibilities ``(N, S)`` up; the log-likelihood is not a number."""
-        return sums_of(responsibility, self.data) if self.sweeps is None else self.sweeps.given(responsibility)
+        return _sparse(responsibility, self.data) if self.sweeps is None else self.sweeps.given(responsibility)

@@ -16,7 +16,9 @@ from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.early_stopping import class_probabilities
 from crowdppl.inference.fit import named_model
 from crowdppl.isolation import isolated
-from crowdppl.model.base import AnnotationModel, Parameters, bind, conditioned, unknowns
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.bound import BoundModel, bind
+from crowdppl.model.program import unknowns
 from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior, truth_table
 
@@ -77,7 +79,7 @@ def predict_correct(
     with isolated(seed), torch.no_grad():
         count = 0
         for bound, values in parameter_draws(posterior, pairs, model):
-            parameters, _ = conditioned(bound, values, pairs)
+            parameters, _ = bound.conditioned(values, pairs)
             M = bound.states_per_class
             state = bound.log_truth(parameters, pairs).softmax(-1).expand(pairs.N, -1)  # (N, S)
             labels = torch.arange(pairs.K).repeat_interleave(M)  # the correct label under each state, (S,)
@@ -126,7 +128,7 @@ def predict_workers(
     confusion, prevalence = [], []
     with isolated(seed), torch.no_grad():
         for bound, values in parameter_draws(posterior, design, model):
-            parameters, _ = conditioned(bound, values, design)
+            parameters, _ = bound.conditioned(values, design)
             asked = design if design.A else design.paired()
             confusion.append(bound.confusion_of(parameters, asked).numpy())
             prevalence.append(bound.prevalence_of(parameters, design).numpy())
@@ -193,7 +195,7 @@ def _design(posterior: Posterior, items: Annotations | Any, name: str) -> Annota
 
 def parameter_draws(
     posterior: Posterior, design: Annotations, model: AnnotationModel | None = None, most: int = DRAWS
-) -> Iterator[tuple[AnnotationModel, Parameters]]:
+) -> Iterator[tuple[BoundModel, Parameters]]:
     """Rebuild the model and go through draws of its parameters; those of new items and workers are left to the prior.
 
     The parameters are those of the model as published, also where the reported results allow for correlated errors.
@@ -201,11 +203,11 @@ def parameter_draws(
     bound = bind(rebuilt(posterior) if model is None else model, design)
     state = posterior.networks
     values: Parameters = {}
-    if bound._bound is not None:
+    if bound.networks is not None:
         if not state:
             raise ModelError("this result has no networks; pass the model that was fitted")
-        bound._bound.load(state)
-        values |= bound._bound.start()
+        bound.networks.load(state)
+        values |= bound.networks.start()
     sites = unknowns(bound, design)
     place = "point" if "point" in posterior.tree.children else "posterior"
     group = posterior.tree[place].to_dataset()

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from crowdppl.inference.unconstrained import Space
 from crowdppl.kernels.ops import label_shares
-from crowdppl.model.base import Parameters, is_simplex
+from crowdppl.model.base import Parameters
+from crowdppl.model.program import is_simplex
 
 
 def extrapolate(

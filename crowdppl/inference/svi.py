@@ -25,7 +25,8 @@ from crowdppl.inference.minibatches import Batches
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.unconstrained import Space
-from crowdppl.model.base import AnnotationModel, check
+from crowdppl.model.bound import BoundModel
+from crowdppl.model.program import check
 
 INTERVAL_METHOD = (
     "draws from a variational approximation ({guide}, fitted by SVI), whose sites are independent of each other: intervals "
@@ -67,7 +68,7 @@ class _Best:
 
 @engine("svi")
 def svi(
-    model: AnnotationModel,
+    model: BoundModel,
     data: Annotations,
     report: ProgressCallback,
     keep: Checkpoint = NOTHING,
@@ -98,7 +99,7 @@ def svi(
     """
     space = Space(check(model, data))
     with torch.no_grad():
-        first = MStep(model, data, space).start(model.starting(data))
+        first = MStep(model, data, space).start(model.initial(data))
     held_out = None if validation is None else Validation(validation, model, data)
     family, name = guide_of(model, data, space, first, guide)
     loop = _OptimiserLoop(model, data, space, family, learning_rate, max_iter, batch_size)
@@ -162,7 +163,7 @@ class _OptimiserLoop:
 
     def __init__(
         self,
-        model: AnnotationModel,
+        model: BoundModel,
         data: Annotations,
         space: Space,
         guide: Callable[..., Any],
@@ -207,8 +208,8 @@ class _OptimiserLoop:
                 keep.step(self.state)
         if self.best is not None:
             _set_guide(self.best.guide)
-            if self.model._bound is not None:
-                self.model._bound.take(self.best.buffers)
+            if self.model.networks is not None:
+                self.model.networks.take(self.best.buffers)
         return converged
 
     def _validate(self, held_out: Validation, step: int) -> None:
@@ -217,7 +218,7 @@ class _OptimiserLoop:
             return
         score = held_out.score(medians(self.guide, self.data, self.space))
         if self.best is None or score > self.best.score:
-            buffers = {} if self.model._bound is None else self.model._bound.buffers()
+            buffers = {} if self.model.networks is None else self.model.networks.buffers()
             self.best = _Best(score, step, _guide_parameters(), buffers)
 
     def _converged(self, tol: float) -> bool:
@@ -253,7 +254,7 @@ def adam(learning_rate: float, steps: int) -> Any:
     )
 
 
-def require_finite(loss: float, model: AnnotationModel, step: int) -> None:
+def require_finite(loss: float, model: BoundModel, step: int) -> None:
     """Raise for a loss that is infinite or not a number.
 
     Args:
@@ -266,7 +267,7 @@ def require_finite(loss: float, model: AnnotationModel, step: int) -> None:
     """
     if not math.isfinite(loss):
         raise ModelError(
-            f"{type(model).__name__}: the loss of SVI is {loss} at step {step + 1}; lower learning_rate, or check that "
+            f"{model.name}: the loss of SVI is {loss} at step {step + 1}; lower learning_rate, or check that "
             f"every label is possible under the model"
         )
 

@@ -11,15 +11,16 @@ from torch.distributions import biject_to, constraints
 from torch.distributions.transforms import identity_transform
 
 from crowdppl.errors import ModelError
-from crowdppl.model.base import Parameters, base, is_simplex
+from crowdppl.model.base import Parameters
 from crowdppl.model.networks import is_weight
+from crowdppl.model.program import base, is_simplex
 
 
 class Space:
     """A bijection between the sites of a model and one flat vector of real numbers.
 
     Args:
-        sites: the sample sites of the prior by name, as :func:`crowdppl.model.base.check` returns them.
+        sites: the sample sites of the prior by name, as :func:`crowdppl.model.program.check` returns them.
         discrete: take discrete sites too; they have a size and no coordinates (for Gibbs sampling).
 
     Attributes:

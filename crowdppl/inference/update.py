@@ -20,6 +20,7 @@ from crowdppl.inference.predict import data_of, rebuilt
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, provides
+from crowdppl.model.bound import bind
 from crowdppl.posterior.posterior import Posterior
 
 # What is known of single annotations besides, by its name in the data and in the result.
@@ -82,7 +83,7 @@ def update(
     touched = torch.from_numpy(
         np.unique([place[name] for name in more.items[more.annotations_per_item.numpy() > 0].tolist()])
     )
-    if "point" in posterior.tree.children and provides(chosen, "log_confusion") and provides(chosen, "m_step"):
+    if "point" in posterior.tree.children and provides(chosen, "conjugate_counts"):
         start[touched] = _first_sweeps(posterior, chosen, together.batch(touched), start[touched])
     settings: dict[str, Any] = {}
     if options.get("method", info["method"]) == info["method"]:  # another engine has other options
@@ -107,16 +108,17 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     old = {str(name): torch.from_numpy(value.to_numpy()).to(batch.dtype) for name, value in point.items()}
     by_worker = [name for name in old if "worker" in point[name].dims]
     known = len(posterior.worker_names())
+    bound = bind(model, batch)
     M = model.states_per_class
     r = start if M == 1 else start.repeat_interleave(M, -1) / M
     with isolated(0, device=batch.device, dtype=batch.dtype), torch.no_grad():
         for _ in range(SWEEPS):
-            theta = model.m_step(r, batch)
+            theta = bound.m_step(r, batch)
             theta |= {
                 name: torch.cat([old[name], theta[name][known:]]) if name in by_worker else old[name] for name in old
             }
-            r = normalise(model.item_log_joint(theta, batch), overwrite=True)[1]
-    return model.by_class(r)
+            r = normalise(bound.item_log_joint(theta, batch), overwrite=True)[1]
+    return bound.by_class(r)
 
 
 @arguments.checked(

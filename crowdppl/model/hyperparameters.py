@@ -8,12 +8,15 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+
 from crowdppl.arguments import shown
+from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 
 
-def require_answers(model: Any, *names: str) -> None:
-    """Require imaginary answers, items or workers: finite numbers of at least 0."""
+def require_pseudo_counts(model: Any, *names: str) -> None:
+    """Require numbers of pseudo-annotations, pseudo-items or pseudo-workers: finite and at least 0."""
     _require(model, names, lambda value: 0 <= value < float("inf"), "a number of at least 0")
 
 
@@ -44,6 +47,26 @@ def require_one_of(model: Any, name: str, choices: Sequence[str]) -> None:
     value = getattr(model, name)
     if not isinstance(value, str) or value not in choices:
         raise ModelError(f"{type(model).__name__}: {name} is {shown(value)}; use {' or '.join(map(repr, choices))}")
+
+
+def require_concentration(model: Any, value: Any) -> None:
+    """Require a Dirichlet concentration of confusion rows: a square table of positive numbers."""
+    try:
+        rows = torch.as_tensor(value, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        rows = torch.zeros(0)
+    square = rows.dim() == 2 and rows.shape[0] == rows.shape[1] > 1
+    if not square or not bool(((rows > 0) & torch.isfinite(rows)).all()):
+        raise ModelError(
+            f"{type(model).__name__}: concentration must be a (K, K) table of positive numbers, (true label, given label)"
+        )
+
+
+def refuse_weights(method: str, data: Annotations | None) -> str | None:
+    """Return why a Gibbs sampler that draws whole counts does not suit data with item weights; ``None`` where all is well."""
+    if method != "gibbs" or data is None or data.weight is None:
+        return None
+    return "its Gibbs sampler draws whole counts and takes no item weights; use method='nuts' or 'svi'"
 
 
 def _require(model: Any, names: Sequence[str], valid: Callable[[Any], bool], wanted: str) -> None:

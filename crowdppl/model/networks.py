@@ -112,7 +112,7 @@ def build(
     return network(features.shape[-1], outputs)
 
 
-class Bound:
+class Networks:
     """The networks of one model for one fit.
 
     Args:
@@ -122,20 +122,20 @@ class Bound:
     def __init__(self, modules: Mapping[str, nn.Module]):
         self.modules = dict(modules)
 
-    def sample(self, name: str, spread: float, training: bool) -> Callable[..., Any]:
+    def sample(self, name: str, scale: float, training: bool) -> Callable[..., Any]:
         """Sample the weights of a network and return it as a function.
 
         All weights of a network are one site, a vector: a program with a site for each tensor spends its time on sites.
 
         Args:
             name: of the network; its site is ``name.weights``.
-            spread: standard deviation of the normal prior of each weight.
-            training: whether dropout and its like are on.
+            scale: standard deviation of the normal prior of each weight.
+            training: whether dropout is active.
         """
         module = self.modules[name]
         size = sum(value.numel() for value in module.parameters())
         there = next(module.parameters())
-        prior = Normal(torch.zeros((), dtype=there.dtype, device=there.device), spread).expand([size]).to_event(1)
+        prior = Normal(torch.zeros((), dtype=there.dtype, device=there.device), scale).expand([size]).to_event(1)
         weights = self.views(name, pyro.sample(f"{name}.weights", prior, infer={WEIGHT: True}))
 
         def call(*inputs: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from pyro.distributions import Categorical, Dirichlet
 
 import crowdppl
 from crowdppl.criticism import sbc
+from crowdppl.model.bound import bind
 from crowdppl.models import ClassConditional, DawidSkene, HierarchicalDawidSkene, ItemSubtypes, MajorityVote, OneCoin
 
 SHORT = {"chains": 1, "warmup": 150, "num_samples": 495}
@@ -64,8 +65,8 @@ class Broken(crowdppl.AnnotationModel):
         flat = torch.full_like(parameters["prevalence"], 1 / data.K)
         return (flat if self.fault == "no prevalence" else parameters["prevalence"]).log()
 
-    def log_confusion(self, parameters):
-        return parameters["confusion"].log()
+    def confusion(self, parameters, data):
+        return parameters["confusion"]
 
     def log_prior(self, parameters, data):
         a, B = DawidSkene().concentrations(data)
@@ -73,7 +74,7 @@ class Broken(crowdppl.AnnotationModel):
         return Dirichlet(a).log_prob(parameters["prevalence"]) + rows.sum((-1, -2))
 
     def gibbs_step(self, truth, parameters, data):
-        right = DawidSkene().gibbs_step(truth, parameters, data)
+        right = bind(DawidSkene(), data).gibbs_step(truth, parameters, data)
         if self.fault == "ignores data":
             a, B = DawidSkene().concentrations(data)
             C = len(truth)

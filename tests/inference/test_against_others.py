@@ -14,6 +14,7 @@ import pytest
 import torch
 from catalog import quiet_fit, simulated
 
+from crowdppl.model.bound import bind
 from crowdppl.models import DawidSkene
 
 pytestmark = pytest.mark.slow
@@ -115,7 +116,7 @@ def test_em_is_crowd_kits(name, public):
     with their_business():
         aggregation = pytest.importorskip("crowdkit.aggregation", reason=f"crowd-kit {PEERS}")
         theirs = aggregation.DawidSkene(n_iter=steps, tol=-1.0).fit_predict_proba(frame)
-    r, model = data.majority(), DawidSkene.maximum_likelihood()
+    r, model = data.majority(), bind(DawidSkene.maximum_likelihood(), data)
     with torch.no_grad():
         for _ in range(steps):
             r = model.item_log_joint(model.m_step(r, data), data).softmax(-1)

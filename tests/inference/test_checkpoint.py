@@ -390,8 +390,8 @@ class Scaled(OwnCoin):
     def __init__(self, scale):
         self.scale = scale
 
-    def log_confusion(self, parameters):
-        return super().log_confusion({**parameters, "skill": self.scale * parameters["skill"]})
+    def confusion(self, parameters, data):
+        return super().confusion({**parameters, "skill": self.scale * parameters["skill"]}, data)
 
 
 def test_a_checkpoint_knows_models_of_ones_own(monkeypatch, tmp_path, data):
@@ -404,7 +404,7 @@ def test_a_checkpoint_knows_models_of_ones_own(monkeypatch, tmp_path, data):
     with pytest.raises(FileError, match="belongs to another fit"):
         quiet_fit(data, Scaled(2.0), checkpoint=tmp_path, **options)
     with monkeypatch.context() as changed:
-        changed.setattr(Scaled, "log_confusion", lambda self, parameters: OwnCoin.log_confusion(self, parameters))
+        changed.setattr(Scaled, "confusion", lambda self, parameters, data: OwnCoin.confusion(self, parameters, data))
         with pytest.raises(FileError, match="belongs to another fit"):
             quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, **options)
     quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, every=1e3, **options)

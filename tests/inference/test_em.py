@@ -17,7 +17,9 @@ from crowdppl.inference.squarem import coordinates, extrapolate
 from crowdppl.inference.unconstrained import Space, is_simplex
 from crowdppl.isolation import isolated
 from crowdppl.kernels import ops
-from crowdppl.model.base import bind, check, conditioned, responsibilities
+from crowdppl.model.base import provides
+from crowdppl.model.bound import bind
+from crowdppl.model.program import check, responsibilities
 from crowdppl.models import DawidSkene, MajorityVote
 
 # Most fits here are about the point: few draws are taken, and the library says that their intervals are rough.
@@ -100,7 +102,7 @@ def test_acceleration_ends_where_plain_em_ends(case):
     ]
     one, two = (end.tree["truth"]["probability"].values for end in ends)
     np.testing.assert_allclose(one, two, atol=1e-6)
-    again = case.model.m_step(torch.tensor(two), data)
+    again = bind(case.model, data).m_step(torch.tensor(two), data)
     for name, value in again.items():
         np.testing.assert_allclose(value, ends[1].tree["point"][name], atol=1e-6)
 
@@ -117,9 +119,9 @@ def test_em_ends_at_a_fixed_point(case):
     with isolated(0):
         model = bind(case.model, data)
         sites = check(model, data)
-        if model._bound is not None:
-            model._bound.load(posterior.networks)
-        started = model._bound.start() if model._bound is not None else {}
+        if model.networks is not None:
+            model.networks.load(posterior.networks)
+        started = model.networks.start() if model.networks is not None else {}
         point = {
             name: torch.tensor(posterior.tree["point"][name].values)
             if name in posterior.tree["point"]
@@ -136,7 +138,7 @@ def test_em_ends_at_a_fixed_point(case):
             return  # on the boundary: some cells are zero
         for value in point.values():
             value.requires_grad_()
-        parameters, log_prior = conditioned(model, point, data)
+        parameters, log_prior = model.conditioned(point, data)
         density = torch.logsumexp(model.item_log_joint(parameters, data), -1).sum() + log_prior
         for name, slope in zip(point, torch.autograd.grad(density, list(point.values())), strict=True):
             value = point[name].detach()
@@ -170,7 +172,7 @@ def test_restarts_keep_the_best_and_tell_all():
     assert len(set(with_more["restarts"])) > 1
 
 
-SIDE_BY_SIDE = [case for case in CASES if case.model.batched_m_step and "em" in case.methods]
+SIDE_BY_SIDE = [c for c in CASES if provides(c.model, "conjugate_counts") and not c.features and "em" in c.methods]
 
 
 @pytest.mark.parametrize("accelerate", [True, False])
@@ -195,17 +197,13 @@ def test_ascents_side_by_side_are_those_one_after_the_other(case, accelerate, mo
 class HalfClosed(OwnCoin):
     """Its M step gives one of its sites, the other is left to gradients."""
 
-    batched_m_step = True
-
-    def m_step(self, responsibility, data, reuse=None):
+    def m_step(self, responsibility, data, parameters):
         counts = 1 + responsibility.sum(-2)
         return {"prevalence": counts / counts.sum(-1, keepdim=True)}
 
 
 class Correlated(AnnotationModel):
     """A site of fewer axes in its unbounded form: the factor of a correlation matrix."""
-
-    batched_m_step = True
 
     def prior(self, data, plates):
         prevalence = pyro.sample("prevalence", Dirichlet(2 * torch.ones(data.K)))
@@ -214,14 +212,14 @@ class Correlated(AnnotationModel):
     def truth(self, parameters, data):
         return Categorical(parameters["prevalence"])
 
-    def log_confusion(self, parameters):
+    def confusion(self, parameters, data):
         logits = 2 * torch.eye(3) + parameters["factor"].unsqueeze(-3)
-        return logits.log_softmax(-1).expand(*logits.shape[:-3], 6, 3, 3)
+        return logits.softmax(-1).expand(*logits.shape[:-3], 6, 3, 3)
 
     def emission(self, parameters, data):
-        return Categorical(logits=self.log_confusion(parameters)[data.worker])
+        return Categorical(self.confusion(parameters, data)[data.worker])
 
-    def m_step(self, responsibility, data, reuse=None):
+    def m_step(self, responsibility, data, parameters):
         counts = 1 + responsibility.sum(-2)
         share = counts / counts.sum(-1, keepdim=True)
         weight = 0.3 * share[..., :1, None]
@@ -247,13 +245,13 @@ class Fixed(AnnotationModel):
     def truth(self, parameters, data):
         return Categorical(torch.full((data.K,), 1 / data.K))
 
-    def log_confusion(self, parameters):
-        return (2 * torch.eye(3)).log_softmax(-1).expand(6, 3, 3)
+    def confusion(self, parameters, data):
+        return (2 * torch.eye(3)).softmax(-1).expand(6, 3, 3)
 
     def emission(self, parameters, data):
-        return Categorical(logits=self.log_confusion(parameters)[data.worker])
+        return Categorical(self.confusion(parameters, data)[data.worker])
 
-    def m_step(self, responsibility, data, reuse=None):
+    def m_step(self, responsibility, data, parameters):
         return {}
 
     def gibbs_step(self, truth, parameters, data):
@@ -389,7 +387,7 @@ def test_a_users_m_step_may_be_simple():
             table = torch.full((data.K, data.K), 1.0) * (1 - p) / (data.K - 1)
             return Categorical((table + torch.eye(data.K) * (p - table[0, 0])).expand(data.A, -1, -1))
 
-        def m_step(self, responsibility, data):
+        def m_step(self, responsibility, data, parameters):
             right = (responsibility * data.votes).sum()
             return {"accuracy": (right + 1) / (data.A + 2)}
 
@@ -470,7 +468,7 @@ def test_a_leap_is_squarem_and_leaves_the_points_alone(case):
     with isolated(3), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = bind(case.model, data)
-        data = model.arrange(data)
+        data = model.expand(data)
         space = Space(check(model, data))
         ends = [dict(space.values(torch.randn(space.size, dtype=data.dtype))) for _ in range(2)]
         # Three points in a row, the second step four tenths of the first: the leap is long.

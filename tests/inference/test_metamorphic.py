@@ -11,7 +11,8 @@ from catalog import CASES, quiet_fit, simulated, tiny
 from crowdppl import Annotations
 from crowdppl.inference.evaluate import _by_item
 from crowdppl.isolation import isolated
-from crowdppl.model.base import bind, check, conditioned
+from crowdppl.model.bound import bind
+from crowdppl.model.program import check
 from crowdppl.models import DawidSkene
 
 # Models climbed by steps in closed form from a majority vote: their result is a function of the data alone.
@@ -42,8 +43,8 @@ def rebuilt(data, *, items=None, workers=None, labels=None, rows=None, twice=Fal
 
 def by_item(model, sites, data):
     """Log prior of the sites, log-likelihood and class probabilities of each item at them."""
-    told = model.arrange(data)
-    parameters, log_prior = conditioned(model, sites, told)
+    told = model.expand(data)
+    parameters, log_prior = model.conditioned(sites, told)
     joint = model.item_log_joint(parameters, told)
     with torch.random.fork_rng():
         marginal, probability = _by_item(model, parameters, joint, told, data)
@@ -60,7 +61,7 @@ def test_order_of_items_workers_and_rows_is_no_matter(case):
         data = tiny(3, known=True, classes=case.classes, features=case.features, weighted=True)
         data = data.with_features(workers=torch.randn(data.J, 2))
         model = bind(case.model, data)
-        nodes = check(model, model.arrange(data))
+        nodes = check(model, model.expand(data))
         per_worker = {s for s, n in nodes.items() if any(f.name == "worker" for f in n["cond_indep_stack"])}
         per_item = {s for s, n in nodes.items() if any(f.name == "item" for f in n["cond_indep_stack"])}
         by_number = "network" if not case.features else None  # without features an item's vector is a row of a table
@@ -137,11 +138,11 @@ def test_multiplicity_is_the_item_written_out(case):
             **again,
         )
         twice = replace(data, multiplicity=torch.full((data.N,), 2.0))
-        sites = {name: node["value"] for name, node in check(case.model, data).items()}
-        joint = case.model.item_log_joint(conditioned(case.model, sites, data)[0], data)
+        sites = {name: node["value"] for name, node in check(bind(case.model, data), data).items()}
+        joint = bind(case.model, data).item_log_joint(bind(case.model, data).conditioned(sites, data)[0], data)
         r = joint.softmax(-1)
-        a = case.model.m_step(2 * r, twice)
-        b = case.model.m_step(torch.cat([r, r]), written)
+        a = bind(case.model, data).m_step(2 * r, twice)
+        b = bind(case.model, data).m_step(torch.cat([r, r]), written)
         for name in a:
             torch.testing.assert_close(a[name], b[name], rtol=1e-10, atol=1e-12)
 
@@ -196,7 +197,7 @@ def test_shards_add_up(case):
     with isolated(2), torch.no_grad():
         data = tiny(7, items=9, workers=4, classes=case.classes, weighted=True)
         model = bind(case.model, data)
-        nodes = check(model, model.arrange(data))
+        nodes = check(model, model.expand(data))
         if any(f.name == "item" for n in nodes.values() for f in n["cond_indep_stack"]):
             pytest.skip("a site for every item: its shard would be cut with it")
         sites = {name: node["value"] for name, node in nodes.items()}

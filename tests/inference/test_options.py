@@ -52,7 +52,7 @@ def test_defaults_pass_their_own_checks_and_are_told(method, name):
 
 def test_models_wish_only_for_what_engines_have():
     for kind in CATALOGUE.values():
-        for method, wished in kind.defaults.items():
+        for method, wished in kind().engine_defaults.items():
             assert options.filled(method, {}, wished).items() >= dict(wished).items()
 
 
@@ -61,7 +61,7 @@ def test_what_is_given_goes_before_the_model_and_the_engine():
     assert (filled["max_iter"], filled["tol"], filled["restarts"]) == (7, 0.5, 0)
     raykar = CATALOGUE["raykar"]()
     found = quiet_fit(tiny(), raykar, method="em", num_samples=3).info["options"]
-    assert found["max_iter"] == raykar.defaults["em"]["max_iter"]
+    assert found["max_iter"] == raykar.engine_defaults["em"]["max_iter"]
 
 
 def test_options_of_another_engine_say_whose_they_are():

@@ -15,7 +15,8 @@ from pyro.distributions import Categorical, Cauchy, Dirichlet, HalfCauchy
 import crowdppl
 from crowdppl import AnnotationModel, OptionError
 from crowdppl.isolation import isolated
-from crowdppl.model.base import bind, check, conditioned, is_simplex
+from crowdppl.model.bound import bind
+from crowdppl.model.program import check, is_simplex
 from crowdppl.posterior import schema
 
 
@@ -117,9 +118,9 @@ def test_the_largest_sites_are_checked_at_their_means(case, monkeypatch):
     data = tiny(1, items=8, classes=case.classes, features=case.features)
     with isolated(0):
         model = bind(case.model, data)
-        drawn = check(model, model.arrange(data))
-        monkeypatch.setattr(crowdppl.model.base, "DRAWN", 1)
-        means = check(model, model.arrange(data))
+        drawn = check(model, model.expand(data))
+        monkeypatch.setattr(crowdppl.model.program, "DRAWN", 1)
+        means = check(model, model.expand(data))
     assert drawn.keys() == means.keys()
     for name, node in means.items():
         assert node["value"].shape == drawn[name]["value"].shape
@@ -145,7 +146,7 @@ def test_what_has_no_mean_is_drawn(monkeypatch):
             logit = parameters["where"].sum() / parameters["scale"] + torch.zeros(data.A)
             return Categorical(logits=logit[:, None, None] * torch.eye(data.K))
 
-    monkeypatch.setattr(crowdppl.model.base, "DRAWN", 1)
+    monkeypatch.setattr(crowdppl.model.program, "DRAWN", 1)
     with isolated(0):
         assert set(check(Wide(), tiny())) == {"scale", "where", "prevalence"}
 
@@ -157,7 +158,7 @@ def test_simulation(case):
     assert torch.equal(first.label, again.label)
     assert np.array_equal(truth, truth_again)
     with isolated(0):
-        own_truths = bind(case.model, first).arrange(first).parent_item is not None
+        own_truths = bind(case.model, first).expand(first).parent_item is not None
         sites = check(bind(case.model, first), first)
     assert truth.shape == (first.A if own_truths else 40,)
     assert set(parameters) == set(sites)
@@ -280,11 +281,11 @@ def test_log_posterior_of_each_draw(case, method):
     posterior = quiet_fit(data, case.model, method=method, seed=3, **SHORT[method])
     draws, lp = posterior.tree["posterior"], posterior.tree["sample_stats"]["lp"].values
     with isolated(0, dtype=torch.float64):
-        sites, told = check(case.model, data), case.model.arrange(data)
+        sites, told = check(bind(case.model, data), data), bind(case.model, data).expand(data)
         for c, s in np.ndindex(*lp.shape):
             if s % 7:
                 continue
             values = {name: torch.from_numpy(np.array(draws[name].values[c, s])) for name in sites}
-            parameters, log_prior = conditioned(case.model, values, told)
-            joint = case.model.item_log_joint(parameters, told)
+            parameters, log_prior = bind(case.model, data).conditioned(values, told)
+            joint = bind(case.model, data).item_log_joint(parameters, told)
             assert lp[c, s] == pytest.approx(float(joint.logsumexp(-1).sum() + log_prior), abs=1e-8)

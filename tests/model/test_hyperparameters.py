@@ -10,8 +10,10 @@ from catalog import CASES, quiet_fit, simulated, tiny
 
 from crowdppl import ModelError
 from crowdppl.isolation import isolated
-from crowdppl.model.base import bind, check, conditioned, provides
+from crowdppl.model.base import provides
+from crowdppl.model.bound import bind
 from crowdppl.model.hyperparameters import described
+from crowdppl.model.program import check
 from crowdppl.models import CATALOGUE
 
 ZOO = [kind() for kind in CATALOGUE.values()]
@@ -52,15 +54,15 @@ def test_maximum_likelihood_has_flat_priors(model):
     with isolated(0), torch.no_grad():
         densities = []
         for _ in range(3):
-            sites = {name: node["value"] for name, node in check(flat, data).items()}
-            densities.append(float(conditioned(flat, sites, data)[1]))
+            sites = {name: node["value"] for name, node in check(bind(flat, data), data).items()}
+            densities.append(float(bind(flat, data).conditioned(sites, data)[1]))
         assert np.ptp(densities) < 1e-9
 
 
 def posterior_of(model, data):
-    method = "em" if provides(model, "m_step") and not model.unsuited("em") else "gibbs"
+    method = "em" if model.check_method("em") is None else "gibbs"
     options = {"num_samples": 20, "max_iter": 50} if method == "em" else {"chains": 1, "warmup": 50, "num_samples": 50}
-    if method == "em" and "steps" in model.defaults.get("em", {}):
+    if method == "em" and "steps" in model.engine_defaults.get("em", {}):
         options |= {"steps": 20, "fine_tune": 0}
     return quiet_fit(data, model, method=method, **options)
 
@@ -79,7 +81,7 @@ def test_a_million_pseudo_counts_decide_the_rows(model, field, diagonal):
     strong = dataclasses.replace(model, **{field: 1e6})
     with isolated(0):
         bound = bind(strong, data)
-        told = bound.arrange(data)
+        told = bound.expand(data)
         sites = {name: node["value"] for name, node in check(bound, told).items()}
     rows = next(
         sites[name]
@@ -112,23 +114,23 @@ def test_numbers_keep_the_type_of_the_data(case):
     data, _, _ = simulated(items=30, classes=case.classes)
     data = data.to(dtype=torch.float32)
     with isolated(0, dtype=torch.float32):
-        sites = {name: node["value"] for name, node in check(case.model, data).items()}
+        sites = {name: node["value"] for name, node in check(bind(case.model, data), data).items()}
     with isolated(0), torch.no_grad():  # default: float64
         start = case.model.initial(data)
         assert start.dtype == torch.float32
-        joint, log_prior = case.model.log_density(sites, data)
+        joint, log_prior = bind(case.model, data).log_density(sites, data)
         assert joint.dtype == log_prior.dtype == torch.float32
         truth = joint.argmax(-1).expand(2, -1)
         leading = {name: value.expand(2, *value.shape) for name, value in sites.items()}
-        for name, value in case.model.gibbs_step(truth, leading, data).items():
+        for name, value in bind(case.model, data).gibbs_step(truth, leading, data).items():
             assert value.dtype in (torch.float32, torch.int64), name
             assert value.shape == (2, *sites[name].shape), name
         if provides(case.model, "m_step"):
-            for name, value in case.model.m_step(start, data).items():
+            for name, value in bind(case.model, data).m_step(start, data).items():
                 assert value.dtype == torch.float32, name
                 assert value.shape == sites[name].shape, name
-        assert case.model.confusion_of(sites, data).dtype == torch.float32
-        assert case.model.prevalence_of(sites, data).dtype == torch.float32
+        assert bind(case.model, data).confusion_of(sites, data).dtype == torch.float32
+        assert bind(case.model, data).prevalence_of(sites, data).dtype == torch.float32
 
 
 def test_every_hyperparameter_is_explained():

@@ -13,8 +13,9 @@ import crowdppl
 from crowdppl import Annotations, DataError, ModelError, criticism
 from crowdppl.data.synthetic import common_and_individual, three_gaussians, two_gaussians
 from crowdppl.isolation import isolated
-from crowdppl.model.base import bind, conditioned, unknowns
+from crowdppl.model.bound import bind
 from crowdppl.model.conjugacy import dirichlet_mode
+from crowdppl.model.program import unknowns
 from crowdppl.models import (
     LIA,
     ClassConditional,
@@ -87,7 +88,8 @@ def exact_worker_groups(data, model):
 def exact_hierarchical(data, model, draws=4000):
     """All truths; workers' rows integrated out, their population by averaging over draws of it from its prior."""
     with isolated(1), torch.no_grad():
-        many = [unknowns(model, data) for _ in range(draws)]
+        bound = bind(model, data)
+        many = [unknowns(bound, data) for _ in range(draws)]
         c = torch.stack([d["strength"].unsqueeze(-1) * d["typical"] for d in many])  # (draws, K, K)
     a = torch.ones(data.K, dtype=torch.float64)
     states = list(itertools.product(range(data.K), repeat=data.N))
@@ -185,8 +187,8 @@ def test_modes_that_do_not_exist_are_refused():
 def likelihood(model, sites, data):
     with isolated(0), torch.no_grad():
         bound = bind(model, data)
-        told = bound.arrange(data)
-        parameters, _ = conditioned(bound, sites | bound._bound.start(), told)
+        told = bound.expand(data)
+        parameters, _ = bound.conditioned(sites | bound.networks.start(), told)
         return torch.logsumexp(bound.item_log_joint(parameters, told), -1)
 
 
@@ -238,7 +240,7 @@ def test_cells_are_repeated_rows():
         sites = unknowns(model, data.item_label_cells())
         totals = []
         for told in (data.item_label_cells(), data.per_annotation()):
-            parameters, _ = conditioned(model, sites, told)
+            parameters, _ = model.conditioned(sites, told)
             marginal = torch.logsumexp(model.item_log_joint(parameters, told), -1)
             often = torch.ones(told.N) if told.multiplicity is None else told.multiplicity
             totals.append(float((marginal * often).sum()))
@@ -250,7 +252,7 @@ def test_assignments():
     data = tiny(3)
     with isolated(0), torch.no_grad():
         model = bind(CrowdMixture(groups=2, hidden=(3,)), data)
-        parameters, _ = conditioned(model, unknowns(model, data.item_label_cells()), data.item_label_cells())
+        parameters, _ = model.conditioned(unknowns(model, data.item_label_cells()), data.item_label_cells())
         f = torch.softmax(parameters["classifier"](data.features), -1)
         found = model.derived(parameters, data)
         for n in range(data.A):
@@ -296,7 +298,7 @@ def test_source_is_what_it_should_be():
         model = bind(CoNAL(hidden=(3,), embedding=2), data)
         sites = unknowns(model, data)
         sites["individual"] = sites["common"].expand(data.J, 3, 3)
-        parameters, _ = conditioned(model, sites, data)
+        parameters, _ = model.conditioned(sites, data)
         omega = model.omega(parameters, data)
         torch.testing.assert_close(model.derived(parameters, data)["source"], omega)
         low, high = torch.sigmoid(torch.tensor([-1.0, 1.0]))
@@ -310,7 +312,7 @@ def test_source_by_hand():
     with isolated(3), torch.no_grad():
         model = bind(CoNAL(hidden=(3,), embedding=2), data)
         sites = unknowns(model, data)
-        parameters, _ = conditioned(model, sites, data)
+        parameters, _ = model.conditioned(sites, data)
         omega, G, R = model.omega(parameters, data), sites["common"], sites["individual"]
         prior = torch.softmax(parameters["classifier"](data.features), -1)
         found = model.derived(parameters, data)["source"]
@@ -371,7 +373,7 @@ def test_quality_is_stochastic_and_turns_with_its_factors():
     data = tiny(1)
     with isolated(0), torch.no_grad():
         model = bind(LIA(latent=2, hidden=(3,), embedding=2), data)
-        parameters, _ = conditioned(model, unknowns(model, data), data)
+        parameters, _ = model.conditioned(unknowns(model, data), data)
         Q = model.emission(parameters, data).probs
         torch.testing.assert_close(Q.sum(-1), torch.ones(data.A, 3))
         shape, turn = (3, 3, 2), torch.tensor([[0.6, -0.8], [0.8, 0.6]])

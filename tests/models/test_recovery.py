@@ -72,7 +72,7 @@ def test_worker_models(name):
         error = []
         for seed in range(2):
             task, worker, x = design(items, 10, 5, seed)
-            data, truth, _ = model.simulate(task, worker, classes=3, seed=seed, parameters=values, features=x)
+            data, truth, _ = crowdppl.simulate(model, task, worker, classes=3, seed=seed, parameters=values, features=x)
             posterior = quiet_fit(data, model, **options)
             confusion = posterior.tree["posterior"]["confusion"].mean(("chain", "draw")).values
             known = wanted(name, values)
@@ -153,7 +153,8 @@ def test_two_coin_difficulty(difficulty):
         model = TwoCoinDifficulty(difficulty)
         network = np.array([[-2.0, -1.0], [2.0, 1.0]])  # (out, in) of the linear classifier, then its biases
         values["classifier.weights"] = np.concatenate([network.reshape(-1), [0.0, 0.0]])
-        data, truth, _ = model.simulate(
+        data, truth, _ = crowdppl.simulate(
+            model,
             np.repeat(np.arange(items), 6),
             np.tile(np.arange(6), items),
             classes=2,

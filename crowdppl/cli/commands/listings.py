@@ -18,7 +18,7 @@ from crowdppl.cli.inputs import numeric_fields
 from crowdppl.data import datasets, download
 from crowdppl.data.readers import formats
 from crowdppl.inference.fit import catalogue, named_model
-from crowdppl.model.base import AnnotationModel, provides
+from crowdppl.model.base import AnnotationModel, has_gibbs
 from crowdppl.model.hyperparameters import described, summary
 
 
@@ -108,5 +108,5 @@ def _explain(name: str) -> None:
 
 def _methods(kind: type[AnnotationModel]) -> list[str]:
     """Return the engines that fit a model."""
-    every = ["em", "svi", "nuts"] + (["gibbs"] if provides(kind(), "gibbs_step") else [])
-    return sorted(method for method in every if kind().unsuited(method) is None)
+    every = ["em", "svi", "nuts"] + (["gibbs"] if has_gibbs(kind()) else [])
+    return sorted(method for method in every if kind().check_method(method) is None)

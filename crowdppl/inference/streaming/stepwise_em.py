@@ -19,10 +19,12 @@ from typing import NamedTuple
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.passes import Sweeps, plain, plain_joint
+from crowdppl.inference.passes import Sweeps, at, plain, plain_joint
 from crowdppl.inference.streaming.dataset import Stored
 from crowdppl.kernels.ops import normalise
-from crowdppl.model.base import AnnotationModel, Parameters, Sums, sums_of
+from crowdppl.kernels.statistics import Statistics
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel
 
 
 class Point(NamedTuple):
@@ -45,28 +47,30 @@ class Learned(NamedTuple):
     """The end of the passes, with the sums that led to it, and the objective that each but the first found."""
 
     point: Point
-    sums: Sums
+    sums: Statistics
     trace: list[float]
 
 
-Step = Callable[[AnnotationModel, Sums, Annotations], Point]
+Step = Callable[[BoundModel, Statistics, Annotations], Point]
 
 
-def climbed(model: AnnotationModel, sums: Sums, sizes: Annotations) -> Point:
+def climbed(model: BoundModel, sums: Statistics, sizes: Annotations) -> Point:
     """Return the M step of EM: the parameters' mode given the sums."""
-    parameters = model.m_step_from(sums, sizes)
-    prior = model.log_truth(parameters, sizes).exp()
-    return Point(model.table(parameters), prior, parameters, float(model.log_prior(parameters, sizes)))
+    assert model.conjugacy is not None
+    model.conjugacy.require_mode()
+    parameters = model.conjugacy.m_step(sums)
+    return Point(*at(model, parameters, sizes), parameters, float(model.log_prior(parameters, sizes)))
 
 
-def averaged(model: AnnotationModel, sums: Sums, sizes: Annotations) -> Point:
+def averaged(model: BoundModel, sums: Statistics, sizes: Annotations) -> Point:
     """Return the same of mean-field variational Bayes: the parameters' conditional posterior given the sums, in expectation."""
-    found = model.expected_from(sums, sizes)
-    return Point(found.table, found.prior, found.mean, -float(found.divergence))
+    assert model.conjugacy is not None
+    expected = model.conjugacy.expect(sums, sizes)
+    return Point(expected.confusion, expected.truth, expected.mean, -float(expected.divergence))
 
 
 def learn(
-    model: AnnotationModel,
+    model: BoundModel,
     source: Stored,
     step: Step,
     passes: int,
@@ -76,7 +80,7 @@ def learn(
     """Go through the data ``passes`` times.
 
     Args:
-        model: with ``m_step_from``, or ``expected_from``.
+        model: all of whose sites are conjugate.
         source: the data.
         step: :func:`climbed` or :func:`averaged`.
         passes: the first with a running average, the others with the sums of all batches.
@@ -84,20 +88,20 @@ def learn(
         told: called with the annotations of each batch when it is done.
     """
     sizes = source.empty()
-    average: Sums | None = None
+    average: Statistics | None = None
     point: Point | None = None
     trace: list[float] = []
     t = 0
     for number in range(passes):
         total = 0.0
-        whole: Sums | None = None
+        whole: Statistics | None = None
         for batch in source.batches():
             sums = _sums(model, point, batch)
             total += float(sums.log_likelihood)
             if number > 0:
-                whole = sums if whole is None else Sums(*(a + b for a, b in zip(whole, sums, strict=True)))
+                whole = sums if whole is None else _added(whole, sums)
             else:
-                scaled = Sums(sums.log_likelihood, *(part * (source.items / batch.N) for part in sums[1:]))
+                scaled = _scaled(sums, source.items / batch.N)
                 average = scaled if average is None else _mixed(average, scaled, (t + 2.0) ** -step_size_exponent)
                 point = step(model, _copied(average), sizes)
             t += 1
@@ -120,20 +124,29 @@ def responsibilities(point: Point, batch: Annotations) -> Tensor:
     return sweeps.responsibilities(point.table, point.prior)
 
 
-def _sums(model: AnnotationModel, point: Point | None, batch: Annotations) -> Sums:
+def _sums(model: BoundModel, point: Point | None, batch: Annotations) -> Statistics:
     """Return the sums of a batch; before there is anything to go by, those of a majority vote."""
     sweeps = Sweeps.suited(batch, batch.K)
     if point is not None:
         return plain(point.table, point.prior, batch) if sweeps is None else sweeps.expect(point.table, point.prior)
-    share = model.starting(batch)
-    return sums_of(share, batch) if sweeps is None else sweeps.given(share)
+    share = model.initial(batch)
+    return model.statistics(share, batch) if sweeps is None else sweeps.given(share)
 
 
-def _mixed(average: Sums, found: Sums, weight: float) -> Sums:
-    parts = (a.lerp(b, weight) for a, b in zip(average[1:], found[1:], strict=True))
-    return Sums(found.log_likelihood, *parts)
+def _mixed(average: Statistics, found: Statistics, weight: float) -> Statistics:
+    items = average.item_counts.lerp(found.item_counts, weight)
+    return Statistics(found.log_likelihood, items, average.label_counts.lerp(found.label_counts, weight))
 
 
-def _copied(sums: Sums) -> Sums:
+def _scaled(sums: Statistics, factor: float) -> Statistics:
+    return Statistics(sums.log_likelihood, sums.item_counts * factor, sums.label_counts * factor)
+
+
+def _added(one: Statistics, other: Statistics) -> Statistics:
+    likelihood = one.log_likelihood + other.log_likelihood
+    return Statistics(likelihood, one.item_counts + other.item_counts, one.label_counts + other.label_counts)
+
+
+def _copied(sums: Statistics) -> Statistics:
     """Return memory that a step may keep."""
-    return Sums(*(part.clone() for part in sums))
+    return Statistics(sums.log_likelihood.clone(), sums.item_counts.clone(), sums.label_counts.clone())

@@ -20,16 +20,18 @@ from crowdppl.data.columns import item_column
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
 from crowdppl.files import atomic
 from crowdppl.inference.fit import catalogue, named_model
+from crowdppl.inference.passes import at
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.streaming import stepwise_em, svi
 from crowdppl.inference.streaming.dataset import ROWS, Stored
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters, provides
+from crowdppl.model.bound import BoundModel, bind
 from crowdppl.posterior import workers
 
 Array = npt.NDArray[Any]
 # What each method needs of a model.
-NEEDS = {"em": "m_step_from", "vb": "expected_from", "svi": "log_confusion"}
+NEEDS = {"em": "conjugate_counts", "vb": "conjugate_counts", "svi": "confusion"}
 HOW = {
     "em": "EM, a point: for intervals, use vb, or fit what memory holds",
     "vb": "mean-field variational Bayes; intervals tend to be too narrow, since truths and workers count as independent",
@@ -111,7 +113,7 @@ def stream(
     Args:
         path: of the file or folder. The rows of an item must follow each other; they may be in any order otherwise.
         model: a name of the zoo or an instance, whose labels depend on worker and truth only: with an M step from sums over
-            items for EM (``m_step_from``), with ``expected_from`` for VB, with ``log_confusion`` for SVI.
+            items for EM and VB (``conjugate_counts``), with ``confusion`` for SVI.
         method: ``"em"``: stepwise, then plain EM, to a point; ``"vb"``: stochastic, then plain variational Bayes, with intervals
             at the same cost; ``"svi"``: Pyro's SVI over mini-batches, for models without sums.
         consensus: Parquet file to write, with a row for each item: ``task`` (``item`` where the input's column is called so),
@@ -160,24 +162,26 @@ def stream(
             progress(done, steps, method if done <= passes * source.annotations else "consensus")
 
     sizes = source.empty()
+    bound = bind(chosen, sizes)
     count = max(20, min(num_samples, int(NUMBERS / len(source.workers))))
     with isolated(seed):
         if method == "svi":
-            median, draw, losses = svi.learn(chosen, source, guide, passes, batch_size, learning_rate, told)
-            prior = chosen.log_truth(median, sizes).exp()
-            point = stepwise_em.Point(chosen.table(median), prior, median, 0.0)
+            median, draw, losses = svi.learn(bound, source, guide, passes, batch_size, learning_rate, told)
+            point = stepwise_em.Point(*at(bound, median, sizes), median, 0.0)
             objective = [-loss for loss in losses]
             draws = (draw() for _ in range(count if guide == "auto" else 0))
         else:
             with torch.no_grad():
                 step = stepwise_em.climbed if method == "em" else stepwise_em.averaged
-                point, last, objective = stepwise_em.learn(chosen, source, step, passes, step_size_exponent, told)
+                point, last, objective = stepwise_em.learn(bound, source, step, passes, step_size_exponent, told)
             # Given the sums the approximation of VB is what a Gibbs step draws from.
-            draws = (chosen.gibbs_from(last, sizes) for _ in range(count if method == "vb" else 0))
+            assert bound.conjugacy is not None
+            conjugacy = bound.conjugacy
+            draws = (conjugacy.gibbs_step(last) for _ in range(count if method == "vb" else 0))
         with torch.no_grad():
-            table = _workers(chosen, point.parameters, draws, source, sizes, level)
+            table = _workers(bound, point.parameters, draws, source, sizes, level)
             if consensus is not None:
-                _write(Path(consensus), chosen, point, source, told)
+                _write(Path(consensus), bound, point, source, told)
     interval_method = HOW["point" if method == "svi" and guide == "point" else method]
     return Streamed(
         point.parameters, table, source.labels, objective, source.items, source.annotations, interval_method
@@ -185,11 +189,12 @@ def stream(
 
 
 def _suited(model: AnnotationModel, method: str) -> bool:
-    return provides(model, NEEDS[method]) and model.unsuited(method) is None
+    one_state = method == "svi" or model.states_per_class == 1
+    return provides(model, NEEDS[method]) and one_state and model.check_method(method) is None
 
 
 def _workers(
-    model: AnnotationModel,
+    model: BoundModel,
     point: Parameters,
     draws: Iterator[Parameters],
     source: Stored,
@@ -204,13 +209,13 @@ def _workers(
     return table
 
 
-def _accuracy(model: AnnotationModel, parameters: Parameters, sizes: Annotations) -> Array:
+def _accuracy(model: BoundModel, parameters: Parameters, sizes: Annotations) -> Array:
     confusion, prevalence = model.confusion_of(parameters, sizes), model.prevalence_of(parameters, sizes)
     return workers.accuracy(confusion.unsqueeze(0).numpy(), prevalence.unsqueeze(0).numpy())[0]  # (J,)
 
 
 def _write(
-    path: Path, model: AnnotationModel, point: stepwise_em.Point, source: Stored, told: Callable[[int], None]
+    path: Path, model: BoundModel, point: stepwise_em.Point, source: Stored, told: Callable[[int], None]
 ) -> None:
     with atomic(path) as temporary:
         writer = None

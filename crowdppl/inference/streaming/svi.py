@@ -21,7 +21,9 @@ from crowdppl.inference.m_step import MStep
 from crowdppl.inference.streaming.dataset import Stored
 from crowdppl.inference.svi import adam, require_finite
 from crowdppl.inference.unconstrained import Space
-from crowdppl.model.base import AnnotationModel, Parameters, check
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel
+from crowdppl.model.program import check
 
 # Gradient steps that it takes at least, from the first point that a majority vote gives.
 ENOUGH = 500
@@ -40,7 +42,7 @@ class _All:
 
 
 def learn(
-    model: AnnotationModel,
+    model: BoundModel,
     source: Stored,
     guide: Literal["auto", "point"],
     passes: int,
@@ -59,11 +61,9 @@ def learn(
     batch = next(source.batches())
     space = Space(check(model, batch))
     with torch.no_grad():
-        first = MStep(model, batch, space).start(model.starting(batch))
+        first = MStep(model, batch, space).start(model.initial(batch))
     if space.per_item or space.weights or model.log_truth(first, batch).dim() > 1:
-        raise ModelError(
-            f"{type(model).__name__} has parameters of items, or a prior of its own for each; it cannot be streamed"
-        )
+        raise ModelError(f"{model.name} has parameters of items, or a prior of its own for each; it cannot be streamed")
     family, _ = guide_of(model, batch, space, first, guide)
     # It learns its sites and takes its first values at its first call.
     family(batch)

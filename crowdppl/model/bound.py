@@ -1,0 +1,435 @@
+"""A model bound to its networks for one fit, and all that follows from its contract: what engines call."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import pyro
+import torch
+from pyro import poutine
+from pyro.distributions.torch_distribution import TorchDistributionMixin
+from pyro.poutine.messenger import Messenger
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.errors import ModelError
+from crowdppl.isolation import floating
+from crowdppl.kernels.ops import above_zero, sum_by, times_log
+from crowdppl.kernels.statistics import Statistics
+from crowdppl.model import base
+from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
+from crowdppl.model.conjugacy import Conjugacy
+from crowdppl.model.networks import Networks
+from crowdppl.model.plates import Plates
+
+
+def is_unknown(node: Mapping[str, Any]) -> bool:
+    """Tell whether a node of a trace is a parameter: sampled, not observed, not a subsample of a plate."""
+    return node["type"] == "sample" and not node["is_observed"] and type(node["fn"]).__name__ != "_Subsample"
+
+
+def repeated(marginal: Tensor, data: Annotations) -> Tensor:
+    """Count each item's ``(..., N)`` log-likelihood as often as the item stands in the data."""
+    return marginal if data.multiplicity is None else marginal * data.multiplicity
+
+
+class BoundModel:
+    """A model with networks of its own for one fit.
+
+    The item log joint ``L[i, s] = log p(truth_i = s) + log p(labels of i | truth = s)`` is all that an engine needs of a model:
+    its ``logsumexp`` over states is the marginal likelihood, its ``softmax`` the responsibilities. Parameters may lead with further
+    axes (chains, restarts, draws) where the model has ``confusion`` or a Gibbs step, and no networks.
+
+    Args:
+        model: as the user wrote it.
+        data: sizes, type and device; features where the model has networks.
+
+    Attributes:
+        model: the same.
+        networks: of this fit; ``None`` where the model has none.
+    """
+
+    def __init__(self, model: AnnotationModel, data: Annotations):
+        self.model, self._data = model, data
+        modules = model.networks(data)
+        placed = {name: copy.deepcopy(module).to(data.device, data.dtype) for name, module in modules.items()}
+        self.networks = Networks(placed) if placed else None
+
+    # ------------------------------------------------------------------ the model's own
+
+    @property
+    def name(self) -> str:
+        """Name of the model's class, for messages."""
+        return type(self.model).__name__
+
+    def provides(self, method: str) -> bool:
+        """Tell whether the model adds an optional method of the contract."""
+        return base.provides(self.model, method)
+
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of the axes of sites and derived quantities."""
+        return self.model.dims
+
+    @property
+    def states_per_class(self) -> int:
+        """Number ``M`` of states of the truth in each class."""
+        return self.model.states_per_class
+
+    def plates(self, data: Annotations, index: Tensor | None = None, *, training: bool = False) -> Plates:
+        """Return the plates of the data, or of the mini-batch ``index`` among ``data.N`` items, with the networks."""
+        return Plates.over(data.N, data.J, index, training=training, networks=self.networks)
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample the parameters."""
+        return self.model.prior(data, plates)
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Any:
+        """Return the distribution of the truth over ``S`` states."""
+        return self.model.truth(parameters, data)
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Any:
+        """Return the distribution of each label under each state, batch ``(A, S)``."""
+        return self.model.emission(parameters, data)
+
+    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``log p(truth_i = s)``, ``(..., S)`` or ``(..., N, S)``."""
+        return self.model.log_truth(parameters, data)
+
+    def expand(self, data: Annotations) -> Annotations:
+        """Return the annotations in the layout that the model is about."""
+        return self.model.expand(data)
+
+    def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return further quantities to report."""
+        return self.model.derived(parameters, data)
+
+    def classifier_targets(self, responsibility: Tensor, data: Annotations) -> ClassifierTargets | None:
+        """Return what a network learns by cross-entropy, if any."""
+        return self.model.classifier_targets(responsibility, data)
+
+    def initial(self, data: Annotations) -> Tensor:
+        """Return responsibilities ``(N, S)`` that engines start from: the model's, or those that ``data.start`` gives.
+
+        ``data.start`` is over classes; the states of each class keep the shares that the model's own have.
+        """
+        first = self.model.initial(data)
+        if data.start is None:
+            return first
+        M = self.states_per_class
+        within = first.unflatten(-1, (-1, M)) if M > 1 else first.unsqueeze(-1)  # (N, K, M)
+        total = within.sum(-1, keepdim=True)
+        share = torch.where(total > 0, within / above_zero(total), 1 / M)
+        return (share * data.start.unsqueeze(-1)).flatten(-2)
+
+    # ------------------------------------------------------------------ what the model's structure allows
+
+    @cached_property
+    def conjugacy(self) -> Conjugacy | None:
+        """The conjugate sites, where the model states counts for some; their priors are read off one run of ``prior``."""
+        if not self.provides("conjugate_counts"):
+            return None
+        sites, means = self._at_means
+        return Conjugacy(self.model, sites, means, self._data)
+
+    @cached_property
+    def shared_confusion(self) -> bool:
+        """Whether all workers share one table of label probabilities."""
+        if not self.provides("confusion"):
+            return False
+        return self._data.J != 1 and self.model.confusion(self._at_means[1], self._data).shape[-3] == 1
+
+    @cached_property
+    def _at_means(self) -> tuple[dict[str, Any], Parameters]:
+        """The sites of the prior, at their means, and what the prior returns there."""
+        data = self._data
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), floating(data.dtype), _Means():
+            # Sizes alone, for streams, come without items, and Pyro has no empty plates.
+            plates = Plates.over(max(1, data.N), data.J, networks=self.networks)
+            trace = poutine.trace(self.model.prior).get_trace(data, plates)
+        sites = {name: node for name, node in trace.nodes.items() if is_unknown(node)}
+        return sites, trace.nodes["_RETURN"]["value"]
+
+    @cached_property
+    def closed(self) -> bool:
+        """Whether the statistics of a pass give all parameters: conjugate sites only, and one prior of the truth for all items."""
+        own = self.provides("m_step") or self.provides("gibbs_step") or self.provides("log_likelihoods")
+        if own or self.networks is not None or self.conjugacy is None or not self.conjugacy.complete:
+            return False
+        return self.log_truth(self._at_means[1], self._data).dim() == 1
+
+    @property
+    def batched(self) -> bool:
+        """Whether parameters may lead with further axes."""
+        return self.networks is None and (self.provides("confusion") or self.provides("gibbs_step"))
+
+    def why_not_gibbs(self, data: Annotations) -> str | None:
+        """Return why Gibbs sampling cannot draw the parameters for these data; ``None`` where it can."""
+        if not base.has_gibbs(self.model):
+            return f"{self.name} has no gibbs_step, so method='gibbs' cannot sample it; use method='nuts' or 'svi'"
+        if not self.provides("gibbs_step") and self.conjugacy is not None and not self.conjugacy.complete:
+            return f"{self.name} has sites without conjugate_counts and no gibbs_step; use method='nuts', 'svi' or 'em'"
+        if data.multiplicity is not None:
+            return "items with multiplicities cannot be sampled by method='gibbs'; write them out as items of their own"
+        return self.model.check_method("gibbs", data)
+
+    # ------------------------------------------------------------------ likelihood
+
+    def log_likelihoods(
+        self, parameters: Parameters, data: Annotations, table: Tensor | None = None, memory: Tensor | None = None
+    ) -> Tensor:
+        """Return ``log p(labels of item i | truth = s)`` times the item's weight, ``(..., N, S)``, in memory of its own.
+
+        Args:
+            parameters: by site.
+            data: the annotations.
+            table: logs of the model's ``confusion``, where they are at hand.
+            memory: to write to, where the model has a table for each worker.
+        """
+        if self.provides("log_likelihoods"):
+            return self.model.log_likelihoods(parameters, data)
+        if self.provides("confusion"):
+            logs = self.model.confusion(parameters, data).log() if table is None else table
+            if self.shared_confusion:
+                return times_log(data.weighted_votes, logs.squeeze(-3))
+            return data.counts.evidence(logs, memory)
+        log_prob = self.emission(parameters, data).log_prob(data.label.unsqueeze(-1))  # (A, S)
+        states = data.K * self.states_per_class
+        if log_prob.shape != (data.A, states):
+            raise ModelError(
+                f"{self.name}.emission has batch shape {tuple(log_prob.shape)}; it must be (A, S) = ({data.A}, {states}): for each "
+                f"annotation a distribution over labels under each true label"
+            )
+        return sum_by(data.item, data.weighted(log_prob), data.N)
+
+    def item_log_joint(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``L[i, s]``, ``(..., N, S)``: minus infinity where a known truth excludes a state."""
+        return self._joint(self.log_likelihoods(parameters, data), parameters, data)
+
+    def _joint(self, likelihoods: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
+        log_prior = self.log_truth(parameters, data)
+        if log_prior.dim() < likelihoods.dim():
+            log_prior = log_prior.unsqueeze(-2)
+        # The likelihoods have the full shape and memory of their own.
+        joint = likelihoods.add_(log_prior)
+        clamp = self.clamp(data)
+        return joint if clamp is None else joint.add_(clamp)
+
+    def log_prior(self, parameters: Parameters, data: Annotations, logs: Mapping[str, Tensor] | None = None) -> Tensor:
+        """Return ``log p(parameters)``, ``(...)``; from a trace of the prior, a scalar, where the model knows no faster way."""
+        if self.provides("log_prior"):
+            return self.model.log_prior(parameters, data)
+        if self.closed and self.conjugacy is not None:
+            return self.conjugacy.log_prior(parameters, logs or {})
+        trace = self._conditioned(parameters, data, None)
+        return torch.as_tensor(trace.log_prob_sum())
+
+    def log_density(
+        self, parameters: Parameters, data: Annotations, workspace: dict[str, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return item log joint and log prior, which share the logarithms of the confusion matrices.
+
+        ``workspace`` is the engine's, passed again at every call with a single set of parameters: large arrays stay in it.
+        """
+        if not self.provides("confusion") or self.provides("log_likelihoods") or self.shared_confusion:
+            return self.item_log_joint(parameters, data), self.log_prior(parameters, data)
+        table = self.model.confusion(parameters, data)
+        memory = None
+        if workspace is None:
+            logs = table.log()
+        else:
+            if not workspace:
+                workspace["logs"] = torch.empty_like(table)
+                workspace["likelihoods"] = table.new_empty(data.N, table.shape[-2])
+            logs, memory = torch.log(table, out=workspace["logs"]), workspace["likelihoods"]
+        joint = self._joint(self.log_likelihoods(parameters, data, logs, memory), parameters, data)
+        known = {name: logs for name, value in parameters.items() if value is table}
+        return joint, self.log_prior(parameters, data, known)
+
+    def clamp(self, data: Annotations) -> Tensor | None:
+        """Return the log of what known truths allow, ``(N, S)``: 0 or minus infinity; ``None`` where no truth is known."""
+        if data.clamp is None or self.states_per_class == 1:
+            return data.clamp
+        return data.clamp.repeat_interleave(self.states_per_class, -1)
+
+    def statistics(self, responsibility: Tensor, data: Annotations, memory: Tensor | None = None) -> Statistics:
+        """Sum responsibilities ``(..., N, S)`` up by sparse products, the label counts in ``memory`` if given."""
+        nothing = responsibility.new_tensor(torch.nan)
+        if self.shared_confusion:
+            counts = (responsibility.mT @ data.weighted_votes).unsqueeze(-3)
+        else:
+            counts = data.counts.expected(responsibility, memory)
+        return Statistics(nothing, responsibility.sum(-2), counts)
+
+    # ------------------------------------------------------------------ closed forms
+
+    def m_step(
+        self,
+        responsibility: Tensor,
+        data: Annotations,
+        parameters: Parameters | None = None,
+        reuse: Parameters | None = None,
+    ) -> Parameters:
+        """Return the sites that have a closed form, at their maximum given responsibilities ``(..., N, S)``.
+
+        ``reuse`` are earlier parameters that nobody needs any more; their memory may be written to.
+        """
+        found: Parameters = {}
+        if self.conjugacy is not None:
+            memory = next((v for n, v in (reuse or {}).items() if n in self.conjugacy.sites and v.dim() == 3), None)
+            found = self.conjugacy.m_step(self.statistics(responsibility, data, memory), parameters)
+        if self.provides("m_step"):
+            if parameters is not None and self.networks is not None:
+                parameters = self.conditioned(parameters, data)[0]  # with the networks as functions
+            found |= self.model.m_step(responsibility, data, parameters)
+        return found
+
+    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Draw the parameters given truths ``(C, N)`` of ``C`` chains; every value leads with ``C``."""
+        if self.provides("gibbs_step"):
+            return self.model.gibbs_step(truth, parameters, data)
+        if self.conjugacy is None:
+            raise ModelError(f"{self.name} has no gibbs_step")
+        chosen = one_hot(truth, data, data.K * self.states_per_class)
+        return self.conjugacy.gibbs_step(self.statistics(chosen, data), parameters)
+
+    def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any] | None:
+        """Return the model's guide, or that of its conjugate sites; ``None`` where there is neither."""
+        if self.provides("guide"):
+            return self.model.guide(data, start)
+        if self.closed and self.conjugacy is not None:
+            return self.conjugacy.guide(self.statistics(self.model.initial(data), data))
+        return None
+
+    # ------------------------------------------------------------------ what is reported
+
+    def by_class(self, values: Tensor) -> Tensor:
+        """Sum over the states of each class: ``(..., S)`` to ``(..., K)``."""
+        M = self.states_per_class
+        return values if M == 1 else values.unflatten(-1, (-1, M)).sum(-1)
+
+    def log_by_class(self, log_joint: Tensor) -> Tensor:
+        """Sum, on the log scale, over the states of each class: ``(..., S)`` to ``(..., K)``, in memory of its own."""
+        M = self.states_per_class
+        return log_joint.clone() if M == 1 else log_joint.unflatten(-1, (-1, M)).logsumexp(-1)
+
+    def prevalence_of(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the share of each class among items, ``(..., K)``."""
+        probs = self.by_class(self.truth(parameters, data).probs)
+        probs = probs.mean(-2) if probs.dim() > 1 and probs.shape[-2] == data.N else probs
+        lead = self._leading(parameters, data) if self.batched else torch.Size()
+        return probs.expand(*lead, data.K) if probs.dim() <= len(lead) else probs
+
+    def _leading(self, parameters: Parameters, data: Annotations) -> torch.Size:
+        """Return the leading axes of parameters with several draws."""
+        if not self.provides("confusion"):
+            return torch.Size()
+        return self.model.confusion(parameters, data).shape[:-3]
+
+    def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``p(label = l | truth = k)`` of each worker, ``(..., J, K, K)``.
+
+        Where labels depend on more than the worker, the average over the worker's own annotations (uniform rows for a worker
+        without any). Where a class has several states, the average over them by their prior probability.
+        """
+        M = self.states_per_class
+        if self.provides("confusion"):
+            table = self.model.confusion(parameters, data)  # (..., J, S, K)
+            if M > 1:
+                share = self._state_shares(parameters, data)  # (..., K, M)
+                table = (table.unflatten(-2, (-1, M)) * share[..., None, :, :, None]).sum(-2)
+            return table.expand(*table.shape[:-3], data.J, *table.shape[-2:])
+        if "confusion" in self.dims:
+            return torch.as_tensor(self.derived(parameters, data)["confusion"])
+        labels = torch.arange(data.K, device=data.device).view(-1, 1, 1)
+        each = self.emission(parameters, data).log_prob(labels).exp().permute(1, 2, 0)  # (A, S, K)
+        if M > 1:
+            share = self._state_shares(parameters, data)
+            share = share[data.item] if share.dim() == 3 else share  # (A, K, M) or (K, M)
+            each = (each.unflatten(1, (-1, M)) * share.unsqueeze(-1)).sum(-2)
+        mean = data.mean_by_worker(each)  # (J, K, K)
+        return torch.where((data.annotations_per_worker == 0).view(-1, 1, 1), 1 / data.K, mean)
+
+    def _state_shares(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the prior probability of each state within its class, ``(..., K, M)``."""
+        share = self.log_truth(parameters, data).exp().unflatten(-1, (-1, self.states_per_class))
+        return share / share.sum(-1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
+
+    # ------------------------------------------------------------------ Pyro programs
+
+    def program(self, data: Annotations, index: Tensor | None = None, *, training: bool = False) -> None:
+        """Run the Pyro program: parameters, an enumerated truth for each item, and the observed labels as a factor.
+
+        The specification of the model. ``index`` ``(B,)`` takes a mini-batch of items, whose terms are scaled up; ``training``
+        activates dropout.
+        """
+        plates = self.plates(data, index, training=training)
+        batch = data if index is None else data.batch(index)
+        parameters = self.prior(batch, plates)
+        likelihoods = self.log_likelihoods(parameters, batch)  # (B, S)
+        clamp = self.clamp(batch)
+        if clamp is not None:
+            likelihoods = likelihoods + clamp
+        prior = self.truth(parameters, batch)
+        with plates.item:
+            truth = pyro.sample("truth", prior, infer={"enumerate": "parallel"})
+            # Enumerated, the truth is (S, 1): indexing gives (S, B), a term for each state and item.
+            pyro.factor("labels", likelihoods[torch.arange(batch.N, device=likelihoods.device), truth])
+            if batch.multiplicity is not None:
+                # Enumeration takes no scale for each item: what repeats add is added with the truth summed out.
+                marginal = torch.logsumexp(self.log_truth(parameters, batch) + likelihoods, -1)
+                pyro.factor("repeats", (batch.multiplicity - 1) * marginal)
+
+    def marginal_program(self, data: Annotations) -> None:
+        """Run the Pyro program with the truth summed out: the same posterior of the parameters, with cheaper gradients."""
+        plates = self.plates(data)
+        parameters = self.prior(data, plates)
+        joint = self.item_log_joint(parameters, data)  # (N, S)
+        with plates.item:
+            pyro.factor("labels", repeated(torch.logsumexp(joint, -1), data))
+
+    def _conditioned(self, values: Mapping[str, Tensor], data: Annotations, plates: Plates | None) -> Any:
+        conditioned = poutine.condition(self.model.prior, data=dict(values))
+        return poutine.trace(conditioned).get_trace(data, self.plates(data) if plates is None else plates)
+
+    def conditioned(
+        self, values: Mapping[str, Tensor], data: Annotations, plates: Plates | None = None
+    ) -> tuple[Parameters, Tensor]:
+        """Run the prior with its sites fixed: what it returns, and the log density of the sites, a scalar.
+
+        ``plates`` are those of a mini-batch, where ``data`` is one.
+        """
+        trace = self._conditioned(values, data, plates)
+        return trace.nodes["_RETURN"]["value"], torch.as_tensor(trace.log_prob_sum())
+
+
+class _Means(Messenger):  # type: ignore[misc]
+    """Set sites to their prior mean: sizes and concentrations are wanted, not values, and large tables take long to draw."""
+
+    def __init__(self, least: int = 0):
+        super().__init__()
+        self.least = least
+
+    def _pyro_sample(self, message: Any) -> None:
+        prior = message["fn"]
+        if message["value"] is not None or not isinstance(prior, TorchDistributionMixin):
+            return
+        if prior.shape().numel() >= self.least and not prior.support.is_discrete:
+            try:
+                message["value"] = prior.mean.clone()
+            except NotImplementedError:
+                return  # a distribution without a mean is drawn from
+
+
+def bind(model: AnnotationModel | BoundModel, data: Annotations) -> BoundModel:
+    """Return the model with networks of its own for these data, made with the current random state."""
+    return BoundModel(model.model if isinstance(model, BoundModel) else model, data)
+
+
+def one_hot(truth: Tensor, data: Annotations, states: int | None = None) -> Tensor:
+    """Return truths ``(..., N)`` as indicators ``(..., N, K)``, or ``(..., N, states)``, in the data's floating type."""
+    zeros = torch.zeros(*truth.shape, states or data.K, dtype=data.dtype, device=data.device)
+    return zeros.scatter_(-1, truth.unsqueeze(-1), 1.0)

@@ -1,0 +1,42 @@
+"""Priors and tables that models of the zoo share: pseudo-counts on top of a flat Dirichlet, and symmetric tables of errors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+
+
+def class_prior(data: Annotations, items: float) -> Tensor:
+    """Return the Dirichlet concentration of a prevalence, ``(K,)``: ``items`` pseudo-items of every class on top of a flat prior."""
+    return torch.full((data.K,), 1 + items, dtype=data.dtype, device=data.device)
+
+
+def confusion_prior(data: Annotations, correct: float, incorrect: float) -> Tensor:
+    """Return Dirichlet concentrations of confusion rows, ``(K, K)`` = (true label, given label).
+
+    Args:
+        data: gives ``K``, type and device.
+        correct: correct pseudo-annotations of every class, on top of a flat prior.
+        incorrect: incorrect pseudo-annotations of every class, shared evenly by the incorrect labels.
+    """
+    table = torch.full((data.K, data.K), 1 + incorrect / max(1, data.K - 1), dtype=data.dtype, device=data.device)
+    return table.fill_diagonal_(1 + correct)
+
+
+def symmetric_confusion(correct: Tensor, K: int) -> Tensor:
+    """Return ``p(label | truth)``, ``(..., K, K)``: ``correct`` on the diagonal, the rest spread evenly over the other labels.
+
+    Args:
+        correct: probability of the correct label, ``(..., K)`` by class, or ``(..., 1)`` for all classes.
+        K: number of classes.
+    """
+    eye = torch.eye(K, dtype=correct.dtype, device=correct.device)
+    return correct.unsqueeze(-1) * eye + (1 - correct).unsqueeze(-1) / max(1, K - 1) * (1 - eye)
+
+
+def correct_and_incorrect(counts: Tensor) -> Tensor:
+    """Return correct and incorrect annotations by class, ``(..., K, 2)``, of counts ``(..., K, K)`` = (true label, given label)."""
+    correct = torch.diagonal(counts, dim1=-2, dim2=-1)
+    return torch.stack([correct, (counts.sum(-1) - correct).clamp(min=0)], -1)

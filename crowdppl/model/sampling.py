@@ -1,0 +1,87 @@
+"""Simulation: labels for a design, drawn from a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyro.distributions as dist
+import torch
+from pyro import poutine
+
+from crowdppl import arguments
+from crowdppl.data.annotations import Annotations
+from crowdppl.isolation import isolated
+from crowdppl.model.base import AnnotationModel
+from crowdppl.model.bound import bind, is_unknown
+
+Array = npt.NDArray[Any]
+
+
+@arguments.checked(
+    model=arguments.model,
+    task=arguments.a_list,
+    worker=arguments.a_list,
+    classes=arguments.whole(2),
+    seed=arguments.seed,
+    parameters=arguments.mapping,
+    features=arguments.anything,
+    worker_features=arguments.anything,
+)
+def simulate(
+    model: AnnotationModel,
+    task: Any,
+    worker: Any,
+    *,
+    classes: int,
+    seed: int,
+    parameters: Mapping[str, Any] | None = None,
+    features: Any = None,
+    worker_features: Any = None,
+) -> tuple[Annotations, Array, dict[str, Array]]:
+    """Draw labels for a design from a model.
+
+    Args:
+        model: an instance.
+        task: item of each annotation, ``(A,)``: identifiers of any kind.
+        worker: worker of each annotation, ``(A,)``.
+        classes: ``K``.
+        seed: of the draw; the same seed gives the same data.
+        parameters: values of some sites to fix; the others are drawn from the prior.
+        features: of the items, see :meth:`Annotations.with_features`.
+        worker_features: of the workers.
+
+    Returns:
+        The labelled data (classes ``0..K-1``), the truth of its items ``(N,)`` and the parameters. Where the model gives each
+        annotation a truth of its own (see :meth:`AnnotationModel.expand`), the truths are those of the annotations ``(A,)``, sorted
+        by item as the data are.
+    """
+    design = Annotations.from_arrays(
+        task,
+        worker,
+        np.zeros(len(task), dtype=np.int64),
+        labels=range(classes),
+        features=features,
+        worker_features=worker_features,
+    )
+    with isolated(seed), torch.no_grad():
+        fixed = {
+            name: torch.as_tensor(np.asarray(value), dtype=design.dtype) for name, value in (parameters or {}).items()
+        }
+        bound = bind(model._generative(), design)
+        layout = design if bound.expand(design).parent_item is None else design.per_annotation()
+        traced = poutine.trace(poutine.condition(bound.prior, data=fixed)).get_trace(layout, bound.plates(layout))
+        drawn = traced.nodes["_RETURN"]["value"]
+        log_prior = bound.log_truth(drawn, layout)
+        state = dist.Categorical(logits=log_prior.expand(layout.N, log_prior.shape[-1])).sample()  # (N,)
+        under_each = bound.emission(drawn, layout).sample()  # (A, S): a label under each state
+        label = under_each.gather(-1, state[layout.item].unsqueeze(-1)).squeeze(-1)
+        values = {
+            name: node["value"].numpy() for name, node in traced.nodes.items() if is_unknown(node) or name in fixed
+        }
+    data = replace(design, label=label.long(), notes=())
+    truth = torch.div(state, bound.states_per_class, rounding_mode="floor")
+    return data, truth.numpy(), values
