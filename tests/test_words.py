@@ -31,7 +31,6 @@ UNFINISHED: tuple[str, ...] = (
     "crowdppl/posterior/",
     "docs/guide/custom-models.md",
     "models/",
-    "notebooks/",  # shows a message of inference/design_effect.py
     "tests/catalog.py",
     "tests/inference/",
     "tests/kernels/",
