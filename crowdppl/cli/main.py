@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from crowdppl.cli.application import app, report_error
-from crowdppl.cli.commands import checking, fitting, listings, outputs
+from crowdppl.cli.commands import checking, fitting, listings, new_model, outputs
 from crowdppl.cli.encoding import accept_any_text
 from crowdppl.errors import CrowdpplError
 from crowdppl.inference import distributed
@@ -24,6 +24,7 @@ COMMANDS = {
     "formats": listings.formats_command,
     "datasets": listings.datasets_command,
     "models": listings.models_command,
+    "new-model": new_model.new_model_command,
 }
 for _name, _function in COMMANDS.items():
     app.command(_name)(_function)
