@@ -55,6 +55,7 @@ def test_wheel_holds_the_zoo_once(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert names.count("crowdppl/models/dawid_skene.py") == 1
     assert "crowdppl/py.typed" in names
+    assert "crowdppl/cli/commands/new_model.txt" in names
     assert not [name for name in names if name.startswith(("models/", "tests/", "benchmarks/"))]
     for path in (ROOT / "crowdppl").rglob("*.py"):
         assert path.relative_to(ROOT).as_posix() in names
