@@ -18,7 +18,7 @@ from pyro import poutine
 from pyro.infer.inspect import TrackProvenance
 from pyro.ops.provenance import ProvenanceTensor, detach_provenance, get_provenance
 
-from crowdppl import AnnotationModel, Annotations, Plates
+from crowdppl import AnnotationModel, Annotations
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind, is_unknown
 from crowdppl.models import CATALOGUE
@@ -63,7 +63,7 @@ def graph(model: AnnotationModel) -> Graph:
             data = data.per_annotation()
         data = replace(data, features=ProvenanceTensor(data.features, frozenset({"features"})))
         with poutine.trace() as traced, TrackProvenance():
-            parameters = bound.prior(data, Plates.over(data.N, data.J))
+            parameters = bound.prior(data, bound.plates(data))
             truth = pyro.sample("truth", bound.truth(parameters, data))
         under_each = bound.emission(parameters, data).log_prob(data.label.unsqueeze(-1))  # (A, S)
         label = under_each * truth.reshape(-1)[0]
