@@ -1,5 +1,6 @@
 """Shared by all tests: one thread a process, no state left behind, public data where it is at hand."""
 
+import itertools
 import os
 import random
 import warnings
@@ -40,12 +41,20 @@ def _settings():
     }
 
 
+@pytest.fixture(scope="session")
+def caches(tmp_path_factory):
+    """Yield empty folders; pytest's own numbering would list thousands of them for each test."""
+    place = tmp_path_factory.mktemp("caches")
+    return (place / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def no_fetching(monkeypatch, tmp_path_factory):
+def no_fetching(monkeypatch, caches):
     """Keep tests off the network and out of the user's cache; those of fetching bring a server of their own."""
     from crowdppl.data import download
 
-    empty = tmp_path_factory.mktemp("cache")
+    empty = next(caches)
+    empty.mkdir()
     monkeypatch.setattr(download, "cache", lambda: empty)
     monkeypatch.setattr(download, "ADDRESS", "http://127.0.0.1:9/{repository}/{commit}/{path}")
 
