@@ -138,7 +138,7 @@ def test_every_folder_is_read_or_says_why_not():
                 data, _ = datasets.public(name)
             assert data.A > 0
         else:
-            refused(lambda name=name: datasets.public(name), "holds no annotations")
+            refused(lambda name=name: datasets.public(name), "contains no annotations")
 
 
 def test_public_sets_at_hand(public):
