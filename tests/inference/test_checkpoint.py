@@ -234,7 +234,7 @@ def test_killed_at_random_moments(tmp_path, method):
 
             safetensors.torch.load_file(state)  # whole, whenever the process died
     assert ended
-    found = crowdppl.load(tmp_path / "out.nc")
+    result = crowdppl.load(tmp_path / "out.nc")
     options = {
         "gibbs": {"chains": 2, "warmup": 300, "num_samples": 500},
         "em": {"restarts": 600, "num_samples": 20, "tol": 1e-13},
@@ -244,8 +244,8 @@ def test_killed_at_random_moments(tmp_path, method):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         alone = crowdppl.fit(frame, method=method, seed=1, independent=True, **options)
-    np.testing.assert_array_equal(found.tree["posterior"]["confusion"], alone.tree["posterior"]["confusion"])
-    np.testing.assert_array_equal(found.probability(), alone.probability())
+    np.testing.assert_array_equal(result.tree["posterior"]["confusion"], alone.tree["posterior"]["confusion"])
+    np.testing.assert_array_equal(result.probability(), alone.probability())
 
 
 @pytest.mark.slow
@@ -288,8 +288,8 @@ def test_a_full_disk_costs_no_fit(monkeypatch, tmp_path, data):
 
     monkeypatch.setattr(safetensors.torch, "save_file", full)
     with pytest.warns(CrowdpplWarning, match="no checkpoint could be written in .*No space left"):
-        found = crowdppl.fit(data, method="gibbs", seed=7, independent=True, checkpoint=tmp_path / "new", every=0.0)
-    assert any("No space left" in note for note in found.notes)
+        result = crowdppl.fit(data, method="gibbs", seed=7, independent=True, checkpoint=tmp_path / "new", every=0.0)
+    assert any("No space left" in note for note in result.notes)
     assert list((tmp_path / "new").iterdir()) == []
     resumed = quiet_fit(data, method="gibbs", seed=7, checkpoint=tmp_path, every=1000.0, **ENGINES["gibbs"])
     np.testing.assert_array_equal(resumed.tree["posterior"]["confusion"], whole.tree["posterior"]["confusion"])
@@ -325,8 +325,8 @@ def test_a_checkpoint_knows_the_weights_of_networks(monkeypatch, tmp_path, data,
         with pytest.raises(FileError, match="network weights"):
             quiet_fit(data, other, checkpoint=tmp_path, every=0.0, **options)
     whole = quiet_fit(data, Raykar(network=small_network(1.0)), **options)
-    found = quiet_fit(data, Raykar(network=small_network(1.0)), checkpoint=tmp_path, every=1e3, **options)
-    np.testing.assert_array_equal(found.probability(), whole.probability())
+    result = quiet_fit(data, Raykar(network=small_network(1.0)), checkpoint=tmp_path, every=1e3, **options)
+    np.testing.assert_array_equal(result.probability(), whole.probability())
 
 
 def stop_after(monkeypatch, count):

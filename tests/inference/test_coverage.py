@@ -20,18 +20,18 @@ def test_figures_are_those_of_the_page():
         for line in PAGE.read_text().splitlines()
         if line.startswith("|")
     ][2:]
-    found = {tuple(row[:3]): row[3:] for row in rows}
-    told = {
+    rows_by_case = {tuple(row[:3]): row[3:] for row in rows}
+    figures_by_case = {
         (m, e, kind): one
         for m, engines in measured().items()
         for e, kinds in engines.items()
         for kind, one in kinds.items()
     }
-    assert found.keys() == told.keys()
-    for key, one in told.items():
-        assert found[key][1].replace(",", "") == str(one["workers"])
+    assert rows_by_case.keys() == figures_by_case.keys()
+    for key, one in figures_by_case.items():
+        assert rows_by_case[key][1].replace(",", "") == str(one["workers"])
         shares = [one[name] for name in ("share", "share_by_set", "accuracy", "accuracy_by_set")]
-        assert found[key][2:] == [f"{share:.0%}" for share in shares]
+        assert rows_by_case[key][2:] == [f"{share:.0%}" for share in shares]
     assert measured().keys() <= catalogue().keys()
 
 
@@ -41,18 +41,18 @@ def test_figures_are_those_of_the_page():
     "effect", [None, DesignEffect(), DesignEffect(known=0.3)], ids=["independent", "default", "known"]
 )
 def test_each_model_and_engine_has_its_own_sentence(model, method, effect):
-    told = cited(model, method, effect)
+    sentence = cited(model, method, effect)
     figures = measured().get(model, {})
     own = figures.get("gibbs" if method == "nuts" and "gibbs" in figures else method)
-    assert f"for {model} by {method}" in told
-    assert ("not measured" in told) == (own is None)
+    assert f"for {model} by {method}" in sentence
+    assert ("not measured" in sentence) == (own is None)
     if own is not None:
         one = own["independent" if effect is None else "default"]
-        assert f"correct for {one['share']:.0%} of" in told
-        assert f"accuracy for {one['accuracy']:.0%}" in told
-        assert ("too narrow" in told) == (min(one["share"], one["accuracy"]) < 0.8)
-        assert ("which this fit does not use" in told) == (effect == DesignEffect(known=0.3))
-        assert ("same posterior" in told) == (method == "nuts")
+        assert f"correct for {one['share']:.0%} of" in sentence
+        assert f"accuracy for {one['accuracy']:.0%}" in sentence
+        assert ("too narrow" in sentence) == (min(one["share"], one["accuracy"]) < 0.8)
+        assert ("which this fit does not use" in sentence) == (effect == DesignEffect(known=0.3))
+        assert ("same posterior" in sentence) == (method == "nuts")
 
 
 def test_results_cite_their_own():

@@ -94,7 +94,7 @@ def test_where_each_annotation_has_its_own_truth_nothing_is_weighed(name):
 def test_intervals_of_a_correlated_crowd():
     """A simulator with common errors: published intervals are far too narrow, ours hold what is true.
 
-    Twelve crowds of 30 workers; share of right annotations at 89%: published below 60%, ours between 80% and 99%. Probabilities:
+    Twelve crowds of 30 workers; share of correct annotations at 89%: published below 60%, ours between 80% and 99%. Probabilities:
     the published confidence is far above the accuracy, ours at most .65 times as far.
     """
     hits = {True: [], False: []}
@@ -113,16 +113,16 @@ def test_intervals_of_a_correlated_crowd():
 
 
 def test_calibration_finds_rho_and_fit_takes_it():
-    """More correlation, more rho; what is found goes back into fit; a few truths leave it near the population's."""
-    found = []
+    """More correlation gives a larger rho, which can be passed to fit; a few truths leave it near the population's."""
+    results = []
     for copies in (0.0, 0.4, 0.8):
         data, truth = correlated(copies=copies, seed=5)
         posterior = quiet_fit(data, method="em", independent=False, num_samples=50)
-        found.append(criticism.calibration(posterior, truth))
-    assert found[0].rho < found[1].rho < found[2].rho
-    again = quiet_fit(data, method="em", independent=False, rho=found[2].logit_rho, num_samples=50)
+        results.append(criticism.calibration(posterior, truth))
+    assert results[0].rho < results[1].rho < results[2].rho
+    again = quiet_fit(data, method="em", independent=False, rho=results[2].logit_rho, num_samples=50)
     better = criticism.calibration(again, truth)
-    assert better.log_loss <= found[2].log_loss + 0.01
+    assert better.log_loss <= results[2].log_loss + 0.01
     few = criticism.calibration(posterior, truth.iloc[:2])
     assert few.rho_high - few.rho_low > 0.3
 
@@ -133,23 +133,23 @@ def test_calibration_by_hand():
     posterior = quiet_fit(data, method="em", num_samples=5)
     probability = np.array([[0.95, 0.05], [0.2, 0.8], [0.55, 0.45], [0.15, 0.85]])
     posterior.tree["truth"]["probability"].values[:] = probability
-    found = criticism.calibration(posterior, {"a": 0, "b": 1, "c": 1, "d": 0})
-    assert (found.items, found.accuracy) == (4, 0.5)
-    assert found.confidence == pytest.approx((0.95 + 0.8 + 0.55 + 0.85) / 4)
-    assert found.log_loss == pytest.approx(-np.log([0.95, 0.8, 0.45, 0.15]).mean())
-    assert found.brier == pytest.approx(2 * (0.05**2 + 0.2**2 + 0.55**2 + 0.85**2) / 4)
-    assert found.bins["items"].tolist() == [1, 2, 1]
-    assert found.ece == pytest.approx((0.55 + 2 * abs(0.825 - 0.5) + 0.05) / 4)
+    measured = criticism.calibration(posterior, {"a": 0, "b": 1, "c": 1, "d": 0})
+    assert (measured.items, measured.accuracy) == (4, 0.5)
+    assert measured.confidence == pytest.approx((0.95 + 0.8 + 0.55 + 0.85) / 4)
+    assert measured.log_loss == pytest.approx(-np.log([0.95, 0.8, 0.45, 0.15]).mean())
+    assert measured.brier == pytest.approx(2 * (0.05**2 + 0.2**2 + 0.55**2 + 0.85**2) / 4)
+    assert measured.bins["items"].tolist() == [1, 2, 1]
+    assert measured.ece == pytest.approx((0.55 + 2 * abs(0.825 - 0.5) + 0.05) / 4)
 
 
 def test_coverage_by_hand():
-    """Share of right annotations of items of known truth, worker by worker, and who has enough of them."""
+    """Share of correct annotations of items of known truth, worker by worker, and who has enough of them."""
     data, truth = correlated(items=60, workers=5, per_item=3, seed=2)
     posterior = quiet_fit(data, method="em", num_samples=100, independent=False)
     some = truth.iloc[::2]
-    found = criticism.coverage(posterior, some, minimum=5)
+    measured = criticism.coverage(posterior, some, minimum=5)
     item, worker, label = data.item.numpy(), data.worker.numpy(), data.label.numpy()
-    for row in found.workers.to_dict("records"):
+    for row in measured.workers.to_dict("records"):
         mine = (data.workers[worker] == row["worker"]) & np.isin(data.items[item], some.index)
         right = some.loc[data.items[item][mine]].to_numpy() == data.labels[label[mine]]
         assert row["annotations"] == mine.sum()

@@ -60,8 +60,8 @@ def test_what_is_given_goes_before_the_model_and_the_engine():
     filled = options.filled("em", {"max_iter": 7}, {"max_iter": 5, "tol": 0.5})
     assert (filled["max_iter"], filled["tol"], filled["restarts"]) == (7, 0.5, 0)
     raykar = CATALOGUE["raykar"]()
-    found = quiet_fit(tiny(), raykar, method="em", num_samples=3).info["options"]
-    assert found["max_iter"] == raykar.engine_defaults["em"]["max_iter"]
+    stored = quiet_fit(tiny(), raykar, method="em", num_samples=3).info["options"]
+    assert stored["max_iter"] == raykar.engine_defaults["em"]["max_iter"]
 
 
 def test_options_of_another_engine_say_whose_they_are():
@@ -116,8 +116,8 @@ def test_type_checkers_see_the_options_of_each_engine(tmp_path):
         ).lstrip()
     )
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", str(script)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    # The library has its own check: of what is found here, the caller's lines count.
-    errors = [line for line in found.stdout.splitlines() if ": error:" in line and "calls.py:" in line]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    # The library has its own check: of these messages, the caller's lines count.
+    errors = [line for line in process.stdout.splitlines() if ": error:" in line and "calls.py:" in line]
     wrong = sorted({int(line.split("calls.py:")[1].split(":")[0]) for line in errors})
-    assert wrong == [9, 10, 11, 12], found.stdout + found.stderr
+    assert wrong == [9, 10, 11, 12], process.stdout + process.stderr

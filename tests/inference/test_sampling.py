@@ -17,7 +17,7 @@ from crowdppl.models import DawidSkene
 def test_gibbs_meets_raters_posterior(anaesthesia):
     """The R package rater's prior on the 1, 2, 2 table: posterior mean prevalence .3753 .4068 .1434 .0744.
 
-    Monte-Carlo standard error below .001 with 20,000 draws; asked for within .005.
+    Monte-Carlo standard error below .001 with 20,000 draws; the bound is .005.
     """
     model = DawidSkene(prior_items=2.0, concentration=RATER)
     posterior = fit(anaesthesia, model, method="gibbs", seed=1, chains=4, num_samples=5000)
@@ -163,19 +163,19 @@ def test_many_dirichlet_rows_at_once(dtype, turned, monkeypatch):
     concentration = rows.to(dtype).expand(100_000, 3, 3).contiguous()
     if turned:
         concentration = concentration.transpose(-1, -2).contiguous().transpose(-1, -2)
-    threads, found = torch.get_num_threads(), []
+    threads, draws = torch.get_num_threads(), []
     try:
         for count in (1, 3):
             torch.set_num_threads(count)
             with isolated(3):
-                found.append((ops.sample_dirichlet(concentration), torch.rand(1)))
+                draws.append((ops.sample_dirichlet(concentration), torch.rand(1)))
                 other = ops.sample_dirichlet(concentration)
     finally:
         torch.set_num_threads(threads)
-    assert torch.equal(found[0][0], found[1][0])
-    assert torch.equal(found[0][1], found[1][1])
-    value = found[0][0].double()
-    assert not torch.equal(found[0][0], other)
+    assert torch.equal(draws[0][0], draws[1][0])
+    assert torch.equal(draws[0][1], draws[1][1])
+    value = draws[0][0].double()
+    assert not torch.equal(draws[0][0], other)
     torch.testing.assert_close(value.sum(-1), torch.ones(100_000, 3, dtype=torch.float64), rtol=0, atol=1e-6)
     total = rows.sum(-1, keepdim=True)
     mean, variance = rows / total, rows * (total - rows) / (total**2 * (total + 1))

@@ -45,7 +45,7 @@ def test_em_ends_where_a_full_fit_ends(model):
 
 
 def test_a_few_more_annotations_take_few_steps():
-    """With a hundredth more there is little left to climb: two thirds of the E steps from the vote, or fewer."""
+    """With a hundredth more EM needs few steps: two thirds of the E steps from the vote, or fewer."""
     frame, _ = crowd_with_characters(items=400, each=200)
     rng = np.random.default_rng(0)
     late = rng.random(len(frame)) < 0.01
@@ -113,7 +113,7 @@ def test_rho_and_known_truths_stay():
 
 
 def test_times_come_along():
-    """Moments and durations of both parts are in the new result, each beside its annotation."""
+    """Timestamps and durations of both parts are in the new result, each beside its annotation."""
     frame, _ = crowd_with_characters(items=80, each=40, timestamps=True)
     both = {"timestamp": "timestamp", "seconds": "seconds"}
     parts = [Annotations.from_frame(part, **both) for part in (frame.head(400), frame.iloc[400:])]
@@ -169,29 +169,29 @@ def again(before):
 
 @pytest.mark.parametrize("policy", ["keep", "last", "refuse"])
 def test_annotations_again_follow_the_policy_of_the_fit(policy, tmp_path):
-    """What the fit did with repeated annotations is kept in its file; that they came again is counted and told."""
+    """What the fit did with repeated annotations is kept in its file; repeats are counted and reported."""
     before, _ = split(items=100)
     more = again(before)
     fresh = quiet_fit(Annotations.from_frame(before, repeats=policy), method="em", num_samples=100)
     first = crowdppl.load(fresh.save(tmp_path / "x.nc"))
-    told = (
+    message = (
         r"12 of 13 further annotations are of items that their workers had annotated before \(.* and more\), 10 of them"
     )
     if policy == "refuse":
-        with pytest.raises(DataError, match=told + ".*the fit refuses"):
+        with pytest.raises(DataError, match=message + ".*the fit refuses"):
             crowdppl.update(first, more)
-        with pytest.warns(CrowdpplWarning, match=told):
-            found = crowdppl.update(first, more, repeats="last")
+        with pytest.warns(CrowdpplWarning, match=message):
+            updated = crowdppl.update(first, more, repeats="last")
     else:
-        with pytest.warns(CrowdpplWarning, match=told):
-            found = crowdppl.update(first, more)
-    assert any("12 of 13 further annotations" in note for note in found.notes)
+        with pytest.warns(CrowdpplWarning, match=message):
+            updated = crowdppl.update(first, more)
+    assert any("12 of 13 further annotations" in note for note in updated.notes)
     expected = len(before) + (13 if policy == "keep" else 1)
-    assert len(found.annotation_index()[0]) == expected
+    assert len(updated.annotation_index()[0]) == expected
     if policy == "last":
         whole = Annotations.from_frame(pd.concat([before, more], ignore_index=True), repeats="last")
-        assert found.votes().tolist() == whole.votes.tolist()
-        with pytest.warns(CrowdpplWarning, match=told):
+        assert updated.votes().tolist() == whole.votes.tolist()
+        with pytest.warns(CrowdpplWarning, match=message):
             assert len(crowdppl.update(first, more, repeats="keep").annotation_index()[0]) == len(before) + 13
 
 
