@@ -97,7 +97,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
                 mean = torch.zeros_like(mean)  # that of the drawn rho alone is not needed
             items = Items(out.log_likelihood[part], out.truth[part], mean, out.published)
             if sweeps is not None:
-                sweeps.settle(joint, factor, 1 / total, items)
+                sweeps.accumulate(joint, factor, 1 / total, items)
             else:
                 _evaluate_items(model, parameters, joint, arranged, data, factor, 1 / total, items)
             out.lp[part] = out.log_likelihood[part].sum(-1) + log_prior
@@ -210,7 +210,7 @@ def _evaluate_point(
     published = out.probability if out.published is None else out.published
     if sweeps is not None:
         joint = sweeps.joint(*at(model, parameters, arranged), spare)
-        sweeps.settle(joint, None, 1.0, Items(*_unused(data), published.zero_(), None))
+        sweeps.accumulate(joint, None, 1.0, Items(*_unused(data), published.zero_(), None))
     else:
         joint = model.item_log_joint(parameters, arranged)
     if out.published is not None and nodes is not None:
@@ -249,7 +249,7 @@ def _add_averaged(
     if sweeps is not None:
         items = Items(*_unused(data), out, None)
         for rho in columns:
-            sweeps.settle(joint, factors(rho, data), share / count, items)
+            sweeps.accumulate(joint, factors(rho, data), share / count, items)
         return
     logs = model.log_by_class(joint)
     for rho in columns:
@@ -273,7 +273,7 @@ def _evaluate_items(
     share: float,
     items: Items,
 ) -> None:
-    """Fill ``items`` from their log joint, which is overwritten; arguments as for :meth:`Sweeps.settle`, with leading axes."""
+    """Fill ``items`` from their log joint, which is overwritten; arguments as for :meth:`Sweeps.accumulate`, with leading axes."""
     # Tempered on the log scale: a probability that underflows may matter once tempered.
     logs = None if factor is None else model.log_by_class(joint).div_(factor.unsqueeze(-1))
     marginal, probability = _by_item(model, parameters, joint, arranged, data)

@@ -90,10 +90,10 @@ class MStep:
         # Whether a network that learns the truth is in no likelihood.
         self.detached = False
         self.closed = False
-        self.taught: Space | None = None
+        self.classifier: Space | None = None
         self.open = space
         self._descent: _Descent | None = None
-        self._lesson: _CrossEntropy | None = None
+        self._classifier_update: _CrossEntropy | None = None
         self._fine: _Descent | None = None
 
     def start(self, responsibility: Tensor | Statistics) -> Parameters:
@@ -105,7 +105,7 @@ class MStep:
             self.closed = True
             return self._conjugate(responsibility, None)
         r = self._counted(responsibility)
-        self._descent, self._lesson, self._fine = None, None, None
+        self._descent, self._classifier_update, self._fine = None, None, None
         given = self.model.m_step(r, self.data)
         if not set(self.space.sizes) - set(given):
             self.closed = True
@@ -119,11 +119,11 @@ class MStep:
         left = set(self.space.sizes) - set(self.model.m_step(r, self.data, theta))
         targets = self.model.classifier_targets(r, self.data)
         # The network that learns by cross-entropy, and what is left to gradients of everything.
-        self.taught, self.detached = None, False
+        self.classifier, self.detached = None, False
         if targets is not None:
-            self.taught = self.space.part(n for n in left if n.startswith(f"{targets.network}."))
+            self.classifier = self.space.part(n for n in left if n.startswith(f"{targets.network}."))
             self.detached = not targets.in_likelihood
-        self.open = self.space.part(left - set(self.taught.sizes if self.taught else ()))
+        self.open = self.space.part(left - set(self.classifier.sizes if self.classifier else ()))
         return self._follow(responsibility, theta)
 
     def __call__(
@@ -137,10 +137,10 @@ class MStep:
 
     def _follow(self, responsibility: Tensor, theta: Parameters) -> Parameters:
         """Raise what has no closed form, the rest held at ``theta``."""
-        if self.taught is not None:
-            if self._lesson is None:
-                self._lesson = _CrossEntropy(self, self.taught, theta)
-            theta |= self._lesson(responsibility)
+        if self.classifier is not None:
+            if self._classifier_update is None:
+                self._classifier_update = _CrossEntropy(self, self.classifier, theta)
+            theta |= self._classifier_update(responsibility)
         if not self.open.sizes:
             return theta
         if self.stochastic:
@@ -159,16 +159,18 @@ class MStep:
 
     def state(self) -> MStepState:
         """Return what gradients retain, for a checkpoint."""
-        return MStepState(*(None if part is None else part.state() for part in (self._lesson, self._descent)))
+        return MStepState(
+            *(None if part is None else part.state() for part in (self._classifier_update, self._descent))
+        )
 
     def restore(self, state: MStepState, theta: Parameters) -> None:
         """Restore what :meth:`state` returned, after :meth:`start`; ``theta`` are the parameters then."""
         if state.gradient is not None:
             self._descent = _Descent(self, theta, self.open)
             self._descent.restore(state.gradient)
-        if state.classifier is not None and self.taught is not None:
-            self._lesson = _CrossEntropy(self, self.taught, theta)
-            self._lesson.restore(state.classifier)
+        if state.classifier is not None and self.classifier is not None:
+            self._classifier_update = _CrossEntropy(self, self.classifier, theta)
+            self._classifier_update.restore(state.classifier)
 
     def _counted(self, responsibility: Tensor) -> Tensor:
         often = self.data.multiplicity
@@ -208,7 +210,7 @@ def _restore(state: GradientState, free: Parameters, adam: torch.optim.Adam, bat
 
 
 class _Descent:
-    """Adam over mini-batches; coordinates and its own state last for the whole ascent."""
+    """Adam over mini-batches; coordinates and its own state last for the whole run."""
 
     def __init__(self, step: MStep, theta: Parameters, space: Space):
         self.step, self.space = step, space

@@ -215,7 +215,7 @@ class Sweeps(ABC):
         self._pass(run, table.log(), prior.log().numpy(), self.known, out.numpy())
         return out
 
-    def settle(
+    def accumulate(
         self,
         joint: Tensor,
         factor: Tensor | None,

@@ -288,7 +288,7 @@ def test_items_are_read_off_as_by_the_products(K, dtype, effects):
             if turn == 0:
                 evaluate._evaluate_items(bind(DawidSkene(), data), {}, joint, data, data, factor, 0.25, into)
             else:
-                passes.settle(joint, factor, 0.25, into)
+                passes.accumulate(joint, factor, 0.25, into)
                 drawn += one_hot(truth.long(), data)
             results.append((likelihood, mean, published))
     for result in results[1:3]:

@@ -28,7 +28,7 @@ from crowdppl.model.bound import BoundModel
 
 
 class Point(NamedTuple):
-    """What an E step goes by.
+    """The arguments of an E step.
 
     Attributes:
         table: ``p(label | state, worker)``, or what stands for it, ``(J, S, K)``.
@@ -44,7 +44,7 @@ class Point(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """The end of the passes, with the sums that led to it, and the objective that each but the first found."""
+    """The result of the passes, with the sums that led to it, and the objective in each but the first."""
 
     point: Point
     sums: Statistics
@@ -54,7 +54,7 @@ class Learned(NamedTuple):
 Step = Callable[[BoundModel, Statistics, Annotations], Point]
 
 
-def climbed(model: BoundModel, sums: Statistics, sizes: Annotations) -> Point:
+def maximised(model: BoundModel, sums: Statistics, sizes: Annotations) -> Point:
     """Return the M step of EM: the parameters' mode given the sums."""
     assert model.conjugacy is not None
     model.conjugacy.require_mode()
@@ -75,17 +75,17 @@ def learn(
     step: Step,
     passes: int,
     step_size_exponent: float,
-    told: Callable[[int], None],
+    on_batch: Callable[[int], None],
 ) -> Learned:
     """Go through the data ``passes`` times.
 
     Args:
         model: all of whose sites are conjugate.
         source: the data.
-        step: :func:`climbed` or :func:`averaged`.
+        step: :func:`maximised` or :func:`averaged`.
         passes: the first with a running average, the others with the sums of all batches.
         step_size_exponent: ``a`` in the weight ``(t + 2) ** -a`` of the ``t``-th batch.
-        told: called with the annotations of each batch when it is done.
+        on_batch: called with the number of annotations of each batch once it is done.
     """
     sizes = source.empty()
     average: Statistics | None = None
@@ -105,7 +105,7 @@ def learn(
                 average = scaled if average is None else _mixed(average, scaled, (t + 2.0) ** -step_size_exponent)
                 point = step(model, _copied(average), sizes)
             t += 1
-            told(batch.A)
+            on_batch(batch.A)
         assert point is not None
         if whole is not None:
             trace.append(total + point.penalty)
@@ -125,7 +125,7 @@ def responsibilities(point: Point, batch: Annotations) -> Tensor:
 
 
 def _sums(model: BoundModel, point: Point | None, batch: Annotations) -> Statistics:
-    """Return the sums of a batch; before there is anything to go by, those of a majority vote."""
+    """Return the sums of a batch; before the first step, those of a majority vote."""
     sweeps = Sweeps.suited(batch, batch.K)
     if point is not None:
         return plain(point.table, point.prior, batch) if sweeps is None else sweeps.expect(point.table, point.prior)
@@ -133,9 +133,9 @@ def _sums(model: BoundModel, point: Point | None, batch: Annotations) -> Statist
     return model.statistics(share, batch) if sweeps is None else sweeps.given(share)
 
 
-def _mixed(average: Statistics, found: Statistics, weight: float) -> Statistics:
-    items = average.item_counts.lerp(found.item_counts, weight)
-    return Statistics(found.log_likelihood, items, average.label_counts.lerp(found.label_counts, weight))
+def _mixed(average: Statistics, batch: Statistics, weight: float) -> Statistics:
+    items = average.item_counts.lerp(batch.item_counts, weight)
+    return Statistics(batch.log_likelihood, items, average.label_counts.lerp(batch.label_counts, weight))
 
 
 def _scaled(sums: Statistics, factor: float) -> Statistics:

@@ -44,14 +44,14 @@ NUMBERS = 2e8
 
 @dataclass(frozen=True)
 class Streamed:
-    """What was found without holding the annotations in memory.
+    """The result of a fit that does not hold the annotations in memory.
 
     Attributes:
         parameters: of the model, by site: of EM its point, else the mean (``"vb"``) or median (``"svi"``) of the approximation.
         workers: a row for each: ``worker``, ``annotations``, ``accuracy``, and where it is no point ``accuracy_low`` and
             ``accuracy_high``.
         labels: the classes, ``(K,)``.
-        objective: that each pass but the first found, of the parameters before it: the log posterior, or the bound of the
+        objective: in each pass but the first, of the parameters before it: the log posterior, or the bound of the
             evidence (in the first they change on the way); of SVI minus the mean loss of every pass.
         items: how many there are.
         annotations: how many there are.
@@ -125,12 +125,12 @@ def stream(
         batch_size: of SVI: items a step.
         learning_rate: of SVI, by Adam; it falls to a tenth.
         num_samples: draws for intervals.
-        level: probability of the intervals; ArviZ's default, .89, where not given.
+        level: probability of the intervals. Defaults to ArviZ's default, .89.
         seed: of SVI, and of draws.
         task: column of the item, as in :meth:`Annotations.from_frame`.
         worker: likewise.
         label: likewise.
-        truth: column of known truths, which clamp their items: blank where unknown, told in one row of an item or in several.
+        truth: column of known truths, which clamp their items: blank where unknown, given in one row of an item or in several.
         progress: called with (step, steps, what).
 
     Raises:
@@ -155,7 +155,7 @@ def stream(
     source = Stored(path, (task, worker, label), rows, truth)
     steps, done = (passes + (consensus is not None)) * source.annotations, 0
 
-    def told(annotations: int) -> None:
+    def on_batch(annotations: int) -> None:
         nonlocal done
         done += annotations
         if progress is not None:
@@ -166,14 +166,14 @@ def stream(
     count = max(20, min(num_samples, int(NUMBERS / len(source.workers))))
     with isolated(seed):
         if method == "svi":
-            median, draw, losses = svi.learn(bound, source, guide, passes, batch_size, learning_rate, told)
+            median, draw, losses = svi.learn(bound, source, guide, passes, batch_size, learning_rate, on_batch)
             point = stepwise_em.Point(*at(bound, median, sizes), median, 0.0)
             objective = [-loss for loss in losses]
             draws = (draw() for _ in range(count if guide == "auto" else 0))
         else:
             with torch.no_grad():
-                step = stepwise_em.climbed if method == "em" else stepwise_em.averaged
-                point, last, objective = stepwise_em.learn(bound, source, step, passes, step_size_exponent, told)
+                step = stepwise_em.maximised if method == "em" else stepwise_em.averaged
+                point, last, objective = stepwise_em.learn(bound, source, step, passes, step_size_exponent, on_batch)
             # Given the sums the approximation of VB is what a Gibbs step draws from.
             assert bound.conjugacy is not None
             conjugacy = bound.conjugacy
@@ -181,7 +181,7 @@ def stream(
         with torch.no_grad():
             table = _workers(bound, point.parameters, draws, source, sizes, level)
             if consensus is not None:
-                _write(Path(consensus), bound, point, source, told)
+                _write(Path(consensus), bound, point, source, on_batch)
     interval_method = HOW["point" if method == "svi" and guide == "point" else method]
     return Streamed(
         point.parameters, table, source.labels, objective, source.items, source.annotations, interval_method
@@ -215,7 +215,7 @@ def _accuracy(model: BoundModel, parameters: Parameters, sizes: Annotations) -> 
 
 
 def _write(
-    path: Path, model: BoundModel, point: stepwise_em.Point, source: Stored, told: Callable[[int], None]
+    path: Path, model: BoundModel, point: stepwise_em.Point, source: Stored, on_batch: Callable[[int], None]
 ) -> None:
     with atomic(path) as temporary:
         writer = None
@@ -227,6 +227,6 @@ def _write(
             )
             writer = pyarrow.parquet.ParquetWriter(temporary, table.schema) if writer is None else writer
             writer.write_table(table)
-            told(batch.A)
+            on_batch(batch.A)
         if writer is not None:
             writer.close()

@@ -1,7 +1,7 @@
 """Stochastic variational inference from disk: Pyro's SVI over mini-batches of each batch that is read.
 
 With ``guide="point"`` it is generalised EM: the gradient of the log posterior with the truth summed out is that of EM's expected
-log joint (Fisher's identity), of which each step climbs some.
+log joint (Fisher's identity), which each step increases.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def learn(
     passes: int,
     batch_size: int,
     learning_rate: float,
-    told: Callable[[int], None],
+    on_batch: Callable[[int], None],
 ) -> tuple[Parameters, Callable[[], Parameters], list[float]]:
     """Fit a guide.
 
@@ -78,7 +78,7 @@ def learn(
             for index in _parts(batch.N, batch_size):
                 losses.append(steps.step(all_of_it, index))
                 require_finite(losses[-1], model, taken + len(losses) - 1)
-            told(batch.A)
+            on_batch(batch.A)
         trace.append(sum(losses) / len(losses))
         taken += len(losses)
     if taken < ENOUGH:
