@@ -22,6 +22,7 @@ from crowdppl.data import datasets
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.fit import ENGINES
 from crowdppl.isolation import isolated
+from crowdppl.model.bound import bind
 from crowdppl.models import DawidSkene
 
 # The R package rater's prior: prevalence Dirichlet(3), rows with 8 pseudo-counts, .6 of them on the diagonal.
@@ -89,7 +90,7 @@ def by_us(data: Annotations, model: DawidSkene, method: str, warmup: int, sample
 
     def run() -> Draws:
         with isolated(0, threads=1):  # as fit does on small data
-            return engine(model, data, lambda *_: None, **settings)
+            return engine(bind(model, data), data, lambda *_: None, **settings)
 
     seconds = []
     for _ in range(5 if method == "gibbs" else 1):
