@@ -31,7 +31,7 @@ import torch
 from crowdppl import arguments
 from crowdppl.errors import OptionError
 from crowdppl.inference.design_effect import POPULATION, DesignEffect
-from crowdppl.posterior.known_truth import codes
+from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, interval
 
@@ -310,7 +310,7 @@ def curve(
                 state.annotate(part, theta[who, state.truth[part]], mean[who], rng)
             accuracies[r, step] = state.accuracy()
     if truth is not None:
-        known = codes(posterior, truth)
+        known = truth_indices(posterior, truth)
         correct = (posterior.probability().argmax(1) == known)[known >= 0]
         start = rng.beta(0.5 + correct.sum(), 0.5 + len(correct) - correct.sum(), replicates)
         logit = np.log((accuracies + 0.5 / N) / (1 - accuracies + 0.5 / N))

@@ -70,14 +70,14 @@ def calibrated_intervals() -> None:
                 data, "item-subtypes", method="gibbs", seed=0, num_samples=250, independent=independent
             )
             coverage = criticism.coverage(posterior, truth)
-            table = coverage.workers.sort_values("right").reset_index(drop=True)
+            table = coverage.workers.sort_values("correct").reset_index(drop=True)
             held = table["share_correct_covers"].to_numpy()
             for inside, shade in ((False, MISS), (True, ACCENT)):
                 part = table[held == inside]
                 axes.vlines(
                     part.index, part["share_correct_low"], part["share_correct_high"], color=shade, lw=2, alpha=0.55
                 )
-            axes.plot(table.index, table["right"], ".", color=INK, ms=4)
+            axes.plot(table.index, table["correct"], ".", color=INK, ms=4)
             axes.set_title(
                 f"{name}, {'as published' if independent else 'ours'}: {coverage.share_correct:.0%} cover",
                 loc="left",

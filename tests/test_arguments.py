@@ -257,7 +257,7 @@ def calls(place):
         "Posterior.draws": {**mine, "name": "prevalence"},
         "Posterior.worker_index": {**mine, "worker": "u"},
         "Posterior.annotation_metadata": {**mine, "name": "timestamp"},
-        "Posterior.confusion_counts": {**mine, "most": 2},
+        "Posterior.confusion_counts": {**mine, "max_draws": 2},
         "Posterior.share_correct_draws": mine,
         "Posterior.update": {**mine, "more": frame().head(3)},
         "Posterior.save": {**mine, "path": place / "y.nc"},

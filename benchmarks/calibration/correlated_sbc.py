@@ -35,7 +35,7 @@ def crowd(job: tuple[float, int]) -> dict[str, dict[str, list[float]]]:
         shares = posterior.share_correct_draws()
         kept = shares[np.linspace(0, len(shares) - 1, DRAWS).round().astype(int)]
         cover = criticism.coverage(posterior, truths, minimum=1)
-        right = cover.workers["right"].to_numpy()
+        right = cover.workers["correct"].to_numpy()
         below, equal = (kept < right - 1e-12).sum(0), (np.abs(kept - right) <= 1e-12).sum(0)
         calibration = criticism.calibration(posterior, truths)
         out[kind] = {

@@ -1,4 +1,4 @@
-"""Criticism: is the model right, are the intervals honest, would other data be predicted?"""
+"""Model criticism: predictive checks, calibration, cross-validation and prior sensitivity."""
 
 from crowdppl.criticism.advice import advice
 from crowdppl.criticism.calibration import Calibration, Coverage, calibration, coverage

@@ -1,4 +1,4 @@
-"""How honest is a result? Its intervals and probabilities against true classes that were not given to the fit."""
+"""Calibration of a result: its intervals and probabilities compared with true labels that the fit did not know."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.inference.design_effect import POPULATION
 from crowdppl.posterior import workers
-from crowdppl.posterior.known_truth import codes
+from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.posterior import Posterior
 
 Array = npt.NDArray[Any]
 
-# Probabilities below this count as this in a log loss: one item of a million may be called impossible.
+# Lower bound of probabilities in the log loss: a single wrong certainty does not make it infinite.
 FLOOR = 1e-6
-# Where rho is looked for, on the logit scale: from .0003 to .9997.
+# Grid of logit rho, from .0003 to .9997.
 GRID = np.linspace(-8, 8, 161)
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How often intervals of workers hold what the true classes say.
+    """Coverage of workers' intervals, given true labels.
 
     Attributes:
         level: probability of the intervals.
-        workers: a row for each worker with enough annotations of items of known truth: ``worker``; ``annotations`` of these;
-            ``right``, the share of them that are right; ``share_correct`` and ``accuracy`` with the ends of their intervals, and
-            whether these hold ``right``: ``share_correct_covers``, ``accuracy_covers``.
+        workers: one row per worker with enough annotations of items with true labels: ``worker``; ``annotations`` of these items;
+            ``correct``, the share that is correct; ``share_correct`` and ``accuracy`` with the ends of their intervals, and
+            whether these contain ``correct``: ``share_correct_covers``, ``accuracy_covers``.
     """
 
     level: float
@@ -40,39 +40,39 @@ class Coverage:
 
     @property
     def share_correct(self) -> float:
-        """Share of workers whose interval of the share of right annotations holds it; NaN without workers."""
+        """Share of workers whose interval of the share of correct annotations contains it; NaN without workers."""
         return float(self.workers["share_correct_covers"].mean()) if len(self.workers) else math.nan
 
     @property
     def accuracy(self) -> float:
-        """Share of workers whose interval of the accuracy holds the share that is right; NaN without workers."""
+        """Share of workers whose interval of the accuracy contains the share of correct annotations; NaN without workers."""
         return float(self.workers["accuracy_covers"].mean()) if len(self.workers) else math.nan
 
     def __str__(self) -> str:
         if not len(self.workers):
-            return "no worker has enough annotations of items of known truth"
+            return "no worker has enough annotations of items with true labels"
         return (
-            f"of {len(self.workers):,} workers, {self.level:.0%} intervals hold the share of right annotations for "
-            f"{self.share_correct:.0%}, by the accuracy for {self.accuracy:.0%}"
+            f"of {len(self.workers):,} workers, {self.level:.0%} intervals contain the share of correct annotations for "
+            f"{self.share_correct:.0%}, intervals of the accuracy for {self.accuracy:.0%}"
         )
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How far the truth's probabilities are what they say.
+    """Calibration of the class probabilities of items.
 
     Attributes:
-        items: of known truth.
-        accuracy: share of them whose most probable class is the true one.
+        items: number of items with true labels.
+        accuracy: share of items whose most probable class is the true one.
         confidence: mean probability of the most probable class.
         log_loss: mean of minus log of the true class's probability, in nats, floored at a millionth.
         brier: mean squared distance of the probabilities from the true class's indicator.
         ece: expected calibration error over ten bins of confidence.
         bins: the reliability curve: ``low``, ``high``, ``items``, ``confidence``, ``accuracy``.
-        rho: correlation of annotations of one item that fits these truths best, given its spread over public data.
+        rho: posterior mean correlation of annotations of one item given these truths, with public data as the prior.
         rho_low: lower end of its interval.
         rho_high: upper end.
-        logit_rho: mean and standard deviation of its logit, to be given to ``fit(rho=...)``.
+        logit_rho: mean and standard deviation of its logit, for ``fit(rho=...)``.
     """
 
     items: int
@@ -99,62 +99,65 @@ class Calibration:
     posterior=arguments.posterior, truth=arguments.anything, level=arguments.level, minimum=arguments.whole(0)
 )
 def coverage(posterior: Posterior, truth: Any, *, level: float | None = None, minimum: int = 20) -> Coverage:
-    """Compare intervals of workers with the share of their annotations that is right.
+    """Compare intervals of workers with the share of their annotations that is correct.
 
     Args:
         posterior: a result whose fit did not know these truths.
-        truth: true classes of some items: a mapping or Series by item, or a frame with the item's and the label's column.
-        level: probability of the intervals; ArviZ's default where not given.
-        minimum: annotations of items of known truth that a worker must have.
+        truth: true labels of some items: a mapping or Series by item, or a frame with an item and a label column.
+        level: probability of the intervals. Defaults to ArviZ's default, .89.
+        minimum: minimum number of a worker's annotations of these items.
 
     Raises:
-        DataError: where no item of the truth is in the result, or a class is not one of its classes.
+        DataError: if none of the items is in the result, or a class is not one of its classes.
     """
     level = workers.default_level(level)
-    known = codes(posterior, truth)
+    known = truth_indices(posterior, truth)
     item, worker, label = posterior.annotation_index()
     kept = known[item] >= 0
     J = len(posterior.worker_names())
     total = np.bincount(worker[kept], minlength=J)
-    right = np.bincount(worker[kept], weights=known[item[kept]] == label[kept], minlength=J)
+    correct = np.bincount(worker[kept], weights=known[item[kept]] == label[kept], minlength=J)
     enough = total >= max(1, minimum)
     share = workers.interval(posterior.share_correct_draws(known >= 0)[:, enough], level)
     table = posterior.workers(level=level)[enough].reset_index(drop=True)
-    truly = right[enough] / np.maximum(total[enough], 1)
-    out = pd.DataFrame({"worker": table["worker"], "annotations": total[enough], "right": truly})
+    observed = correct[enough] / np.maximum(total[enough], 1)
+    out = pd.DataFrame({"worker": table["worker"], "annotations": total[enough], "correct": observed})
     for name, (mean, low, high) in {
         "share_correct": share,
         "accuracy": tuple(table[f"accuracy{end}"].to_numpy() for end in ("", "_low", "_high")),
     }.items():
         out[name], out[f"{name}_low"], out[f"{name}_high"] = mean, low, high
-        # A share is a fraction of whole annotations: equal up to rounding counts.
-        out[f"{name}_covers"] = (low - 1e-9 <= truly) & (truly <= high + 1e-9)
+        # Tolerance for rounding: shares are fractions of integers and often coincide with an end.
+        out[f"{name}_covers"] = (low - 1e-9 <= observed) & (observed <= high + 1e-9)
     return Coverage(level, out)
 
 
 @arguments.checked(posterior=arguments.posterior, truth=arguments.anything, level=arguments.level)
 def calibration(posterior: Posterior, truth: Any, *, level: float | None = None) -> Calibration:
-    """Compare the truth's probabilities with true classes; arguments and errors as of :func:`coverage`.
+    """Compare class probabilities with true labels; arguments and errors as in :func:`coverage`.
 
-    ``rho`` is found from the probabilities of the model as published, averaged over draws and raised to powers, under the spread
-    of ``rho`` over public data: with few truths it stays near that.
+    ``rho`` is estimated from the probabilities of the model as published, averaged over draws and raised to powers, with its
+    distribution over public data as the prior: with few truths it stays near that.
     """
-    known = codes(posterior, truth)
+    known = truth_indices(posterior, truth)
     have = known >= 0
     probability = posterior.probability()[have]
     published = posterior.probability_as_published()[have]
-    right, n = known[have], len(known[have])
+    truth_index, n = known[have], len(known[have])
     top, chosen = probability.max(1), probability.argmax(1)
-    hit = chosen == right
-    of_true = probability[np.arange(n), right]
-    place = np.minimum((top * 10).astype(int), 9)
-    rows = [(b / 10, (b + 1) / 10, int((place == b).sum()), top[place == b], hit[place == b]) for b in np.unique(place)]
+    hit = chosen == truth_index
+    p_true = probability[np.arange(n), truth_index]
+    bin_index = np.minimum((top * 10).astype(int), 9)
+    rows = [
+        (b / 10, (b + 1) / 10, int((bin_index == b).sum()), top[bin_index == b], hit[bin_index == b])
+        for b in np.unique(bin_index)
+    ]
     bins = pd.DataFrame(
         [(low, high, size, c.mean(), h.mean()) for low, high, size, c, h in rows],
         columns=["low", "high", "items", "confidence", "accuracy"],
     )
-    judged = posterior.annotations_per_item()[have]
-    weight = _rho(published, right, judged)
+    annotations = posterior.annotations_per_item()[have]
+    weight = _rho_posterior(published, truth_index, annotations)
     mean = float((weight * GRID).sum())
     level = workers.default_level(level)
     ends = np.interp([(1 - level) / 2, (1 + level) / 2], weight.cumsum(), GRID)
@@ -162,8 +165,8 @@ def calibration(posterior: Posterior, truth: Any, *, level: float | None = None)
         items=n,
         accuracy=float(hit.mean()),
         confidence=float(top.mean()),
-        log_loss=float(-np.log(np.maximum(of_true, FLOOR)).mean()),
-        brier=float(((probability - np.eye(probability.shape[1])[right]) ** 2).sum(1).mean()),
+        log_loss=float(-np.log(np.maximum(p_true, FLOOR)).mean()),
+        brier=float(((probability - np.eye(probability.shape[1])[truth_index]) ** 2).sum(1).mean()),
         ece=float((bins["items"] * (bins["confidence"] - bins["accuracy"]).abs()).sum() / n),
         bins=bins,
         rho=_sigmoid(mean),
@@ -173,14 +176,14 @@ def calibration(posterior: Posterior, truth: Any, *, level: float | None = None)
     )
 
 
-def _rho(published: Array, right: Array, judged: Array) -> Array:
-    """Return the posterior of logit rho on the grid, summing to one."""
+def _rho_posterior(published: Array, truth: Array, annotations: Array) -> Array:
+    """Return the posterior of logit rho on the grid, normalised to sum to one."""
     logs = np.log(np.maximum(published, np.finfo(float).tiny))  # (n, K)
     likelihood = np.empty(len(GRID))
     for g, logit in enumerate(GRID):
-        powered = logs / (1 + np.maximum(judged - 1, 0) * _sigmoid(logit))[:, None]
+        powered = logs / (1 + np.maximum(annotations - 1, 0) * _sigmoid(logit))[:, None]
         powered -= powered.max(1, keepdims=True)
-        likelihood[g] = (powered[np.arange(len(right)), right] - np.log(np.exp(powered).sum(1))).sum()
+        likelihood[g] = (powered[np.arange(len(truth)), truth] - np.log(np.exp(powered).sum(1))).sum()
     prior = -0.5 * ((GRID - POPULATION[0]) / POPULATION[1]) ** 2
     weight = np.exp(likelihood + prior - (likelihood + prior).max())
     return weight / weight.sum()

@@ -1,4 +1,4 @@
-"""How many groups of annotators there are: models with several numbers of groups, compared."""
+"""Selection of the number of groups of annotators by cross-validation."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ def choose_groups(
     seed: int = 0,
     **options: Any,
 ) -> pd.DataFrame:
-    """Fit a model with several numbers of groups by Gibbs sampling and compare them.
+    """Fit a model with different numbers of groups by Gibbs sampling and compare the fits.
 
     Args:
         data: the annotations.
-        make: makes the model of a number of groups, such as ``lambda m: WorkerGroups(groups=m)``.
-        groups: the numbers to try.
-        seed: of every fit.
-        **options: of the Gibbs sampler.
+        make: returns the model with a given number of groups, such as ``lambda m: WorkerGroups(groups=m)``.
+        groups: numbers of groups to compare.
+        seed: random seed of every fit.
+        **options: options of the Gibbs sampler.
 
     Returns:
-        A row for each number: ``groups``; ``log_likelihood``, its posterior mean; ``elpd``, the expected log predictive density
-        of an item left out, by Pareto-smoothed importance sampling (PSIS-LOO: Vehtari, Gelman and Gabry 2017); ``se`` of it;
-        ``difference`` to the best and its standard error ``se_difference``; ``p``, effective number of parameters; ``bad``, the
-        number of items whose Pareto k is above .7, for which the estimate is not to be trusted.
+        A table with one row per number: ``groups``; ``log_likelihood``, its posterior mean; ``elpd``, the expected log
+        predictive density of an item left out, by Pareto-smoothed importance sampling (PSIS-LOO: Vehtari, Gelman and Gabry
+        2017); ``se`` of it; ``difference`` to the best and its standard error ``se_difference``; ``p``, effective number of
+        parameters; ``bad``, the number of items with an unreliable estimate (Pareto k above .7).
     """
-    import arviz_stats  # takes a second: only for those who ask
+    import arviz_stats  # here: importing it takes a second
 
     rows, pointwise = [], []
     for count in groups:
-        # Mixing and Pareto k are told in the table.
+        # The table reports Pareto k.
         with silent():
             posterior = fit(data, make(count), method="gibbs", seed=seed, **options)
         with without_warnings(message=".*Pareto.*", category=UserWarning):

@@ -1,7 +1,7 @@
-"""Predictive checks: labels as the fitted story would give them again, beside those that were given.
+"""Predictive checks: statistics of the labels compared with those of labels replicated from the fitted model.
 
-Statistics are chosen for what goes wrong with annotation models: annotations of one item that agree more, or less, than the story
-lets them; workers who differ more than it says; pairs of workers who copy from each other.
+The statistics target typical misfits of annotation models: annotations of an item that agree more or less than the model predicts,
+workers that differ more than it predicts, and pairs of workers who copy from each other.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from crowdppl.posterior.workers import default_level
 
 Array = npt.NDArray[Any]
 
-# Pairs of workers are compared among the busiest of them, where they have judged at least so many items both.
-BUSIEST = 100
-COMMON = 5
-# Below this a statistic is told to be one the model does not reproduce.
+# Pairs are compared among this number of workers with most annotations, if they have at least this number of items in common.
+MAX_WORKERS = 100
+MIN_COMMON = 5
+# p-value below which a statistic is reported as one that the model does not reproduce.
 NOTABLE = 0.01
-# With fewer replicates no p-value can be below that: the observed value counts as one of them.
-TELLING = 200
+# Minimum number of replicates: with fewer, p-values cannot fall below NOTABLE, since the observed value counts as one.
+MIN_REPLICATES = 200
 
-# What a statistic that the model does not reproduce means: more than the model expects, and less.
-HOW = ("more often than the model expects", "less often than the model expects")
-PLAIN = {
-    "agreement": tuple(f"Annotations of an item agree {how}" for how in HOW),
+# Interpretation of a statistic that is larger, and smaller, than the model predicts.
+MORE_OR_LESS = ("more often than the model expects", "less often than the model expects")
+INTERPRETATIONS = {
+    "agreement": tuple(f"Annotations of an item agree {frequency}" for frequency in MORE_OR_LESS),
     "agreement_spread": (
         "Items differ in difficulty more than the model allows",
         "Items differ in difficulty less than the model expects",
@@ -54,21 +54,21 @@ PLAIN = {
         "Some items are disputed and others are not, more than the model allows",
         "Items are disputed more evenly than the model expects",
     ),
-    "majority": tuple(f"Workers give the most frequent label of an item {how}" for how in HOW),
+    "majority": tuple(f"Workers give the most frequent label of an item {frequency}" for frequency in MORE_OR_LESS),
     "majority_spread": (
         "Workers differ from each other more than the model allows",
         "Workers differ from each other less than the model expects",
     ),
-    "pairs": tuple(f"Two workers agree {how}" for how in HOW),
+    "pairs": tuple(f"Two workers agree {frequency}" for frequency in MORE_OR_LESS),
     "pairs_spread": (
         "Some pairs of workers agree far more than others: they may copy from each other, or see things alike",
         "Pairs of workers are more alike than the model expects",
     ),
 }
-LABEL = "share of the label "
+LABEL_PREFIX = "share of the label "
 
-# Spreads are standard deviations.
-WORDS = {
+# Descriptions of the statistics; spreads are standard deviations.
+DESCRIPTIONS = {
     "agreement": "share of pairs of annotations of an item that agree, mean over items",
     "agreement_spread": "spread over items of the share of pairs that agree: how far items differ in difficulty",
     "entropy": "entropy of an item's labels in bits, mean over items",
@@ -82,45 +82,52 @@ WORDS = {
 
 @dataclass(frozen=True)
 class PredictiveCheck:
-    """Statistics of the labels given and of those the story would give.
+    """Statistics of the observed labels and of replicated ones.
 
     Attributes:
-        table: a row for each statistic: ``statistic``, ``meaning``, ``observed``, ``mean`` of the replicates with the ends of
+        table: one row per statistic: ``statistic``, ``meaning``, ``observed``, ``mean`` of the replicates with the ends of
             their interval ``low`` and ``high``, and a two-sided ``p_value``.
-        workers: a row for each worker with annotations: share of labels that are the item's most frequent, ``observed``, ``mean``,
+        workers: one row per worker with annotations, on the share of labels that are the most frequent of their item:
+        ``observed``, ``mean``,
             ``low``, ``high``, ``p_value``.
-        draws: the statistics of each replicate, a column each.
-        story: ``"model"`` where replicates come from the model's own story, ``"tables"`` where from truths and confusions drawn.
+        draws: the statistics of each replicate, one column each.
+        source: ``"model"`` for replicates from the model itself, ``"tables"`` for those from true labels and confusion matrices
+            of the draws.
     """
 
     table: pd.DataFrame
     workers: pd.DataFrame
     draws: pd.DataFrame
-    story: str
+    source: str
 
     @property
     def sentences(self) -> list[str]:
-        """What the story does not reproduce, in plain words."""
-        out = []
+        """The statistics that the model does not reproduce, in plain words."""
+        sentences = []
         for row in self.table[self.table["p_value"] < NOTABLE].to_dict("records"):
             more = row["observed"] > row["mean"]
-            words = PLAIN.get(row["statistic"])
+            words = INTERPRETATIONS.get(row["statistic"])
             if words is None:
-                words = tuple(f"The label {row['meaning'].removeprefix(LABEL)} is given {how}" for how in HOW)
-            out.append(f"{words[not more]} ({row['observed']:.3f}; the model: {row['low']:.3f} to {row['high']:.3f}).")
-        return out
+                words = tuple(
+                    f"The label {row['meaning'].removeprefix(LABEL_PREFIX)} is given {frequency}"
+                    for frequency in MORE_OR_LESS
+                )
+            sentences.append(
+                f"{words[not more]} ({row['observed']:.3f}; the model: {row['low']:.3f} to {row['high']:.3f})."
+            )
+        return sentences
 
     @property
     def summary(self) -> list[str]:
-        """Whether the model gives labels like these, and what to do if not, in plain words; :attr:`sentences` has the details."""
+        """Whether the model reproduces the labels, and what to do if not, in plain words; details are in :attr:`sentences`."""
         compared = int(self.table["p_value"].notna().sum())
         differ = len(self.sentences)
         if not compared:
             return ["There are too few annotations to compare with the model."]
-        if len(self.draws) < TELLING:
+        if len(self.draws) < MIN_REPLICATES:
             return [
-                f"{len(self.draws):,} data sets drawn from the model are too few to tell whether it reproduces the labels; draw "
-                f"at least {TELLING} (draws=, --draws)."
+                f"{len(self.draws):,} data sets drawn from the model are too few to decide whether it reproduces the labels; draw "
+                f"at least {MIN_REPLICATES} (draws=, --draws)."
             ]
         if not differ:
             return [f"The model reproduces the labels: none of {compared} statistics differs."]
@@ -140,7 +147,7 @@ class PredictiveCheck:
     sizes=arguments.several(arguments.whole(1), 3),
 )
 def statistics(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int]) -> tuple[dict[str, float], Array]:
-    """Return the statistics of labels ``(A,)``, and each worker's share of labels that are the item's most frequent ``(J,)``.
+    """Return the statistics of labels, and each worker's share of labels that are the most frequent of their item, ``(J,)``.
 
     Args:
         item: item of each annotation, ``(A,)``.
@@ -151,13 +158,13 @@ def statistics(item: Array, worker: Array, label: Array, sizes: tuple[int, int, 
     N, J, K = sizes
     votes = np.bincount(item * K + label, minlength=N * K).reshape(N, K)
     n = votes.sum(1)
-    several, judged = n > 1, n > 0
+    several, annotated = n > 1, n > 0
     agreement = (votes * (votes - 1)).sum(1)[several] / (n * (n - 1))[several]
-    share = votes[judged] / n[judged, None]
+    share = votes[annotated] / n[annotated, None]
     entropy = -(share * np.log2(np.where(share > 0, share, 1))).sum(1)
-    mine = np.bincount(worker, weights=votes.argmax(1)[item] == label, minlength=J)
+    frequent = np.bincount(worker, weights=votes.argmax(1)[item] == label, minlength=J)
     total = np.bincount(worker, minlength=J)
-    majority = np.where(total > 0, mine / np.maximum(total, 1), np.nan)
+    majority = np.where(total > 0, frequent / np.maximum(total, 1), np.nan)
     pairs = _pairs(item, worker, label, sizes, total)
     shares = np.bincount(label, minlength=K) / len(label)
     out: dict[str, float] = {f"label_{k}": float(shares[k]) for k in range(K)}
@@ -174,18 +181,18 @@ def statistics(item: Array, worker: Array, label: Array, sizes: tuple[int, int, 
 
 def _pairs(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int], total: Array) -> Array:
     N, J, K = sizes
-    busiest = np.argsort(-total, kind="stable")[: min(BUSIEST, J)]
-    place = np.full(J, -1)
-    place[busiest] = np.arange(len(busiest))
-    kept = place[worker] >= 0
-    row, column, value = item[kept], place[worker[kept]], label[kept]
+    busiest = np.argsort(-total, kind="stable")[: min(MAX_WORKERS, J)]
+    column_of = np.full(J, -1)
+    column_of[busiest] = np.arange(len(busiest))
+    kept = column_of[worker] >= 0
+    row, column, value = item[kept], column_of[worker[kept]], label[kept]
     shape = (N, len(busiest))
     ones = np.ones(len(row))
     common = sparse.csr_matrix((ones, (row, column)), shape=shape)
     both = (common.T @ common).toarray()
     split = sparse.csr_matrix((ones, (row * K + value, column)), shape=(N * K, len(busiest)))
     agree = (split.T @ split).toarray()
-    upper = np.triu(np.ones_like(both, dtype=bool), 1) & (both >= COMMON)
+    upper = np.triu(np.ones_like(both, dtype=bool), 1) & (both >= MIN_COMMON)
     return np.asarray(agree[upper] / both[upper])
 
 
@@ -204,31 +211,30 @@ def replicates(
     data: Annotations | None = None,
     model: AnnotationModel | None = None,
 ) -> tuple[list[Array], str]:
-    """Draw labels anew for the same items and workers, once for each of some posterior draws.
+    """Draw replicated labels for the same items and workers, one set per posterior draw.
 
-    From the model's own story: the state of each item drawn from its posterior, labels from the emission, with difficulties,
-    sources of noise and subtypes. Where the story cannot be told again (the annotations had features and ``data`` is not given, a
-    model of your own is not given, each annotation has a truth of its own), a worker answers by the confusion of the draw to
-    the truth of the draw.
+    By default from the model: the state of each item is drawn from its posterior and the labels from the emission. If the model
+    cannot be rebuilt (annotations with features but no ``data``, a custom model without ``model``, models with one truth per
+    annotation), labels are drawn from the confusion matrices and true labels of the draws.
 
     Args:
         posterior: a result.
-        draws: replicates; several of a posterior draw where there are fewer of these.
-        seed: of the draws.
-        data: the annotations that were fitted, needed where they have features.
-        model: the fitted model, where it cannot be rebuilt by its name.
+        draws: number of replicates; posterior draws are reused if there are fewer.
+        seed: random seed.
+        data: the annotations that were fitted, required if they have features.
+        model: the fitted model, if it cannot be reconstructed from its name.
 
     Returns:
-        The labels, each ``(A,)``, and which story they come from: ``"model"`` or ``"tables"``.
+        The labels, each ``(A,)``, and their source: ``"model"`` or ``"tables"``.
 
     Raises:
         OptionError: for fewer than one draw.
     """
     if isinstance(draws, bool) or draws < 1:
-        raise OptionError(f"draws={draws!r}; at least 1 is needed")
+        raise OptionError(f"draws={draws!r}; it must be at least 1")
     try:
-        told = data_of(posterior) if data is None else data.to("cpu")
-        return list(_from_model(posterior, draws, seed, told, model)), "model"
+        fitted = data_of(posterior) if data is None else data.to("cpu")
+        return list(_from_model(posterior, draws, seed, fitted, model)), "model"
     except ModelError:
         if data is not None or model is not None:
             raise
@@ -239,10 +245,10 @@ def _from_model(
     posterior: Posterior, draws: int, seed: int, data: Annotations, model: AnnotationModel | None
 ) -> Iterator[Array]:
     with isolated(seed), torch.no_grad():
-        # A point, and fewer draws than replicates, are gone through again: truths and labels are drawn anew each time.
+        # A point, or too few draws, are reused: truths and labels are drawn again each time.
         for bound, values in islice(cycle(parameter_draws(posterior, data, model, draws)), draws):
             if bound.expand(data).parent_item is not None:
-                raise ModelError("each annotation has a truth of its own in this model; leave data= out")
+                raise ModelError("each annotation has a truth of its own in this model; omit data=...")
             parameters, _ = bound.conditioned(values, data)
             state = sample_truth(bound.item_log_joint(parameters, data))  # (N,)
             under_each = bound.emission(parameters, data).sample()  # (A, S): a label under each state
@@ -255,7 +261,7 @@ def _from_tables(posterior: Posterior, draws: int, seed: int) -> Iterator[Array]
     truth = posterior.truth_draws()
     confusion = posterior.tree["posterior"].to_dataset()["confusion"]
     per_chain = confusion.sizes["draw"]
-    for s in islice(cycle(_spread(len(truth), draws)), draws):
+    for s in islice(cycle(_evenly_spaced(len(truth), draws)), draws):
         rows = np.asarray(confusion[s // per_chain, s % per_chain].values)[worker, truth[s, item]]  # (A, K)
         edges = rows.cumsum(1)
         yield (edges < rng.random(len(item))[:, None] * edges[:, -1:]).sum(1)
@@ -278,19 +284,19 @@ def check(
     data: Annotations | None = None,
     model: AnnotationModel | None = None,
 ) -> PredictiveCheck:
-    """Compare the labels given with labels drawn from the fitted story; arguments and errors as of :func:`replicates`.
+    """Compare the labels with labels replicated from the fitted model; arguments and errors as in :func:`replicates`.
 
-    Items and workers are the same, and so are the truths of the draws: what is tested is how annotations depend on them. A small
-    p-value says that the story does not make data like these: above all, a spread of agreement over items that is larger than the
-    model's says that items differ in difficulty. The story is the model's as published; that annotations err together is not in
-    it, and is what such a check finds.
+    Items, workers and the true labels of the draws are the same: the check concerns how annotations depend on them. A small
+    p-value means that the model does not generate such data; in particular, a larger spread of agreement over items than
+    predicted means that items differ in difficulty. The model is the one as published, without correlated errors, which the
+    check can detect.
     """
     item, worker, label = posterior.annotation_index()
     sizes = (len(posterior.items()), len(posterior.worker_names()), len(posterior.labels))
-    again, story = replicates(posterior, draws, seed=seed, data=data, model=model)
-    made = [statistics(item, worker, one, sizes) for one in again]
+    replicated, source = replicates(posterior, draws, seed=seed, data=data, model=model)
+    replicate_statistics = [statistics(item, worker, labels, sizes) for labels in replicated]
     observed = statistics(item, worker, label, sizes)
-    return _compare(posterior.worker_names(), posterior.labels, observed, made, level, story)
+    return _compare(posterior.worker_names(), posterior.labels, observed, replicate_statistics, level, source)
 
 
 @arguments.checked(
@@ -303,31 +309,33 @@ def check(
 def prior_check(
     model: AnnotationModel, data: Annotations, *, draws: int = 200, level: float | None = None, seed: int = 0
 ) -> PredictiveCheck:
-    """Compare the labels given with labels drawn from the model before it has seen any: is the prior at all possible?
+    """Compare the labels with labels drawn from the prior of the model: a prior predictive check.
 
     Args:
-        model: an instance.
+        model: a model instance.
         data: items and workers, and the labels to compare with.
-        draws: data sets drawn.
+        draws: number of data sets to draw.
         level: probability of the intervals.
-        seed: of the draws.
+        seed: random seed.
     """
     item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
     sizes = (data.N, data.J, data.K)
-    of_items, of_workers = _frame(data.features, data.items), _frame(data.worker_features, data.workers)
-    made = []
+    item_features, worker_features = _frame(data.features, data.items), _frame(data.worker_features, data.workers)
+    replicate_statistics = []
     for n in range(draws):
-        again, _, _ = simulate(
+        replicated, _, _ = simulate(
             model,
             data.items[item],
             data.workers[worker],
             classes=data.K,
             seed=seed + n,
-            features=of_items,
-            worker_features=of_workers,
+            features=item_features,
+            worker_features=worker_features,
         )
-        made.append(statistics(item, worker, again.label.numpy(), sizes))
-    return _compare(data.workers, data.labels, statistics(item, worker, label, sizes), made, level, "model")
+        replicate_statistics.append(statistics(item, worker, replicated.label.numpy(), sizes))
+    return _compare(
+        data.workers, data.labels, statistics(item, worker, label, sizes), replicate_statistics, level, "model"
+    )
 
 
 def _frame(features: torch.Tensor | None, names: Array) -> pd.DataFrame | None:
@@ -338,24 +346,26 @@ def _compare(
     names: Array,
     labels: Array,
     observed: tuple[dict[str, float], Array],
-    made: list[tuple[dict[str, float], Array]],
+    replicated: list[tuple[dict[str, float], Array]],
     level: float | None,
-    story: str,
+    source: str,
 ) -> PredictiveCheck:
     level = default_level(level)
-    words = {f"label_{n}": f"{LABEL}{k}" for n, k in enumerate(labels)} | WORDS
-    draws = pd.DataFrame([one for one, _ in made])
-    table = _summary(np.array([observed[0][name] for name in words]), draws[list(words)].to_numpy(), level)
-    table.insert(0, "statistic", list(words))
-    table.insert(1, "meaning", list(words.values()))
-    by_worker = _summary(observed[1], np.stack([each for _, each in made]), level)
+    descriptions = {f"label_{n}": f"{LABEL_PREFIX}{k}" for n, k in enumerate(labels)} | DESCRIPTIONS
+    draws = pd.DataFrame([one for one, _ in replicated])
+    table = _summary(
+        np.array([observed[0][name] for name in descriptions]), draws[list(descriptions)].to_numpy(), level
+    )
+    table.insert(0, "statistic", list(descriptions))
+    table.insert(1, "meaning", list(descriptions.values()))
+    by_worker = _summary(observed[1], np.stack([each for _, each in replicated]), level)
     by_worker.insert(0, "worker", names)
-    return PredictiveCheck(table, by_worker.dropna(subset="observed").reset_index(drop=True), draws, story)
+    return PredictiveCheck(table, by_worker.dropna(subset="observed").reset_index(drop=True), draws, source)
 
 
 def _summary(observed: Array, draws: Array, level: float) -> pd.DataFrame:
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    # The observed value counts as one of the replicates: never a p-value of 0. Equal to rounding is equal.
+    # The observed value counts as one of the replicates, so p-values are positive. Equality is up to rounding.
     above = (1 + (draws >= observed - 1e-12).sum(0)) / (1 + len(draws))
     below = (1 + (draws <= observed + 1e-12).sum(0)) / (1 + len(draws))
     return pd.DataFrame(
@@ -369,5 +379,5 @@ def _summary(observed: Array, draws: Array, level: float) -> pd.DataFrame:
     )
 
 
-def _spread(size: int, most: int) -> Array:
-    return np.unique(np.linspace(0, size - 1, min(most, size)).astype(int))
+def _evenly_spaced(size: int, count: int) -> Array:
+    return np.unique(np.linspace(0, size - 1, min(count, size)).astype(int))

@@ -1,4 +1,4 @@
-"""How much does the prior matter? Power scaling, by ArviZ."""
+"""Prior sensitivity by power scaling (ArviZ)."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from crowdppl.criticism.cross_validation import require_draws
 from crowdppl.errors import OptionError
 from crowdppl.posterior.posterior import Posterior
 
-# Above this a power of the prior, or the likelihood, moves a quantity noticeably (Kallioinen et al. 2024).
+# Threshold of the sensitivity index (Kallioinen et al. 2024).
 NOTICEABLE = 0.05
 
 
 @arguments.checked(posterior=arguments.posterior, workers=arguments.identifiers)
 def prior_sensitivity(posterior: Posterior, *, workers: list[Any] | None = None) -> pd.DataFrame:
-    """Return how much the prevalence and workers' accuracies move when prior or likelihood are raised to a power near one.
+    """Return the sensitivity of the prevalence and of workers' accuracies to powers of the prior and of the likelihood.
 
     Kallioinen, Paananen, Bürkner and Vehtari 2024, Detecting and diagnosing prior and likelihood sensitivity with power-scaling,
-    Statistics and Computing 34. The prior is that of the model's parameters, all at once.
+    Statistics and Computing 34. The prior is the joint prior of all parameters.
 
     Args:
         posterior: posterior draws, by Gibbs or NUTS.
-        workers: of these; the ten with most annotations where not given.
+        workers: the workers. Defaults to the ten with most annotations.
 
     Returns:
-        A row for each quantity: ``prior``, ``likelihood``, and ``diagnosis``: "strong prior" where both matter, "weak likelihood"
-        where only the prior does.
+        A table with one row per quantity: ``prior``, ``likelihood``, and ``diagnosis``: "strong prior" if both matter, "weak
+        likelihood" if only the prior does.
 
     Raises:
-        OptionError: for a result that is not made of posterior draws.
+        OptionError: if the result does not consist of posterior draws.
         DataError: for an unknown worker.
     """
-    import arviz_stats  # takes a second: only for those who ask
+    import arviz_stats  # here: importing it takes a second
 
     if posterior.kind != "posterior":
         raise OptionError(f"the draws are of a {posterior.kind}; prior sensitivity needs method='gibbs' or 'nuts'")
@@ -64,7 +64,7 @@ def prior_sensitivity(posterior: Posterior, *, workers: list[Any] | None = None)
             "/log_likelihood": xr.Dataset({"labels": likelihood}),
         }
     )
-    # ArviZ logs a link to its pages beside the diagnosis, which stands in the table.
+    # ArviZ logs a link to its documentation for each diagnosis, which is in the table.
     log = logging.getLogger("arviz_stats")
     before = log.level
     log.setLevel(logging.ERROR)

@@ -1,10 +1,10 @@
-"""Simulation-based calibration: is what a sampler calls a posterior one?
+"""Simulation-based calibration: a test of whether an engine samples the posterior.
 
-Draw parameters and truths from the prior, labels from them, fit, and rank what was drawn among the draws of the fit. If the
-engine samples the posterior, ranks are uniform, whatever the model (Talts, Betancourt, Simpson, Vehtari and Gelman 2018,
-arXiv:1804.06788). Ranks of parameters alone miss an engine that ignores the data; quantities that depend on data and parameters
-do not (Modrák et al. 2023, Bayesian Analysis 20(2)): the log-likelihood, the truth of an item, how many of a worker's annotations
-were right.
+Parameters and true labels are drawn from the prior, labels from the model, and the model is fitted; each drawn quantity is
+ranked among the draws of the fit. If the engine samples the posterior, ranks are uniform for every model (Talts, Betancourt,
+Simpson, Vehtari and Gelman 2018, arXiv:1804.06788). Ranks of parameters alone miss an engine that ignores the data; quantities
+that depend on data and parameters do not (Modrák et al. 2023, Bayesian Analysis 20(2)): the log-likelihood, the true label of
+an item, and a worker's number of correct annotations.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def __dir__() -> list[str]:
 
 
 class NoDraws(ModelError):
-    """An engine that gives a point was to be calibrated."""
+    """Calibration of an engine that returns a point estimate without draws."""
 
 
 @arguments.checked(
@@ -72,31 +72,32 @@ def ranks(
     independent: bool = True,
     **options: Any,
 ) -> pd.DataFrame:
-    """Fit data drawn from the model's own prior, again and again.
+    """Fit data sets drawn from the prior of the model.
 
     Args:
-        model: a name of the zoo or an instance; its prior must be one to draw from.
-        method: the engine, with its ``options``.
-        simulations: data sets drawn and fitted.
-        items: of each data set.
-        workers: of each data set.
-        per_item: annotations of each item, by different workers.
-        classes: ``K``.
-        features: numbers known of each item, standard normal; 0 for none.
-        draws: ``L`` of each fit, at equal distances from its own; ranks are ``0..L``.
-        seed: of simulation ``s`` is ``seed + s``.
-        independent: rank among what the model says as published; otherwise among what allows for correlated annotations, of
-            which the prior knows nothing: that shows what allowing for them costs.
-        **options: of the engine, and ``rho``.
+        model: name or instance of a model with a proper prior.
+        method: the engine.
+        simulations: number of data sets.
+        items: number of items of each data set.
+        workers: number of workers of each data set.
+        per_item: number of annotations per item, by different workers.
+        classes: number of classes ``K``.
+        features: number of standard normal item features; 0 for none.
+        draws: number ``L`` of evenly spaced draws of each fit; ranks are ``0..L``.
+        seed: random seed; simulation ``s`` uses ``seed + s``.
+        independent: rank among draws of the model as published. Otherwise rank among draws that allow for correlated errors,
+        which
+            the simulated data do not have; this shows the cost of allowing for them.
+        **options: options of the engine, and ``rho``.
 
     Returns:
-        A row for each simulation and quantity: ``simulation``, ``quantity``, ``rank`` of what was drawn among the draws of the
-        fit, equal values at random. Quantities: prevalence and confusion of the first class, accuracy of every worker, the
-        first number of every other parameter that has draws, the log-likelihood of all labels, and of items with one truth
-        each the truth of the first item and the number of correct annotations of the first worker.
+        A table with one row per simulation and quantity: ``simulation``, ``quantity``, ``rank`` of the drawn value among the
+        draws of the fit, ties broken at random. Quantities: prevalence and confusion of the first class, accuracy of every
+        worker, the first number of every other parameter that has draws, the log-likelihood of all labels, and of items with
+        one truth each the truth of the first item and the number of correct annotations of the first worker.
 
     Raises:
-        ModelError: where the engine gives a point and no draws.
+        ModelError: if the engine returns a point estimate without draws.
     """
     chosen = named_model(model)
     rows = []
@@ -106,17 +107,18 @@ def ranks(
         worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
         given = rng.normal(size=(items, features)) if features else None
         data, truth, drawn = simulate(chosen, task, worker, classes=classes, seed=seed + s, features=given)
-        with silent():  # the odd short chain is part of what is measured
+        with silent():  # short chains are part of the simulation
             posterior = fit(data, chosen, method=method, seed=seed + s, independent=independent, **options)
         if posterior.kind == "point":
             raise NoDraws(
-                f"{type(chosen).__name__} by method={method!r} gives a point: there are no draws to rank among"
+                f"{type(chosen).__name__} by method={method!r} returns a point estimate; "
+                "calibrate an engine that returns draws"
             )
         true, sampled = _quantities(chosen, data, truth, drawn, posterior)
         kept = np.linspace(0, len(sampled["prevalence"]) - 1, draws).round().astype(int)
         for name, value in true.items():
             among = sampled[name][kept]
-            # Discrete quantities: one random place among their equals.
+            # Ties of discrete quantities are broken at random.
             rank = int((among < value).sum() + rng.integers(0, (among == value).sum() + 1))
             rows.append((s, name, rank))
     return pd.DataFrame(rows, columns=["simulation", "quantity", "rank"])
@@ -125,15 +127,15 @@ def ranks(
 def _quantities(
     model: AnnotationModel, data: Annotations, truth: Array, drawn: Mapping[str, Array], posterior: Posterior
 ) -> tuple[dict[str, float], dict[str, Array]]:
-    """Return what is ranked: its value at what was drawn, and ``(S,)`` values at the draws of the fit."""
+    """Return the quantities to rank: their drawn values, and their values ``(S,)`` at the draws of the fit."""
     with isolated(0), torch.no_grad():
         bound = bind(model, data)
-        told = bound.expand(data)
+        expanded = bound.expand(data)
         sites = {name: torch.as_tensor(value) for name, value in drawn.items()}
-        parameters, _ = bound.conditioned(sites, told)
+        parameters, _ = bound.conditioned(sites, expanded)
         confusion = bound.confusion_of(parameters, data).numpy()
         prevalence = bound.prevalence_of(parameters, data).numpy()
-        marginal = float(repeated(normalise(bound.item_log_joint(parameters, told))[0], told).sum())
+        marginal = float(repeated(normalise(bound.item_log_joint(parameters, expanded))[0], expanded).sum())
     tree = posterior.tree
 
     def flat(group: str, name: str) -> Array:
@@ -156,7 +158,7 @@ def _quantities(
             true[name] = float(np.ravel(value)[0])
             values = flat("posterior", name)
             sampled[name] = values.reshape(len(values), -1)[:, 0]
-    if told.parent_item is None:
+    if expanded.parent_item is None:
         states = flat("truth", "draw_of")
         mine, label = data.item[data.worker == 0].numpy(), data.label[data.worker == 0].numpy()
         true["truth"], sampled["truth"] = float(truth[0]), states[:, 0]
@@ -176,46 +178,46 @@ def uniformity(rank: Array, draws: int, *, replications: int = 4000, seed: int =
 
     The statistic is the least of the two-sided binomial tail probabilities of the empirical distribution function over all
     points (Säilynoja, Bürkner and Vehtari 2022, Statistics and Computing 32); its distribution under uniform ranks is simulated,
-    so that the level holds for all points at once.
+    so the level holds simultaneously for all points.
 
     Args:
-        rank: ``(n,)``, whole numbers ``0..draws``.
-        draws: ``L``.
-        replications: uniform sets of ranks to compare with; the least p-value is one over their number plus one.
-        seed: of these.
+        rank: ranks ``(n,)``, integers ``0..draws``.
+        draws: number of draws ``L``.
+        replications: number of simulated sets of uniform ranks; the smallest p-value is one over this number plus one.
+        seed: random seed of the simulation.
     """
     n, at = len(rank), np.arange(1, draws + 1) / (draws + 1)
     below = scipy.stats.binom.cdf(np.arange(n + 1)[:, None], n, at)  # (n + 1, L)
     above = scipy.stats.binom.sf(np.arange(n + 1)[:, None] - 1, n, at)
     tails = np.minimum(below, above)
 
-    def least(counts: Array) -> Array:
-        """Take histograms of ranks (..., L + 1)."""
+    def smallest_tail(counts: Array) -> Array:
+        """Return the statistic of histograms of ranks ``(..., L + 1)``."""
         inside = counts.cumsum(-1)[..., :-1]  # ranks below each point
         return tails[inside, np.arange(draws)].min(-1)
 
     rng = np.random.default_rng(seed)
     uniform = rng.multinomial(n, np.full(draws + 1, 1 / (draws + 1)), size=replications)
-    seen = least(np.bincount(np.asarray(rank), minlength=draws + 1))
-    return float((1 + (least(uniform) <= seen).sum()) / (1 + replications))
+    seen = smallest_tail(np.bincount(np.asarray(rank), minlength=draws + 1))
+    return float((1 + (smallest_tail(uniform) <= seen).sum()) / (1 + replications))
 
 
 @arguments.checked(rank=arguments.array("simulation", kind="whole"), draws=arguments.whole(1), level=arguments.level)
 def coverage(rank: Array, draws: int, level: float = 0.89) -> float:
-    """Return the share of ranks inside the central interval of a level: how often such an interval holds what was drawn."""
-    place = (np.asarray(rank) + 0.5) / (draws + 1)
-    return float(((place > (1 - level) / 2) & (place < (1 + level) / 2)).mean())
+    """Return the share of ranks inside the central interval: the coverage of intervals of the given level."""
+    quantile = (np.asarray(rank) + 0.5) / (draws + 1)
+    return float(((quantile > (1 - level) / 2) & (quantile < (1 + level) / 2)).mean())
 
 
 @arguments.checked(result=arguments.frame, draws=arguments.whole(1), level=arguments.level)
 def table(result: pd.DataFrame, draws: int = 99, level: float = 0.89) -> pd.DataFrame:
-    """Sum up :func:`ranks`: a row for each quantity, workers' accuracies as one.
+    """Summarise the result of :func:`ranks`, one row per quantity, with workers' accuracies as one.
 
-    Columns: ``quantity``; ``simulations``; ``p`` of uniform ranks (of several workers the least, times their number);
-    ``coverage`` of intervals of the level; ``mean_rank``, .5 where there is no bias.
+    Columns: ``quantity``; ``simulations``; ``p``, the p-value of uniform ranks (for workers the smallest, multiplied by their
+    number); ``coverage`` of intervals of the given level; ``mean_rank``, .5 without bias.
 
     Raises:
-        OptionError: ``result`` is not a table of :func:`ranks`.
+        OptionError: if ``result`` is not a table of :func:`ranks`.
     """
     missing = {"simulation", "quantity", "rank"} - set(result.columns)
     if missing or not len(result):

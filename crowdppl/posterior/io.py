@@ -1,4 +1,4 @@
-"""The file of a result: one NetCDF file, written whole or not at all, and checked when it is read."""
+"""The file of a result: one NetCDF file, written atomically and validated when read."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from crowdppl.files import atomic, require_disk_space
 from crowdppl.isolation import preserved_warning_filters
 from crowdppl.posterior.schema import validate
 
-# Raised by one whenever a file written today could not be read by yesterday's code.
+# Incremented with every change of the format that earlier versions cannot read.
 FORMAT = 1
-# Bytes of a result's file beside its numbers.
+# Bytes of a file in addition to its arrays.
 HEADERS = 2**18
-# Bytes of a text in a file beside its letters.
+# Bytes of a string in a file in addition to its text.
 TEXT = 24
 
 
 def write(tree: xr.DataTree, path: Path) -> None:
-    """Write a result in one go: an interruption leaves the old file or the new one.
+    """Write a result atomically: an interruption leaves the old file or the new one.
 
     Raises:
-        FileError: where the file cannot be written.
+        FileError: if the file cannot be written.
     """
-    # Whole numbers shrink to a tenth or so; the digits of draws hardly, and take most of the time.
+    # Compress integers (to about a tenth) but not draws, which hardly shrink and take most of the time.
     encoding = {
         f"/{group}": {
             name: {"zlib": True, "complevel": 1}
@@ -35,24 +35,24 @@ def write(tree: xr.DataTree, path: Path) -> None:
         }
         for group, node in tree.children.items()
     }
-    # HDF5 brings the whole process down where it cannot write: the room is made sure of first.
+    # A failed write crashes HDF5, and with it the process: check for disk space first.
     require_disk_space(path.parent, HEADERS + _size(tree), path.name)
     with atomic(path) as temporary:
         tree.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
 
 
 def read(path: Path) -> xr.DataTree:
-    """Read a result's file and check all of it, see :mod:`crowdppl.posterior.schema`.
+    """Read the file of a result and validate it, see :mod:`crowdppl.posterior.schema`.
 
     Raises:
-        FileError: where the file is missing, damaged, of another kind, or of a later format.
+        FileError: if the file is missing, damaged, of another kind, or of a later format.
     """
     if path.is_dir():
         raise FileError(f"{path} is a folder; name the file in it, such as {path / 'posterior.nc'}")
     if not path.is_file():
         raise FileError(f"no file {path}; check the name and the folder")
     try:
-        # xarray adds to the filters of warnings at every file it reads.
+        # xarray adds a warning filter for every file it reads.
         with preserved_warning_filters(), xr.open_datatree(path, engine="h5netcdf") as opened:
             tree = opened.load()
             tree = tree.copy()
@@ -68,18 +68,18 @@ def read(path: Path) -> xr.DataTree:
     try:
         validate(tree)
     except DataError as error:
-        raise FileError(f"{path.name} is damaged or was changed: {error}; fit again, or take a copy of it") from None
+        raise FileError(f"{path.name} is damaged or was changed: {error}; fit again, or restore a copy of it") from None
     return tree
 
 
 def _size(tree: xr.DataTree) -> int:
-    """Return how many bytes a file of a result has at most: its numbers, and its text, which arrays hold by reference."""
+    """Return an upper bound of the size of a result's file in bytes, including text, which arrays hold by reference."""
     total, texts = 0, dict[tuple[str, int], int]()
     for node in tree.subtree:
         for name, variable in node.to_dataset().variables.items():
             total += variable.nbytes
             if variable.dtype.kind == "O":
-                kind = (str(name), variable.size)  # identifiers stand in several groups: looked at once
+                kind = (str(name), variable.size)  # identifiers occur in several groups: measured once
                 if kind not in texts:
                     texts[kind] = len("".join(map(str, variable.values.ravel())).encode("utf-8", "replace"))
                 total += texts[kind] + TEXT * variable.size

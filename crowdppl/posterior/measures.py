@@ -1,7 +1,7 @@
-"""Measures of a worker: functions of confusion matrices, one value for each posterior draw.
+"""Measures of worker quality: functions of confusion matrices, evaluated for each posterior draw.
 
-Shapes: ``S`` draws, ``J`` workers, ``K`` classes. ``confusion (S, J, K, K)`` = (draw, worker, truth, label), rows summing to
-one; ``prevalence (S, K)``. An interval is taken over the draws afterwards, by :func:`interval`.
+Shapes: ``S`` draws, ``J`` workers, ``K`` classes. ``confusion (S, J, K, K)`` = (draw, worker, truth, label), rows sum to
+one; ``prevalence (S, K)``. :func:`interval` computes means and intervals over the draws.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Array = npt.NDArray[Any]
 
 @arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
 def accuracy(confusion: Array, prevalence: Array) -> Array:
-    """Probability that an annotation of a random item is right, ``sum_k pi_k theta_j[k, k]``: ``(S, J)``."""
+    """Probability that an annotation of a random item is correct, ``sum_k pi_k theta_j[k, k]``: ``(S, J)``."""
     _match(confusion, prevalence)
     return np.einsum("sk,sjkk->sj", prevalence, confusion)
 
 
 @arguments.checked(confusion=arguments.confusions)
 def sensitivity(confusion: Array) -> Array:
-    """Probability of the right label in each class, ``theta_j[k, k]``: ``(S, J, K)``."""
+    """Probability of the correct label in each class, ``theta_j[k, k]``: ``(S, J, K)``."""
     return np.einsum("sjkk->sjk", confusion)
 
 
@@ -36,15 +36,15 @@ def sensitivity(confusion: Array) -> Array:
 def informativeness(confusion: Array, prevalence: Array) -> Array:
     """Mutual information of a worker's label and the truth, in bits: ``(S, J)``.
 
-    0 for a worker who answers without looking, the entropy of the prevalence for one who is always right, and as much for
-    one who permutes the labels: what an annotation tells, once the worker is known.
+    0 for a worker whose labels do not depend on the truth; the entropy of the prevalence for a perfect worker, and also for one who
+    permutes the labels. It is the information of an annotation once the confusion matrix of the worker is known.
     """
     _match(confusion, prevalence)
     joint = prevalence[:, None, :, None] * confusion  # (S, J, K, K)
     marginal = joint.sum(-2, keepdims=True)  # p(label)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(joint > 0, confusion / marginal, 1.0)
-    # Rounding may leave a spammer a hair below zero.
+    # Rounding errors may make it slightly negative.
     return np.maximum((joint * np.log2(ratio)).sum((-2, -1)), 0.0)
 
 
@@ -53,21 +53,21 @@ def specificity(confusion: Array, prevalence: Array) -> Array:
     """Probability that a class is not given to an item of another class, ``p(label != k | truth != k)``: ``(S, J, K)``."""
     _match(confusion, prevalence)
     others = 1 - prevalence  # (S, K)
-    wrongly = np.einsum("sk,sjkl->sjl", prevalence, confusion) - prevalence[:, None] * sensitivity(confusion)
-    return 1 - wrongly / np.maximum(others, np.finfo(float).tiny)[:, None]
+    false_positive = np.einsum("sk,sjkl->sjl", prevalence, confusion) - prevalence[:, None] * sensitivity(confusion)
+    return 1 - false_positive / np.maximum(others, np.finfo(float).tiny)[:, None]
 
 
 @arguments.checked(confusion=arguments.confusions)
 def mean_diagonal(confusion: Array) -> Array:
-    """Mean probability of the right label over classes, ``trace / K``: ``(S, J)``; the accuracy were all classes as frequent."""
+    """Mean probability of the correct label over classes, ``trace / K``: ``(S, J)``; the accuracy if classes were balanced."""
     return sensitivity(confusion).mean(-1)
 
 
 @arguments.checked(confusion=arguments.confusions)
 def diagonal_log_odds(confusion: Array) -> Array:
-    """Mean log-odds of the right label over classes: ``(S, J)``.
+    """Mean log-odds of the correct label over classes: ``(S, J)``.
 
-    Has no ceiling at 1, so that it tells .99 from .999; for ranking. Probabilities of 0 and 1 count as ``1e-9`` from them.
+    For ranking: it has no ceiling at 1 and distinguishes .99 from .999. Probabilities are clipped to ``[1e-9, 1 - 1e-9]``.
     """
     diagonal = np.clip(sensitivity(confusion), 1e-9, 1 - 1e-9)
     return np.log(diagonal / (1 - diagonal)).mean(-1)
@@ -75,7 +75,7 @@ def diagonal_log_odds(confusion: Array) -> Array:
 
 @arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
 def kappa(confusion: Array, prevalence: Array) -> Array:
-    """Agreement with the truth beyond chance (Cohen 1960): ``(S, J)``; 0 for who guesses, below 0 for who is right less often."""
+    """Agreement with the truth beyond chance (Cohen 1960): ``(S, J)``; 0 for guessing, negative if correct less often than by chance."""
     _match(confusion, prevalence)
     given = np.einsum("sk,sjkl->sjl", prevalence, confusion)  # p(label)
     chance = np.einsum("sk,sjk->sj", prevalence, given)
@@ -84,11 +84,11 @@ def kappa(confusion: Array, prevalence: Array) -> Array:
 
 @arguments.checked(confusion=arguments.confusions)
 def distance_from_spammer(confusion: Array) -> Array:
-    """Squared distance of the confusion to the nearest matrix of equal rows: ``(S, J)``, from 0 to ``K - 1``.
+    """Squared distance of the confusion matrix to the nearest matrix with equal rows: ``(S, J)``, from 0 to ``K - 1``.
 
-    A spammer answers without looking: the label does not depend on the truth, all rows are equal, the matrix is ``1 v'`` of
-    rank one. The distance is ``min_v ||theta_j - 1 v'||^2`` (Raykar and Yu 2012, Eliminating spammers and ranking annotators for
-    crowdsourced labeling tasks, JMLR 13); for two classes it is ``(sensitivity + specificity - 1)^2``.
+    The labels of a spammer do not depend on the truth: all rows are equal, and the matrix is ``1 v'`` of rank one. The distance
+    is ``min_v ||theta_j - 1 v'||^2`` (Raykar and Yu 2012, Eliminating spammers and ranking annotators for crowdsourced labeling
+    tasks, JMLR 13); for two classes it is ``(sensitivity + specificity - 1)^2``.
     """
     centred = confusion - confusion.mean(-2, keepdims=True)
     return (centred**2).sum((-2, -1))
@@ -96,25 +96,25 @@ def distance_from_spammer(confusion: Array) -> Array:
 
 @arguments.checked(confusion=arguments.confusions)
 def spammer_score(confusion: Array) -> Array:
-    """:func:`distance_from_spammer` over its largest value ``K - 1``: ``(S, J)``, 0 for a spammer and 1 for a perfect worker."""
+    """:func:`distance_from_spammer` divided by its maximum ``K - 1``: ``(S, J)``, 0 for a spammer and 1 for a perfect worker."""
     return distance_from_spammer(confusion) / (confusion.shape[-1] - 1)
 
 
 @arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything)
 def expected_cost(confusion: Array, prevalence: Array, cost: Any = None) -> Array:
-    """Cost of what a worker's label leaves open: ``(S, J)``, in units of ``cost``.
+    """Expected cost of the uncertainty that remains after a worker's label: ``(S, J)``, in units of ``cost``.
 
-    A label ``l`` by a known worker is the distribution ``p(k | l)`` of the truth; its cost is that of guessing the truth by a
-    draw from it, averaged over the labels the worker gives (Ipeirotis, Provost and Wang 2010, Quality management on Amazon
-    Mechanical Turk). Systematic errors that can be undone cost nothing.
+    A label ``l`` implies the distribution ``p(k | l)`` of the truth; its cost is that of guessing the truth by a draw from it,
+    averaged over the worker's labels (Ipeirotis, Provost and Wang 2010, Quality management on Amazon Mechanical Turk). Systematic
+    errors that can be inverted cost nothing.
 
     Args:
-        confusion: ``(S, J, K, K)``.
-        prevalence: ``(S, K)``.
-        cost: of calling ``k`` what is ``k'``: ``(K, K)`` with rows the truth; 1 for every error where not given.
+        confusion: confusion matrices, ``(S, J, K, K)``.
+        prevalence: prevalence, ``(S, K)``.
+        cost: cost of each label (column) given each truth (row), ``(K, K)``. Defaults to 1 for every error.
 
     Raises:
-        OptionError: for a cost that is not ``(K, K)``, or negative.
+        OptionError: if the cost is not ``(K, K)`` or is negative.
     """
     _match(confusion, prevalence)
     costs = _costs(cost, confusion.shape[-1])
@@ -126,7 +126,7 @@ def expected_cost(confusion: Array, prevalence: Array, cost: Any = None) -> Arra
 
 @arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything)
 def cost_quality(confusion: Array, prevalence: Array, cost: Any = None) -> Array:
-    """One minus :func:`expected_cost` over that of a spammer: ``(S, J)``, 0 for a spammer and 1 for who costs nothing.
+    """One minus the ratio of :func:`expected_cost` to that of a spammer: ``(S, J)``, 0 for a spammer, 1 without cost.
 
     Ipeirotis, Provost and Wang (2010).
     """
@@ -139,7 +139,7 @@ def cost_quality(confusion: Array, prevalence: Array, cost: Any = None) -> Array
 def _match(confusion: Array, prevalence: Array) -> None:
     if (len(confusion), confusion.shape[-1]) != prevalence.shape:
         raise OptionError(
-            f"confusion has shape {confusion.shape} and prevalence {prevalence.shape}; they must be of the same draws and classes"
+            f"confusion has shape {confusion.shape} and prevalence {prevalence.shape}; they must have the same numbers of draws and classes"
         )
 
 
@@ -151,11 +151,11 @@ def _costs(cost: Any, K: int) -> Array:
     except OptionError:
         shape = f", of shape {np.shape(cost)}" if isinstance(cost, np.ndarray) else ""
         raise OptionError(
-            f"cost={arguments.shown(cost)}{shape}; it must be {K} x {K} numbers of at least 0, rows the true class"
+            f"cost={arguments.shown(cost)}{shape}; it must be {K} x {K} numbers of at least 0, with rows for the true class"
         ) from None
 
 
-# What tables of workers can show besides sensitivity and specificity, which have a column for each class.
+# Measures with one column in tables of workers; sensitivity and specificity have one for each class.
 MEASURES: dict[str, Callable[[Array, Array, Any], Array]] = {
     "accuracy": lambda confusion, prevalence, cost: accuracy(confusion, prevalence),
     "informativeness": lambda confusion, prevalence, cost: informativeness(confusion, prevalence),
@@ -168,10 +168,11 @@ MEASURES: dict[str, Callable[[Array, Array, Any], Array]] = {
     "cost_quality": cost_quality,
 }
 BY_CLASS = ("sensitivity", "specificity")
-USUAL = ("accuracy", "sensitivity", "informativeness")
-# Suffixes of the columns of a quality: its mean, and the ends of its interval.
+# Measures shown by default.
+DEFAULT_MEASURES = ("accuracy", "sensitivity", "informativeness")
+# Suffixes of the columns of a measure: its mean, and the ends of its interval.
 ENDS = ("", "_low", "_high")
-# Less of it is better.
+# Measures for which lower values are better.
 LOWER_IS_BETTER = ("expected_cost",)
 
 
@@ -179,7 +180,7 @@ LOWER_IS_BETTER = ("expected_cost",)
     name=arguments.text, confusion=arguments.confusions, prevalence=arguments.prevalences, cost=arguments.anything
 )
 def measure(name: str, confusion: Array, prevalence: Array, cost: Any = None) -> Array:
-    """Return a measure with one number a worker by its name, ``(S, J)``.
+    """Return a measure with one value per worker, by name, ``(S, J)``.
 
     Raises:
         OptionError: for a name that is not in ``MEASURES``.
@@ -197,19 +198,19 @@ def measure(name: str, confusion: Array, prevalence: Array, cost: Any = None) ->
     cost=arguments.anything,
 )
 def qualities(
-    confusion: Array, prevalence: Array, labels: Array, measures: Iterable[str] = USUAL, cost: Any = None
+    confusion: Array, prevalence: Array, labels: Array, measures: Iterable[str] = DEFAULT_MEASURES, cost: Any = None
 ) -> dict[str, Array]:
-    """Return measures as tables show them, by column: each ``(S, J)``.
+    """Return measures by table column, each ``(S, J)``.
 
     Args:
-        confusion: ``(S, J, K, K)``.
-        prevalence: ``(S, K)``.
-        labels: the classes, for the columns of measures that have one for each.
+        confusion: confusion matrices, ``(S, J, K, K)``.
+        prevalence: prevalence, ``(S, K)``.
+        labels: the classes, for the columns of measures by class.
         measures: names in ``MEASURES`` and ``BY_CLASS``.
         cost: see :func:`expected_cost`.
 
     Raises:
-        OptionError: for a name in neither.
+        OptionError: for an unknown measure.
     """
     out: dict[str, Array] = {}
     for name in measures:
@@ -231,10 +232,10 @@ def interval(draws: Array, level: float | None = None) -> tuple[Array, Array, Ar
 
     Args:
         draws: ``(S, ...)``.
-        level: probability of the equal-tailed interval; ArviZ's default (``rcParams["stats.ci_prob"]``, .89) if not given.
+        level: probability of the equal-tailed interval. Defaults to ArviZ's default (``rcParams["stats.ci_prob"]``, .89).
 
     Returns:
-        Mean, lower and upper end, each ``(...)``; the ends are NaN for a single draw, which has no spread.
+        Mean, lower and upper end, each ``(...)``; the ends are NaN for a single draw.
 
     Raises:
         OptionError: for a level outside (0, 1).
@@ -248,7 +249,7 @@ def interval(draws: Array, level: float | None = None) -> tuple[Array, Array, Ar
 
 @arguments.checked(level=arguments.level)
 def default_level(level: float | None) -> float:
-    """Return a valid level: the given one, or ArviZ's default."""
-    from arviz_base import rcParams  # here, since it takes a while to load
+    """Return the given level, or ArviZ's default."""
+    from arviz_base import rcParams  # here: slow to import
 
     return float(rcParams["stats.ci_prob"]) if level is None else level

@@ -13,46 +13,45 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.data.identifiers import class_columns
 from crowdppl.posterior import io
-from crowdppl.posterior.measures import USUAL, interval
+from crowdppl.posterior.measures import DEFAULT_MEASURES, interval
 from crowdppl.posterior.variables import PosteriorVariables
 from crowdppl.posterior.workers.table import table as worker_table
 
 Array = npt.NDArray[Any]
 
-# Items whose entropies are computed in one go.
-_PIECE = 2**15
+# Number of items whose entropies are computed at a time.
+_BLOCK = 2**15
 
 
 class Posterior(PosteriorVariables):
-    """What is known after a fit.
+    """The result of a fit.
 
-    ``tree`` holds, with the caller's identifiers as coordinates ``item``, ``worker``, ``true_label`` (the true class) and ``given_label``
-    (the label given; ArviZ keeps the name ``label`` for itself):
+    ``tree`` has the coordinates ``item``, ``worker``, ``true_label`` and ``given_label`` with the caller's identifiers, and
+    these groups:
 
-    - ``posterior``: parameters ``(chain, draw, ...)``, and ``confusion (chain, draw, worker, true_label, answer)`` and ``prevalence
-      (chain, draw, true_label)`` for every model. For EM and SVI an approximation: ``interval_method`` says which. Where truths and workers
-      allow for annotations that err together (``correlation`` says so), these two follow the truths drawn, and ``rho (chain,
-      draw)`` is the correlation drawn.
-    - ``as_published``: there, the model's own ``confusion`` and ``prevalence``, where it has parameters of these names.
+    - ``posterior``: parameters ``(chain, draw, ...)``; for every model ``confusion (chain, draw, worker, true_label,
+      given_label)`` and ``prevalence (chain, draw, true_label)``. For EM and SVI they are an approximation, see
+      :attr:`interval_method`. If results allow for correlated errors (see :attr:`correlation`), these two follow the truths
+      drawn, and ``rho (chain, draw)`` is the correlation drawn.
+    - ``as_published``: in that case, the model's own ``confusion`` and ``prevalence``, if it has parameters of these names.
     - ``point``: the mode, for EM.
-    - ``truth``: ``probability (item, true_label)``, ``as_published`` where that differs, and ``draw_of (chain, draw, item)``, a truth
-      drawn with each draw of the parameters (index into ``true_label``).
-    - ``log_likelihood``: ``labels (chain, draw, item)``, all labels of an item together, the truth summed out.
-    - ``sample_stats``: ``lp (chain, draw)``, and the engine's trace of its objective.
-    - ``annotation``: what a model says of single annotations, averaged over draws, where it says something.
+    - ``truth``: ``probability (item, true_label)``; ``as_published``, the same by the model as published, if different; and
+      ``draw_of (chain, draw, item)``, a truth drawn with each draw of the parameters (index into ``true_label``).
+    - ``log_likelihood``: ``labels (chain, draw, item)``, of all labels of an item jointly, with the truth summed out.
+    - ``sample_stats``: ``lp (chain, draw)``, and the trace of the engine's objective.
+    - ``annotation``: quantities of single annotations, averaged over draws, for models that have them.
     - ``networks``: the weights of networks in the safetensors format, see :attr:`networks`.
     - ``observed_data``, ``constant_data``: labels, items and workers of the annotations, known truths.
 
     Attributes:
-        tree: the whole result, which ArviZ's functions take as it is.
+        tree: the whole result; ArviZ's functions accept it directly.
     """
 
     def truth(self) -> pd.DataFrame:
-        """Return a row for each item.
+        """Return a table with one row per item.
 
-        Columns: ``task`` (``item`` where the annotations' own column was called so, see :attr:`item_column`); ``label``, the
-        most probable class (the first of equals); ``probability`` of it; ``entropy`` of the item's distribution in bits; and
-        ``p_<class>`` for every class.
+        Columns: ``task`` (or ``item``, see :attr:`item_column`); ``label``, the most probable class (the first of ties);
+        ``probability`` of that class; ``entropy`` of the item's distribution in bits; and ``p_<class>`` for every class.
         """
         return truth_table(
             self._values("truth", "item"), self.labels, self._values("truth", "probability"), self.item_column
@@ -71,26 +70,28 @@ class Posterior(PosteriorVariables):
         level: float | None = None,
         sort: str | None = None,
         minimum: int = 0,
-        measures: Iterable[str] = USUAL,
+        measures: Iterable[str] = DEFAULT_MEASURES,
         cost: Any = None,
     ) -> pd.DataFrame:
-        """Return a row for each worker, every quality with the ends of its interval.
+        """Return a table with one row per worker, each measure with the ends of its interval.
 
-        Columns: ``worker``; ``annotations``; ``share_correct``, the share of the worker's own annotations that are right (by the
-        truth of each draw); ``accuracy`` under the prevalence, that of annotations yet to come; ``sensitivity_<class>``, the
-        probability of the right label in each class; ``informativeness`` in bits; each followed by ``_low`` and ``_high``. Then
-        ``rank`` by accuracy with ``rank_low`` and ``rank_high``, and ``place``, the same in words, see
-        :func:`crowdppl.posterior.workers.summarise_ranks`; ``spammer``, the probability of one whose labels do not depend on the truth;
-        ``adversarial``, that of one who avoids the correct label; ``verdict``, see :func:`crowdppl.posterior.workers.verdicts`; and
-        ``seconds``, the median of an annotation, where times are known.
+        Columns: ``worker``; ``annotations``; ``share_correct``, the share of the worker's own annotations that are correct (by
+        the true labels of each draw); ``accuracy``, the expected accuracy of future annotations under the prevalence;
+        ``sensitivity_<class>``, the probability of the correct label in each class; ``informativeness`` in bits; each followed by
+        ``_low`` and ``_high``. Then
+        ``rank`` by accuracy with ``rank_low`` and ``rank_high``, and ``place``, the same as text, see
+        :func:`crowdppl.posterior.workers.summarise_ranks`; ``spammer``, the probability that the labels do not depend on the
+        truth; ``adversarial``, the probability that the worker avoids the correct label; ``verdict``, see
+        :func:`crowdppl.posterior.workers.verdicts`; and ``seconds``, the median duration of an annotation, if durations are
+        known.
 
         Args:
-            level: probability of the intervals (equal-tailed); ArviZ's default, .89, where not given.
-            sort: column to sort by, best first; the order of the data where not given. A column with an interval is sorted by
-                its worse end, so that few annotations do not put a worker at the top.
-            minimum: leave out workers with fewer annotations, who then have no rank.
-            measures: what to show, names of :data:`crowdppl.posterior.workers.MEASURES`, ``sensitivity`` and ``specificity``.
-            cost: of errors, for ``expected_cost`` and ``cost_quality``, see :func:`crowdppl.posterior.workers.expected_cost`.
+            level: probability of the equal-tailed intervals. Defaults to ArviZ's default, .89.
+            sort: column to sort by, best first. A column with an interval is sorted by its worse end, so that workers with few
+                annotations do not come first by chance. Defaults to the order of the data.
+            minimum: leave out workers with fewer annotations; they are not ranked either.
+            measures: the measures, names of :data:`crowdppl.posterior.workers.MEASURES`, ``sensitivity`` and ``specificity``.
+            cost: cost matrix for ``expected_cost`` and ``cost_quality``, see :func:`crowdppl.posterior.workers.expected_cost`.
 
         Raises:
             OptionError: for a level outside (0, 1), an unknown column or measure.
@@ -99,10 +100,10 @@ class Posterior(PosteriorVariables):
 
     @arguments.checked(worker=arguments.identifier, level=arguments.level)
     def confusion(self, worker: Any = None, *, level: float | None = None) -> pd.DataFrame:
-        """Return a row for each cell of a worker's confusion matrix, or of every worker's.
+        """Return a table with one row per cell of the confusion matrix of a worker, or of all workers.
 
-        Columns: ``worker`` (where all are asked for), ``truth``, ``label``, ``probability`` of that label under that truth, and
-        the ends of its interval ``low`` and ``high``. ``.pivot(index="truth", columns="label", values="probability")`` is the
+        Columns: ``worker`` (for all workers), ``truth``, ``label``, ``probability`` of that label given that truth, and the
+        ends of its interval ``low`` and ``high``. ``.pivot(index="truth", columns="label", values="probability")`` is the
         matrix.
 
         Raises:
@@ -131,16 +132,16 @@ class Posterior(PosteriorVariables):
 
     @arguments.checked(level=arguments.level)
     def prevalence(self, *, level: float | None = None) -> pd.DataFrame:
-        """Return a row for each class: ``label``, ``share`` of items, ``low``, ``high``."""
+        """Return a table with one row per class: ``label``, ``share`` of items, ``low``, ``high``."""
         mean, low, high = interval(self.draws("prevalence"), level)
         return pd.DataFrame({"label": self.labels, "share": mean, "low": low, "high": high})
 
     @arguments.checked(path=arguments.output_file)
     def save(self, path: str | Path) -> Path:
-        """Write the whole result to one NetCDF file, in one go: an interruption leaves the old file or the new one.
+        """Write the whole result to one NetCDF file, atomically: an interruption leaves the old file or the new one.
 
         Raises:
-            FileError: where the file cannot be written.
+            FileError: if the file cannot be written.
         """
         path = Path(path)
         io.write(self.tree, path)
@@ -151,32 +152,31 @@ class Posterior(PosteriorVariables):
     items=arguments.a_list, labels=arguments.a_list, probability=arguments.anything, item_column=arguments.text
 )
 def truth_table(items: Array, labels: Array, probability: Array, item_column: str = "task") -> pd.DataFrame:
-    """Return a row for each item from its class probabilities ``(N, K)``, as described in :meth:`Posterior.truth`."""
-    best, bits = probability.argmax(-1), np.empty(len(probability), dtype=probability.dtype)
-    for begin in range(0, len(bits), _PIECE):
-        some = probability[begin : begin + _PIECE]
-        # What is impossible adds nothing.
-        logs = np.log2(some, out=np.zeros_like(some), where=some > 0)
-        bits[begin : begin + _PIECE] = -np.einsum("nk,nk->n", some, logs)
+    """Return the table of :meth:`Posterior.truth` for class probabilities ``(N, K)``."""
+    best, entropy = probability.argmax(-1), np.empty(len(probability), dtype=probability.dtype)
+    for begin in range(0, len(entropy), _BLOCK):
+        p = probability[begin : begin + _BLOCK]
+        logs = np.log2(p, out=np.zeros_like(p), where=p > 0)  # 0 log 0 = 0
+        entropy[begin : begin + _BLOCK] = -np.einsum("nk,nk->n", p, logs)
     table = {
         item_column: items,
         "label": labels[best],
         "probability": probability[np.arange(len(best)), best],
-        "entropy": np.maximum(bits, 0.0),
+        "entropy": np.maximum(entropy, 0.0),
     }
     return pd.DataFrame(table | {name: probability[:, n] for n, name in enumerate(probability_columns(labels))})
 
 
 def probability_columns(labels: Array) -> list[str]:
-    """Return the columns of a table of truths that hold the probabilities of the classes."""
+    """Return the names of the columns of class probabilities in a table of true labels."""
     return class_columns("p_", labels.tolist())
 
 
 @arguments.checked(path=arguments.input_path)
 def load(path: str | Path) -> Posterior:
-    """Read a result written by :meth:`Posterior.save`, and check all of it, see :mod:`crowdppl.posterior.schema`.
+    """Read a result written by :meth:`Posterior.save` and validate it, see :mod:`crowdppl.posterior.schema`.
 
     Raises:
-        FileError: where the file is missing, damaged, of another kind, or of a later format.
+        FileError: if the file is missing, damaged, of another kind, or of a later format.
     """
     return Posterior(io.read(Path(path)))

@@ -1,4 +1,4 @@
-"""What the tree of a result holds, checked once when a file is loaded: nothing after that has to doubt it."""
+"""The schema of a result's tree, validated once when a file is loaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crowdppl.errors import DataError, listed
 Array = npt.NDArray[Any]
 
 DRAW = ("chain", "draw")
-# Axes of the variables that every result has, by group.
+# Axes of the variables of every result, by group.
 VARIABLES: dict[str, dict[str, tuple[str, ...]]] = {
     "posterior": {"prevalence": (*DRAW, "true_label"), "confusion": (*DRAW, "worker", "true_label", "given_label")},
     "sample_stats": {"lp": DRAW},
@@ -26,14 +26,14 @@ VARIABLES: dict[str, dict[str, tuple[str, ...]]] = {
     "observed_data": {"labels": ("annotation",)},
     "constant_data": {"item_index": ("annotation",), "worker_index": ("annotation",), "known_truth": ("item",)},
 }
-# Variables that some results have.
+# Axes of optional variables, by group.
 OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
     "posterior": {"rho": DRAW},
     "truth": {"as_published": ("item", "true_label")},
     "constant_data": {"timestamp": ("annotation",), "seconds": ("annotation",), "weight": ("item",)},
 }
-# Codes by group: the axis that they count, and the least of them.
-CODES = {
+# Index variables by group: the axis that they index, and their minimum.
+INDICES = {
     ("constant_data", "item_index"): ("item", 0),
     ("constant_data", "worker_index"): ("worker", 0),
     ("constant_data", "known_truth"): ("true_label", -1),
@@ -59,10 +59,10 @@ RUN: dict[str, type | tuple[type, ...]] = {
     "facts": dict,
     "seconds": (int, float),
 }
-# What rounding, in single precision too, may leave between a sum of probabilities and one.
+# Maximum deviation of a sum of probabilities from one by rounding, also in single precision.
 ROUNDING = 1e-3
-# Numbers looked at in one go.
-_PIECE = 2**24
+# Number of values checked at a time.
+_BLOCK = 2**24
 
 
 def _values(tree: xr.DataTree, group: str, name: str) -> np.ndarray[Any, Any]:
@@ -70,31 +70,31 @@ def _values(tree: xr.DataTree, group: str, name: str) -> np.ndarray[Any, Any]:
 
 
 def validate(tree: xr.DataTree) -> None:
-    """Check groups, axes, types, codes, probabilities and metadata of a result.
+    """Check groups, axes, types, indices, probabilities and metadata of a result.
 
     Raises:
-        DataError: says what is wrong, in one line.
+        DataError: if the tree is invalid; the message is one line.
     """
-    _groups(tree)
-    sizes = _axes(tree)
-    for (group, name), (axis, least) in CODES.items():
-        _codes(f"{group}/{name}", _values(tree, group, name), least, sizes[axis], axis)
+    _check_groups(tree)
+    sizes = _check_axes(tree)
+    for (group, name), (axis, minimum) in INDICES.items():
+        _check_indices(f"{group}/{name}", _values(tree, group, name), minimum, sizes[axis], axis)
     if not bool((np.diff(_values(tree, "constant_data", "item_index")) >= 0).all()):
         raise DataError("constant_data/item_index is not ascending")
     for group, name in DISTRIBUTIONS:
         if name in tree[group]:
-            _distribution(f"{group}/{name}", _values(tree, group, name))
+            _check_distribution(f"{group}/{name}", _values(tree, group, name))
     for group, name in (("posterior", "rho"), ("constant_data", "weight")):
         if name in tree[group]:
-            _within(f"{group}/{name}", _values(tree, group, name), 1.0 if name == "rho" else np.inf)
+            _check_range(f"{group}/{name}", _values(tree, group, name), 1.0 if name == "rho" else np.inf)
     for group, name in (("sample_stats", "lp"), ("log_likelihood", "labels")):
         if np.isnan(_values(tree, group, name)).any():
-            raise DataError(f"{group}/{name} holds values that are not numbers")
-    _metadata(tree)
-    _networks(tree)
+            raise DataError(f"{group}/{name} contains NaN")
+    _check_metadata(tree)
+    _check_networks(tree)
 
 
-def _groups(tree: xr.DataTree) -> None:
+def _check_groups(tree: xr.DataTree) -> None:
     missing = [group for group in VARIABLES if group not in tree.children]
     if missing:
         raise DataError(
@@ -107,19 +107,21 @@ def _groups(tree: xr.DataTree) -> None:
         raise DataError(f"{', '.join(absent[:3])} {'are' if absent[1:] else 'is'} missing")
 
 
-def _axes(tree: xr.DataTree) -> dict[str, int]:
-    """Check the axes and types of all variables, and return the lengths of axes."""
+def _check_axes(tree: xr.DataTree) -> dict[str, int]:
+    """Check the axes and types of all variables; return the length of each axis."""
     sizes: dict[str, int] = {}
     for group, names in VARIABLES.items():
-        here = names | {name: axes for name, axes in OPTIONAL.get(group, {}).items() if name in tree[group].data_vars}
-        for name, axes in here.items():
+        present = names | {
+            name: axes for name, axes in OPTIONAL.get(group, {}).items() if name in tree[group].data_vars
+        }
+        for name, axes in present.items():
             variable = tree[group][name]
-            whole = (group, name) in CODES
+            whole = (group, name) in INDICES
             if variable.dims != axes:
                 raise DataError(f"{group}/{name} has axes {variable.dims}; they should be {axes}")
             if variable.dtype.kind not in ("iu" if whole else "f"):
                 raise DataError(
-                    f"{group}/{name} is of type {variable.dtype}; it should hold {'whole ' if whole else ''}numbers"
+                    f"{group}/{name} is of type {variable.dtype}; it should contain {'whole ' if whole else ''}numbers"
                 )
             for axis, size in zip(axes, variable.shape, strict=True):
                 if sizes.setdefault(axis, size) != size:
@@ -138,46 +140,46 @@ def _axes(tree: xr.DataTree) -> dict[str, int]:
         ("truth", "true_label"),
     ):
         if axis not in tree[group].coords:
-            raise DataError(f"{group} does not say how each {'class' if axis == 'true_label' else axis} is called")
+            raise DataError(f"{group} has no names for {'classes' if axis == 'true_label' else f'{axis}s'}")
         if not tree[group].indexes[axis].is_unique:
-            raise DataError(f"{group}: two {'classes' if axis == 'true_label' else f'{axis}s'} have one name")
+            raise DataError(f"{group}: two {'classes' if axis == 'true_label' else f'{axis}s'} have the same name")
     return sizes
 
 
-def _codes(where: str, values: Array, least: int, size: int, axis: str) -> None:
+def _check_indices(where: str, values: Array, minimum: int, size: int, axis: str) -> None:
     if not values.size:
         return
     low, high = int(values.min()), int(values.max())
-    if low < least or high >= size:
+    if low < minimum or high >= size:
         what = "classes" if axis == "true_label" else f"{axis}s"
-        wrong = low if low < least else high
-        raise DataError(f"{where} holds {wrong:,}; codes of {size:,} {what} go from {least} to {size - 1:,}")
+        wrong = low if low < minimum else high
+        raise DataError(f"{where} contains {wrong:,}; indices of {size:,} {what} run from {minimum} to {size - 1:,}")
 
 
-def _pieces(values: Array) -> Callable[[], Any]:
+def _blocks(values: Array) -> Callable[[], Any]:
     rows = values.reshape(-1, values.shape[-1]) if values.ndim else values.reshape(1, 1)
-    step = max(1, _PIECE // max(1, rows.shape[-1]))
+    step = max(1, _BLOCK // max(1, rows.shape[-1]))
     return lambda: (rows[start : start + step] for start in range(0, len(rows), step))
 
 
-def _within(where: str, values: Array, most: float) -> None:
-    for part in _pieces(values)():
+def _check_range(where: str, values: Array, most: float) -> None:
+    for part in _blocks(values)():
         if not bool(((part >= -ROUNDING) & (part <= most + ROUNDING)).all()):
             wrong = part[~((part >= -ROUNDING) & (part <= most + ROUNDING))][0]
             raise DataError(
-                f"{where} holds {wrong:g}; it should hold numbers {'from 0 to 1' if most == 1 else 'of at least 0'}"
+                f"{where} contains {wrong:g}; it should contain numbers {'from 0 to 1' if most == 1 else 'of at least 0'}"
             )
 
 
-def _distribution(where: str, values: Array) -> None:
-    _within(where, values, 1.0)
-    for part in _pieces(values)():
+def _check_distribution(where: str, values: Array) -> None:
+    _check_range(where, values, 1.0)
+    for part in _blocks(values)():
         total = part.sum(-1)
         if not bool((np.abs(total - 1) <= ROUNDING).all()):
             raise DataError(f"{where}: probabilities sum to {total[np.abs(total - 1).argmax()]:g}, not to 1")
 
 
-def _metadata(tree: xr.DataTree) -> None:
+def _check_metadata(tree: xr.DataTree) -> None:
     attributes = tree.attrs
     if attributes.get("kind") not in KINDS:
         raise DataError(f"attribute 'kind' is {attributes.get('kind')!r}; it should be one of {listed(KINDS)}")
@@ -189,12 +191,12 @@ def _metadata(tree: xr.DataTree) -> None:
             raise DataError(f"attribute {name!r} is not a list of sentences")
     run = _json(attributes, "run")
     if not isinstance(run, dict):
-        raise DataError("attribute 'run' does not hold the metadata of a run")
+        raise DataError("attribute 'run' does not contain the metadata of a run")
     for key, kind in RUN.items():
         if not isinstance(run.get(key), kind) or isinstance(run[key], bool):
             raise DataError(f"attribute 'run' has no valid {key!r}")
-    effect = run.get("rho")
-    if effect is not None and (not isinstance(effect, dict) or not {"mean", "spread", "known"} <= set(effect)):
+    rho = run.get("rho")
+    if rho is not None and (not isinstance(rho, dict) or not {"mean", "spread", "known"} <= set(rho)):
         raise DataError("attribute 'run' has no valid 'rho'")
 
 
@@ -207,7 +209,7 @@ def _json(attributes: Mapping[Any, Any], name: str) -> Any:
         raise DataError(f"attribute {name!r} is not JSON") from None
 
 
-def _networks(tree: xr.DataTree) -> None:
+def _check_networks(tree: xr.DataTree) -> None:
     if "networks" not in tree.children:
         return
     packed = tree["networks"].data_vars.get("safetensors")
@@ -216,4 +218,4 @@ def _networks(tree: xr.DataTree) -> None:
             raise ValueError
         safetensors.torch.load(packed.values.astype(np.uint8).tobytes())
     except (ValueError, TypeError, KeyError, safetensors.SafetensorError):
-        raise DataError("networks/safetensors does not hold the weights of networks") from None
+        raise DataError("networks/safetensors does not contain the weights of networks") from None

@@ -282,7 +282,7 @@ def _check(posterior: Posterior, level: float) -> dict[str, Any]:
         "rows": _rows(table, ["meaning", "observed", "low", "high", "p_value"]),
         "summary": check.summary,
         "sentences": check.sentences,
-        "story": check.story,
+        "story": check.source,
         "notable": criticism.NOTABLE,
         "left_out": False,
     }

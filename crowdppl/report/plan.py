@@ -22,7 +22,7 @@ from crowdppl.errors import OptionError
 from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers.drift import FAST
-from crowdppl.posterior.workers.verdicts import ENOUGH
+from crowdppl.posterior.workers.verdicts import MIN_ANNOTATIONS
 
 Array = npt.NDArray[Any]
 
@@ -318,7 +318,7 @@ def _name(worker: Any) -> str:
 def _typical(table: pd.DataFrame) -> float:
     """Return the accuracy of the typical worker: the median of those with enough annotations."""
     total = table["annotations"].to_numpy()
-    enough = total >= min(ENOUGH, total.max(initial=1))
+    enough = total >= min(MIN_ANNOTATIONS, total.max(initial=1))
     shown = enough & ~table["verdict"].isin(["adversarial", "random", "constant"]).to_numpy()
     return float(table["accuracy"][shown if shown.any() else enough].median())
 

@@ -63,7 +63,7 @@ def test_items_that_differ_are_noticed():
     assert table["p_value"]["agreement_spread"] < 0.02
     assert any("differ in difficulty more than the model allows" in sentence for sentence in plain.sentences)
     split = criticism.check(quiet_fit(data, ItemSubtypes(subtypes=2), method="gibbs", num_samples=100))
-    assert split.story == "model"
+    assert split.source == "model"
     better = split.table.set_index("statistic")
     assert (
         table["mean"]["agreement_spread"] < better["mean"]["agreement_spread"] < better["observed"]["agreement_spread"]
@@ -104,10 +104,10 @@ def test_as_many_replicates_as_asked_for(method):
 def test_a_story_that_cannot_be_told_again_comes_from_the_tables():
     data, _, _ = simulated(items=40, seed=2)
     posterior = quiet_fit(data, SkillAndDifficulty(), method="em", num_samples=30)
-    assert criticism.check(posterior, draws=10).story == "tables"
-    assert criticism.check(posterior, draws=10, data=data, model=SkillAndDifficulty()).story == "model"
+    assert criticism.check(posterior, draws=10).source == "tables"
+    assert criticism.check(posterior, draws=10, data=data, model=SkillAndDifficulty()).source == "model"
     crowd = quiet_fit(data, "crowd-mixture", method="em", num_samples=10)
-    assert criticism.check(crowd, draws=10).story == "tables"
+    assert criticism.check(crowd, draws=10).source == "tables"
     with pytest.raises(ModelError, match="truth of its own"):
         criticism.check(crowd, draws=10, data=data)
 
@@ -156,7 +156,7 @@ def test_items_with_a_high_k_are_refitted(monkeypatch, fit_and_data):
     cut = float(np.quantile(first.items["pareto_k"], 0.9))
     monkeypatch.setattr(cross_validation, "HIGH_K", cut)
     assert first.high > 0
-    assert "not to be trusted" in str(first)
+    assert "the estimate is unreliable" in str(first)
     with pytest.warns(CrowdpplWarning, match="have not mixed"):
         again = criticism.loo(posterior, data=data, folds=3)
     refitted = again.items["refitted"].to_numpy()

@@ -123,5 +123,5 @@ def test_coverage_counts_the_middle():
 def test_a_point_has_no_ranks():
     from crowdppl.models import CoNAL
 
-    with pytest.raises(sbc.NoDraws, match="gives a point"):
+    with pytest.raises(sbc.NoDraws, match="returns a point estimate"):
         sbc.ranks(CoNAL(hidden=(), embedding=2), "svi", simulations=1, max_iter=5)

@@ -153,7 +153,7 @@ def test_coverage_by_hand():
         mine = (data.workers[worker] == row["worker"]) & np.isin(data.items[item], some.index)
         right = some.loc[data.items[item][mine]].to_numpy() == data.labels[label[mine]]
         assert row["annotations"] == mine.sum()
-        assert row["right"] == pytest.approx(right.mean())
+        assert row["correct"] == pytest.approx(right.mean())
         assert row["share_correct_covers"] == (
             row["share_correct_low"] - 1e-9 <= right.mean() <= row["share_correct_high"] + 1e-9
         )

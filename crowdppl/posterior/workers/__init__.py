@@ -1,14 +1,14 @@
-"""Worker quality: how good each worker is, and how sure that is.
+"""Worker quality with uncertainty.
 
-:mod:`~crowdppl.posterior.measures` are functions of confusion matrices, one value for each draw; the other modules read a
-:class:`crowdppl.Posterior`: who is better than whom, who does not look, who changes over time, who passes known items.
+:mod:`~crowdppl.posterior.measures` has functions of confusion matrices, one value per draw. The other modules are functions of a
+:class:`crowdppl.Posterior`: ranking, spammers, systematic confusions, change over time, gold questions and verdicts.
 """
 
 from crowdppl.posterior.measures import (
     BY_CLASS,
+    DEFAULT_MEASURES,
     LOWER_IS_BETTER,
     MEASURES,
-    USUAL,
     accuracy,
     cost_quality,
     default_level,
@@ -35,11 +35,11 @@ from crowdppl.posterior.workers.verdicts import ACTIONS, NOTABLE, UNRELIABLE, VE
 __all__ = [
     "ACTIONS",
     "BY_CLASS",
+    "DEFAULT_MEASURES",
     "LOWER_IS_BETTER",
     "MEASURES",
     "NOTABLE",
     "UNRELIABLE",
-    "USUAL",
     "VERDICTS",
     "accuracy",
     "accuracy_change",

@@ -1,7 +1,7 @@
-"""Who confuses what: classes that one worker confuses and others do not, and classes that the whole crowd confuses.
+"""Systematic confusions: of single workers, and of the crowd as a whole.
 
-Counts are by the reported label of each item, so that anybody can verify them in the tables: of the annotations that a worker
-gave to items reported as class ``k``, how many have label ``l``. What counts as systematic is decided by the posterior of the
+Counts refer to the reported label of each item, so that they can be verified in the tables: the number of annotations with label
+``l`` that a worker gave to items reported as class ``k``. Which confusions are systematic is decided by the posterior of the
 confusion matrices.
 """
 
@@ -18,22 +18,22 @@ from crowdppl.posterior.variables import PosteriorVariables
 
 Array = npt.NDArray[Any]
 
-# Annotations of a class that a worker must have, and of these with the wrong label.
-SEEN, WRONG = 5, 3
-# A worker's confusion is systematic where its probability is at least this, and exceeds that of the others by this, ...
-SHARE, EXCESS = 0.25, 0.2
-# ... with this probability.
-SURE = 0.8
-# A crowd confuses two classes where this share of a class gets the other's label, from this share of its workers, and so much
-# more often than wrong labels are given on average.
+# Minimum number of a worker's annotations of a class, and of those with the wrong label.
+MIN_ANNOTATIONS, MIN_WRONG = 5, 3
+# A worker's confusion is systematic if its probability is at least MIN_SHARE and exceeds that of the other workers by MIN_EXCESS,
+# with posterior probability MIN_PROBABILITY.
+MIN_SHARE, MIN_EXCESS = 0.25, 0.2
+MIN_PROBABILITY = 0.8
+# The crowd confuses two classes if this share of the annotations of a class has the other label, given by this share of the workers,
+# and this many times as often as an average wrong label.
 CROWD_SHARE, CROWD_WORKERS, CROWD_LIFT = 0.15, 0.5, 1.5
-CROWD_SEEN = 10
-# Items whose most probable class is less probable than this are torn between the first two.
-TORN = 0.8
-# Annotations of a class from which on a worker is asked whether they confuse it, too.
-EACH = 3
-# Cells of workers x classes x labels that are counted all at once.
-DENSE = 2**25
+CROWD_ANNOTATIONS = 10
+# Items whose most probable class is less probable than this are ambiguous between the first two.
+AMBIGUOUS = 0.8
+# Minimum number of annotations of a class for a worker to count in a confusion of the crowd.
+CROWD_MIN_PER_WORKER = 3
+# Maximum number of cells (workers x classes x labels) of a dense table of counts.
+DENSE_CELLS = 2**25
 
 COLUMNS = ["worker", "truth", "label", "share", "annotations", "of", "others", "probability"]
 CROWD_COLUMNS = ["truth", "label", "share", "annotations", "of", "workers", "asked", "torn"]
@@ -41,33 +41,33 @@ CROWD_COLUMNS = ["truth", "label", "share", "annotations", "of", "workers", "ask
 
 @arguments.checked(posterior=arguments.posterior)
 def systematic_confusions(posterior: PosteriorVariables) -> pd.DataFrame:
-    """Return systematic errors of single workers: a wrong label that they often give to a class, and others do not.
+    """Return systematic confusions of single workers: a wrong label that a worker, unlike others, often gives to a class.
 
-    A confusion is listed where its probability exceeds .25, and the share of the others by .2, with probability .8, with at least
-    five annotations of the class and three with the wrong label.
+    A confusion is listed if its probability exceeds .25, and the share among the other workers by .2, with posterior probability
+    .8, given at least five annotations of the class and three with the wrong label.
 
     Args:
         posterior: a result.
 
     Returns:
-        A row for each, those with most wrong labels first: ``worker``; ``truth``, the class; ``label``, the wrong label;
-        ``share`` of the worker's annotations of the class that have it, with their numbers, ``annotations`` of ``of``;
-        ``others``, the share among all other workers; ``probability`` that the confusion is systematic.
+        A table with one row per confusion, most excess wrong labels first: ``worker``; ``truth``, the class; ``label``, the wrong
+        label; ``share`` of the worker's annotations of the class with that label, as ``annotations`` out of ``of``; ``others``,
+        the share among all other workers; ``probability`` that the confusion is systematic.
     """
-    worker, truth, label, often, seen, total, totals = _counts(posterior)
-    wrong = (truth != label) & (seen >= SEEN) & (often >= WRONG) & (often >= SHARE * seen)
-    j, k, m, n, of = (part[wrong] for part in (worker, truth, label, often, seen))
+    worker, truth, label, count, seen, total, totals = _counts(posterior)
+    wrong = (truth != label) & (seen >= MIN_ANNOTATIONS) & (count >= MIN_WRONG) & (count >= MIN_SHARE * seen)
+    j, k, m, n, of = (part[wrong] for part in (worker, truth, label, count, seen))
     rest = totals[k] - of
-    others = np.where(rest >= SEEN, (total[wrong] - n) / np.maximum(rest, 1), 0.0)
+    others = np.where(rest >= MIN_ANNOTATIONS, (total[wrong] - n) / np.maximum(rest, 1), 0.0)
     draws = posterior.tree["posterior"].to_dataset()["confusion"].values  # (C, D, J, K, K)
     step = max(1, 2**24 // (draws.shape[0] * draws.shape[1]))
-    sure = np.array(
+    probability = np.array(
         [
             share
             for start in range(0, len(j), step)
             for share in (
                 draws[:, :, j[start : start + step], k[start : start + step], m[start : start + step]]
-                > np.maximum(SHARE, others[start : start + step] + EXCESS)
+                > np.maximum(MIN_SHARE, others[start : start + step] + MIN_EXCESS)
             ).mean((0, 1))
         ]
     )
@@ -81,61 +81,61 @@ def systematic_confusions(posterior: PosteriorVariables) -> pd.DataFrame:
             "annotations": n,
             "of": of,
             "others": others,
-            "probability": sure,
+            "probability": probability,
         },
         columns=COLUMNS,
     )
     order = np.argsort(-(n - others * of), kind="stable")
     table = table.iloc[order]
-    return table[table["probability"] >= SURE].reset_index(drop=True)
+    return table[table["probability"] >= MIN_PROBABILITY].reset_index(drop=True)
 
 
 @arguments.checked(posterior=arguments.posterior, without=arguments.array("worker", kind="whole"))
 def crowd_confusions(posterior: PosteriorVariables, *, without: Array | None = None) -> pd.DataFrame:
-    """Return the classes that the crowd as a whole confuses: a matter of the guideline rather than of single workers.
+    """Return the classes that the crowd as a whole confuses, which suggests a problem of the guideline.
 
-    A confusion is listed where at least 15% of the annotations of a class have the wrong label, with three classes or more half
-    as many again as a wrong label has on average, and where at least half of the workers with three annotations of the class give
-    it at a comparable rate (half of the crowd's or more).
+    A confusion is listed if at least 15% of the annotations of a class have the wrong label, which with three or more classes
+    must be 1.5 times as frequent as an average wrong label, and if at least half of the workers with three annotations of the
+    class give it at half of the crowd's rate or more.
 
     Args:
         posterior: a result.
-        without: workers to leave out, true or false, ``(J,)``: those who do not work in earnest; nobody where not given.
+        without: mask of workers to leave out, ``(J,)``, such as unreliable ones. Defaults to none.
 
     Returns:
-        A row for each class and wrong label, most annotations first: ``truth``, ``label``, ``share``, ``annotations`` of ``of``;
-        ``workers`` of ``asked`` who do so; ``torn``, the items whose two most probable classes are these two, neither of them 80%
-        probable.
+        A table with one row per class and wrong label, most annotations first: ``truth``, ``label``, ``share``, ``annotations``
+        out of ``of``; ``workers`` out of ``asked`` who give it; ``torn``, the number of ambiguous items: their two most
+        probable classes are these two, neither of them 80% probable.
     """
     J, K = len(posterior.worker_names()), len(posterior.labels)
     if K < 2:
         return pd.DataFrame(columns=CROWD_COLUMNS)
     kept = np.ones(J, dtype=bool) if without is None else ~np.asarray(without, dtype=bool)
-    worker, truth, label, often, seen, _, _ = _counts(posterior)
-    mine = kept[worker]
-    worker, truth, label, often, seen = (part[mine] for part in (worker, truth, label, often, seen))
+    worker, truth, label, count, seen, _, _ = _counts(posterior)
+    selected = kept[worker]
+    worker, truth, label, count, seen = (part[selected] for part in (worker, truth, label, count, seen))
     pair = truth * K + label
     cells, which = np.unique(pair, return_inverse=True)
-    count = np.bincount(which, weights=often, minlength=len(cells)).astype(int)
+    crowd_count = np.bincount(which, weights=count, minlength=len(cells)).astype(int)
     k, m = cells // K, cells % K
-    totals = np.bincount(truth, weights=often, minlength=K).astype(int)
-    share = count / np.maximum(totals[k], 1)
-    # Everyone with a few annotations of the class is asked, whether they gave the wrong label or not.
-    enough = seen >= EACH
-    each = np.unique(worker[enough] * K + truth[enough])
-    asked = np.bincount(each % K, minlength=K)[k]
-    does = enough & (often >= np.maximum(share[which] / 2 * seen, 1))
-    doing = np.bincount(which[does], minlength=len(cells))
-    torn = _torn(posterior)
-    average = count[k != m].sum() / max(1, totals.sum() * (K - 1))
-    lifted = np.full(len(k), K == 2) | (share >= CROWD_LIFT * average)
-    listed = (
-        lifted
+    totals = np.bincount(truth, weights=count, minlength=K).astype(int)
+    share = crowd_count / np.maximum(totals[k], 1)
+    # All workers with enough annotations of the class count, whether or not they gave the wrong label.
+    enough = seen >= CROWD_MIN_PER_WORKER
+    active = np.unique(worker[enough] * K + truth[enough])
+    asked = np.bincount(active % K, minlength=K)[k]
+    confuses = enough & (count >= np.maximum(share[which] / 2 * seen, 1))
+    confusing = np.bincount(which[confuses], minlength=len(cells))
+    ambiguous = _ambiguous_items(posterior)
+    average = crowd_count[k != m].sum() / max(1, totals.sum() * (K - 1))
+    above_average = np.full(len(k), K == 2) | (share >= CROWD_LIFT * average)
+    systematic = (
+        above_average
         & (k != m)
-        & (totals[k] >= CROWD_SEEN)
+        & (totals[k] >= CROWD_ANNOTATIONS)
         & (share >= CROWD_SHARE)
-        & (doing >= CROWD_WORKERS * asked)
-        & (doing >= 2)
+        & (confusing >= CROWD_WORKERS * asked)
+        & (confusing >= 2)
     )
     labels = posterior.labels
     table = pd.DataFrame(
@@ -143,20 +143,20 @@ def crowd_confusions(posterior: PosteriorVariables, *, without: Array | None = N
             "truth": labels[k],
             "label": labels[m],
             "share": share,
-            "annotations": count,
+            "annotations": crowd_count,
             "of": totals[k],
-            "workers": doing,
+            "workers": confusing,
             "asked": asked,
-            "torn": [torn.get((min(a, b), max(a, b)), 0) for a, b in zip(k.tolist(), m.tolist(), strict=True)],
+            "torn": [ambiguous.get((min(a, b), max(a, b)), 0) for a, b in zip(k.tolist(), m.tolist(), strict=True)],
         },
         columns=CROWD_COLUMNS,
-    )[listed]
+    )[systematic]
     return table.sort_values("annotations", ascending=False, kind="stable").reset_index(drop=True)
 
 
 @arguments.checked(posterior=arguments.posterior, without=arguments.array("worker", kind="whole"))
 def label_counts(posterior: PosteriorVariables, *, without: Array | None = None) -> Array:
-    """Return how often items reported as each class were given each label, ``(K, K)``, by all workers or all but some."""
+    """Return the number of annotations by reported class and given label, ``(K, K)``, optionally without some workers."""
     K = len(posterior.labels)
     item, worker, label = posterior.annotation_index()
     reported = posterior.probability().argmax(1)[item]
@@ -167,35 +167,35 @@ def label_counts(posterior: PosteriorVariables, *, without: Array | None = None)
 
 
 def _counts(posterior: PosteriorVariables) -> tuple[Array, ...]:
-    """Count labels by worker and reported class, cells that occur only.
+    """Count annotations by worker, reported class and label, for nonempty cells.
 
     Returns:
-        Worker, class and label of each cell; its annotations; those of the worker in the class; those of the crowd in
-        class and label; and those of the crowd in each class, ``(K,)``.
+        Worker, class and label of each cell; its number of annotations; that of the worker in the class; that of the crowd in the
+        class and label; and that of the crowd in each class, ``(K,)``.
     """
     J, K = len(posterior.worker_names()), len(posterior.labels)
     item, worker, label = posterior.annotation_index()
     reported = posterior.probability().argmax(1)[item].astype(np.int64)
     code = (worker.astype(np.int64) * K + reported) * K + label
-    if J * K * K <= DENSE:  # counting is faster than sorting
+    if J * K * K <= DENSE_CELLS:  # counting is faster than sorting
         dense = np.bincount(code, minlength=J * K * K)
         cell = np.flatnonzero(dense)
-        often = dense[cell]
+        count = dense[cell]
     else:
-        cell, often = np.unique(code, return_counts=True)
+        cell, count = np.unique(code, return_counts=True)
     row, which = np.unique(cell // K, return_inverse=True)
-    seen = np.bincount(which, weights=often, minlength=len(row)).astype(int)[which]
+    seen = np.bincount(which, weights=count, minlength=len(row)).astype(int)[which]
     pair, into = np.unique(cell % (K * K), return_inverse=True)
-    total = np.bincount(into, weights=often, minlength=len(pair)).astype(int)[into]
-    return cell // (K * K), cell // K % K, cell % K, often, seen, total, np.bincount(reported, minlength=K)
+    total = np.bincount(into, weights=count, minlength=len(pair)).astype(int)[into]
+    return cell // (K * K), cell // K % K, cell % K, count, seen, total, np.bincount(reported, minlength=K)
 
 
-def _torn(posterior: PosteriorVariables, sure: float = TORN) -> dict[tuple[int, int], int]:
-    """Count items that are not settled, by their two most probable classes."""
+def _ambiguous_items(posterior: PosteriorVariables, limit: float = AMBIGUOUS) -> dict[tuple[int, int], int]:
+    """Count ambiguous items by their two most probable classes."""
     probability = posterior.probability()
-    unsure = probability[(probability.max(1) < sure) & (posterior.known_truth() < 0)]
-    if not len(unsure):
+    ambiguous = probability[(probability.max(1) < limit) & (posterior.known_truth() < 0)]
+    if not len(ambiguous):
         return {}
-    two = np.sort(np.argpartition(-unsure, 1, axis=1)[:, :2], axis=1)
-    pairs, often = np.unique(two, axis=0, return_counts=True)
-    return {(a, b): n for (a, b), n in zip(pairs.tolist(), often.tolist(), strict=True)}
+    two = np.sort(np.argpartition(-ambiguous, 1, axis=1)[:, :2], axis=1)
+    pairs, count = np.unique(two, axis=0, return_counts=True)
+    return {(a, b): n for (a, b), n in zip(pairs.tolist(), count.tolist(), strict=True)}

@@ -1,4 +1,4 @@
-"""Workers in time: learning, fatigue, drift, and how long an annotation takes."""
+"""Workers over time: learning, fatigue, drift, and durations of annotations."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from crowdppl.posterior.variables import PosteriorVariables
 
 Array = npt.NDArray[Any]
 
-# Imaginary right and wrong answers in each window (Jeffreys).
-START = 0.5
-# A worker is fast below this share of the time that the others take, with at least this many annotations of known duration.
-FAST, TIMED = 1 / 3, 10
+# Pseudo-counts of correct and wrong annotations in each window (Jeffreys prior).
+PRIOR = 0.5
+# A worker is fast below this share of the duration of the others, given at least this many annotations with a duration.
+FAST, MIN_TIMED = 1 / 3, 10
 
 
 @arguments.checked(
@@ -32,24 +32,24 @@ FAST, TIMED = 1 / 3, 10
 def accuracy_over_time(
     posterior: PosteriorVariables, worker: Any = None, *, windows: int = 5, level: float | None = None, seed: int = 0
 ) -> pd.DataFrame:
-    """Return accuracy in successive windows of a worker's annotations.
+    """Return the accuracy in successive windows of a worker's annotations.
 
-    Annotations are cut into ``windows`` parts of equal number by their time. In each draw those that are right by its truth are
-    counted, and the accuracy drawn given the count.
+    Annotations are split by time into ``windows`` parts of equal size. In each draw, the number of correct annotations is counted
+    by the true labels drawn, and the accuracy is drawn given the count.
 
     Args:
-        posterior: a result of annotations with times.
-        worker: one worker; all with at least two annotations a window where not given.
-        windows: parts.
+        posterior: a result of annotations with timestamps.
+        worker: one worker. Defaults to all with at least two annotations per window.
+        windows: number of windows.
         level: probability of the intervals.
-        seed: of the draws.
+        seed: random seed.
 
     Returns:
-        A row for each worker and window: ``worker``, ``window`` from 1, ``annotations``, ``begins``, ``ends`` (the times of
-        its first and last annotation), ``accuracy``, ``low``, ``high``.
+        A table with one row per worker and window: ``worker``, ``window`` from 1, ``annotations``, ``begins``, ``ends``
+        (timestamps of its first and last annotation), ``accuracy``, ``low``, ``high``.
 
     Raises:
-        OptionError: where the annotations carry no times.
+        OptionError: if the annotations have no timestamps.
         DataError: for an unknown worker.
     """
     rng = np.random.default_rng(seed)
@@ -80,20 +80,20 @@ def accuracy_over_time(
 def accuracy_change(
     posterior: PosteriorVariables, *, level: float | None = None, minimum: int = 10, seed: int = 0
 ) -> pd.DataFrame:
-    """Return by how much each worker's accuracy changed from the first to the second half of the annotations.
+    """Return the change of each worker's accuracy from the first to the second half of their annotations.
 
     Args:
-        posterior: a result of annotations with times.
+        posterior: a result of annotations with timestamps.
         level: probability of the intervals.
-        minimum: annotations a worker must have.
-        seed: of the draws.
+        minimum: minimum number of annotations of a worker.
+        seed: random seed.
 
     Returns:
-        A row for each worker: ``worker``, ``annotations``, ``change`` (above 0: better later) with ``change_low`` and
-        ``change_high``, and ``worse``, the probability that the second half is the worse one.
+        A table with one row per worker: ``worker``, ``annotations``, ``change`` (positive: better later) with ``change_low`` and
+        ``change_high``, and ``worse``, the probability that the second half is worse.
 
     Raises:
-        OptionError: where the annotations carry no times.
+        OptionError: if the annotations have no timestamps.
     """
     level = default_level(level)
     rng = np.random.default_rng(seed)
@@ -107,47 +107,47 @@ def accuracy_change(
 
 @arguments.checked(posterior=arguments.posterior)
 def median_seconds(posterior: PosteriorVariables) -> Array:
-    """Return the median time of each worker's annotations, in the unit of the data: ``(J,)``, NaN where none is known.
+    """Return the median duration of each worker's annotations, in the unit of the data: ``(J,)``, NaN without durations.
 
     Raises:
-        OptionError: where the annotations carry no durations.
+        OptionError: if the annotations have no durations.
     """
-    took = posterior.annotation_metadata("seconds")
+    duration = posterior.annotation_metadata("seconds")
     _, worker, _ = posterior.annotation_index()
-    medians = pd.Series(took).groupby(worker).median()
+    medians = pd.Series(duration).groupby(worker).median()
     return medians.reindex(range(len(posterior.worker_names()))).to_numpy()
 
 
 @arguments.checked(posterior=arguments.posterior)
 def relative_speed(posterior: PosteriorVariables) -> Array:
-    """Return the median time of each worker over that of the others: ``(J,)``, below 1 for the faster.
+    """Return the median duration of each worker relative to the others: ``(J,)``, below 1 for faster workers.
 
-    The others are taken as the median of their medians. NaN where less than ten annotations of a worker, or of all others, have
-    a duration.
+    The reference is the median of the medians of the other workers. NaN if fewer than ten annotations of the worker, or of every
+    other worker, have a duration.
     """
     J = len(posterior.worker_names())
     if "seconds" not in posterior.tree["constant_data"]:
         return np.full(J, np.nan)
-    took = posterior.annotation_metadata("seconds")
+    duration = posterior.annotation_metadata("seconds")
     _, worker, _ = posterior.annotation_index()
-    known = ~np.isnan(took)
+    known = ~np.isnan(duration)
     medians = median_seconds(posterior)
-    enough = np.bincount(worker[known], minlength=J) >= TIMED
+    enough = np.bincount(worker[known], minlength=J) >= MIN_TIMED
     out = np.full(J, np.nan)
-    held = np.flatnonzero(enough)
-    if len(held) < 2:
+    timed = np.flatnonzero(enough)
+    if len(timed) < 2:
         return out
-    ordered = np.sort(medians[held])
-    place = np.searchsorted(ordered, medians[held])
-    # The median of all but one: of an ordered list with that one taken out.
-    middle = np.array([(len(held) - 2) // 2, (len(held) - 1) // 2])
-    others = ordered[middle[None, :] + (place[:, None] <= middle[None, :])].mean(1)
-    out[held] = np.divide(medians[held], others, out=np.full(len(held), np.nan), where=others > 0)
+    ordered = np.sort(medians[timed])
+    position = np.searchsorted(ordered, medians[timed])
+    # The median of all but one: of the ordered list without it.
+    middle = np.array([(len(timed) - 2) // 2, (len(timed) - 1) // 2])
+    others = ordered[middle[None, :] + (position[:, None] <= middle[None, :])].mean(1)
+    out[timed] = np.divide(medians[timed], others, out=np.full(len(timed), np.nan), where=others > 0)
     return out
 
 
 def _in_time(posterior: PosteriorVariables, worker: Any, minimum: int) -> Iterator[tuple[Any, Array]]:
-    """Yield workers and the places of their annotations in order of time; annotations without a time are left out."""
+    """Yield workers and the indices of their annotations in order of time, without annotations that have no timestamp."""
     timestamp = posterior.annotation_metadata("timestamp")
     _, by, _ = posterior.annotation_index()
     names = posterior.worker_names()
@@ -156,15 +156,17 @@ def _in_time(posterior: PosteriorVariables, worker: Any, minimum: int) -> Iterat
     order = timed[np.lexsort((timestamp[timed], by[timed]))]
     starts = np.searchsorted(by[order], np.arange(len(names) + 1))
     for j in chosen:
-        places = order[starts[j] : starts[j + 1]]
-        if len(places) >= minimum:
-            yield names[j], places
+        indices = order[starts[j] : starts[j + 1]]
+        if len(indices) >= minimum:
+            yield names[j], indices
         elif worker is not None:
-            raise OptionError(f"worker {worker!r} has {len(places):,} annotations with a time; {minimum:,} are needed")
+            raise OptionError(
+                f"worker {worker!r} has {len(indices):,} annotations with a timestamp; at least {minimum:,} are needed"
+            )
 
 
 def _accuracy(posterior: PosteriorVariables, part: Array, rng: np.random.Generator) -> Array:
-    """Draw the accuracy in a set of annotations, ``(S,)``."""
+    """Draw the accuracy of a set of annotations, ``(S,)``."""
     item, _, label = posterior.annotation_index()
-    right = (posterior.truth_draws()[:, item[part]] == label[part]).sum(1)  # (S,)
-    return rng.beta(START + right, START + len(part) - right)
+    correct = (posterior.truth_draws()[:, item[part]] == label[part]).sum(1)  # (S,)
+    return rng.beta(PRIOR + correct, PRIOR + len(part) - correct)

@@ -1,4 +1,4 @@
-"""Groups of annotators, and embeddings of workers, as tables: what they are, how many there are, where workers stand."""
+"""Tables of groups of annotators and of worker embeddings."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def __dir__() -> list[str]:
 
 @arguments.checked(posterior=arguments.posterior, level=arguments.level)
 def table(posterior: PosteriorVariables, *, level: float | None = None) -> pd.DataFrame:
-    """Return a row for each group of annotators, after Table 3 of Mena and Ñanculef (2019).
+    """Return a table with one row per group of annotators, after Table 3 of Mena and Ñanculef (2019).
 
     Columns: ``group``; ``share`` of annotations (of workers, in ``worker-groups``); ``similarity`` to the identity, their I_sim;
     ``entropy``, the mean entropy of its rows in nats; each followed by the ends of its interval. The similarity is 1 less the
-    Jensen-Shannon divergence of rows and identity, averaged over rows and divided by that of uniform rows, so that a group that
-    is always right has 1, and one that answers at random 0 (the paper's random groups have .02).
+    Jensen-Shannon divergence of rows and identity, averaged over rows and divided by that of uniform rows, so a perfect
+    group has 1, and a random one 0 (the paper's random groups have .02).
 
     Raises:
-        DataError: where the model has no groups.
+        DataError: if the model has no groups.
     """
     draws = posterior.tree["posterior"].to_dataset()
     names = next(
@@ -54,7 +54,7 @@ def table(posterior: PosteriorVariables, *, level: float | None = None) -> pd.Da
 
 @arguments.checked(confusion=arguments.amounts(0, 1, axes=2))
 def similarity(confusion: Array) -> Array:
-    """Return how near matrices ``(..., K, K)`` are to the identity: 1 the identity, 0 uniform rows, below 0 worse than that."""
+    """Return the similarity of matrices ``(..., K, K)`` to the identity: 1 for the identity, 0 for uniform rows, or less."""
     K = confusion.shape[-1]
     uniform = _divergence(np.full((K, K), 1 / K), np.eye(K)).mean(-1)
     return np.asarray(1 - _divergence(confusion, np.eye(K)).mean(-1) / uniform)
@@ -62,22 +62,22 @@ def similarity(confusion: Array) -> Array:
 
 @arguments.checked(confusion=arguments.amounts(0, 1, axes=2))
 def row_entropy(confusion: Array) -> Array:
-    """Return the mean entropy of the rows of ``(..., K, K)`` in nats: 0 for rows that know, log K for uniform ones."""
+    """Return the mean entropy of the rows of ``(..., K, K)`` in nats: 0 for deterministic rows, log K for uniform ones."""
     return np.asarray(-_xlogx(confusion).sum(-1).mean(-1))
 
 
 @arguments.checked(posterior=arguments.posterior)
 def worker_map(posterior: PosteriorVariables) -> pd.DataFrame:
-    """Return where workers stand in the plane: the two main directions of their embeddings, for a plot.
+    """Return a two-dimensional map of workers: the first two principal components of their mean embeddings.
 
-    Columns: ``worker``, ``x``, ``y``. The first two principal components of the mean embedding; their sign means nothing.
+    Columns: ``worker``, ``x``, ``y``. The signs are arbitrary.
 
     Raises:
-        DataError: where the model has no embeddings of workers.
+        DataError: if the model has no worker embeddings.
     """
     draws = posterior.tree["posterior"].to_dataset()
     if "worker_embedding" not in draws:
-        raise DataError(f"{posterior.info['model']} has no embeddings of workers; fit 'lia'")
+        raise DataError(f"{posterior.info['model']} has no worker embeddings; fit 'lia'")
     mean = np.asarray(draws["worker_embedding"].mean(("chain", "draw")).values)  # (J, E)
     centred = mean - mean.mean(0)
     left, scale, _ = np.linalg.svd(centred, full_matrices=False)

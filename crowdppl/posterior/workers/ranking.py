@@ -1,4 +1,4 @@
-"""Who is better than whom: ranks of workers, draw by draw."""
+"""Ranks of workers, computed for each draw."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from crowdppl.posterior.variables import PosteriorVariables
 
 Array = npt.NDArray[Any]
 
-# A rank is told by its interval alone where that holds more than this share of all ranks.
-KNOWN = 0.5
+# A rank is shown by its interval alone if that contains more than this share of all ranks.
+WIDE = 0.5
 UNKNOWN = "unknown"
 
 
 @arguments.checked(values=arguments.array("draw", "worker"), lower_is_better=arguments.flag)
 def rank(values: Array, *, lower_is_better: bool = False) -> Array:
-    """Return ranks from 1 for the best, in each draw: ``(S, J)`` of values ``(S, J)``; equals share the mean of their places."""
-    from scipy.stats import rankdata  # here, since it takes a third of a second to load
+    """Return ranks within each draw, 1 for the best: ``(S, J)`` for values ``(S, J)``; ties get their mean rank."""
+    from scipy.stats import rankdata  # here: importing it takes a third of a second
 
     return np.asarray(rankdata(values if lower_is_better else -values, axis=1, method="average"))
 
@@ -33,26 +33,26 @@ def summarise_ranks(ranks: Array, level: float | None = None) -> pd.DataFrame:
     """Summarise ranks ``(S, J)`` over draws.
 
     Returns:
-        A row for each worker: ``rank``, the median; ``rank_low`` and ``rank_high``, the ends of its interval, rounded outwards;
-        ``place``, in words: "3 (1–6)", "1–3 of 5" where the interval holds more than half of all ranks, and "unknown" where it
-        holds all of them.
+        A table with one row per worker: ``rank``, the median; ``rank_low`` and ``rank_high``, the ends of its interval, rounded
+        outwards; ``place``, as text: "3 (1–6)", "1–3 of 5" if the interval contains more than half of all ranks, and "unknown" if
+        it contains all of them.
     """
     level, J = default_level(level), ranks.shape[1]
-    if len(ranks) < 2:  # one draw has no spread: nothing is known of how sure the order is
+    if len(ranks) < 2:  # a single draw: the uncertainty of the order is unknown
         low, middle, high = np.ones(J), ranks[0], np.full(J, J)
     else:
         low, middle, high = np.quantile(ranks, [(1 - level) / 2, 0.5, (1 + level) / 2], axis=0)
     low, high = np.floor(low + 1e-9).astype(int), np.ceil(high - 1e-9).astype(int)
-    words = [_place(m, a, b, J) for m, a, b in zip(middle, low, high, strict=True)]
-    return pd.DataFrame({"rank": middle, "rank_low": low, "rank_high": high, "place": words})
+    texts = [_place_text(m, a, b, J) for m, a, b in zip(middle, low, high, strict=True)]
+    return pd.DataFrame({"rank": middle, "rank_low": low, "rank_high": high, "place": texts})
 
 
-def _place(middle: float, low: Any, high: Any, J: int) -> str:
+def _place_text(middle: float, low: Any, high: Any, J: int) -> str:
     if low == high:
         return str(low)
     if high - low + 1 == J:
         return UNKNOWN
-    return f"{low}–{high} of {J}" if high - low + 1 > KNOWN * J else f"{middle:.0f} ({low}–{high})"
+    return f"{low}–{high} of {J}" if high - low + 1 > WIDE * J else f"{middle:.0f} ({low}–{high})"
 
 
 @arguments.checked(
@@ -65,12 +65,12 @@ def _place(middle: float, low: Any, high: Any, J: int) -> str:
 def probability_better(
     posterior: PosteriorVariables, a: Any, b: Any, *, by: str = "accuracy", cost: Any = None
 ) -> float:
-    """Return the probability that worker ``a`` is better than worker ``b``; equals count half.
+    """Return the probability that worker ``a`` is better than worker ``b``; ties count half.
 
     Args:
         posterior: a result.
         a: a worker.
-        b: another.
+        b: another worker.
         by: a measure of :data:`crowdppl.posterior.workers.MEASURES`.
         cost: see :func:`crowdppl.posterior.workers.expected_cost`.
 
@@ -93,19 +93,19 @@ def probability_better(
 def best(
     posterior: PosteriorVariables, m: int, *, by: str = "accuracy", cost: Any = None, minimum: int = 0
 ) -> pd.DataFrame:
-    """Return how probable it is that each worker is among the best ``m``: ``worker``, ``annotations``, ``probability``, sorted.
+    """Return the probability that each worker is among the best ``m``: ``worker``, ``annotations``, ``probability``, sorted.
 
     Args:
         posterior: a result.
-        m: how many are chosen.
+        m: number of workers to choose.
         by: a measure, see :func:`probability_better`.
-        cost: likewise.
-        minimum: compare workers with at least so many annotations.
+        cost: cost matrix, see :func:`crowdppl.posterior.workers.expected_cost`.
+        minimum: minimum number of annotations of the workers compared.
 
     Raises:
         OptionError: for ``m`` outside 1 to the number of workers compared.
     """
-    return _extreme(posterior, m, by, cost, minimum, turned=False)
+    return _extreme(posterior, m, by, cost, minimum, worst_first=False)
 
 
 @arguments.checked(
@@ -118,21 +118,23 @@ def best(
 def worst(
     posterior: PosteriorVariables, m: int, *, by: str = "accuracy", cost: Any = None, minimum: int = 0
 ) -> pd.DataFrame:
-    """Return how probable it is that each worker is among the worst ``m``; as :func:`best`."""
-    return _extreme(posterior, m, by, cost, minimum, turned=True)
+    """Return the probability that each worker is among the worst ``m``; arguments as in :func:`best`."""
+    return _extreme(posterior, m, by, cost, minimum, worst_first=True)
 
 
-def _extreme(posterior: PosteriorVariables, m: int, by: str, cost: Any, minimum: int, *, turned: bool) -> pd.DataFrame:
+def _extreme(
+    posterior: PosteriorVariables, m: int, by: str, cost: Any, minimum: int, *, worst_first: bool
+) -> pd.DataFrame:
     enough = posterior.annotations_per_worker() >= minimum
     if m > max(1, int(enough.sum())):
-        raise OptionError(f"m={m!r}; choose from 1 to the {int(enough.sum()):,} workers compared")
+        raise OptionError(f"m={m!r}; it must be from 1 to {int(enough.sum()):,}, the number of workers compared")
     values = posterior.measure(by, cost=cost)[:, enough]
-    places = rank(values, lower_is_better=(by in LOWER_IS_BETTER) != turned)
+    ranks = rank(values, lower_is_better=(by in LOWER_IS_BETTER) != worst_first)
     table = pd.DataFrame(
         {
             "worker": posterior.worker_names()[enough],
             "annotations": posterior.annotations_per_worker()[enough],
-            "probability": (places <= m).mean(0),
+            "probability": (ranks <= m).mean(0),
         }
     )
     return table.sort_values("probability", ascending=False, kind="stable").reset_index(drop=True)

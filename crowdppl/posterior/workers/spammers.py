@@ -1,14 +1,14 @@
 """Spammers and adversaries: workers whose labels do not depend on the true label, and workers who avoid it.
 
-Given the true labels of a draw, a worker's labels are a table of counts, ``counts[k, l]``. Three hypotheses compete for it:
+Given the true labels of a draw, a worker's labels form a table of counts, ``counts[k, l]``. Three hypotheses are compared:
 
-- *informed*: each class has its own distribution of labels, around the crowd's;
-- *random*: one distribution of labels whatever the class, any;
+- *informed*: each class has its own distribution of labels, centred at the crowd's;
+- *random*: one arbitrary distribution of labels for all classes;
 - *adversarial*: the correct label is given less than half as often as by chance. The wrong label is either swapped (each
-  class has its own distribution of wrong labels) or picked (one distribution whatever the class), each with probability one half.
+  class has its own distribution of wrong labels) or picked (one distribution for all classes), each with probability one half.
 
-All have closed marginal likelihoods. With the shares of such workers that are expected in a crowd, these give the probability of
-each hypothesis. A worker with few annotations stays near the expected shares.
+All marginal likelihoods are closed-form. With the expected shares of such workers in a crowd they give the probability of each
+hypothesis; for workers with few annotations it stays near the expected shares.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from crowdppl.posterior.variables import PosteriorVariables
 
 Array = npt.NDArray[Any]
 
-# Share of random workers expected before anything is known of a crowd, and of adversaries for each of them.
+# Prior share of random workers, and prior number of adversaries per random worker.
 EXPECTED = 0.1
 ADVERSARIES = 0.5
-# Pseudo-counts, for each class, that an informed worker starts with: labels as the crowd gives them.
-LOOKS = 4.0
-# Pseudo-counts of each wrong label, for each class, of an adversary who swaps labels.
-SWAPS = 0.5
-# Draws of the truth that the probability is averaged over, fewer where there is much to count, but some.
-DRAWS, FEW = 200, 20
-WORK = 2e8
+# Pseudo-counts per class of an informed worker, distributed like the labels of the crowd.
+INFORMED_COUNTS = 4.0
+# Pseudo-counts of each wrong label per class of an adversary who swaps labels.
+SWAPPED_COUNTS = 0.5
+# Maximum and minimum number of draws of the truth to average over; in between, the number is limited by the number of operations.
+MAX_DRAWS, MIN_DRAWS = 200, 20
+MAX_OPERATIONS = 2e8
 
 
 @arguments.checked(posterior=arguments.posterior, expected=arguments.between(0, 0.6, EXPECTED))
@@ -41,7 +41,7 @@ def spammer_probability(posterior: PosteriorVariables, *, expected: float = EXPE
 
     Args:
         posterior: a result.
-        expected: share of spammers in a crowd like this, before its labels are seen.
+        expected: prior share of random workers.
 
     Raises:
         OptionError: for a share outside (0, .6).
@@ -51,21 +51,23 @@ def spammer_probability(posterior: PosteriorVariables, *, expected: float = EXPE
 
 @arguments.checked(posterior=arguments.posterior, expected=arguments.between(0, 0.6, EXPECTED))
 def hypothesis_probabilities(posterior: PosteriorVariables, *, expected: float = EXPECTED) -> Array:
-    """Return the probability that each worker is informed, random or adversarial: ``(J, 3)``, rows summing to one.
+    """Return the probability that each worker is informed, random or adversarial: ``(J, 3)``, rows sum to one.
 
     Args:
         posterior: a result.
-        expected: share of random workers in a crowd like this, before its labels are seen; half as many adversaries are expected.
+        expected: prior share of random workers; that of adversaries is half of it.
 
     Raises:
         OptionError: for a share outside (0, .6).
     """
     total = np.zeros((len(posterior.worker_names()), 3))
     draws = 0
-    cells = (
+    operations = (
         len(posterior.annotation_index()[0]) + 10 * len(total) * len(posterior.labels) ** 2
-    )  # a gamma function is ten additions
-    for counts in posterior.confusion_counts(int(np.clip(WORK / cells, FEW, DRAWS))):  # (J, K, K)
+    )  # a gamma function costs about ten additions
+    for counts in posterior.confusion_counts(
+        int(np.clip(MAX_OPERATIONS / operations, MIN_DRAWS, MAX_DRAWS))
+    ):  # (J, K, K)
         total += _probability(counts, expected)
         draws += 1
     return total / draws
@@ -79,7 +81,7 @@ def _probability(counts: Array, expected: float) -> Array:
     crowd = crowd / crowd.sum(-1, keepdims=True)
     logs = np.stack(
         [
-            _log_marginal(counts, LOOKS * crowd).sum(-1),
+            _log_marginal(counts, INFORMED_COUNTS * crowd).sum(-1),
             _log_marginal(counts.sum(1), np.ones(K)),
             _adversarial(counts),
         ],
@@ -90,21 +92,21 @@ def _probability(counts: Array, expected: float) -> Array:
 
 
 def _adversarial(counts: Array) -> Array:
-    """Log-probability of labels under an adversary: ``(J,)``; minus infinity for a single class, which leaves none to avoid."""
-    from scipy.special import betainc, betaln  # here, since it takes a while to load
+    """Log-probability of labels under an adversary: ``(J,)``; minus infinity for a single class."""
+    from scipy.special import betainc, betaln  # here: slow to import
 
     J, K = counts.shape[:2]
     if K == 1:
         return np.where(counts.sum((1, 2)) > 0, -np.inf, 0.0)
     correct = np.einsum("jkk->j", counts)
     wrong = counts.sum((1, 2)) - correct
-    # The share of correct labels is uniform from 0 to half of chance.
-    most = 0.5 / K
-    with np.errstate(divide="ignore"):  # zero to the last digit for a worker who is mostly correct
-        avoids = betaln(correct + 1, wrong + 1) + np.log(betainc(correct + 1, wrong + 1, most)) - np.log(most)
+    # The probability of a correct label is uniform between 0 and half of chance.
+    limit = 0.5 / K
+    with np.errstate(divide="ignore"):  # underflows to zero for a mostly correct worker
+        avoids = betaln(correct + 1, wrong + 1) + np.log(betainc(correct + 1, wrong + 1, limit)) - np.log(limit)
     off = counts[:, ~np.eye(K, dtype=bool)].reshape(J, K, K - 1)
-    swaps = _log_marginal(off, np.full(K - 1, SWAPS)).sum(-1)
-    # Picked from one distribution, without the correct label: that distribution at its posterior mean where it is divided by.
+    swaps = _log_marginal(off, np.full(K - 1, SWAPPED_COUNTS)).sum(-1)
+    # Picked from one distribution without the correct label: the normalising constants use its posterior mean.
     given = (counts * (1 - np.eye(K))).sum(1)  # (J, K)
     share = (given + 1) / (given.sum(-1, keepdims=True) + K)
     picks = _log_marginal(given, np.ones(K)) - (off.sum(-1) * np.log1p(-share)).sum(-1)
@@ -113,7 +115,7 @@ def _adversarial(counts: Array) -> Array:
 
 def _log_marginal(counts: Array, prior: Array) -> Array:
     """Log-probability of a sequence of labels with these counts ``(..., K)`` under Dirichlet rows: ``(...)``."""
-    from scipy.special import gammaln  # here, since it takes a while to load
+    from scipy.special import gammaln  # here: slow to import
 
     rows = gammaln(prior.sum(-1)) - gammaln(prior.sum(-1) + counts.sum(-1))
     return rows + (gammaln(prior + counts) - gammaln(prior)).sum(-1)

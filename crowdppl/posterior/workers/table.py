@@ -1,4 +1,4 @@
-"""The table of workers: every quality with the ends of its interval, ranks and a verdict."""
+"""The table of workers: measures with intervals, ranks and verdicts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crowdppl.posterior.workers.verdicts import verdicts
 
 Array = npt.NDArray[Any]
 
-RIGHT = ("share_correct", "share_correct_low", "share_correct_high")
+SHARE_COLUMNS = ("share_correct", "share_correct_low", "share_correct_high")
 
 
 def table(
@@ -32,7 +32,7 @@ def table(
     measures: Iterable[str],
     cost: Any,
 ) -> pd.DataFrame:
-    """Return a row for each worker, as described in :meth:`crowdppl.Posterior.workers`."""
+    """Return the table that :meth:`crowdppl.Posterior.workers` describes."""
     parts: dict[str, list[Array]] = {}
     accuracy = []
     for _, confusion, prevalence in posterior.worker_blocks():
@@ -40,10 +40,10 @@ def table(
             for suffix, value in zip(("", "_low", "_high"), interval(draws, level), strict=True):
                 parts.setdefault(name + suffix, []).append(value)
         accuracy.append(accuracy_of(confusion, prevalence))
-    right = dict(zip(RIGHT, interval(posterior.share_correct_draws(), level), strict=True))
+    shares = dict(zip(SHARE_COLUMNS, interval(posterior.share_correct_draws(), level), strict=True))
     rows = pd.DataFrame(
         {"worker": posterior.worker_names(), "annotations": posterior.annotations_per_worker()}
-        | right
+        | shares
         | {name: np.concatenate(values) for name, values in parts.items()}
     )
     enough = (rows["annotations"] >= minimum).to_numpy()
@@ -63,9 +63,11 @@ def table(
 
 
 def _sorted(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Sort workers by a column, best first, by the worse end of its interval where it has one; unknown ends come last."""
+    """Sort workers by a column, best first, by the worse end of its interval if it has one; NaN comes last."""
     if column not in table:
-        raise OptionError(f"no column {column!r} to sort by{suggestion(column, table.columns)}")
+        raise OptionError(
+            f"no column {column!r} to sort by{suggestion(column, table.columns)}; columns are {', '.join(table.columns)}"
+        )
     text = not pd.api.types.is_numeric_dtype(table[column])
     ascending = text or column in (*LOWER_IS_BETTER, "rank", "spammer", "adversarial", "seconds")
     end = f"{column}_{'high' if ascending else 'low'}"

@@ -1,4 +1,4 @@
-"""What each worker is, in a word, and what to do about it: quality and speed weighed together."""
+"""A verdict on each worker in one word, from quality and speed, and the recommended action."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crowdppl.posterior.workers.spammers import hypothesis_probabilities
 
 Array = npt.NDArray[Any]
 
-# A word for each kind of worker, and what to do about one.
+# The verdicts, and the recommended action for each.
 ACTIONS = {
     "reliable": "keep",
     "fair": "keep",
@@ -29,54 +29,54 @@ ACTIONS = {
     "unknown": "wait",
 }
 VERDICTS = tuple(ACTIONS)
-# Verdicts that call for something to be done, and those whose labels are not made in earnest.
+# Verdicts that need action, and those of workers whose labels are unreliable.
 NOTABLE = ("adversarial", "random", "constant", "hasty", "confuses", "weak")
 UNRELIABLE = ("adversarial", "random", "constant", "hasty")
 
-# Probability from which on a worker is called random, constant or adversarial, and from which on everything else is taken as
-# certain. The true labels drawn are those of a posterior that allows for correlated errors; in some of its draws hardly
-# anything is known, and few random workers reach .95.
+# Probabilities from which a worker is called random or constant (SPAMMER) or adversarial (ADVERSARY), and from which other statements
+# count as certain (SURE). SPAMMER is below SURE since the posterior allows for correlated errors: some of its draws are nearly
+# uninformative, and few random workers reach .95.
 SPAMMER, ADVERSARY = 0.8, 2 / 3
 SURE = 0.95
-# A worker whose agreement beyond chance (kappa) is below this with this probability is random, too, where that has at least this
-# probability by the labels themselves: after many annotations nothing has come of them.
-NOTHING, NEAR, PLAUSIBLE = 0.1, 0.9, 1 / 3
-# A random worker who gives one label at least this often is constant.
-ALWAYS = 0.9
-# A worker is behind the crowd by this much accuracy, or by this share of the errors that a typical worker makes, whichever is
-# more; and is called weak where that has this probability.
+# A worker is also random if |kappa| is below MAX_KAPPA with probability MIN_PROBABILITY, and the hypothesis has at least probability
+# PLAUSIBLE: many annotations without agreement beyond chance.
+MAX_KAPPA, MIN_PROBABILITY, PLAUSIBLE = 0.1, 0.9, 1 / 3
+# A random worker whose most frequent label has at least this share is constant.
+CONSTANT_SHARE = 0.9
+# A worker is behind by this difference in accuracy, or this share of the errors of a typical worker if that is more; and weak if this
+# has probability WEAK.
 BEHIND, BEHIND_ERRORS = 0.05, 0.2
 WEAK = 0.8
-# Nobody is called reliable who is behind the crowd with more than one minus this probability.
-GREEN = 0.7
-# Workers with at least this many annotations say what is typical.
-ENOUGH = 10
+# A worker is reliable only if not behind with at least this probability.
+RELIABLE = 0.7
+# Minimum number of annotations of the workers that define the typical worker.
+MIN_ANNOTATIONS = 10
 
 
 @arguments.checked(posterior=arguments.posterior, probabilities=arguments.array("worker", "hypothesis"))
 def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) -> Array:
-    """Return the verdict on each worker, in a word: ``(J,)``, one of ``VERDICTS``.
+    """Return the verdict on each worker: ``(J,)``, each one of ``VERDICTS``.
 
-    The first of these that applies:
+    The first that applies:
 
     - ``unknown``: no annotation of an item that somebody else labelled, or whose true label was known; or a single class;
     - ``adversarial``: avoids the correct label (probability 2/3), or is correct less often than by chance (probability .95) and
       not random;
     - ``random``, ``constant``: the labels do not depend on the truth (probability .8), or agree with it no more than by chance
-      (kappa below .1 with probability .9); spread, or one of them at least nine times in ten;
+      (kappa below .1 with probability .9); ``constant`` if one label has a share of at least .9;
     - ``hasty``: takes less than a third of the time of the others, and is probably less accurate than the typical worker;
     - ``confuses``: systematically gives one class another class's label, which other workers do not
       (:func:`crowdppl.posterior.workers.systematic_confusions`);
     - ``weak``: clearly less accurate than the typical worker, or more often wrong than correct;
-    - ``unknown``: none of these, and not shown to be informed either, mostly for want of annotations;
+    - ``unknown``: none of these, and not shown to be informed, usually for lack of annotations;
     - ``fair``: informed, but not shown to be as accurate as the typical worker; ``reliable``: informed, and as accurate.
 
-    A typical worker is the median of those with at least ten annotations, without adversarial, random and constant ones. Less
-    accurate means by .05, or by a fifth of the errors that the typical worker makes where that is more.
+    The typical worker is the median of those with at least ten annotations, without adversarial, random and constant ones. Less
+    accurate means by .05, or by a fifth of the errors of the typical worker if that is more.
 
     Args:
         posterior: a result.
-        probabilities: of :func:`crowdppl.posterior.workers.hypothesis_probabilities`, ``(J, 3)``, where at hand.
+        probabilities: result of :func:`crowdppl.posterior.workers.hypothesis_probabilities`, ``(J, 3)``. Computed by default.
     """
     _, random, adversarial = (hypothesis_probabilities(posterior) if probabilities is None else probabilities).T
     given = posterior.label_counts_by_worker()  # (J, K)
@@ -86,9 +86,9 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
     against = (beyond < 0).mean(0)
     avoids = (adversarial >= ADVERSARY) | ((against >= SURE) & (adversarial > 2 * random) & (adversarial > 1 - SURE))
     spams = random + adversarial >= SPAMMER
-    spams |= ((np.abs(beyond) < NOTHING).mean(0) >= NEAR) & (random >= PLAUSIBLE)
+    spams |= ((np.abs(beyond) < MAX_KAPPA).mean(0) >= MIN_PROBABILITY) & (random >= PLAUSIBLE)
     avoids |= ((against >= SURE) & (random <= 1 - SURE)) | (spams & (adversarial > random))
-    enough = total >= min(ENOUGH, total.max(initial=1))
+    enough = total >= min(MIN_ANNOTATIONS, total.max(initial=1))
     shown = enough & ~avoids & ~spams
     shown = shown if shown.any() else np.ones_like(shown)
     typical = np.median(quality[:, shown], axis=1, keepdims=True)
@@ -98,20 +98,20 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
     confused = set(systematic_confusions(posterior)["worker"].tolist())
     confuses = np.array([name in confused for name in posterior.worker_names().tolist()], dtype=bool)
 
-    words = np.full(len(total), "reliable", dtype=object)
-    words[behind > 1 - GREEN] = "fair"
-    words[(against > 1 - SURE) | (random + adversarial > 1 - SURE)] = "unknown"
-    words[enough & ((behind >= WEAK) | (wrong >= WEAK))] = "weak"
-    words[confuses] = "confuses"
-    words[(relative_speed(posterior) < FAST) & (below > 0.5)] = "hasty"
-    words[spams] = np.where(given.max(1) >= ALWAYS * total, "constant", "random")[spams]
-    words[avoids] = "adversarial"
-    words[(_compared(posterior) == 0) | (given.shape[1] < 2)] = "unknown"
-    return words
+    verdict = np.full(len(total), "reliable", dtype=object)
+    verdict[behind > 1 - RELIABLE] = "fair"
+    verdict[(against > 1 - SURE) | (random + adversarial > 1 - SURE)] = "unknown"
+    verdict[enough & ((behind >= WEAK) | (wrong >= WEAK))] = "weak"
+    verdict[confuses] = "confuses"
+    verdict[(relative_speed(posterior) < FAST) & (below > 0.5)] = "hasty"
+    verdict[spams] = np.where(given.max(1) >= CONSTANT_SHARE * total, "constant", "random")[spams]
+    verdict[avoids] = "adversarial"
+    verdict[(_compared(posterior) == 0) | (given.shape[1] < 2)] = "unknown"
+    return verdict
 
 
 def _compared(posterior: PosteriorVariables) -> Array:
-    """Return how many annotations of each worker, ``(J,)``, can be compared with another worker's or a known true label."""
+    """Return the number of annotations of each worker, ``(J,)``, of items with another worker's label or a known true label."""
     item, worker, _ = posterior.annotation_index()
     J = len(posterior.worker_names())
     N = len(posterior.items())

@@ -172,7 +172,7 @@ def test_comparisons_from_draws(crowd):
     assert worst["worker"][0] == "adversary"
     assert "newcomer" not in set(workers.best(posterior, 3, minimum=10)["worker"])
     for m in (0, 21, True):
-        with pytest.raises(OptionError, match=f"m={m}; (choose from 1 to|it must be a whole number of at least 1)"):
+        with pytest.raises(OptionError, match=f"m={m}; (it must be from 1 to|it must be a whole number of at least 1)"):
             workers.best(posterior, m)
     with pytest.raises(DataError, match="did you mean 'honest 1"):
         workers.probability_better(posterior, "honest 11", "honest 1l")
@@ -345,7 +345,7 @@ def test_spammer_probability_by_hand():
 
     grid = (np.arange(200_000) + 0.5) / 200_000 * 0.25  # share of correct labels of an adversary, up to half of chance
     for one_worker, found in zip(counts, spammers._probability(counts, 0.2), strict=True):
-        looks = sum(sequence(one_worker[k], spammers.LOOKS * crowd[k]) for k in range(2))
+        looks = sum(sequence(one_worker[k], spammers.INFORMED_COUNTS * crowd[k]) for k in range(2))
         does_not = sequence(one_worker.sum(0), np.ones(2))
         correct, total = np.trace(one_worker), one_worker.sum()
         avoids = np.mean(grid**correct * (1 - grid) ** (total - correct))
@@ -440,10 +440,10 @@ def test_without_times_one_is_told():
     assert "seconds" not in posterior.workers()
 
 
-def test_trapping_set():
+def test_gold_accuracy():
     frame, truth = crowd_with_characters(items=60, each=20)
     posterior = fitted(frame, num_samples=100)
-    with pytest.raises(OptionError, match="knew no truths"):
+    with pytest.raises(OptionError, match="knew no true labels"):
         workers.gold_accuracy(posterior)
     known = truth.head(30)
     table = workers.gold_accuracy(posterior, known).set_index("worker")
