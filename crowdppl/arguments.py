@@ -402,7 +402,16 @@ posterior = instance("crowdppl.posterior.posterior", "Posterior", "a result of c
 annotation_data = instance("crowdppl.data.annotations", "Annotations", "crowdppl.Annotations")
 frame = instance("pandas", "DataFrame", "a pandas DataFrame")
 model = instance("crowdppl.model.base", "AnnotationModel", "an instance of a crowdppl.AnnotationModel")
+report_actions = instance("crowdppl.report.plan", "Actions", "the result of report.actions")
 axes = instance("matplotlib.axes", "Axes", "axes of matplotlib, such as plt.gca()")
+
+
+def worker_table(name: str, value: Any) -> Any:
+    """Accept the result of :meth:`crowdppl.Posterior.workers`."""
+    value = frame(name, value)
+    if "verdict" not in value.columns:
+        raise DataError(f"{name} has no column 'verdict'; pass posterior.workers()")
+    return value
 
 
 def some_draws(name: str, value: Any) -> Any:

@@ -37,7 +37,7 @@ INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.wor
 
 def discovered():
     """All public functions and methods by name."""
-    found = {"AnnotationModel.simulate": crowdppl.AnnotationModel.simulate, "download.fetch": download.fetch}
+    found = {"download.fetch": download.fetch}
     for module in MODULES:
         short = module.__name__.rpartition(".")[-1]
         for name in getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")]):
@@ -204,6 +204,8 @@ def calls(place):
         "plots.noise": None,
         "plots.groups": {"posterior": posterior("groups")},
         "report.content": p,
+        "report.next_command": {"count": 3, "folder": place},
+        "report.shell_line": {"words": ["crowdppl", "next"]},
         "report.page": p,
         "report.write": {**p, "path": place / "r.html"},
         "diagnostics.review": {"data": data()},
@@ -249,7 +251,8 @@ def calls(place):
         **{f"workers.{n}": THETA for n in ("expected_cost", "cost_quality")},
         **{f"workers.{n}": confusion for n in ("sensitivity", "mean_diagonal", "diagonal_log_odds")},
         **{f"workers.{n}": confusion for n in ("distance_from_spammer", "spammer_score")},
-        "AnnotationModel.simulate": {"self": DawidSkene(), "task": [0, 1], "worker": [0, 0], "classes": 2, "seed": 0},
+        "crowdppl.check_contract": {"model": DawidSkene(), "data": data()},
+        "crowdppl.simulate": {"model": DawidSkene(), "task": [0, 1], "worker": [0, 0], "classes": 2, "seed": 0},
         "Posterior.workers": mine,
         "Posterior.measure": mine,
         "Posterior.confusion": mine,
@@ -259,7 +262,6 @@ def calls(place):
         "Posterior.annotation_metadata": {**mine, "name": "timestamp"},
         "Posterior.confusion_counts": {**mine, "max_draws": 2},
         "Posterior.share_correct_draws": mine,
-        "Posterior.update": {**mine, "more": frame().head(3)},
         "Posterior.save": {**mine, "path": place / "y.nc"},
         "Annotations.to": own,
         "Annotations.with_features": own,

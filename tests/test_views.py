@@ -145,11 +145,11 @@ NETWORKS = {"em, a truth for each annotation"}  # its networks are a point, and 
 ONE_CHAIN = {name for name in FITS if not name.startswith(("gibbs", "nuts")) or "one chain" in name}
 # What a view refuses, in one line that names what to do: (view, results) -> words of the message.
 REFUSED = {
-    "criticism.loo": (FEW | NETWORKS, "too few draws"),
-    "criticism.prior_sensitivity": ((set(FITS) - SAMPLED) | FEW, "method='gibbs'|too few draws"),
+    "criticism.loo": (FEW | NETWORKS, "too few draws|draws are too few"),
+    "criticism.prior_sensitivity": ((set(FITS) - SAMPLED) | FEW, "method='gibbs'|too few draws|draws are too few"),
     "groups.table": (set(FITS) - {"gibbs, groups", *NETWORKS}, "group"),
     "groups.worker_map": (set(FITS), "map|embedding|workers"),
-    "plots.chains": (FEW | NETWORKS | ONE_CHAIN, "too few draws|one chain"),
+    "plots.chains": (FEW | NETWORKS | ONE_CHAIN, "too few draws|draws are too few|one chain"),
     "plots.groups": (set(FITS) - {"gibbs, groups", *NETWORKS}, "group"),
     "plots.noise": (set(FITS), "noise|model"),
     "predict.predict": (set(FITS) - {"em, normal approximation"}, "features|classifier"),

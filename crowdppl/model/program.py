@@ -12,8 +12,10 @@ from pyro import poutine
 from torch import Tensor
 from torch.distributions import constraints
 
+from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import CrowdpplError, ModelError
+from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, _Means, bind, is_unknown
@@ -64,6 +66,7 @@ def check(model: BoundModel, data: Annotations) -> dict[str, Any]:
     return sites
 
 
+@arguments.checked(model=arguments.model, data=arguments.annotation_data)
 def check_contract(model: AnnotationModel, data: Annotations) -> None:
     """Run every method that a model provides and compare the shapes with those of :class:`AnnotationModel`.
 
@@ -72,6 +75,11 @@ def check_contract(model: AnnotationModel, data: Annotations) -> None:
     Raises:
         ModelError: for the first shape that differs, with both.
     """
+    with isolated(0, device=data.device, dtype=data.dtype):
+        _check_contract(model, data)
+
+
+def _check_contract(model: AnnotationModel, data: Annotations) -> None:
     bound = bind(model, data)
     data = bound.expand(data)
     sites = check(bound, data)

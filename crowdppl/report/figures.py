@@ -45,8 +45,8 @@ LETTERS, FEW_LETTERS, MANY_ITEMS = 400, 120, 5_000
     url=arguments.by_item,
     cost=arguments.anything,
     folder=arguments.anything,
-    worker_table=arguments.anything,
-    actions=arguments.anything,
+    worker_table=arguments.worker_table,
+    actions=arguments.report_actions,
 )
 def content(
     posterior: Posterior,

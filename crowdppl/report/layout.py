@@ -56,8 +56,8 @@ def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: 
     url=arguments.by_item,
     cost=arguments.anything,
     folder=arguments.anything,
-    worker_table=arguments.anything,
-    actions=arguments.anything,
+    worker_table=arguments.worker_table,
+    actions=arguments.report_actions,
 )
 def write(
     posterior: Posterior,

@@ -140,7 +140,7 @@ class Actions:
 
 
 @arguments.checked(
-    posterior=arguments.posterior, cost=arguments.anything, worker_table=arguments.frame, seed=arguments.seed
+    posterior=arguments.posterior, cost=arguments.anything, worker_table=arguments.worker_table, seed=arguments.seed
 )
 def actions(
     posterior: Posterior, *, cost: float | None = None, worker_table: pd.DataFrame | None = None, seed: int = 0
@@ -206,11 +206,13 @@ def class_names(labels: Array) -> list[str]:
     return [f"“{text}”" for text in texts]
 
 
+@arguments.checked(words=arguments.several(arguments.text, 0))
 def shell_line(words: Sequence[str]) -> str:
     """Return a command as one line that can be pasted into a shell."""
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
+@arguments.checked(count=arguments.whole(0), folder=arguments.input_path)
 def next_command(count: int, folder: Path | None = None) -> str:
     """Return the command that writes the ``count`` open items of a result to a file."""
     place = [] if folder is None else [f"./{folder}" if str(folder).startswith("-") else str(folder)]
@@ -409,7 +411,7 @@ def _percent(share: float) -> str:
 # ---------------------------------------------------------------------- lines of text
 
 
-@arguments.checked(actions=arguments.anything, posterior=arguments.posterior, shown=arguments.whole(1))
+@arguments.checked(actions=arguments.report_actions, posterior=arguments.posterior, shown=arguments.whole(1))
 def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list[str]:
     """Return what to do as lines for a terminal, most urgent first."""
     total, out = actions.total, []

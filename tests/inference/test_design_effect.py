@@ -194,7 +194,7 @@ def test_contradictions_are_refused():
 @pytest.mark.parametrize(
     ("truth", "said"),
     [
-        ({"nobody": 0}, "no item of the truth is in the result"),
+        ({"nobody": 0}, "none of the items of the truth is in the result"),
         ({"item 0": 7}, "not a class of the result"),
         (3, "pass a mapping"),
         (pd.Series([0, 1], index=["item 0", "item 0"]), "two different truths"),
