@@ -115,7 +115,7 @@ def our_probabilities(data: Annotations, *, as_theirs: bool = False) -> np.ndarr
                 confusion = counts / counts.sum(-1, keepdim=True)
                 theta = {"confusion": confusion, "prevalence": r.mean(0).clamp_min(1e-10)}
                 logs = torch.where(used > 0, confusion, 1.0).log()
-                joint = theta["prevalence"].log() + data.counts.evidence(logs)
+                joint = theta["prevalence"].log() + data.counts.log_likelihoods(logs)
             else:
                 joint = model.item_log_joint(model.m_step(r, data), data)
             r = torch.softmax(joint, -1)
@@ -160,7 +160,7 @@ def parts(data: Annotations) -> dict[str, float]:
             "log prior": lambda: model.log_prior(theta, data),
             "M step": lambda: conjugacy.m_step(sums),
             "sparse products of torch, used without numba": lambda: (
-                data.counts.evidence(log_confusion),
+                data.counts.log_likelihoods(log_confusion),
                 data.counts.expected(r),
             ),
         }

@@ -407,10 +407,9 @@ axes = instance("matplotlib.axes", "Axes", "axes of matplotlib, such as plt.gca(
 
 
 def worker_table(name: str, value: Any) -> Any:
-    """Accept the result of :meth:`crowdppl.Posterior.workers`."""
-    value = frame(name, value)
-    if "verdict" not in value.columns:
-        raise DataError(f"{name} has no column 'verdict'; pass posterior.workers()")
+    """Accept a table of workers as ``Posterior.workers`` returns it."""
+    if not {"worker", "verdict"} <= set(getattr(value, "columns", ())):
+        raise refuse(name, value, "a table of workers, as posterior.workers() returns it")
     return value
 
 
@@ -477,12 +476,12 @@ def place(name: str, value: Any) -> torch.device:
 
 def device(name: str, value: Any) -> torch.device:
     """Accept the name of a device that torch can compute on here."""
-    found = place(name, value)
-    if found.type not in ("cpu", "cuda"):
-        raise OptionError(f"{name}={str(found)!r}; fits run on 'cpu' or 'cuda'")
-    if found.type == "cuda":
+    chosen = place(name, value)
+    if chosen.type not in ("cpu", "cuda"):
+        raise OptionError(f"{name}={str(chosen)!r}; fits run on 'cpu' or 'cuda'")
+    if chosen.type == "cuda":
         if not torch.cuda.is_available():
-            raise OptionError(f"{name}={str(found)!r}, but torch finds no CUDA device here; use {name}='cpu'")
-        if found.index is not None and found.index >= torch.cuda.device_count():
-            raise OptionError(f"{name}={str(found)!r}; torch finds {torch.cuda.device_count()} CUDA devices here")
-    return found
+            raise OptionError(f"{name}={str(chosen)!r}, but torch finds no CUDA device here; use {name}='cpu'")
+        if chosen.index is not None and chosen.index >= torch.cuda.device_count():
+            raise OptionError(f"{name}={str(chosen)!r}; torch finds {torch.cuda.device_count()} CUDA devices here")
+    return chosen

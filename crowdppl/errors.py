@@ -1,4 +1,4 @@
-"""What can go wrong, in one line each: what was expected, what came, where, and how to mend it."""
+"""What can go wrong, in one line each: what was expected, what came, where, and how to fix it."""
 
 from __future__ import annotations
 

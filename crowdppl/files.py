@@ -57,7 +57,7 @@ class atomic:  # noqa: N801 - reads as a verb in a with statement
 # What this process is writing under another name.
 _WRITING: set[str] = set()
 _PART = re.compile(r"\.part-(?P<host>[0-9a-f]{8})-(?P<process>\d+)-[0-9a-f]{8}")
-# Seconds after which nobody is still writing what is told by its age alone.
+# Seconds after which a part of another machine counts as abandoned.
 OLD = 24 * 3600.0
 
 
@@ -87,8 +87,8 @@ def abandoned_parts(path: Path) -> list[Path]:
             names = [entry.name for entry in entries if entry.name.startswith(begin)]
     except OSError:  # not there, or not to be listed
         return []
-    found = [(path.with_name(name), _PART.fullmatch(name[len(begin) - 1 :])) for name in names]
-    return [part for part, match in found if match is not None and not _written(part, match)]
+    parts = [(path.with_name(name), _PART.fullmatch(name[len(begin) - 1 :])) for name in names]
+    return [part for part, match in parts if match is not None and not _written(part, match)]
 
 
 def _written(part: Path, match: re.Match[str]) -> bool:

@@ -77,11 +77,11 @@ def without_warnings(**filtered: Any) -> Iterator[None]:
 
 def _in_other_thread(function: Callable[[], Any]) -> Any:
     """Return what a function returns in a new thread."""
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(function()))
+    result: list[Any] = []
+    thread = threading.Thread(target=lambda: result.append(function()))
     thread.start()
     thread.join()
-    return found[0]
+    return result[0]
 
 
 @contextmanager

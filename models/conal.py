@@ -1,36 +1,37 @@
-"""Common and individual noise: some confusion is everybody's, some is a worker's own.
+"""Common and individual noise: some confusions are shared by all workers, some are a worker's own.
 
 Zhendong Chu, Jing Ma and Hongning Wang (2021). Learning from crowds by modeling common confusions. AAAI 35(7), 5832-5840. Their
 CoNAL.
 
-Story::
+Model::
 
-    common      G_k            ~ Dirichlet(1 + imaginary answers)      row of each class, shared by all workers, (K, K)
-    individual  R_jk           ~ Dirichlet(1 + imaginary answers)      rows of each worker, (J, K, K)
+    common      G_k            ~ Dirichlet(1 + pseudo-counts)          row of each class, shared by all workers, (K, K)
+    individual  R_jk           ~ Dirichlet(1 + pseudo-counts)          rows of each worker, (J, K, K)
     truth       z_i | x_i      ~ Categorical(f(x_i; theta))            f a network, theta normal
     source      s_n            ~ Bernoulli(omega_ij),  omega_ij = sigmoid(u_j . v_i)      1: common
     label       y_n | z = k, s = 1  ~ Categorical(G_k);   s = 0:  ~ Categorical(R_jk)
 
 with unit embeddings of items and workers, ``v_i = W_v x_i + b_v`` and ``u_j = W_u e_j + b_u`` over their lengths; ``e_j`` is
-one-hot (a free embedding for each worker), or the workers' features. The source is summed out wherever it is not asked for, so a
+one-hot (a free embedding for each worker), or the workers' features. The source is summed out, so an
 annotation's rows are ``omega G + (1 - omega) R_j``.
 
 Two forms, ``truths=``:
 
 - ``"item"``: equation (1) as a probabilistic model. All annotations of an item share its truth. Fitted by SVI, NUTS, or EM:
   with ``r_ik`` the posterior of the truth and ``q_nk = omega G_kl / (omega G_kl + (1 - omega) R_jkl)`` that of the source given
-  truth ``k``, the M step adds ``r q`` to the common counts and ``r (1 - q)`` to the worker's, and raises the networks.
+  truth ``k``, the M step adds ``r q`` to the common counts and ``r (1 - q)`` to the worker's; the networks follow gradients.
 - ``"annotation"``: the paper's end-to-end training. Noise adaptation layers on the classifier's output,
   ``p_n = f(x_i) (omega G + (1 - omega) R_j)``, and the cross-entropy of each annotation: in generative terms each annotation has a
   truth of its own. Fitted by ``method="svi", guide="point"`` (Adam on everything). ``omega = 0`` is the crowd layer of Rodrigues
   and Pereira (2018).
 
-The paper adds ``-lambda sum_j ||G - R_j||_2`` to its mean loss, which only pushes the two kinds of matrices apart; ``separation``
-is ``lambda``, here times the number of annotations, since our loss is a sum. Otherwise than the paper: rows are probabilities
-(the authors' matrices are free and a softmax follows the mixture), and begin near the identity by their prior.
+The paper adds ``-lambda sum_j ||G - R_j||_2`` to its mean loss, which moves the two kinds of matrices apart; ``separation``
+is ``lambda``, here times the number of annotations, since our loss is a sum. Differences from the paper: rows are
+probabilities (the authors' matrices are unconstrained and a softmax follows the mixture), and start near the identity by their
+prior.
 
-**Mind.** Where ``G`` and all ``R_j`` are equal the source has no effect and no gradient; what is common and what individual is
-found only as far as features tell the annotations apart.
+**Note.** Where ``G`` and all ``R_j`` are equal, the source has no effect and no gradient. Common and individual confusions are
+identified only as far as features distinguish the annotations.
 """
 
 from __future__ import annotations
@@ -71,13 +72,13 @@ class CoNAL(AnnotationModel):
     Attributes:
         truths: ``"item"``, one truth an item, or ``"annotation"``, the paper's end-to-end form.
         embedding: size of the embeddings of items and workers, 20 to 80 in the paper.
-        network: classifier, a module or a maker of one from (D, K), with ``K`` outputs; one hidden layer of ``hidden`` where not
-            given.
+        network: classifier, a module or a function that makes one from (D, K), with ``K`` outputs. Defaults to one hidden layer
+            of ``hidden`` units.
         hidden: units of the default network's layers.
         dropout: of the default network.
         prior_scale: standard deviation of the normal prior of all weights.
-        prior_correct: imaginary right answers in every row, on top of a flat prior.
-        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels; positive, so that no probability is 0.
+        prior_correct: correct pseudo-annotations in every row, on top of a flat prior.
+        prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels; positive, so that no probability is 0.
         separation: the paper's ``lambda``.
     """
 
@@ -129,8 +130,6 @@ class CoNAL(AnnotationModel):
     def expand(self, data: Annotations) -> Annotations:
         """Return the annotations one by one in the end-to-end form."""
         return data if self.truths == "item" else data.per_annotation()
-
-    # ------------------------------------------------------------------ the story
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample common ``(K, K)``, individual ``(J, K, K)`` and the weights of the three networks."""

@@ -1,31 +1,31 @@
-"""Crowd mixture model: groups of annotators, not annotators, and the label counts of items are enough.
+"""Crowd mixture model: groups of annotators in place of annotators, learned from the label counts of items.
 
 Francisco Mena and Ricardo Ñanculef (2019). Revisiting machine learning from crowds: a mixture model for grouping annotations.
 Progress in Pattern Recognition, Image Analysis, Computer Vision, and Applications (CIARP), LNCS 11896. Their CMM.
 
-Story, for each of the ``T_i`` annotations of item ``i``::
+Model, for each of the ``T_i`` annotations of item ``i``::
 
-    share       alpha          ~ Dirichlet(1 + members)               groups, (M,)
-    confusion   beta^m_k       ~ Dirichlet(1 + imaginary answers)     rows of each group, (M, K, K)
+    share       alpha          ~ Dirichlet(1 + prior_members)               groups, (M,)
+    confusion   beta^m_k       ~ Dirichlet(1 + pseudo-counts)         rows of each group, (M, K, K)
     truth       z | x_i        ~ Categorical(f(x_i; theta))           f a network, theta normal
     group       g              ~ Categorical(alpha)
     label       y | z, g       ~ Categorical(beta^g_z)
 
 so that ``p(y = j | x) = sum_k sum_m beta^m_kj f_k(x) alpha_m``. Annotations enter by their counts ``r_i (N, K)`` only (the
-*global* setting): who gave which need not be known, and no parameter belongs to a worker. In the common structure every
+*global* setting): who gave which need not be known, and no parameter belongs to a worker. Every
 (item, label) cell is an item of its own, with multiplicity ``r_ij`` and the state (truth, group); an item's truth is the mean
 over its cells, the paper's consensus p-bar.
 
-**Mind.** Truth and group are drawn anew for each annotation, so the likelihood sees ``alpha`` and ``beta`` only through the
-crowd's one matrix ``G = sum_m alpha_m beta^m``: every split of the same ``G`` into groups is equally likely, one group included.
-What tells them apart is the start (k-means) and the prior; a posterior of the groups is a ridge. ``G`` and predictions are
-identified, groups are not. :class:`crowdppl.models.WorkerGroups`, in which all annotations of a worker come from one group,
-is the relative whose groups the data do speak of.
+**Note.** Truth and group are drawn anew for each annotation, so the likelihood depends on ``alpha`` and ``beta`` only through
+the one matrix of the crowd, ``G = sum_m alpha_m beta^m``: every split of the same ``G`` into groups is equally likely, one group included.
+Groups differ by the start (k-means) and the prior only; their posterior is a ridge. ``G`` and predictions are identified,
+groups are not. In :class:`crowdppl.models.WorkerGroups` all annotations of a worker come from one group, and groups are
+identified.
 
 Fitting, as in the paper: EM; ``alpha`` and ``beta`` in closed form (equation 6), the network by one epoch of Adam on the
 consensus; a start at soft majority, with groups by k-means over annotations; at most 50 iterations, several starts, the
-likeliest kept (5 by default, the paper: 20; ``restarts=19``).
-Otherwise than the paper: an item counts as often as it was annotated in the network's cross-entropy (that is the expected
+one with the highest log posterior kept (5 by default, the paper: 20; ``restarts=19``).
+Differences from the paper: an item counts as often as it was annotated in the network's cross-entropy (that is the expected
 log likelihood; the same where all items have equally many labels), weights have a weak normal prior, rows may have priors.
 """
 
@@ -59,14 +59,14 @@ class CrowdMixture(AnnotationModel):
 
     Attributes:
         groups: ``M``, the number of groups.
-        network: classifier, a module or a maker of one from (D, K), with ``K`` outputs; one hidden layer of ``hidden`` where not
-            given.
+        network: classifier, a module or a function that makes one from (D, K), with ``K`` outputs. Defaults to one hidden layer
+            of ``hidden`` units.
         hidden: units of the default network's layers.
         dropout: of the default network.
         prior_scale: standard deviation of the normal prior of the network's weights.
-        prior_correct: imaginary right answers of every group in every class, on top of a flat prior.
-        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels.
-        prior_members: imaginary annotations of every group.
+        prior_correct: correct pseudo-annotations of every group in every class, on top of a flat prior.
+        prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels.
+        prior_members: pseudo-annotations of every group.
     """
 
     groups: int = 3
@@ -115,8 +115,6 @@ class CrowdMixture(AnnotationModel):
     def expand(self, data: Annotations) -> Annotations:
         """Return the (item, label) cells with their counts."""
         return data.item_label_cells()
-
-    # ------------------------------------------------------------------ the story
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample share ``(M,)``, group_confusion ``(M, K, K)`` and the classifier's weights."""
@@ -175,9 +173,9 @@ class CrowdMixture(AnnotationModel):
         """
         label = torch.nn.functional.one_hot(data.label, data.K).to(data.dtype)  # (C, K)
         often = label.new_ones(data.N) if data.multiplicity is None else data.multiplicity
-        owner = torch.arange(data.N, device=data.device) if data.parent_item is None else data.parent_item
-        votes = sum_by(owner, label * often.unsqueeze(-1), int(owner.max()) + 1)
-        share = (votes / above_zero(votes.sum(-1, keepdim=True)))[owner]  # (C, K)
+        parent = torch.arange(data.N, device=data.device) if data.parent_item is None else data.parent_item
+        votes = sum_by(parent, label * often.unsqueeze(-1), int(parent.max()) + 1)
+        share = (votes / above_zero(votes.sum(-1, keepdim=True)))[parent]  # (C, K)
         known = data.truth >= 0
         share[known] = torch.nn.functional.one_hot(data.truth[known], data.K).to(data.dtype)
         group = _k_means(torch.cat([label, share], -1), often, self.groups)  # (C,)

@@ -1,23 +1,23 @@
-"""Hierarchical Dawid-Skene: workers' confusions are drawn from a population, so that they lend each other strength.
+"""Hierarchical Dawid-Skene: workers' confusion matrices are drawn from a population, so that workers borrow strength from each other.
 
 Silviu Paun, Bob Carpenter, Jon Chamberlain, Dirk Hovy, Udo Kruschwitz and Massimo Poesio (2018). Comparing Bayesian models of
 annotation. TACL 6, 571-585: their HierD&S, partial pooling. Theirs is logistic-normal, for Hamiltonian Monte Carlo; here the
 population is Dirichlet, which keeps Gibbs sampling exact.
 
-Story::
+Model::
 
-    prevalence  p             ~ Dirichlet(1 + items)
-    typical     m_k           ~ Dirichlet(1 + imaginary answers)       row of the population, for each class
-    strength    s_k           ~ Gamma(shape, shape / expected)         how alike workers are, in annotations
+    prevalence  p             ~ Dirichlet(1 + prior_items)
+    typical     m_k           ~ Dirichlet(1 + pseudo-counts)           row of the population, for each class
+    strength    s_k           ~ Gamma(strength_shape, strength_shape / strength_mean)   in annotations: how alike workers are
     confusion   B_jk          ~ Dirichlet(s_k m_k)                     row of each worker
     truth       z_i           ~ Categorical(p)
     label       y_n | z_i = k ~ Categorical(B_jk)
 
-A worker with few annotations is taken for a typical one, a worker with many for what they are; how fast one becomes the other
-is learned. Given the truths, the populations are drawn with the workers' rows summed out: a cell with count ``n`` and
-concentration ``c`` has a number of tables ``t`` (Chinese restaurant: ``t = sum_{i<n} Bernoulli(c / (c + i))``), each row a weight
-``w ~ Beta(s, n)``; then ``m ~ Dirichlet(prior + tables)`` and ``s ~ Gamma(shape + tables, rate - sum log w)`` are exact
-conditionals (Escobar and West 1995, JASA 90; Teh et al. 2006, JASA 101).
+The matrix of a worker with few annotations is close to the typical one, that of a worker with many to the worker's own rates;
+the strength, which sets the scale, is learned. Given the truths, the populations are drawn with the workers' rows summed out: a
+cell with count ``n`` and concentration ``c`` has a number of tables ``t`` (Chinese restaurant:
+``t = sum_{i<n} Bernoulli(c / (c + i))``), each row a weight ``w ~ Beta(s, n)``; then ``m ~ Dirichlet(prior + tables)`` and
+``s ~ Gamma(shape + tables, rate - sum log w)`` are exact conditionals (Escobar and West 1995, JASA 90; Teh et al. 2006, JASA 101).
 
 EM is refused: the joint mode of workers and their population lies where all workers are the same, whatever the data.
 """
@@ -50,10 +50,10 @@ class HierarchicalDawidSkene(AnnotationModel):
     """Dawid and Skene's model with a population of workers.
 
     Attributes:
-        prior_correct: imaginary right answers of the typical worker in every class, on top of a flat prior.
-        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels.
-        prior_items: imaginary items of every class.
-        strength_mean: prior mean of the strength: after as many annotations a worker counts as much as the population.
+        prior_correct: correct pseudo-annotations of the typical worker in every class, on top of a flat prior.
+        prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels.
+        prior_items: pseudo-items of every class.
+        strength_mean: prior mean of the strength: a worker with as many annotations weighs as much as the population.
         strength_shape: of the strength's Gamma prior; its relative standard deviation is ``shape ** -0.5``.
     """
 
@@ -78,12 +78,10 @@ class HierarchicalDawidSkene(AnnotationModel):
         """Refuse EM: the joint mode pools everybody, whatever the data."""
         if method == "em":
             return (
-                "the mode of workers and their population together takes all workers for the same, whatever the data; use "
+                "at the joint mode of workers and their population all workers are the same, whatever the data; use "
                 "method='gibbs', 'svi' or 'nuts'"
             )
         return refuse_weights(method, data)
-
-    # ------------------------------------------------------------------ the story
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample prevalence ``(K,)``, typical ``(K, K)``, strength ``(K,)`` and confusion ``(J, K, K)``."""
@@ -130,7 +128,7 @@ class HierarchicalDawidSkene(AnnotationModel):
         )
 
     def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
-        """Return a first point for the other engines: posterior means at the prior's strength (no mode, see ``unsuited``)."""
+        """Return a first point for the other engines: posterior means at the prior's strength, not a mode."""
         counts = data.counts.expected(responsibility)  # (J, K, K)
         pooled = confusion_prior(data, self.prior_correct, self.prior_incorrect) + counts.sum(-3)
         typical = pooled / pooled.sum(-1, keepdim=True)

@@ -1,24 +1,24 @@
-"""Item subtypes: workers err together on the same items because the items of a class are not all alike.
+"""Item subtypes: errors of workers on the same item are correlated, because the items of a class are not all alike.
 
 Yuan Li, Benjamin I. P. Rubinstein and Trevor Cohn (2019). Exploiting worker correlation for label aggregation in
 crowdsourcing. Proceedings of ICML 97, 3886-3895. Their EBCC, *enhanced Bayesian classifier combination*.
 
 Each class is a mixture of ``M`` subtypes, and every worker has a row of label probabilities for each subtype. Given the class
-alone, labels of one item are then correlated: a hard subtype misleads many workers at once, so that ten equal wrong labels
-count for less than ten independent ones would.
+alone, labels of one item are then correlated: a hard subtype misleads many workers at once, so that ten equal incorrect labels
+are weaker evidence than ten independent ones.
 
-Story::
+Model::
 
-    prevalence  p              ~ Dirichlet(1 + items)
-    weights     t_k            ~ Dirichlet(weight, ..., weight)      for each class, over its M subtypes
-    rows        V_jkm          ~ Dirichlet(b + a [l = k])            for each worker, class and subtype, over labels
+    prevalence  p              ~ Dirichlet(1 + prior_items)
+    weights     t_k            ~ Dirichlet(c, ..., c)                for each class, over its M subtypes
+    rows        V_jkm          ~ Dirichlet(1 + pseudo-counts)        for each worker, class and subtype, over labels
     class       z_i            ~ Categorical(p)
     subtype     g_i | z_i      ~ Categorical(t_{z_i})
     label       y_n | z, g     ~ Categorical(V_{j, z_i, g_i})        n an annotation of item i by worker j
 
 The state of an item is the pair (class, subtype); what is reported is summed over subtypes. One subtype is Dawid and Skene's
 model. The paper fits the model by mean-field variational inference with ten subtypes; here states are summed out or drawn
-exactly. Subtypes of one class may swap names from one chain to another: their union is what the data speak of.
+exactly. The labels of the subtypes of one class may differ between chains; only their union is identified.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class ItemSubtypes(AnnotationModel):
 
     Attributes:
         subtypes: ``M``, kinds of items in each class.
-        subtype_concentration: Dirichlet concentration of the subtypes' weights; below 1 few subtypes are used unless the data ask for more.
-        prior_correct: imaginary right answers of every worker in every subtype, on top of a flat prior.
-        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels.
-        prior_items: imaginary items of every class.
+        subtype_concentration: Dirichlet concentration of the subtypes' weights; below 1 few subtypes are used unless the data require more.
+        prior_correct: correct pseudo-annotations of every worker in every subtype, on top of a flat prior.
+        prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels.
+        prior_items: pseudo-items of every class.
     """
 
     subtypes: int = 3
@@ -79,8 +79,8 @@ class ItemSubtypes(AnnotationModel):
         """Refuse EM where the weights' density has its poles on the boundary."""
         if method == "em" and self.subtype_concentration < 1 and self.subtypes > 1:
             return (
-                f"with weight={self.subtype_concentration:g}, below 1, the posterior of the subtypes' weights has no interior mode; use "
-                f"method='gibbs', 'svi' or 'nuts', or ItemSubtypes(weight=1)"
+                f"with subtype_concentration={self.subtype_concentration:g}, below 1, the posterior of the subtypes' weights has "
+                f"no interior mode; use method='gibbs', 'svi' or 'nuts', or ItemSubtypes(subtype_concentration=1)"
             )
         return None
 

@@ -1,26 +1,25 @@
-"""Difficulty times competence: what an item asks of a worker, and what the worker can do, as two tensors.
+"""Difficulty times competence: the difficulty of an item and the competence of a worker as two tensors.
 
 Emmanouil A. Platanios, Maruan Al-Shedivat, Eric Xing and Tom Mitchell (2020). Learning from imperfect annotations.
 arXiv:2004.03473. Their LIA; LIA-E where items have embeddings in place of features; LIA-ML for several labels at once.
 
-Story::
+Model::
 
     truth       z_i | x_i      ~ Categorical(h(x_i; theta))
     difficulty  D_i            = 1 + d(x_i; phi)                       (K, K, L)
     competence  C_j            = c(r_j; psi), linear                   (K, K, L)
-    quality     Q_ij[k, :]     = softmax over labels of  sum_l D_i[k, :, l] C_j[k, :, l] + lean [label = k]
+    quality     Q_ij[k, :]     = softmax over labels of  sum_l D_i[k, :, l] C_j[k, :, l] + diagonal_bias [label = k]
     label       y_n | z_i = k  ~ Categorical(Q_ij[k, :])
 
 ``h`` and ``d`` are perceptrons with four layers of 16 units; ``r_j`` is an embedding of 16 numbers, learned with a normal prior,
-or, given worker features, a linear map of them, so that workers never seen have one too. Without item features ``x_i`` is a
+or, given worker features, a linear map of them, so that new workers have one too. Without item features ``x_i`` is a
 learned embedding (LIA-E). Of the paper's ways to normalise ``Q`` this is the log-linear one, its default.
 
-The 1 in ``D``, the small ``difficulty_scale`` of its weights and the ``diagonal_bias`` are ours. A free ``D`` can turn labels
-round as the features
-please: truth and quality then trade places, at the same likelihood (in a simulation with two features 47% of the truths were
-found after EM, 98% with ``difficulty_scale`` .1). So a worker begins with one confusion for all items, near the identity, and items
-modify it. The paper leaves that to the first E step by majority vote alone, which is here too. **Mind:** ``D`` and ``C`` still
-turn and stretch against each other without a change of ``Q``; compare ``Q``, or what follows from it, only.
+The 1 in ``D``, the small ``difficulty_scale`` of its weights and the ``diagonal_bias`` are ours. An unconstrained ``D`` can permute
+labels as a function of the features: truth and quality are then exchanged at the same likelihood (in a simulation with two features
+EM found 47% of the truths, and 98% with ``difficulty_scale`` .1). With these priors a worker starts with one confusion matrix for all
+items, near the identity, which items modify. The paper relies on a first E step by majority vote, which is here too. **Note:** ``D``
+and ``C`` can still be rotated and scaled against each other without a change of ``Q``; compare ``Q`` only, or what follows from it.
 
 With ``relations`` items are pairs (item, relation) and truths are yes or no (LIA-ML): the last feature is the relation's number,
 for which an embedding is learned; see :func:`crowdppl.data.label_sets.pairs`.
@@ -54,13 +53,13 @@ class LIA(AnnotationModel):
     """A classifier, a difficulty of each item and a competence of each worker.
 
     Attributes:
-        latent: ``L``, ways in which an item can be hard and a worker good.
+        latent: ``L``, dimensions of difficulty and competence.
         hidden: units of the layers of ``h`` and ``d``.
         embedding: size of the embeddings of workers, of items without features, and of relations.
         relations: number of relations where items are pairs, 0 where they are not.
         diagonal_bias: added to the diagonal of every quality's logits.
         prior_scale: standard deviation of the normal prior of the weights of ``h`` and ``c``.
-        difficulty_scale: likewise of ``d``: how far items differ in what they ask of a worker.
+        difficulty_scale: likewise of ``d``: how far items differ in difficulty.
         network: ``h`` in place of the default, a module or a maker of one, with ``K`` outputs.
     """
 
@@ -102,10 +101,10 @@ class LIA(AnnotationModel):
         """Return ``h`` (truth), ``d`` (difficulty), ``c`` (competence), and with worker features the map to embeddings."""
         E, out = self.embedding, data.K * data.K * self.latent
         known = data.worker_features
-        made: dict[str, nn.Module] = {"competence": nn.Linear(E, out)}
+        modules: dict[str, nn.Module] = {"competence": nn.Linear(E, out)}
         if data.features is None:
-            made["truth"] = perceptron(E, data.K, self.hidden)
-            made["difficulty"] = perceptron(E, out, self.hidden)
+            modules["truth"] = perceptron(E, data.K, self.hidden)
+            modules["difficulty"] = perceptron(E, out, self.hidden)
         elif self.relations:
             code = data.features[:, -1]
             if bool(((code < 0) | (code >= self.relations) | (code != code.round())).any()):
@@ -115,16 +114,14 @@ class LIA(AnnotationModel):
                 )
             inputs = data.D - 1 + E
             for name, size in (("truth", data.K), ("difficulty", out)):
-                made[name] = Coded(data.features, self.relations, E, perceptron(inputs, size, self.hidden))
+                modules[name] = Coded(data.features, self.relations, E, perceptron(inputs, size, self.hidden))
         else:
             x = data.features
-            made["truth"] = build(self.network, x, data.K, lambda D, K: perceptron(D, K, self.hidden))
-            made["difficulty"] = standardised(perceptron(x.shape[-1], out, self.hidden), x)
+            modules["truth"] = build(self.network, x, data.K, lambda D, K: perceptron(D, K, self.hidden))
+            modules["difficulty"] = standardised(perceptron(x.shape[-1], out, self.hidden), x)
         if known is not None:
-            made["workers"] = standardised(nn.Linear(known.shape[-1], E), known)
-        return made
-
-    # ------------------------------------------------------------------ the story
+            modules["workers"] = standardised(nn.Linear(known.shape[-1], E), known)
+        return modules
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample the networks' weights and the embeddings: workers' ``(J, E)``, and items' ``(N, E)`` without features."""

@@ -1,14 +1,14 @@
-"""Majority vote, as the story under which it is the best one can do.
+"""Majority vote, as the generative model under which it is optimal.
 
-Everybody is equally good and no class is commoner than another: each annotation is the truth with probability
+Everybody is equally good and no class is more frequent than another: each annotation is the truth with probability
 ``knowledge`` and a uniform guess otherwise. The posterior of an item's truth then depends on its votes alone and grows
 with every vote, by the same factor for every worker, so that its mode is the class with most votes; classes with equal
-votes are equally probable (ties are split, not broken). What the story adds to counting is *how sure* a majority is:
-that depends on how often the crowd agrees, which ``knowledge`` learns.
+votes are equally probable (ties are split, not broken). What the model adds to counting is the
+probability that a majority is correct: it depends on how often the crowd agrees, which ``knowledge`` learns.
 
-Story::
+Model::
 
-    knowledge   b             ~ Beta(1 + knows, 1 + guesses)
+    knowledge   b             ~ Beta(1 + prior_known, 1 + prior_guesses)
     truth       z_i           ~ Categorical(1/K, ..., 1/K)
     label       y_n | z_i = k = k with probability b, else uniform:  p(l | k) = b [l = k] + (1 - b) / K
 
@@ -39,8 +39,8 @@ class MajorityVote(AnnotationModel):
     """One knowledge for all workers, all classes equally common.
 
     Attributes:
-        prior_known: imaginary annotations given from knowledge, on top of a flat prior.
-        prior_guesses: imaginary annotations that were guesses.
+        prior_known: pseudo-annotations given from knowledge, on top of a flat prior.
+        prior_guesses: pseudo-annotations that were guesses.
     """
 
     prior_known: float = 1.0
@@ -85,7 +85,7 @@ class MajorityVote(AnnotationModel):
         """Return the knowledge that maximises the expected log joint: the root of a quadratic.
 
         With ``u`` expected agreements, ``v`` the rest and ``c = (K - 1) / K``, the slope of
-        ``u log(1/K + c b) + v log((1 - b)/K) + knows log b + guesses log(1 - b)``, times its denominators, vanishes.
+        ``u log(1/K + c b) + v log((1 - b)/K) + w log b + guesses log(1 - b)``, times its denominators, vanishes.
         """
         K, c = data.K, (data.K - 1) / data.K
         votes = data.weighted_votes

@@ -1,13 +1,13 @@
 """Learning from crowds: a classifier of the items' features and a confusion matrix for each worker, learned together.
 
 Vikas C. Raykar, Shipeng Yu, Linda H. Zhao, Gerardo Hermosillo Valadez, Charles Florin, Luca Bogoni and Linda Moy (2010). Learning
-from crowds. JMLR 11, 1297-1322. With a deep network in place of the logistic one it is what others call DL-EM or AggNet
+from crowds. JMLR 11, 1297-1322. With a deep network in place of the logistic one it is known as DL-EM or AggNet
 (Albarqouni et al. 2016); for two classes a worker's matrix is sensitivity and specificity, and the model is the *original EM*
 that the data-difficulty paper compares itself to.
 
-Story::
+Model::
 
-    confusion   B_jk           ~ Dirichlet(1 + imaginary answers)      row of worker j under class k, (J, K, K)
+    confusion   B_jk           ~ Dirichlet(1 + pseudo-counts)          row of worker j under class k, (J, K, K)
     truth       z_i | x_i      ~ Categorical(f(x_i; theta))            f logistic by default, theta normal
     label       y_n | z_i = k  ~ Categorical(B_jk)
 
@@ -40,12 +40,12 @@ class Raykar(AnnotationModel):
     """A classifier and a confusion matrix for each worker.
 
     Attributes:
-        network: classifier, a module or a maker of one from (D, K), with ``K`` outputs.
+        network: classifier, a module or a function that makes one from (D, K), with ``K`` outputs.
         hidden: units of the layers of the default network; none is a logistic classifier.
         dropout: of the default network.
         prior_scale: standard deviation of the normal prior of the classifier's weights, features standardised.
-        prior_correct: imaginary right answers of every worker in every class, on top of a flat prior.
-        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels.
+        prior_correct: correct pseudo-annotations of every worker in every class, on top of a flat prior.
+        prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels.
     """
 
     network: Factory | None = None
@@ -72,8 +72,6 @@ class Raykar(AnnotationModel):
         """Return the classifier ``f(x; theta)``."""
         x = features_of(data, "Raykar")
         return {"classifier": build(self.network, x, data.K, lambda D, K: perceptron(D, K, self.hidden, self.dropout))}
-
-    # ------------------------------------------------------------------ the story
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample confusion ``(J, K, K)`` and the classifier's weights."""

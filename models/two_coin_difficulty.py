@@ -3,7 +3,7 @@
 Xu, Zhang, Zhang and Zhang, on learning from crowds with data difficulty: a binary classifier and experts whose sensitivity and
 specificity fall to a coin toss for instances near the boundary.
 
-Story, with ``p_i = p(z_i = 1 | x_i)`` the classifier's probability::
+Model, with ``p_i = p(z_i = 1 | x_i)`` the classifier's probability::
 
     lambda      l_jk           ~ LogNormal(log(scale), 1)              for each worker; k = 1: lambda1, k = 0: lambda2; (J, 2)
     truth       z_i | x_i      ~ Bernoulli(p_i),  p_i = f(x_i; theta)  f logistic by default, theta normal
@@ -13,7 +13,7 @@ Story, with ``p_i = p(z_i = 1 | x_i)`` the classifier's probability::
 
 At ``p = 1/2`` both are a half, at ``p`` in {0, 1} ``sigmoid(l / 4)``: what is reported as a worker's sensitivity and specificity.
 (The boxes of the paper's algorithms drop the square in the second factor; its probabilities then do not sum to one.) ``l > 0``
-rules out workers who are worse than chance, however much the data say so: ``positive=False`` lets ``l ~ Normal(scale, scale)`` be
+excludes workers who are worse than chance, whatever the data: ``positive=False`` lets ``l ~ Normal(scale, scale)`` be
 negative.
 
 ``difficulty=``:
@@ -21,8 +21,8 @@ negative.
 - ``"adaptive"``: ``p_i`` is the current classifier's (*adaptive difficulty EM*). The classifier then is in the truth and in the
   difficulty; its M step here follows both, so that the log posterior rises at each step; the paper's follows the first only.
 - ``"fixed"``: the mean vote of the item stands for ``p_i`` in the E step, in the truth and in the difficulty (*fixed difficulty
-  EM*, algorithm 3); the classifier learns the truths that come out. Items are then known by their votes: what is drawn by
-  :meth:`simulate`, and what is said of items without a vote, takes the classifier's ``p_i``.
+  EM*, algorithm 3); the classifier learns the truths that come out. Simulation, and items
+  without a vote, use the classifier's ``p_i``.
 
 The paper's *original EM* is :class:`crowdppl.models.Raykar`. Start (appendix A.3): truths at the mean votes, and for each worker
 ``l = 4 logit(sensitivity)`` against them.
@@ -58,7 +58,7 @@ class TwoCoinDifficulty(AnnotationModel):
         difficulty: ``"adaptive"`` or ``"fixed"``.
         positive: whether ``lambda`` is positive, as in the paper.
         scale: median of ``lambda`` in the prior; 4 is a sensitivity of .73 at the easiest instances.
-        network: classifier, a module or a maker of one from (D, 2), with 2 outputs.
+        network: classifier, a module or a function that makes one from (D, 2), with 2 outputs.
         hidden: units of the layers of the default network; none is a logistic classifier.
         dropout: of the default network.
         prior_scale: standard deviation of the normal prior of the classifier's weights, features standardised.
@@ -97,8 +97,6 @@ class TwoCoinDifficulty(AnnotationModel):
             )
         x = features_of(data, "TwoCoinDifficulty")
         return {"classifier": build(self.network, x, 2, lambda D, K: perceptron(D, K, self.hidden, self.dropout))}
-
-    # ------------------------------------------------------------------ the story
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample discrimination ``(J, 2)``, lambda2 and lambda1 by the class they belong to, and the classifier's weights."""

@@ -4,17 +4,17 @@ The identified relative of Mena and Ñanculef's crowd mixture (:mod:`crowdppl.mo
 group anew. A community of workers with a matrix each is in Venanzi, Guiver, Kazai, Kohli and Shokouhi (2014), Community-based
 Bayesian aggregation models for crowdsourcing, WWW; theirs lets workers vary around their community, here they do not.
 
-Story::
+Model::
 
-    prevalence  p             ~ Dirichlet(1 + items)
-    share       alpha         ~ Dirichlet(1 + members)                groups, over workers, (M,)
-    confusion   beta^m_k      ~ Dirichlet(1 + imaginary answers)      rows of each group, (M, K, K)
+    prevalence  p             ~ Dirichlet(1 + prior_items)
+    share       alpha         ~ Dirichlet(1 + prior_members)                groups, over workers, (M,)
+    confusion   beta^m_k      ~ Dirichlet(1 + pseudo-counts)          rows of each group, (M, K, K)
     group       g_j           ~ Categorical(alpha)                    of each worker, (J,)
     truth       z_i           ~ Categorical(p)
     label       y_n | z_i = k ~ Categorical(beta^{g_j}_k)
 
-The groups of workers are discrete and bind all items together, so they are drawn: Gibbs sampling by exact conditionals. Groups
-have no names: in each draw they are ordered by how right they are (mean of the diagonal) before anything is said of them.
+The groups of workers are discrete and connect all items, so they are sampled: Gibbs sampling by exact conditionals. The
+likelihood does not identify the order of groups: in each draw they are ordered by the mean of the diagonal before they are reported.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class WorkerGroups(AnnotationModel):
 
     Attributes:
         groups: ``M``, the number of groups.
-        prior_correct: imaginary right answers of every group in every class, on top of a flat prior.
-        prior_incorrect: imaginary wrong answers, shared evenly by the wrong labels.
-        prior_members: imaginary workers of every group, on top of a flat prior; below 0 (above -1) fewer groups are used.
-        prior_items: imaginary items of every class.
+        prior_correct: correct pseudo-annotations of every group in every class, on top of a flat prior.
+        prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels.
+        prior_members: pseudo-workers of every group, on top of a flat prior; below 0 (above -1) fewer groups are used.
+        prior_items: pseudo-items of every class.
     """
 
     groups: int = 3
@@ -75,9 +75,7 @@ class WorkerGroups(AnnotationModel):
         """Refuse all but Gibbs: nothing else moves discrete groups."""
         if method == "gibbs":
             return None
-        return "the groups of workers are discrete and bind all items together; use method='gibbs'"
-
-    # ------------------------------------------------------------------ the story
+        return "the groups of workers are discrete and connect all items; use method='gibbs'"
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample prevalence ``(K,)``, share ``(M,)``, group_confusion ``(M, K, K)`` and group_of ``(J,)``."""
@@ -137,7 +135,7 @@ class WorkerGroups(AnnotationModel):
     # ------------------------------------------------------------------ what is reported
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
-        """Return shares and matrices of the groups from the rightest down, and each worker's membership among them."""
+        """Return shares and matrices of the groups by decreasing mean of the diagonal, and each worker's membership among them."""
         confusion = parameters["group_confusion"]
         right = torch.diagonal(confusion, dim1=-2, dim2=-1).mean(-1)  # (..., M)
         order = right.argsort(-1, descending=True)

@@ -2,16 +2,18 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pyro
 import torch
-from pyro.distributions import Categorical, Dirichlet, LogNormal, Normal
+from pyro.distributions import Beta, Categorical, Dirichlet, LogNormal, Normal
 
 import crowdppl
 from crowdppl import AnnotationModel, Annotations
 from crowdppl.errors import silent
+from crowdppl.model.hyperparameters import refuse_weights
 from crowdppl.models import (
     LIA,
     ClassConditional,
@@ -68,6 +70,79 @@ class OwnCoin(AnnotationModel):
         return (parameters["skill"][..., None, None] * eye).softmax(-1)
 
 
+class Populations(AnnotationModel):
+    """Workers of two known populations, each of which shares a confusion matrix: conjugate, and nothing of it is a worker's own."""
+
+    dims: ClassVar = {"prevalence": ("true_label",), "shared": ("population", "true_label", "given_label")}
+
+    def population(self, data):
+        return torch.arange(data.J) % 2
+
+    def prior(self, data, plates):
+        prevalence = pyro.sample("prevalence", Dirichlet(torch.ones(data.K)))
+        rows = 1 + 3 * torch.eye(data.K).expand(2, data.K, data.K)
+        return {"prevalence": prevalence, "shared": pyro.sample("shared", Dirichlet(rows).to_event(2))}
+
+    def truth(self, parameters, data):
+        return Categorical(parameters["prevalence"])
+
+    def emission(self, parameters, data):
+        return Categorical(self.confusion(parameters, data)[data.worker])
+
+    def log_truth(self, parameters, data):
+        return parameters["prevalence"].log()
+
+    def confusion(self, parameters, data):
+        return parameters["shared"][..., self.population(data), :, :]
+
+    def conjugate_counts(self, statistics, data):
+        counts = statistics.label_counts
+        zeros = counts.new_zeros(*counts.shape[:-3], 2, *counts.shape[-2:])
+        return {
+            "prevalence": statistics.item_counts,
+            "shared": zeros.index_add(-3, self.population(data), counts),
+        }
+
+
+class Spammers(AnnotationModel):
+    """A worker knows the class or, with a probability of their own, guesses by a distribution of their own (MACE)."""
+
+    dims: ClassVar = {"prevalence": ("true_label",), "spam": ("worker",), "guess": ("worker", "given_label")}
+
+    def prior(self, data, plates):
+        prevalence = pyro.sample("prevalence", Dirichlet(2 * torch.ones(data.K)))
+        with plates.worker:
+            spam = pyro.sample("spam", Beta(1.0, 2.0))
+            guess = pyro.sample("guess", Dirichlet(2 * torch.ones(data.K)))
+        return {"prevalence": prevalence, "spam": spam, "guess": guess}
+
+    def truth(self, parameters, data):
+        return Categorical(parameters["prevalence"])
+
+    def emission(self, parameters, data):
+        return Categorical(self.confusion(parameters, data)[data.worker])
+
+    def log_truth(self, parameters, data):
+        return parameters["prevalence"].log()
+
+    def confusion(self, parameters, data):
+        spam = parameters["spam"][..., None, None]
+        return (1 - spam) * torch.eye(data.K, dtype=data.dtype) + spam * parameters["guess"].unsqueeze(-2)
+
+    def conjugate_counts(self, statistics, data):
+        now, counts = statistics.parameters, statistics.label_counts
+        guessed = now["spam"][..., None, None] * now["guess"].unsqueeze(-2)  # (..., J, 1, K)
+        spam = statistics.split(counts, (guessed / self.confusion(now, data)).nan_to_num())
+        return {
+            "prevalence": statistics.item_counts,
+            "spam": torch.stack([spam.sum((-2, -1)), (counts - spam).sum((-2, -1))], -1),
+            "guess": spam.sum(-2),
+        }
+
+    def check_method(self, method, data=None):
+        return refuse_weights(method, data)
+
+
 @dataclass(frozen=True)
 class Case:
     """A model with its hyperparameters, the engines that suit it, and the number of classes of the data it is tried on."""
@@ -77,6 +152,7 @@ class Case:
     methods: tuple[str, ...]
     classes: int = 3
     features: bool = True
+    exchangeable: bool = True  # whether workers may change places
     rises: bool = True  # whether every step of EM rises: not where networks follow mini-batches
 
 
@@ -113,6 +189,8 @@ CASES = [
     Case("worker-groups", WorkerGroups(groups=2), ("gibbs",)),
     Case("skill-and-difficulty", SkillAndDifficulty(), ("em", "svi", "nuts")),
     Case("own-coin", OwnCoin(), ("em", "svi", "nuts")),
+    Case("populations", Populations(), ALL, exchangeable=False),
+    Case("spammers", Spammers(), ALL),
 ]
 PAIRS = [(case, method) for case in CASES for method in case.methods]
 
@@ -180,7 +258,7 @@ def quiet_fit(*args, **options):
         return fit(*args, **options)
 
 
-def told(data):
+def annotation_counts(data):
     """Return each annotation in the caller's identifiers, and the votes by them."""
     names = (data.items[data.item.numpy()], data.workers[data.worker.numpy()], data.labels[data.label.numpy()])
     return Counter(zip(*(n.tolist() for n in names), strict=True))

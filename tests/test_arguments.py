@@ -37,7 +37,7 @@ INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.wor
 
 def discovered():
     """All public functions and methods by name."""
-    found = {"download.fetch": download.fetch}
+    results = {"download.fetch": download.fetch}
     for module in MODULES:
         short = module.__name__.rpartition(".")[-1]
         for name in getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")]):
@@ -45,14 +45,14 @@ def discovered():
             # Measures are functions of arrays beneath the result, offered with the other functions of workers.
             ours = str(getattr(value, "__module__", "")).startswith((module.__name__, "crowdppl.posterior.measures"))
             if isinstance(value, types.FunctionType) and ours:
-                found[f"{short}.{name}"] = value
+                results[f"{short}.{name}"] = value
     for kind in CLASSES:
         for name, value in ((n, v) for c in reversed(kind.mro()[:-1]) for n, v in vars(c).items()):
             function = value.__func__ if isinstance(value, classmethod) else value
             if not name.startswith("_") and isinstance(function, types.FunctionType):
-                found[f"{kind.__name__}.{name}"] = function
+                results[f"{kind.__name__}.{name}"] = function
     unique = {}
-    for name, function in found.items():
+    for name, function in results.items():
         unique.setdefault(id(inspect.unwrap(function)), (name, function))
     return dict(unique.values())
 
@@ -101,10 +101,10 @@ def data():
 @functools.cache
 def posterior(model="dawid-skene", method="gibbs"):
     options = {"chains": 2, "warmup": 5, "num_samples": 20} if method == "gibbs" else {"num_samples": 20}
-    made = {"groups": WorkerGroups(groups=2)}.get(model, model)
+    chosen = {"groups": WorkerGroups(groups=2)}.get(model, model)
     features = pd.DataFrame({"f": np.linspace(-1, 1, 12)}, index=range(12))
-    told = data().with_features(features) if model == "raykar" else data()
-    return quiet_fit(told, made, method=method, independent=False, **options)
+    message = data().with_features(features) if model == "raykar" else data()
+    return quiet_fit(message, chosen, method=method, independent=False, **options)
 
 
 def probabilities(*shape):
@@ -204,8 +204,6 @@ def calls(place):
         "plots.noise": None,
         "plots.groups": {"posterior": posterior("groups")},
         "report.content": p,
-        "report.next_command": {"count": 3, "folder": place},
-        "report.shell_line": {"words": ["crowdppl", "next"]},
         "report.page": p,
         "report.write": {**p, "path": place / "r.html"},
         "diagnostics.review": {"data": data()},
@@ -251,8 +249,8 @@ def calls(place):
         **{f"workers.{n}": THETA for n in ("expected_cost", "cost_quality")},
         **{f"workers.{n}": confusion for n in ("sensitivity", "mean_diagonal", "diagonal_log_odds")},
         **{f"workers.{n}": confusion for n in ("distance_from_spammer", "spammer_score")},
-        "crowdppl.check_contract": {"model": DawidSkene(), "data": data()},
         "crowdppl.simulate": {"model": DawidSkene(), "task": [0, 1], "worker": [0, 0], "classes": 2, "seed": 0},
+        "crowdppl.check_contract": {"model": DawidSkene(), "data": data()},
         "Posterior.workers": mine,
         "Posterior.measure": mine,
         "Posterior.confusion": mine,
@@ -262,6 +260,7 @@ def calls(place):
         "Posterior.annotation_metadata": {**mine, "name": "timestamp"},
         "Posterior.confusion_counts": {**mine, "max_draws": 2},
         "Posterior.share_correct_draws": mine,
+        "Posterior.update": {**mine, "more": frame().head(3)},
         "Posterior.save": {**mine, "path": place / "y.nc"},
         "Annotations.to": own,
         "Annotations.with_features": own,
@@ -303,11 +302,11 @@ def needed(parameter):
 def called(function, **given):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = function(**given)
-        if inspect.isgenerator(found):
-            list(found)
+        results = function(**given)
+        if inspect.isgenerator(results):
+            list(results)
     plt.close("all")
-    return found
+    return results
 
 
 def test_every_public_callable_has_a_row(place):
@@ -348,11 +347,11 @@ def test_wrong_values_are_refused_in_one_line(name, place, monkeypatch):
             try:
                 called(function, **given)
             except CrowdpplError as error:
-                told = str(error)
-                assert "\n" not in told
-                assert len(told) < 500, told
+                message = str(error)
+                assert "\n" not in message
+                assert len(message) < 500, message
                 if refused is not None and base is not None:
-                    assert parameter.name in told, f"{name}({parameter.name}={value!r}): {told}"
+                    assert parameter.name in message, f"{name}({parameter.name}={value!r}): {message}"
             else:
                 assert refused is None, f"{name}({parameter.name}={value!r}) was accepted"
 
@@ -451,17 +450,17 @@ def test_faults_found_from_outside(place):
 def test_models_refuse_what_is_no_hyperparameter(kind):
     for name in inspect.signature(kind).parameters:
         for value in [v for v in WRONG if v is not None]:
-            told = refusal(kind, **{name: value})
-            assert told is None or re.search(rf"^{kind.__name__}: [^\n]*{name}[^\n]*$", told), told
+            message = refusal(kind, **{name: value})
+            assert message is None or re.search(rf"^{kind.__name__}: [^\n]*{name}[^\n]*$", message), message
 
 
 @pytest.mark.parametrize("kind", ["DawidSkene", "OneCoinDawidSkene", "MajorityVote"])
 def test_crowdkit_refuses_what_is_no_argument(kind):
-    made = getattr(crowdkit.aggregation, kind)
-    for name in inspect.signature(made).parameters:
+    chosen = getattr(crowdkit.aggregation, kind)
+    for name in inspect.signature(chosen).parameters:
         for value in [v for v in WRONG if v is not None]:
-            told = refusal(made, **{name: value})
-            assert told is None or (name in told and "\n" not in told), told
+            message = refusal(chosen, **{name: value})
+            assert message is None or (name in message and "\n" not in message), message
 
 
 def test_checked_functions_keep_their_signature_and_pythons_messages():
@@ -476,6 +475,6 @@ def test_checked_functions_keep_their_signature_and_pythons_messages():
 
 def test_warnings_point_at_the_callers_line():
     """Checks stand between the caller and the library: warnings name the caller's file all the same."""
-    with pytest.warns(CrowdpplWarning) as told:
+    with pytest.warns(CrowdpplWarning) as message:
         criticism.leave_workers_out(data(), "one-coin", folds=2, method="gibbs", chains=2, warmup=2, num_samples=8)
-    assert {one.filename for one in told} == {__file__}
+    assert {one.filename for one in message} == {__file__}

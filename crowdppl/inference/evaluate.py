@@ -84,7 +84,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     with torch.no_grad():
         # Compiled passes hold arrays as large as the data: they are released when this function ends.
         given, draws.passes = draws.passes, None
-        sweeps = Sweeps.of(model, arranged, made=given)
+        sweeps = Sweeps.of(model, arranged, earlier=given)
         del given
         # Labels can be counted by drawn truths whatever the model.
         passes = sweeps if sweeps is not None or rho is None else Sweeps.suited(data, data.K)

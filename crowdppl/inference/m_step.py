@@ -132,8 +132,8 @@ class MStep:
         """Return better parameters than ``theta`` for the given responsibilities, or ``theta``; may overwrite ``reuse``."""
         if isinstance(responsibility, Statistics):
             return self._conjugate(responsibility, theta)
-        found = self.model.m_step(self._counted(responsibility), self.data, theta, reuse)
-        return found if self.closed else self._follow(responsibility, {**theta, **found})
+        closed = self.model.m_step(self._counted(responsibility), self.data, theta, reuse)
+        return closed if self.closed else self._follow(responsibility, {**theta, **closed})
 
     def _follow(self, responsibility: Tensor, theta: Parameters) -> Parameters:
         """Raise what has no closed form, the rest held at ``theta``."""

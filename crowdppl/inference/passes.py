@@ -51,7 +51,7 @@ def _sparse(responsibility: Tensor, data: Annotations) -> Statistics:
 
 def plain_joint(table: Tensor, prior: Tensor, data: Annotations) -> Tensor:
     """Return the item log joint ``(N, S)`` by a sparse product."""
-    joint = data.counts.evidence(table.log()).add_(prior.log())
+    joint = data.counts.log_likelihoods(table.log()).add_(prior.log())
     return joint if data.clamp is None else joint.add_(data.clamp)
 
 
@@ -103,7 +103,7 @@ def _large(shape: tuple[int, int], real: str) -> np.ndarray:
 
 
 def at(model: BoundModel, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
-    """Return what a pass goes by: ``p(label | state, worker)`` ``(J, S, K)`` and the prior of the states ``(S,)``."""
+    """Return the tables that a pass needs: ``p(label | state, worker)`` ``(J, S, K)`` and the prior of the states ``(S,)``."""
     table = model.model.confusion(parameters, data)
     if model.shared_confusion:
         table = table.expand(data.J, *table.shape[1:])
@@ -131,7 +131,7 @@ class Sweeps(ABC):
 
     Args:
         data: that :func:`suits`.
-        threads: torch's number of threads where not given, or fewer where narrow tables of so many would be too large.
+        threads: defaults to torch's number of threads, or fewer where narrow tables of so many would be too large.
     """
 
     # The number of states that passes are compiled for, and the items of each thread (T+1,).
@@ -158,14 +158,14 @@ class Sweeps(ABC):
             torch.set_num_threads(threads)  # numba's threads, as they start, set it
 
     @staticmethod
-    def of(model: BoundModel, data: Annotations, made: Sweeps | None = None) -> Sweeps | None:
-        """Return passes for data that suit them, where the model has the method that takes their sums; else ``None``.
+    def of(model: BoundModel, data: Annotations, earlier: Sweeps | None = None) -> Sweeps | None:
+        """Return passes for data that suit them, where the model is conjugate; else ``None``.
 
-        Those that were ``made`` for these data and this model before are taken where there are any.
+        ``earlier`` are passes for the same data and model, which are used again.
         """
         if not model.closed or model.shared_confusion:
             return None
-        return Sweeps.suited(data, data.K * model.states_per_class) if made is None else made
+        return Sweeps.suited(data, data.K * model.states_per_class) if earlier is None else earlier
 
     @staticmethod
     def suited(data: Annotations, states: int) -> Sweeps | None:
@@ -358,9 +358,9 @@ class Wide(Sweeps):
         # Scipy sorts entries, in linear time; those of one item and column stay apart.
         entries = scipy.sparse.csr_array((np.ones(A, dtype=np.int8), column, start), shape=(N, self.rows)).tocsc()
         begin = entries.indptr.astype(np.uint64)
-        found, item = self._looked_ahead(A)
+        padded, item = self._looked_ahead(A)
         np.copyto(item, entries.indices, casting="unsafe")
-        return begin, found, _shared(begin, self.threads)
+        return begin, padded, _shared(begin, self.threads)
 
     def given(self, responsibility: Tensor) -> Statistics:
         """Sum given responsibilities up."""

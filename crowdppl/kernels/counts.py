@@ -90,7 +90,7 @@ def scatter(S: int, real: str) -> Any:
 def tally(S: int, real: str) -> Any:
     """Return the pass that counts labels by given true labels ``(N,)`` int16, as integers in the memory of a part's table.
 
-    It writes ``size (T, S)`` int64, the number of items of each state, and the counts, ``(T, ...)`` int32, into ``cells``.
+    It writes ``size (T, S)`` int64, the number of items of each state, and the counts, ``(T, ...)`` int32, into the second array.
     """
 
     def count(part: Any, start: Any, column: Any, bounds: Any, cells: Any, truth: Any, size: Any, out: Any) -> None:

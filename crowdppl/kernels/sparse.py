@@ -63,7 +63,7 @@ class WorkerCounts:
         """Return whether the data are small enough for a dense count matrix."""
         return self._dense is not None
 
-    def evidence(self, log_table: Tensor, memory: Tensor | None = None) -> Tensor:
+    def log_likelihoods(self, log_table: Tensor, memory: Tensor | None = None) -> Tensor:
         """Sum each item's log-probabilities over its annotations.
 
         Args:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from crowdppl.errors import ModelError
+
 
 class Statistics(NamedTuple):
     """Expected, or drawn, numbers of items and labels by state of the truth.
@@ -35,7 +37,15 @@ class Statistics(NamedTuple):
         Args:
             counts: annotations, such as ``label_counts``.
             probability: that an annotation comes from the component, given its label and state; the same shape.
+
+        Raises:
+            ModelError: where a draw is wanted and items have weights, so that counts are not whole.
         """
         if not self.drawn:
             return counts * probability
-        return torch.distributions.Binomial(counts.round(), probability.clamp(0, 1)).sample()
+        whole = counts.round()
+        if not torch.allclose(whole, counts):
+            raise ModelError(
+                "the Gibbs sampler splits whole counts and takes no item weights; use method='nuts' or 'svi'"
+            )
+        return torch.distributions.Binomial(whole, probability.clamp(0, 1)).sample()

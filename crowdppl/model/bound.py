@@ -195,7 +195,7 @@ class BoundModel:
             logs = self.model.confusion(parameters, data).log() if table is None else table
             if self.shared_confusion:
                 return times_log(data.weighted_votes, logs.squeeze(-3))
-            return data.counts.evidence(logs, memory)
+            return data.counts.log_likelihoods(logs, memory)
         log_prob = self.emission(parameters, data).log_prob(data.label.unsqueeze(-1))  # (A, S)
         states = data.K * self.states_per_class
         if log_prob.shape != (data.A, states):
@@ -277,15 +277,15 @@ class BoundModel:
 
         ``reuse`` are earlier parameters that nobody needs any more; their memory may be written to.
         """
-        found: Parameters = {}
+        closed: Parameters = {}
         if self.conjugacy is not None:
             memory = next((v for n, v in (reuse or {}).items() if n in self.conjugacy.sites and v.dim() == 3), None)
-            found = self.conjugacy.m_step(self.statistics(responsibility, data, memory), parameters)
+            closed = self.conjugacy.m_step(self.statistics(responsibility, data, memory), parameters)
         if self.provides("m_step"):
             if parameters is not None and self.networks is not None:
                 parameters = self.conditioned(parameters, data)[0]  # with the networks as functions
-            found |= self.model.m_step(responsibility, data, parameters)
-        return found
+            closed |= self.model.m_step(responsibility, data, parameters)
+        return closed
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw the parameters given truths ``(C, N)`` of ``C`` chains; every value leads with ``C``."""
@@ -419,9 +419,11 @@ class _Means(Messenger):  # type: ignore[misc]
             return
         if prior.shape().numel() >= self.least and not prior.support.is_discrete:
             try:
-                message["value"] = prior.mean.clone()
+                mean = prior.mean
             except NotImplementedError:
                 return  # a distribution without a mean is drawn from
+            if bool(torch.isfinite(mean).all()):
+                message["value"] = mean.clone()
 
 
 def bind(model: AnnotationModel | BoundModel, data: Annotations) -> BoundModel:

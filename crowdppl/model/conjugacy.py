@@ -104,7 +104,7 @@ class ConjugateSite:
     log_normaliser: Tensor
 
     @classmethod
-    def of(cls, name: str, node: Mapping[str, Any], owner: str, data: Annotations) -> ConjugateSite:
+    def of(cls, name: str, node: Mapping[str, Any], model: str, data: Annotations) -> ConjugateSite:
         """Read a site off a trace of the prior.
 
         Raises:
@@ -116,7 +116,7 @@ class ConjugateSite:
         beta = isinstance(prior, Beta)
         if not beta and not isinstance(prior, Dirichlet):
             raise ModelError(
-                f"{owner}.conjugate_counts returns counts for {name!r}, which is a {type(prior).__name__}; it must be a "
+                f"{model}.conjugate_counts returns counts for {name!r}, which is a {type(prior).__name__}; it must be a "
                 f"Dirichlet or a Beta site"
             )
         whole = torch.stack([prior.concentration1, prior.concentration0], -1) if beta else prior.concentration
@@ -215,7 +215,7 @@ class Conjugacy:
     def __init__(
         self, model: AnnotationModel, sites: Mapping[str, Mapping[str, Any]], means: Parameters, data: Annotations
     ):
-        self.model, self.data, owner = model, data, type(model).__name__
+        self.model, self.data, title = model, data, type(model).__name__
         self.means = means
         J, S, K = model.confusion(self.means, data).shape
         self.shared = J == 1
@@ -225,13 +225,13 @@ class Conjugacy:
         unknown = sorted(set(counts) - set(sites))
         if unknown:
             raise ModelError(
-                f"{owner}.conjugate_counts returns {unknown[0]!r}, which is no site of the prior; sites are {sorted(sites)}"
+                f"{title}.conjugate_counts returns {unknown[0]!r}, which is no site of the prior; sites are {sorted(sites)}"
             )
-        self.sites = {name: ConjugateSite.of(name, node, owner, data) for name, node in sites.items() if name in counts}
+        self.sites = {name: ConjugateSite.of(name, node, title, data) for name, node in sites.items() if name in counts}
         for name, site in self.sites.items():
             if counts[name].shape != site.shape:
                 raise ModelError(
-                    f"{owner}.conjugate_counts[{name!r}] has shape {tuple(counts[name].shape)}; the site's concentrations have "
+                    f"{title}.conjugate_counts[{name!r}] has shape {tuple(counts[name].shape)}; the site's concentrations have "
                     f"shape {tuple(site.shape)}"
                 )
         self.complete = set(self.sites) == set(sites)

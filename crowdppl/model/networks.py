@@ -1,8 +1,8 @@
 """Networks of item or worker features: the usual one, and how any ``torch.nn.Module`` becomes part of a model.
 
 The weights of a network are a sample site like all other parameters, with a normal prior (what others call weight decay):
-EM and SVI carry them as a point, NUTS samples them where they are few. The module itself lends its structure and its
-buffers; it is called with whatever weights the trace holds.
+EM and SVI carry them as a point, NUTS samples them where they are few. The module itself provides the structure and
+the buffers; it is called with the weights of the trace.
 """
 
 from __future__ import annotations

@@ -50,10 +50,10 @@ def check(model: BoundModel, data: Annotations) -> dict[str, Any]:
                     f"{name}.prior must return a dict with every site it samples, {sorted(wanted)}; it returned "
                     f"{sorted(returned) if isinstance(returned, dict) else type(returned).__name__}"
                 )
-            found = model.truth(returned, data).logits.shape[-1]
-            if found != states:
+            given = model.truth(returned, data).logits.shape[-1]
+            if given != states:
                 each = f" of {model.states_per_class} states each" if model.states_per_class > 1 else ""
-                raise ModelError(f"{name}.truth is a distribution over {found} classes; the data have {data.K}{each}")
+                raise ModelError(f"{name}.truth is a distribution over {given} classes; the data have {data.K}{each}")
             joint = model.item_log_joint(returned, data)
             poutine.trace(model.marginal_program).get_trace(data)
     except CrowdpplError as error:
@@ -75,56 +75,55 @@ def check_contract(model: AnnotationModel, data: Annotations) -> None:
     Raises:
         ModelError: for the first shape that differs, with both.
     """
-    with isolated(0, device=data.device, dtype=data.dtype):
+    with isolated(0, device=data.device, dtype=data.dtype), torch.no_grad():
         _check_contract(model, data)
 
 
 def _check_contract(model: AnnotationModel, data: Annotations) -> None:
-    bound = bind(model, data)
+    bound, given = bind(model, data), data
     data = bound.expand(data)
     sites = check(bound, data)
     N, J, A, K = data.N, data.J, data.A, data.K
     S = K * bound.states_per_class
 
-    def require(what: str, found: Any, *allowed: tuple[int, ...]) -> None:
-        if tuple(found) not in allowed:
+    def require(what: str, shape: Any, *allowed: tuple[int, ...]) -> None:
+        if tuple(shape) not in allowed:
             wanted = " or ".join(map(str, allowed))
-            raise ModelError(f"{bound.name}.{what} has shape {tuple(found)}; it must be {wanted}")
+            raise ModelError(f"{bound.name}.{what} has shape {tuple(shape)}; it must be {wanted}")
 
-    with torch.no_grad():
-        values = {name: node["value"] for name, node in sites.items()}
-        parameters, _ = bound.conditioned(values, data)
-        require("truth", bound.truth(parameters, data).logits.shape, (S,), (N, S))
-        emission = bound.emission(parameters, data)
-        require("emission", emission.log_prob(data.label.unsqueeze(-1)).shape, (A, S))
-        require("initial", bound.initial(data).shape, (N, S))
-        require("log_truth", bound.log_truth(parameters, data).shape, (S,), (N, S))
-        require("log_likelihoods", bound.log_likelihoods(parameters, data).shape, (N, S))
-        r = bound.initial(data)
-        if bound.provides("confusion"):
-            table = model.confusion(parameters, data)
-            require("confusion", table.shape, (J, S, K), (1, S, K))
-        if bound.provides("log_prior"):
-            require("log_prior", model.log_prior(values, data).shape, ())
-        if bound.provides("m_step") or bound.conjugacy is not None:
-            for name, value in bound.m_step(r, data, None).items():
-                require(f"m_step[{name!r}]", value.shape, tuple(values[name].shape))
-        if bound.why_not_gibbs(data) is None:
-            chains = {name: torch.stack([value, value]) for name, value in values.items()}
-            truth = r.argmax(-1).expand(2, N)
-            for name, value in bound.gibbs_step(truth, chains, data).items():
-                require(f"gibbs_step[{name!r}]", value.shape, (2, *values[name].shape))
-        targets = bound.classifier_targets(r, data)
-        if targets is not None and data.features is not None:
-            require("classifier_targets", targets.targets.shape, (len(data.features), K))
-        lengths = {"worker": J, "item": N, "annotation": A, "true_label": K, "given_label": K}
-        for name, value in bound.derived(parameters, data).items():
-            axes = model.dims.get(name, ())
-            require(
-                f"derived[{name!r}]",
-                value.shape,
-                tuple(lengths.get(axis, size) for axis, size in zip(axes, value.shape, strict=False)),
-            )
+    values = {name: node["value"] for name, node in sites.items()}
+    parameters, _ = bound.conditioned(values, data)
+    require("truth", bound.truth(parameters, data).logits.shape, (S,), (N, S))
+    emission = bound.emission(parameters, data)
+    require("emission", emission.log_prob(data.label.unsqueeze(-1)).shape, (A, S))
+    require("initial", bound.initial(data).shape, (N, S))
+    require("log_truth", bound.log_truth(parameters, data).shape, (S,), (N, S))
+    require("log_likelihoods", bound.log_likelihoods(parameters, data).shape, (N, S))
+    r = bound.initial(data)
+    if bound.provides("confusion"):
+        table = model.confusion(parameters, data)
+        require("confusion", table.shape, (J, S, K), (1, S, K))
+    if bound.provides("log_prior"):
+        require("log_prior", model.log_prior(values, data).shape, ())
+    if bound.provides("m_step") or bound.conjugacy is not None:
+        for name, value in bound.m_step(r, data, None).items():
+            require(f"m_step[{name!r}]", value.shape, tuple(values[name].shape))
+    if bound.why_not_gibbs(data) is None:
+        chains = {name: torch.stack([value, value]) for name, value in values.items()}
+        truth = r.argmax(-1).expand(2, N)
+        for name, value in bound.gibbs_step(truth, chains, data).items():
+            require(f"gibbs_step[{name!r}]", value.shape, (2, *values[name].shape))
+    targets = bound.classifier_targets(r, data)
+    if targets is not None and data.features is not None:
+        require("classifier_targets", targets.targets.shape, (len(data.features), K))
+    lengths = {"worker": J, "item": given.N, "annotation": given.A, "true_label": K, "given_label": K}
+    for name, value in bound.derived(parameters, given).items():
+        axes = model.dims.get(name, ())
+        require(
+            f"derived[{name!r}]",
+            value.shape,
+            tuple(lengths.get(axis, size) for axis, size in zip(axes, value.shape, strict=False)),
+        )
 
 
 def is_simplex(support: Any) -> bool:

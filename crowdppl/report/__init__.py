@@ -3,7 +3,7 @@
 from crowdppl.report.figures import content
 from crowdppl.report.items import carried, columns, describe, from_file
 from crowdppl.report.layout import page, write
-from crowdppl.report.plan import Actions, actions, lines, next_command, price, shell_line
+from crowdppl.report.plan import Actions, actions, lines, price
 
 __all__ = [
     "Actions",
@@ -14,10 +14,8 @@ __all__ = [
     "describe",
     "from_file",
     "lines",
-    "next_command",
     "page",
     "price",
-    "shell_line",
     "write",
 ]
 

@@ -199,7 +199,7 @@ def test_items_and_workers_without_annotations():
     assert data.majority().tolist() == [[0.5, 0.5], [1, 0], [0.5, 0.5]]
     assert data.mean_by_worker(torch.ones(4, 2, dtype=torch.float64)).tolist() == [[0, 0], [1, 1], [1, 1]]
     table = torch.randn(3, 2, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    log_likelihood = data.counts.evidence(table)
+    log_likelihood = data.counts.log_likelihoods(table)
     assert log_likelihood[0].tolist() == [0, 0]
     torch.testing.assert_close(log_likelihood[1], table[1, :, 0] + table[2, :, 0], rtol=0, atol=1e-14)
     assert data.counts.expected(data.majority())[0].tolist() == [[0, 0], [0, 0]]
@@ -222,7 +222,7 @@ def test_three_thousand_labels_on_one_item():
     assert data.votes.tolist() == [[1000, 1000, 1000], [0, 0, 1]]
     log_table = torch.full((3000, 3, 3), -10.0, dtype=torch.float64)
     log_table[:, 0] = -20.0
-    assert data.counts.evidence(log_table)[0].tolist() == [-60000, -30000, -30000]
+    assert data.counts.log_likelihoods(log_table)[0].tolist() == [-60000, -30000, -30000]
 
 
 # ---------------------------------------------------------------------- missing values and oddities
@@ -675,7 +675,7 @@ def test_batch_without_annotations(index):
     assert data.truth.tolist() == [-1] * len(index)
     assert data.votes.shape == (len(index), 2)
     assert data.majority().tolist() == [[0.5, 0.5]] * len(index)
-    assert data.counts.evidence(torch.ones(2, 2, 2, dtype=torch.float64)).tolist() == [[0, 0]] * len(index)
+    assert data.counts.log_likelihoods(torch.ones(2, 2, 2, dtype=torch.float64)).tolist() == [[0, 0]] * len(index)
     assert data.counts.expected(data.majority()).abs().sum() == 0
 
 

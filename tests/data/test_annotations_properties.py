@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import told
+from catalog import annotation_counts
 from hypothesis import given, settings
 
 from crowdppl.data.annotations import Annotations
@@ -69,8 +69,11 @@ def test_annotations_and_identifiers_come_back(drawn):
     frame, labels = drawn
     data = Annotations.from_frame(frame, labels=labels)
     rows = [tuple(written(v) for v in row) for row in frame.itertuples(index=False)]
-    assert told(data) == Counter(rows)
-    assert all(type(a) is type(b) for a, b in zip(sorted(told(data), key=str), sorted(set(rows), key=str), strict=True))
+    assert annotation_counts(data) == Counter(rows)
+    assert all(
+        type(a) is type(b)
+        for a, b in zip(sorted(annotation_counts(data), key=str), sorted(set(rows), key=str), strict=True)
+    )
     assert data.items.tolist() == list(dict.fromkeys(r[0] for r in rows))
     assert data.workers.tolist() == list(dict.fromkeys(r[1] for r in rows))
     assert data.labels.tolist() == [written(label) for label in labels]
@@ -84,7 +87,7 @@ def test_order_of_rows_does_not_matter(drawn, random):
     frame, labels = drawn
     order = random.sample(range(len(frame)), len(frame))
     data, mixed = (Annotations.from_frame(f, labels=labels) for f in (frame, frame.iloc[order]))
-    assert told(data) == told(mixed)
+    assert annotation_counts(data) == annotation_counts(mixed)
     assert votes(data) == votes(mixed)
 
 
@@ -98,7 +101,7 @@ def test_arrays_and_frames_agree(drawn, random):
     if len(arrays) < 3:  # NumPy rounds large integers that stand beside others, before we see them
         arrays = [frame[c].tolist() for c in frame]
     data, same = Annotations.from_frame(frame, labels=labels), Annotations.from_arrays(*arrays, labels=labels)
-    assert told(data) == told(same)
+    assert annotation_counts(data) == annotation_counts(same)
 
 
 @quick
@@ -111,7 +114,7 @@ def test_batches_have_the_votes_of_their_items(drawn, data):
     assert torch.equal(part.votes, whole.votes[index])
     assert torch.equal(part.truth, whole.truth[index])
     assert torch.equal(part.majority(), whole.majority()[index])
-    assert told(part) == told(whole)
+    assert annotation_counts(part) == annotation_counts(whole)
     some = whole.batch(index[: len(index) // 2])
     assert torch.equal(some.votes, whole.votes[index[: len(index) // 2]])
 
@@ -129,12 +132,12 @@ def test_sums_by_brute_force(drawn, seed, lead):
     for i, j, label in zip(data.item.tolist(), data.worker.tolist(), data.label.tolist(), strict=True):
         log_likelihood[..., i, :] += log_table[..., j, :, label]
         expected[..., j, :, label] += weight[..., i, :]
-    product = data.counts.evidence(torch.from_numpy(log_table))
+    product = data.counts.log_likelihoods(torch.from_numpy(log_table))
     np.testing.assert_allclose(product, log_likelihood, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(data.counts.expected(torch.from_numpy(weight)), expected, rtol=1e-12, atol=1e-12)
     with torch.enable_grad():
         wanted = torch.from_numpy(log_table).requires_grad_()
-        np.testing.assert_allclose(data.counts.evidence(wanted).detach(), log_likelihood, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(data.counts.log_likelihoods(wanted).detach(), log_likelihood, rtol=1e-12, atol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)

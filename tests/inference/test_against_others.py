@@ -40,8 +40,8 @@ def numpyro_draws(data, model, warmup=500, samples=1000, chains=4):
         prevalence = numpyro.sample("prevalence", dist.Dirichlet(jnp.array(a)))
         with numpyro.plate("worker", data.J):
             confusion = numpyro.sample("confusion", dist.Dirichlet(jnp.array(B)).to_event(1))
-        evidence = jnp.einsum("ijl,jkl->ik", jnp.array(kinds), jnp.log(confusion))
-        marginal = jax.nn.logsumexp(jnp.log(prevalence) + evidence, axis=-1)
+        log_likelihoods = jnp.einsum("ijl,jkl->ik", jnp.array(kinds), jnp.log(confusion))
+        marginal = jax.nn.logsumexp(jnp.log(prevalence) + log_likelihoods, axis=-1)
         numpyro.factor("labels", (jnp.array(often) * marginal).sum())
 
     start = {"prevalence": jnp.array(a / a.sum()), "confusion": jnp.tile(B / B.sum(1, keepdims=True), (data.J, 1, 1))}

@@ -20,7 +20,7 @@ from crowdppl.kernels import ops
 from crowdppl.model.base import provides
 from crowdppl.model.bound import bind
 from crowdppl.model.program import check, responsibilities
-from crowdppl.models import DawidSkene, MajorityVote
+from crowdppl.models import DawidSkene, ItemSubtypes, MajorityVote
 
 # Most fits here are about the point: few draws are taken, and the library says that their intervals are rough.
 pytestmark = pytest.mark.filterwarnings("ignore:the ends of intervals come from:crowdppl.CrowdpplWarning")
@@ -68,8 +68,8 @@ def test_public_fixtures(public, name, log_likelihood, accuracy):
     data, truth = public(name)
     posterior = fit(data, FLAT, **PLAIN)
     assert posterior.info["facts"]["log_likelihood"] == pytest.approx(log_likelihood, abs=1e-3)
-    found = posterior.truth().set_index("item").loc[truth.index, "label"].to_numpy()
-    assert (found == truth.to_numpy()).mean() == pytest.approx(accuracy, abs=6e-4)
+    actual = posterior.truth().set_index("item").loc[truth.index, "label"].to_numpy()
+    assert (actual == truth.to_numpy()).mean() == pytest.approx(accuracy, abs=6e-4)
 
 
 def test_caries_fixture(public):
@@ -132,7 +132,7 @@ def test_em_ends_at_a_fixed_point(case):
         if closed:
             with torch.no_grad():
                 r = responsibilities(model, point, data)
-                for name, value in model.m_step(r, data).items():
+                for name, value in model.m_step(r, data, point).items():
                     torch.testing.assert_close(value, point[name], atol=1e-5, rtol=0)
         if case.name.endswith("-flat"):
             return  # on the boundary: some cells are zero
@@ -151,14 +151,14 @@ def test_em_ends_at_a_fixed_point(case):
 def test_restarts_find_no_better_mode(name, anaesthesia, public):
     """Ten starts around the majority vote: under the default prior all end in one mode, and no warning says otherwise."""
     data = anaesthesia if name == "anaesthesia" else public(name)[0]
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         facts = fit(data, method="em", restarts=10, num_samples=2, seed=1).info["facts"]
     ends = facts["restarts"]
     assert len(ends) == 11
     assert facts["log_posterior"] == max(ends)
     assert max(ends) == pytest.approx(ends[0], rel=1e-6)  # no better one
-    assert not any("several modes" in str(w.message) for w in told)
+    assert not any("several modes" in str(w.message) for w in caught)
 
 
 def test_restarts_keep_the_best_and_tell_all():
@@ -172,25 +172,29 @@ def test_restarts_keep_the_best_and_tell_all():
     assert len(set(with_more["restarts"])) > 1
 
 
-SIDE_BY_SIDE = [c for c in CASES if provides(c.model, "conjugate_counts") and not c.features and "em" in c.methods]
+SIDE_BY_SIDE = [
+    c
+    for c in CASES
+    if provides(c.model, "conjugate_counts") and not provides(c.model, "networks") and "em" in c.methods
+]
 
 
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("case", SIDE_BY_SIDE, ids=lambda case: case.name)
 def test_ascents_side_by_side_are_those_one_after_the_other(case, accelerate, monkeypatch):
-    """Each as if it were alone: the same steps, leaps that fall and all, in groups too, to rounding."""
+    """Each as if it were alone: the same steps, rejected extrapolations included, in groups too, to rounding."""
     data = tiny(4, items=30, workers=6, classes=case.classes, known=True, weighted=True)
     options = {"method": "em", "restarts": 6, "num_samples": 2, "seed": 2, "accelerate": accelerate, "max_iter": 25}
-    found = []
+    actual = []
     for room in (1, 2**22, 8 * 4 * data.N * data.K * 3):  # one by one, all at once, three at a time
         monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", room)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdpplWarning)
-            found.append(fit(data, case.model, **options))
-    for other in found[1:]:
-        np.testing.assert_allclose(other.info["facts"]["restarts"], found[0].info["facts"]["restarts"], rtol=1e-10)
-        assert other.info["facts"]["evaluations"] == found[0].info["facts"]["evaluations"]
-        for name, value in found[0].tree["point"].data_vars.items():
+            actual.append(fit(data, case.model, **options))
+    for other in actual[1:]:
+        np.testing.assert_allclose(other.info["facts"]["restarts"], actual[0].info["facts"]["restarts"], rtol=1e-10)
+        assert other.info["facts"]["evaluations"] == actual[0].info["facts"]["evaluations"]
+        for name, value in actual[0].tree["point"].data_vars.items():
             np.testing.assert_allclose(other.tree["point"][name], value, atol=1e-8)
 
 
@@ -268,7 +272,7 @@ def test_a_model_without_parameters(method):
 
 
 def test_most_models_climb_side_by_side():
-    assert {type(case.model).__name__ for case in SIDE_BY_SIDE} >= {"DawidSkene", "OneCoin", "Pooled", "MajorityVote"}
+    assert {type(case.model).__name__ for case in SIDE_BY_SIDE} >= {"DawidSkene", "OneCoin", "Pooled"}
 
 
 def _quiet(*args, **options):
@@ -309,11 +313,11 @@ def test_known_truths_clamp_and_help():
     lost = _quiet(data, method="em").truth()["label"].to_numpy()
     assert (lost == truth).mean() < 0.2
     columns = (data.items[data.item], data.workers[data.worker], data.labels[data.label])
-    told = crowdppl.Annotations.from_arrays(*columns, labels=range(2), truth={i: int(truth[i]) for i in range(60)})
+    caught = crowdppl.Annotations.from_arrays(*columns, labels=range(2), truth={i: int(truth[i]) for i in range(60)})
     for method in ("em", "gibbs"):
-        found = _quiet(told, method=method, seed=1).truth()["label"].to_numpy()
-        assert (found[:60] == truth[:60]).all()
-        assert (found == truth).mean() > 0.85
+        actual = _quiet(caught, method=method, seed=1).truth()["label"].to_numpy()
+        assert (actual[:60] == truth[:60]).all()
+        assert (actual == truth).mean() > 0.85
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -453,10 +457,10 @@ def test_nothing_is_read_inside_a_step_where_that_waits(model, method, monkeypat
             if method == "em"
             else {"warmup": 0, "num_samples": steps, "chains": 2}
         )
-        chosen = named_model(model)
+        chosen = ItemSubtypes(subtype_concentration=1.0) if model == "item-subtypes" else named_model(model)
         with Reads() as reads, isolated(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ENGINES[method](chosen, data, lambda *_: None, **options)
+            ENGINES[method](bind(chosen, data), data, lambda *_: None, **options)
         counts.append(reads.count)
     assert counts[1] == counts[2]
 
@@ -471,17 +475,17 @@ def test_a_leap_is_squarem_and_leaves_the_points_alone(case):
         data = model.expand(data)
         space = Space(check(model, data))
         ends = [dict(space.values(torch.randn(space.size, dtype=data.dtype))) for _ in range(2)]
-        # Three points in a row, the second step four tenths of the first: the leap is long.
+        # Three points in a row, the second step four tenths of the first: the extrapolation is long.
         ends.append({n: torch.lerp(ends[0][n], ends[1][n], 1.4) for n in space.sizes})
         if not all(is_simplex(space.supports[n]) for n in space.sizes):
             ends[2] = dict(space.values(torch.randn(space.size, dtype=data.dtype)))
         kept = [{n: v.clone() for n, v in end.items()} for end in ends]
-        leap = extrapolate(space, *ends)
+        far = extrapolate(space, *ends)
         free = [{n: coordinates(space, n, end[n]) for n in space.sizes} for end in kept]
     for end, before in zip(ends, kept, strict=True):
         for name in space.sizes:
             assert torch.equal(end[name], before[name])
-            assert leap[name].data_ptr() != end[name].data_ptr()
+            assert far[name].data_ptr() != end[name].data_ptr()
     step = {n: free[1][n] - free[0][n] for n in space.sizes}
     bend = {n: free[2][n] - free[1][n] - step[n] for n in space.sizes}
     straight, bent = (sum(float((v**2).sum()) for v in part.values()) for part in (step, bend))
@@ -496,7 +500,7 @@ def test_a_leap_is_squarem_and_leaves_the_points_alone(case):
                 wanted = wanted / wanted.sum(-1, keepdim=True)
             else:
                 wanted = space.transforms[name](wanted)
-        torch.testing.assert_close(leap[name], wanted, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(far[name], wanted, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("lead", [(), (3,)])
@@ -513,7 +517,7 @@ def test_the_way_that_asks_nothing_comes_to_the_same(lead, dtype, monkeypatch):
     assert bool((counts.sum(-1) == 0).any())
 
     def both() -> tuple[torch.Tensor, torch.Tensor]:
-        return data.counts.evidence(table.log()), ops.label_shares(counts.clone())
+        return data.counts.log_likelihoods(table.log()), ops.label_shares(counts.clone())
 
     asked = both()
     assert 0.0 < asked[0].isinf().float().mean() < 1.0

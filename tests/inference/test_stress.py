@@ -48,8 +48,8 @@ def test_odd_shapes(kind, case, method):
     assert len(workers) == data.J
     assert np.isfinite(truth["probability"]).all()
     # Under flat priors nothing tells a sampler which class is which.
-    told = method == "em" or (method == "gibbs" and not case.name.endswith("-flat"))
-    if kind == "all agree" and told and not posterior.networks:
+    caught = method == "em" or (method == "gibbs" and not case.name.endswith("-flat"))
+    if kind == "all agree" and caught and not posterior.networks:
         assert set(truth["label"]) == {1}
 
 
@@ -66,9 +66,9 @@ def test_a_thousand_classes(model):
     data = A(np.repeat(np.arange(N), 3), np.tile(["u", "v", "w"], N), label.reshape(-1), labels=range(K))
     posterior = quiet_fit(data, model, method="em", max_iter=10, num_samples=2)
     votes = data.votes.numpy()
-    found = posterior.tree["truth"]["probability"].values.argmax(1)
+    actual = posterior.tree["truth"]["probability"].values.argmax(1)
     agreed = votes.max(1) >= 2
-    assert (found[agreed] == votes.argmax(1)[agreed]).mean() > 0.995
+    assert (actual[agreed] == votes.argmax(1)[agreed]).mean() > 0.995
     assert len(posterior.workers()) == 3
 
 
@@ -94,14 +94,15 @@ def test_a_million_annotations_by_one_worker():
 def test_float32_responsibilities(case):
     """At the same parameters, 20,000 annotations: probabilities within 2e-4 of float64's, the log-likelihood within 2e-6."""
     data, _, _ = simulated(items=4000, workers=200, per_item=5, classes=case.classes, seed=2)
-    found = {}
+    actual = {}
     for dtype in (torch.float64, torch.float32):
         placed = data.to(dtype=dtype)
         with isolated(0, dtype=dtype), torch.no_grad():
-            start = case.model.initial(placed)
-            joint, _ = bind(case.model, data).log_density(bind(case.model, data).m_step(start, placed), placed)
-            found[dtype] = (joint.softmax(-1).double(), float(torch.logsumexp(joint, -1).sum(dtype=torch.float64)))
-    one, two = found.values()
+            model = bind(case.model, placed)
+            start = model.initial(placed)
+            joint, _ = model.log_density(model.m_step(start, placed), placed)
+            actual[dtype] = (joint.softmax(-1).double(), float(torch.logsumexp(joint, -1).sum(dtype=torch.float64)))
+    one, two = actual.values()
     assert float((one[0] - two[0]).abs().max()) < 2e-4
     assert two[1] == pytest.approx(one[1], rel=2e-6)
 

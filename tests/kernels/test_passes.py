@@ -85,28 +85,32 @@ def tables(K, data, seed=1, zeros=False):
 def test_sums_are_those_of_the_products(K, threads):
     data = crowd(K)
     table, prior = tables(K, data)
-    made = Sweeps.over(data, threads)
+    compiled_passes = Sweeps.over(data, threads)
     r = torch.empty(data.N, K, dtype=torch.float64)
-    found, wanted = made.expect(table, prior, None, r), plain(table, prior, data)
-    for a, b in zip(found[:3], wanted[:3], strict=True):
+    actual, wanted = compiled_passes.expect(table, prior, None, r), plain(table, prior, data)
+    for a, b in zip(actual[:3], wanted[:3], strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-10)
-    joint = data.counts.evidence(table.log()) + prior.log() + data.clamp
+    joint = data.counts.log_likelihoods(table.log()) + prior.log() + data.clamp
     torch.testing.assert_close(r, joint.softmax(-1), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(made.joint(table, prior).logsumexp(-1), joint.logsumexp(-1), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(made.joint(table, prior), joint, rtol=1e-10, atol=1e-10)
-    assert torch.equal(made.responsibilities(table, prior), r)
-    for a, b in zip(made.given(r)[1:3], statistics(r, data)[1:3], strict=True):
+    torch.testing.assert_close(
+        compiled_passes.joint(table, prior).logsumexp(-1), joint.logsumexp(-1), rtol=1e-12, atol=1e-12
+    )
+    torch.testing.assert_close(compiled_passes.joint(table, prior), joint, rtol=1e-10, atol=1e-10)
+    assert torch.equal(compiled_passes.responsibilities(table, prior), r)
+    for a, b in zip(compiled_passes.given(r)[1:3], statistics(r, data)[1:3], strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
     # Passes look as far ahead at the end of what they read as in its midst.
-    for codes in (made.column, *([made.sorted[1]] if K > made.passes.NARROW else [])):
-        assert len(codes) == data.A + made.passes.AHEAD
+    for codes in (compiled_passes.column, *([compiled_passes.sorted[1]] if K > compiled_passes.passes.NARROW else [])):
+        assert len(codes) == data.A + compiled_passes.passes.AHEAD
         assert not codes[data.A :].any()
     # A pass that nobody asks for responsibilities may write them somewhere: what an earlier one has found stays.
-    kept = [part.clone() for part in found[:3]]
-    made.expect(*tables(K, data, seed=2))
-    assert all(map(torch.equal, found[:3], kept))
+    kept = [part.clone() for part in actual[:3]]
+    compiled_passes.expect(*tables(K, data, seed=2))
+    assert all(map(torch.equal, actual[:3], kept))
     truth = r.argmax(-1)
-    for a, b in zip(made.counted(truth.to(torch.int16)), statistics(one_hot(truth, data), data)[1:3], strict=True):
+    for a, b in zip(
+        compiled_passes.counted(truth.to(torch.int16)), statistics(one_hot(truth, data), data)[1:3], strict=True
+    ):
         assert torch.equal(a, b)
 
 
@@ -126,15 +130,15 @@ def test_tables_are_gone_through_in_blocks(monkeypatch):
     sums = plain(*tables(3, data), data)
     model, pair = bind(DawidSkene(), data), torch.stack([tables(3, data, seed)[0] for seed in (2, 3)])
 
-    def found():
+    def actual():
         parameters = model.conjugacy.m_step(sums._replace(label_counts=sums.label_counts.clone()))
         both = {"prevalence": torch.stack([parameters["prevalence"]] * 2), "confusion": pair}
         return parameters["confusion"], model.log_prior(parameters, data), model.log_prior(both, data)
 
-    whole = found()
+    whole = actual()
     for size in (200, 27, 1):
         monkeypatch.setattr(ops, "BLOCK", size)
-        for a, b in zip(found(), whole, strict=True):
+        for a, b in zip(actual(), whole, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-13, atol=1e-13)
 
 
@@ -145,8 +149,8 @@ def test_sums_of_logs(least, dtype, monkeypatch):
     monkeypatch.setattr(ops, "BLOCK", 90)
     table = torch.from_numpy(np.random.default_rng(0).uniform(0.1, 1, (2, 23, 3, 3))).to(dtype)
     table[0, 4:13, 1, 1] = least
-    found, wanted = ops.summed_logs(table), table.double().log().sum(-3)
-    torch.testing.assert_close(found.double(), wanted, rtol=1e-12 if dtype == torch.float64 else 1e-5, atol=1e-12)
+    actual, wanted = ops.summed_logs(table), table.double().log().sum(-3)
+    torch.testing.assert_close(actual.double(), wanted, rtol=1e-12 if dtype == torch.float64 else 1e-5, atol=1e-12)
 
 
 @pytest.mark.parametrize("pseudo_counts", [False, True])
@@ -165,9 +169,9 @@ def test_shares_of_labels(K, lead, pseudo_counts, monkeypatch):
         for block in (10**9, 9 * K * K):
             monkeypatch.setattr(ops, "BLOCK", block)
             for given in (counts.clone(), counts.transpose(-1, -2).contiguous().transpose(-1, -2)):
-                found = ops.label_shares(given, added if pseudo_counts else None)
-                assert found.data_ptr() == given.data_ptr()
-                torch.testing.assert_close(found, wanted, rtol=1e-14, atol=1e-16)
+                actual = ops.label_shares(given, added if pseudo_counts else None)
+                assert actual.data_ptr() == given.data_ptr()
+                torch.testing.assert_close(actual, wanted, rtol=1e-14, atol=1e-16)
 
 
 @pytest.mark.parametrize("K", [3, 9, 70])
@@ -177,21 +181,23 @@ def test_single_precision_is_the_same_to_its_rounding(K):
     table, prior = tables(K, data)
     half = data.to(dtype=torch.float32)
     assert sweeps.suits(half, K)
-    made, wanted = Sweeps.over(half, 2), plain(table, prior, data)
+    compiled_passes, wanted = Sweeps.over(half, 2), plain(table, prior, data)
     r = torch.empty(data.N, K, dtype=torch.float32)
-    found = made.expect(table.float(), prior.float(), None, r)
-    assert found.item_counts.dtype == found.label_counts.dtype == torch.float32
-    for a, b in zip(found[:3], wanted[:3], strict=True):
+    actual = compiled_passes.expect(table.float(), prior.float(), None, r)
+    assert actual.item_counts.dtype == actual.label_counts.dtype == torch.float32
+    for a, b in zip(actual[:3], wanted[:3], strict=True):
         torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-4)
-    joint = data.counts.evidence(table.log()) + prior.log() + data.clamp
+    joint = data.counts.log_likelihoods(table.log()) + prior.log() + data.clamp
     torch.testing.assert_close(r.double(), joint.softmax(-1), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(made.joint(table.float(), prior.float()).double(), joint, rtol=1e-4, atol=1e-4)
-    for a, b in zip(made.given(r)[1:3], statistics(r.double(), data)[1:3], strict=True):
+    torch.testing.assert_close(
+        compiled_passes.joint(table.float(), prior.float()).double(), joint, rtol=1e-4, atol=1e-4
+    )
+    for a, b in zip(compiled_passes.given(r)[1:3], statistics(r.double(), data)[1:3], strict=True):
         torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-4)
     truth = r.argmax(-1)
-    assert torch.equal(made.counted(truth.to(torch.int16))[1], half.counts.expected(one_hot(truth, half)))
+    assert torch.equal(compiled_passes.counted(truth.to(torch.int16))[1], half.counts.expected(one_hot(truth, half)))
     with torch.random.fork_rng():
-        assert made.draw(table.float(), prior.float())[1].label_counts.sum() == data.A
+        assert compiled_passes.draw(table.float(), prior.float())[1].label_counts.sum() == data.A
 
 
 @pytest.mark.slow
@@ -225,12 +231,12 @@ def test_products_without_digits_are_done_in_logs(zeros, K):
     if zeros:  # items with a label 0 are possible under one truth only, by probabilities that are next to nothing
         table[:, 1:, 0] = 0.0
         table[:, 0, :] = 1e-30 * (1 + table[:, 0, :])
-    found, wanted = Sweeps.over(data, 2).expect(table, prior), plain(table, prior, data)
+    actual, wanted = Sweeps.over(data, 2).expect(table, prior), plain(table, prior, data)
     assert float(wanted.log_likelihood) < -800
     # Differences of logs stay, also where the probabilities are nothing beside each other: tempering brings them back.
-    joint = data.counts.evidence(table.log()) + prior.log()
+    joint = data.counts.log_likelihoods(table.log()) + prior.log()
     torch.testing.assert_close(Sweeps.over(data, 2).joint(table, prior), joint, rtol=1e-12, atol=1e-9)
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(actual, wanted, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-8)
 
 
@@ -242,8 +248,8 @@ def test_small_probabilities_of_items_in_turn(K):
     data = Annotations.from_arrays(item, np.arange(20) % 2, label, labels=range(K), workers=range(2))
     table, prior = tables(K, data)
     table[..., 0], table[..., 1] = 1e-30, 1e-38 * (1 + torch.arange(K))
-    found, wanted = Sweeps.over(data, 1).expect(table, prior), plain(table, prior, data)
-    for a, b in zip(found, wanted, strict=True):
+    actual, wanted = Sweeps.over(data, 1).expect(table, prior), plain(table, prior, data)
+    for a, b in zip(actual, wanted, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
@@ -256,8 +262,8 @@ def test_a_truth_that_seemed_lost_comes_back(K, labels):
     prior[:2], prior[2:] = 0.5, 0.0
     table[:, 0, :2] = torch.tensor([1e-13, 1e-41], dtype=torch.float64)
     table[:, 1, :2] = torch.tensor([1e-41, 0.9], dtype=torch.float64)
-    found, wanted = Sweeps.over(data, 1).expect(table, prior), plain(table, prior, data)
-    for a, b in zip(found, wanted, strict=True):
+    actual, wanted = Sweeps.over(data, 1).expect(table, prior), plain(table, prior, data)
+    for a, b in zip(actual, wanted, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
@@ -292,9 +298,9 @@ def test_items_are_read_off_as_by_the_products(K, dtype, effects):
                 drawn += one_hot(truth.long(), data)
             results.append((likelihood, mean, published))
     for result in results[1:3]:
-        for found, wanted in zip(result, results[0], strict=True):
+        for actual, wanted in zip(result, results[0], strict=True):
             exact = 1e-12 if dtype == torch.float64 else 1e-5
-            torch.testing.assert_close(found, wanted, rtol=exact, atol=exact)
+            torch.testing.assert_close(actual, wanted, rtol=exact, atol=exact)
     p = (results[0][1].double() - 0.5) / 0.25
     assert (drawn[p == 0.0] == 0.0).all()
     # The mean of squared deviations, each of variance 2 and a little, where five truths and more are expected; cells of an item
@@ -311,14 +317,14 @@ def test_drawn_truths_follow_their_probabilities(K):
     classes and one of 400 of nine."""
     data = crowd(K, items=40, annotations=200)
     table, prior = tables(K, data)
-    made, draws = Sweeps.over(data, 2), 4000
+    compiled_passes, draws = Sweeps.over(data, 2), 4000
     r = torch.empty(data.N, K, dtype=torch.float64)
-    made.expect(table, prior, None, r)
+    compiled_passes.expect(table, prior, None, r)
     share = torch.zeros_like(r)
     with torch.random.fork_rng():
         torch.manual_seed(3)
         for _ in range(draws):
-            truth, sums = made.draw(table, prior)
+            truth, sums = compiled_passes.draw(table, prior)
             chosen = torch.nn.functional.one_hot(truth.long(), K).double()
             share += chosen / draws
         torch.testing.assert_close(sums.label_counts, data.counts.expected(chosen))
@@ -336,16 +342,16 @@ def test_drawn_truths_know_nothing_of_each_other():
     table, prior = torch.full((data.J, 2, 2), 0.5, dtype=torch.float64), torch.full((2,), 0.5, dtype=torch.float64)
     with torch.random.fork_rng():
         torch.manual_seed(5)
-        made = Sweeps.over(data, 2)
-        coins = torch.stack([made.draw(table, prior)[0] for _ in range(400)]).double() * 2 - 1
+        compiled_passes = Sweeps.over(data, 2)
+        coins = torch.stack([compiled_passes.draw(table, prior)[0] for _ in range(400)]).double() * 2 - 1
         both = []
         for threads in (1, 3):
             torch.manual_seed(6)
             both.append(Sweeps.over(data, threads).draw(table, prior)[0])
     assert torch.equal(*both)
-    found = [coins.mean(), *((coins[:, d:] * coins[:, :-d]).mean() for d in (1, 2, 3, 64))]
-    found += [(coins[d:] * coins[:-d]).mean() for d in (1, 2, 3)]
-    assert torch.stack(found).abs().max() < 4.5 / (coins.numel() * 0.98) ** 0.5
+    actual = [coins.mean(), *((coins[:, d:] * coins[:, :-d]).mean() for d in (1, 2, 3, 64))]
+    actual += [(coins[d:] * coins[:-d]).mean() for d in (1, 2, 3)]
+    assert torch.stack(actual).abs().max() < 4.5 / (coins.numel() * 0.98) ** 0.5
     # Sweeps as a whole, and items: 5,400 means, of which none beyond 5.5 standard errors.
     for axis in (0, 1):
         assert coins.mean(axis).abs().max() < 5.5 / coins.shape[axis] ** 0.5
@@ -360,29 +366,33 @@ def test_truths_at_a_point_are_those_of_the_products(K, rho):
     theta = model.conjugacy.m_step(passes.given(data.majority()))
     effects, both = None if rho is None else torch.tensor(rho, dtype=torch.float64), []
     with isolated(0):
-        for made, spare in ((passes, None), (passes, torch.rand(data.N, K, dtype=torch.float64)), (None, None)):
+        for compiled_passes, spare in (
+            (passes, None),
+            (passes, torch.rand(data.N, K, dtype=torch.float64)),
+            (None, None),
+        ):
             # What was there of the draws is replaced.
             mean = torch.rand(data.N, K, dtype=torch.float64)
             out = SimpleNamespace(probability=mean, published=None if rho is None else mean.clone())
-            evaluate._evaluate_point(model, theta, data, data, effects, made, spare, out)
+            evaluate._evaluate_point(model, theta, data, data, effects, compiled_passes, spare, out)
             both.append((out.probability, out.probability if rho is None else out.published))
-    for found in both[:2]:
-        for one, other in zip(found, both[2], strict=True):
+    for actual in both[:2]:
+        for one, other in zip(actual, both[2], strict=True):
             torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
     assert (rho is None) == torch.equal(*both[0])
 
 
 @pytest.mark.parametrize(("model", "method"), [("dawid-skene", "em"), ("dawid-skene", "gibbs"), ("one-coin", "em")])
 def test_a_fit_makes_its_passes_once(model, method, monkeypatch):
-    data, made, over = crowd(3), [], Sweeps.over
-    monkeypatch.setattr(Sweeps, "over", staticmethod(lambda *args: made.append(args) or over(*args)))
+    data, compiled_passes, over = crowd(3), [], Sweeps.over
+    monkeypatch.setattr(Sweeps, "over", staticmethod(lambda *args: compiled_passes.append(args) or over(*args)))
     held = []
     layout = fit_module.to_datatree
     monkeypatch.setattr(
         fit_module, "to_datatree", lambda *args, **more: held.append(args[2].passes) or layout(*args, **more)
     )
     fit(data, model, method=method, num_samples=5)
-    assert len(made) == 1
+    assert len(compiled_passes) == 1
     assert held == [None]  # released before the result is laid out
 
 
@@ -390,9 +400,9 @@ def test_a_fit_makes_its_passes_once(model, method, monkeypatch):
 @pytest.mark.parametrize("K", [3, 9])
 def test_published_probabilities_sum_to_one(K, method):
     """In single precision a sum over many draws does not, of itself."""
-    found = fit(crowd(K).to(dtype=torch.float32), method=method, num_samples=400)
+    actual = fit(crowd(K).to(dtype=torch.float32), method=method, num_samples=400)
     for name in ("as_published", "probability"):
-        part = found.tree["truth"][name].values
+        part = actual.tree["truth"][name].values
         assert part.dtype == np.float32
         np.testing.assert_allclose(part.sum(-1), 1.0, atol=5e-7)
         assert part.max() <= 1 + 2e-7
@@ -424,7 +434,7 @@ def test_gibbs_samples_the_same_posterior(monkeypatch):
     slow = fit(data, **options)
     np.testing.assert_allclose(quick.probability_as_published(), slow.probability_as_published(), atol=0.03)
     for name in ("confusion", "prevalence"):
-        one, two = (found.tree["posterior"][name].mean(("chain", "draw")) for found in (quick, slow))
+        one, two = (actual.tree["posterior"][name].mean(("chain", "draw")) for actual in (quick, slow))
         np.testing.assert_allclose(one, two, atol=0.02)
 
 

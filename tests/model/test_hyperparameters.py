@@ -44,7 +44,7 @@ def test_bad_numbers_are_refused(model, field, value):
 
 @pytest.mark.parametrize("model", [m for m in ZOO if hasattr(m, "maximum_likelihood")], ids=lambda m: type(m).__name__)
 def test_maximum_likelihood_has_flat_priors(model):
-    """All imaginary answers at zero: the log prior is the same everywhere."""
+    """All pseudo-counts at zero: the log prior is the same everywhere."""
     flat = type(model).maximum_likelihood()
     assert {
         getattr(flat, name)
@@ -81,15 +81,15 @@ def test_a_million_pseudo_counts_decide_the_rows(model, field, diagonal):
     strong = dataclasses.replace(model, **{field: 1e6})
     with isolated(0):
         bound = bind(strong, data)
-        told = bound.expand(data)
-        sites = {name: node["value"] for name, node in check(bound, told).items()}
+        layout = bound.expand(data)
+        sites = {name: node["value"] for name, node in check(bound, layout).items()}
     rows = next(
         sites[name]
         for name in ("rows", "typical", "group_confusion", "common", "sensitivity", "accuracy", "confusion")
         if name in sites
     )
     if rows.dim() < 2 or rows.shape[-1] != data.K or rows.shape[-1] != rows.shape[-2 if rows.dim() < 4 else -3]:
-        assert float((rows - diagonal).abs().max()) < 0.01  # probabilities of the right answer alone
+        assert float((rows - diagonal).abs().max()) < 0.01  # probabilities of the correct label alone
         return
     table = rows if rows.dim() < 4 else rows.transpose(-2, -3)[..., 0, :, :, :]
     right = torch.diagonal(table, dim1=-2, dim2=-1)
@@ -136,6 +136,6 @@ def test_numbers_keep_the_type_of_the_data(case):
 def test_every_hyperparameter_is_explained():
     """What `crowdppl models NAME` prints of each comes from the model's docstring."""
     for kind in CATALOGUE.values():
-        told = described(kind)
-        assert set(told) == {field.name for field in dataclasses.fields(kind)}
-        assert all(len(words) > 10 for words in told.values()), kind
+        layout = described(kind)
+        assert set(layout) == {field.name for field in dataclasses.fields(kind)}
+        assert all(len(words) > 10 for words in layout.values()), kind

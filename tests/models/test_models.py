@@ -52,7 +52,7 @@ def weigh(logs, states, data, classes):
 
 def exact_subtypes(data, model):
     """All (K M)^N states, parameters integrated out."""
-    a, w, B = model.concentrations(data)
+    a, w, B = (site.concentration for site in bind(model, data).conjugacy.sites.values())
     K, M = data.K, model.subtypes
     states = list(itertools.product(range(K * M), repeat=data.N))
     logs = []
@@ -160,8 +160,8 @@ def test_one_coin_fixtures(public, fixture):
     name, accuracy = fixture
     data, truth = public(name)
     posterior = quiet_fit(data, OneCoin.maximum_likelihood(), method="em", num_samples=2)
-    found = posterior.truth().set_index("item").loc[truth.index, "label"]
-    assert (found.to_numpy() == truth.to_numpy()).mean() == pytest.approx(accuracy, abs=0.005)
+    actual = posterior.truth().set_index("item").loc[truth.index, "label"]
+    assert (actual.to_numpy() == truth.to_numpy()).mean() == pytest.approx(accuracy, abs=0.005)
 
 
 def test_one_subtype_is_dawid_and_skene():
@@ -173,7 +173,7 @@ def test_one_subtype_is_dawid_and_skene():
 
 def test_modes_that_do_not_exist_are_refused():
     data = tiny()
-    with pytest.raises(ModelError, match="weight=1"):
+    with pytest.raises(ModelError, match="subtype_concentration=1"):
         fit(data, ItemSubtypes(), method="em")
     with pytest.raises(ModelError, match="method='gibbs'"):
         fit(data, HierarchicalDawidSkene(), method="em")
@@ -187,9 +187,9 @@ def test_modes_that_do_not_exist_are_refused():
 def likelihood(model, sites, data):
     with isolated(0), torch.no_grad():
         bound = bind(model, data)
-        told = bound.expand(data)
-        parameters, _ = bound.conditioned(sites | bound.networks.start(), told)
-        return torch.logsumexp(bound.item_log_joint(parameters, told), -1)
+        layout = bound.expand(data)
+        parameters, _ = bound.conditioned(sites | bound.networks.start(), layout)
+        return torch.logsumexp(bound.item_log_joint(parameters, layout), -1)
 
 
 def test_groups_enter_the_likelihood_through_the_crowd_only():
@@ -239,10 +239,10 @@ def test_cells_are_repeated_rows():
         model = bind(CrowdMixture(groups=2, hidden=(3,)), data)
         sites = unknowns(model, data.item_label_cells())
         totals = []
-        for told in (data.item_label_cells(), data.per_annotation()):
-            parameters, _ = model.conditioned(sites, told)
-            marginal = torch.logsumexp(model.item_log_joint(parameters, told), -1)
-            often = torch.ones(told.N) if told.multiplicity is None else told.multiplicity
+        for layout in (data.item_label_cells(), data.per_annotation()):
+            parameters, _ = model.conditioned(sites, layout)
+            marginal = torch.logsumexp(model.item_log_joint(parameters, layout), -1)
+            often = torch.ones(layout.N) if layout.multiplicity is None else layout.multiplicity
             totals.append(float((marginal * often).sum()))
         assert totals[0] == pytest.approx(totals[1], rel=1e-12)
 
@@ -254,13 +254,13 @@ def test_assignments():
         model = bind(CrowdMixture(groups=2, hidden=(3,)), data)
         parameters, _ = model.conditioned(unknowns(model, data.item_label_cells()), data.item_label_cells())
         f = torch.softmax(parameters["classifier"](data.features), -1)
-        found = model.derived(parameters, data)
+        actual = model.derived(parameters, data)
         for n in range(data.A):
             given = parameters["group_confusion"][:, :, data.label[n]]
             joint = torch.einsum("k,m,mk->m", f[data.item[n]], parameters["share"], given)
-            torch.testing.assert_close(found["assignment"][n], joint / joint.sum())
+            torch.testing.assert_close(actual["assignment"][n], joint / joint.sum())
         for j in range(data.J):
-            torch.testing.assert_close(found["membership"][j], found["assignment"][data.worker == j].mean(0))
+            torch.testing.assert_close(actual["membership"][j], actual["assignment"][data.worker == j].mean(0))
 
 
 def test_tables_of_groups():
@@ -283,9 +283,9 @@ def test_number_of_groups_by_loo():
     assert gap[2] < -100
     assert gap[3] > -5
     posterior = quiet_fit(s.data, WorkerGroups(groups=3), method="gibbs", seed=0, **short)
-    found = posterior.tree["posterior"]["membership"].mean(("chain", "draw")).values.argmax(-1)
+    actual = posterior.tree["posterior"]["membership"].mean(("chain", "draw")).values.argmax(-1)
     right = np.einsum("mkk->m", s.parameters["confusion"])
-    assert (found == (-right).argsort().argsort()[s.parameters["group"]]).mean() > 0.95
+    assert (actual == (-right).argsort().argsort()[s.parameters["group"]]).mean() > 0.95
 
 
 # ---------------------------------------------------------------------- common and individual noise
@@ -299,7 +299,7 @@ def test_source_is_what_it_should_be():
         sites = unknowns(model, data)
         sites["individual"] = sites["common"].expand(data.J, 3, 3)
         parameters, _ = model.conditioned(sites, data)
-        omega = model.omega(parameters, data)
+        omega = model.model.omega(parameters, data)
         torch.testing.assert_close(model.derived(parameters, data)["source"], omega)
         low, high = torch.sigmoid(torch.tensor([-1.0, 1.0]))
         assert bool(((omega >= low) & (omega <= high)).all())
@@ -313,9 +313,9 @@ def test_source_by_hand():
         model = bind(CoNAL(hidden=(3,), embedding=2), data)
         sites = unknowns(model, data)
         parameters, _ = model.conditioned(sites, data)
-        omega, G, R = model.omega(parameters, data), sites["common"], sites["individual"]
+        omega, G, R = model.model.omega(parameters, data), sites["common"], sites["individual"]
         prior = torch.softmax(parameters["classifier"](data.features), -1)
-        found = model.derived(parameters, data)["source"]
+        actual = model.derived(parameters, data)["source"]
         for n in range(data.A):
             i = int(data.item[n])
             judged = [m for m in range(data.A) if int(data.item[m]) == i]
@@ -332,7 +332,7 @@ def test_source_by_hand():
                     y, j = int(data.label[m]), int(data.worker[m])
                     other *= float(omega[m] * G[k, y] + (1 - omega[m]) * R[j, k, y])
                 total += other
-            assert float(found[n]) == pytest.approx(mine / total, rel=1e-9)
+            assert float(actual[n]) == pytest.approx(mine / total, rel=1e-9)
 
 
 # ---------------------------------------------------------------------- two coins and difficulty
@@ -464,5 +464,5 @@ def test_simulators_refuse(call, said):
 
 
 def test_modes():
-    torch.testing.assert_close(dirichlet_mode(torch.tensor([1.0, 1.0])), torch.tensor([0.5, 0.5]))
-    torch.testing.assert_close(dirichlet_mode(torch.tensor([3.0, 2.0])), torch.tensor([2 / 3, 1 / 3]))
+    torch.testing.assert_close(dirichlet_mode(torch.tensor([0.0, 0.0])), torch.tensor([0.5, 0.5]))
+    torch.testing.assert_close(dirichlet_mode(torch.tensor([2.0, 1.0])), torch.tensor([2 / 3, 1 / 3]))

@@ -16,6 +16,7 @@ from crowdppl.posterior import workers
 from crowdppl.report import figures
 from crowdppl.report import layout as pages
 from crowdppl.report.items import safe_url
+from crowdppl.report.plan import next_command
 
 ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / "build" / "screenshots"
@@ -531,5 +532,5 @@ def test_what_is_already_computed_is_not_computed_again(saved, monkeypatch):
     monkeypatch.setattr("crowdppl.posterior.posterior.Posterior.workers", None)
     assert report.content(saved, folder=Path("my results"), worker_table=table, actions=actions) == expected
     assert expected["todo"]["command"] == f"crowdppl next 'my results' -n {len(actions.open)} --sure 0.8"
-    assert report.next_command(3, Path("-x")) == "crowdppl next ./-x -n 3 --sure 0.8"
-    assert report.next_command(3) == "crowdppl next -n 3 --sure 0.8"
+    assert next_command(3, Path("-x")) == "crowdppl next ./-x -n 3 --sure 0.8"
+    assert next_command(3) == "crowdppl next -n 3 --sure 0.8"

@@ -21,7 +21,7 @@ from crowdppl.errors import OptionError, silent
 from crowdppl.export import results
 from crowdppl.inference.fit import fit
 from crowdppl.posterior.workers import default_level
-from crowdppl.report import shell_line
+from crowdppl.report.plan import shell_line
 
 
 @command

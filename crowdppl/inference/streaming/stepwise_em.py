@@ -51,18 +51,18 @@ class Learned(NamedTuple):
     trace: list[float]
 
 
-Step = Callable[[BoundModel, Statistics, Annotations], Point]
+Step = Callable[[BoundModel, Statistics, Annotations, Point | None], Point]
 
 
-def maximised(model: BoundModel, sums: Statistics, sizes: Annotations) -> Point:
+def maximised(model: BoundModel, sums: Statistics, sizes: Annotations, before: Point | None) -> Point:
     """Return the M step of EM: the parameters' mode given the sums."""
     assert model.conjugacy is not None
     model.conjugacy.require_mode()
-    parameters = model.conjugacy.m_step(sums)
+    parameters = model.conjugacy.m_step(sums, None if before is None else before.parameters)
     return Point(*at(model, parameters, sizes), parameters, float(model.log_prior(parameters, sizes)))
 
 
-def averaged(model: BoundModel, sums: Statistics, sizes: Annotations) -> Point:
+def averaged(model: BoundModel, sums: Statistics, sizes: Annotations, before: Point | None) -> Point:
     """Return the same of mean-field variational Bayes: the parameters' conditional posterior given the sums, in expectation."""
     assert model.conjugacy is not None
     expected = model.conjugacy.expect(sums, sizes)
@@ -103,14 +103,14 @@ def learn(
             else:
                 scaled = _scaled(sums, source.items / batch.N)
                 average = scaled if average is None else _mixed(average, scaled, (t + 2.0) ** -step_size_exponent)
-                point = step(model, _copied(average), sizes)
+                point = step(model, _copied(average), sizes, point)
             t += 1
             on_batch(batch.A)
         assert point is not None
         if whole is not None:
             trace.append(total + point.penalty)
             average = whole
-            point = step(model, _copied(whole), sizes)
+            point = step(model, _copied(whole), sizes, point)
     assert point is not None
     assert average is not None
     return Learned(point, average, trace)

@@ -50,23 +50,25 @@ def test_ends_near_plain_em(tmp_path, monkeypatch, model, compiled):
     monkeypatch.setattr(passes, "ANNOTATIONS", 0 if compiled else 10**9)
     frame, truth = crowd()
     frame.to_parquet(tmp_path / "x.parquet")
-    found = stream(tmp_path / "x.parquet", model, consensus=tmp_path / "truth.parquet", rows=1000, passes=5)
+    actual = stream(tmp_path / "x.parquet", model, consensus=tmp_path / "truth.parquet", rows=1000, passes=5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         full = fit(Annotations.from_frame(frame), model, method="em", num_samples=2, independent=True)
-    told = pd.read_parquet(tmp_path / "truth.parquet").set_index("task")
-    assert told.index.tolist() == full.items().tolist()
+    caught = pd.read_parquet(tmp_path / "truth.parquet").set_index("task")
+    assert caught.index.tolist() == full.items().tolist()
     best = pd.Series(full.labels[full.probability_as_published().argmax(1)], index=full.items())
-    assert (told["label"] == best).mean() > 0.995
-    assert abs(told["probability"].to_numpy() - full.probability_as_published().max(1)).mean() < 0.01
+    assert (caught["label"] == best).mean() > 0.995
+    assert abs(caught["probability"].to_numpy() - full.probability_as_published().max(1)).mean() < 0.01
     point = full.tree["point"].to_dataset()
-    order = found.workers.set_index("worker").index
-    for name, value in found.parameters.items():
+    order = actual.workers.set_index("worker").index
+    for name, value in actual.parameters.items():
         there = point[name].reindex(worker=order) if "worker" in point[name].dims else point[name]
         np.testing.assert_allclose(value.numpy(), there.values, atol=0.005)
-    assert found.workers.set_index("worker")["annotations"].to_dict() == frame["worker"].value_counts().to_dict()
-    assert (found.items, found.annotations) == (4000, len(frame))
-    assert (told["label"] == truth[told.index]).mean() == pytest.approx((best == truth[best.index]).mean(), abs=0.003)
+    assert actual.workers.set_index("worker")["annotations"].to_dict() == frame["worker"].value_counts().to_dict()
+    assert (actual.items, actual.annotations) == (4000, len(frame))
+    assert (caught["label"] == truth[caught.index]).mean() == pytest.approx(
+        (best == truth[best.index]).mean(), abs=0.003
+    )
 
 
 def mean_field(frame, pooled, prior, right, wrong, rounds):
@@ -125,18 +127,18 @@ def test_variational_bayes_climbs_the_bound(tmp_path, monkeypatch, model, pooled
     monkeypatch.setattr(passes, "ANNOTATIONS", 0 if compiled else 10**9)
     frame, _ = crowd(items=60, workers=8, each=4, K=2 if isinstance(model, ClassConditional) else 3)
     frame.to_parquet(tmp_path / "x.parquet")
-    found = stream(tmp_path / "x.parquet", model, method="vb", consensus=tmp_path / "truth.parquet", passes=12)
+    actual = stream(tmp_path / "x.parquet", model, method="vb", consensus=tmp_path / "truth.parquet", passes=12)
     accuracy, r, bounds = mean_field(frame, pooled, 1.0, 4.0, 1.0, 12)
-    # A pass says what the bound was before its step; the first has nothing to go by.
-    np.testing.assert_allclose(found.objective, bounds[:11], rtol=1e-9)
+    # A pass says what the bound was before its step; the first has no parameters before it.
+    np.testing.assert_allclose(actual.objective, bounds[:11], rtol=1e-9)
     assert (np.diff(bounds) > -1e-9).all()
-    np.testing.assert_allclose(found.workers["accuracy"], [accuracy[w] for w in found.workers["worker"]], rtol=1e-6)
-    told = pd.read_parquet(tmp_path / "truth.parquet")
-    np.testing.assert_allclose(told["probability"], r.max(1), rtol=1e-6)
+    np.testing.assert_allclose(actual.workers["accuracy"], [accuracy[w] for w in actual.workers["worker"]], rtol=1e-6)
+    caught = pd.read_parquet(tmp_path / "truth.parquet")
+    np.testing.assert_allclose(caught["probability"], r.max(1), rtol=1e-6)
 
 
 def test_the_bound_is_below_the_evidence(tmp_path):
-    """Six items: the evidence by a sum over all truths, of Dirichlet-multinomials, is a little above."""
+    """Six items: the marginal likelihood by a sum over all truths, of Dirichlet-multinomials, is a little above."""
     frame, _ = crowd(items=6, workers=3, each=3, K=2)
     frame.to_parquet(tmp_path / "x.parquet")
     bound = stream(
@@ -185,28 +187,28 @@ def test_gradients_from_disk_end_where_those_in_memory_do(tmp_path, model):
     frame, truth = crowd(items=600, workers=10)
     frame.to_parquet(tmp_path / "x.parquet")
     options = {"consensus": tmp_path / "truth.parquet", "batch_size": 300, "rows": 1600, "passes": 200}
-    found = stream(tmp_path / "x.parquet", model, method="svi", **options)
+    actual = stream(tmp_path / "x.parquet", model, method="svi", **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         full = fit(Annotations.from_frame(frame), model, method="svi", independent=True, num_samples=200)
-    told = pd.read_parquet(tmp_path / "truth.parquet").set_index("task")
+    caught = pd.read_parquet(tmp_path / "truth.parquet").set_index("task")
     best = pd.Series(full.labels[full.probability_as_published().argmax(1)], index=full.items())
-    assert (told["label"] == best).mean() > 0.99
-    joined = found.workers.merge(full.workers(), on="worker")
+    assert (caught["label"] == best).mean() > 0.99
+    joined = actual.workers.merge(full.workers(), on="worker")
     np.testing.assert_allclose(joined["accuracy_x"], joined["accuracy_y"], atol=0.03)
     width = joined["accuracy_high_x"] - joined["accuracy_low_x"]
     np.testing.assert_allclose(width, joined["accuracy_high_y"] - joined["accuracy_low_y"], atol=0.03)
-    assert (told["label"] == truth[told.index]).mean() > 0.9
+    assert (caught["label"] == truth[caught.index]).mean() > 0.9
 
 
 def test_gradients_to_a_point_end_where_em_does(tmp_path):
     frame, _ = crowd(items=600, workers=10)
     frame.to_parquet(tmp_path / "x.parquet")
-    climbed = stream(tmp_path / "x.parquet", passes=30)
-    found = stream(tmp_path / "x.parquet", method="svi", guide="point", batch_size=100, passes=150)
-    assert list(found.workers) == ["worker", "annotations", "accuracy"]
-    for name, value in climbed.parameters.items():
-        np.testing.assert_allclose(found.parameters[name], value, atol=0.02)
+    maximised = stream(tmp_path / "x.parquet", passes=30)
+    actual = stream(tmp_path / "x.parquet", method="svi", guide="point", batch_size=100, passes=150)
+    assert list(actual.workers) == ["worker", "annotations", "accuracy"]
+    for name, value in maximised.parameters.items():
+        np.testing.assert_allclose(actual.parameters[name], value, atol=0.02)
 
 
 def test_few_gradient_steps_are_told(tmp_path):
@@ -320,9 +322,9 @@ BAD = {
 def test_bad_data_sets_are_told(case, tmp_path):
     frame, options, message = BAD[case]
     frame.to_parquet(tmp_path / "x.parquet", index=False)
-    with pytest.raises(CrowdpplError, match=message) as told:
+    with pytest.raises(CrowdpplError, match=message) as caught:
         stream(tmp_path / "x.parquet", consensus=tmp_path / "truth.parquet", **options)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
     assert not (tmp_path / "truth.parquet").exists()
 
 
@@ -354,18 +356,20 @@ def test_known_truths_clamp_their_items(tmp_path, monkeypatch, compiled, numbers
             rows=1000,
             passes=6,
         )
-        told = pd.read_parquet(tmp_path / "truth.parquet").set_index("task")
-        right = told["label"] == (truth[told.index] if numbers else np.char.add("c", truth[told.index].astype(str)))
+        caught = pd.read_parquet(tmp_path / "truth.parquet").set_index("task")
+        right = caught["label"] == (
+            truth[caught.index] if numbers else np.char.add("c", truth[caught.index].astype(str))
+        )
         clamped = frame.dropna(subset="gold")["task"].unique()
         assert right[clamped].all()
-        assert (told.loc[clamped, "probability"] > 1 - 1e-12).all()
+        assert (caught.loc[clamped, "probability"] > 1 - 1e-12).all()
         assert right.mean() > 0.95
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         full = fit(Annotations.from_frame(frame, truth="gold"), model, method="em", num_samples=2, independent=True)
     best = pd.Series(full.labels[full.probability_as_published().argmax(1)], index=full.items())
     assert (right.index == best.index).all()
-    assert (told["label"] == best).mean() > 0.995
+    assert (caught["label"] == best).mean() > 0.995
 
 
 def test_a_class_that_only_known_truths_show_is_one(tmp_path):
@@ -448,9 +452,9 @@ def test_files_that_do_not_go_together(tmp_path, case):
     for n, part in enumerate(parts):
         columns = {"task": [f"x{n}", f"y{n}"], "worker": ["u", "v"]} | part
         pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / f"{n}.parquet")
-    with pytest.raises(DataError, match=message) as told:
+    with pytest.raises(DataError, match=message) as caught:
         stream(tmp_path)
-    assert "cannot be read" not in str(told.value)
+    assert "cannot be read" not in str(caught.value)
 
 
 def test_truths_in_some_of_the_files_damage_in_others_and_none_at_all(tmp_path):
@@ -461,9 +465,9 @@ def test_truths_in_some_of_the_files_damage_in_others_and_none_at_all(tmp_path):
     (batch,) = Stored(tmp_path, truth="gold").batches()
     assert batch.truth.tolist() == [-1, -1, 1, 0]
     (tmp_path / "2.parquet").write_bytes(b"hello")
-    with pytest.raises(CrowdpplError, match="cannot be read as Parquet") as told:
+    with pytest.raises(CrowdpplError, match="cannot be read as Parquet") as caught:
         stream(tmp_path)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_no_parquet_is_told(tmp_path):
@@ -491,5 +495,5 @@ def test_the_command(tmp_path):
 
 def test_wide_priors_are_kept(tmp_path):
     FRAME.to_parquet(tmp_path / "x.parquet")
-    found = stream(tmp_path / "x.parquet", DawidSkene(prior_correct=1000.0, prior_incorrect=0.0))
-    assert (np.diagonal(found.parameters["confusion"].numpy(), axis1=1, axis2=2) > 0.99).all()
+    actual = stream(tmp_path / "x.parquet", DawidSkene(prior_correct=1000.0, prior_incorrect=0.0))
+    assert (np.diagonal(actual.parameters["confusion"].numpy(), axis1=1, axis2=2) > 0.99).all()

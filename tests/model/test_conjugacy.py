@@ -1,0 +1,117 @@
+"""Conjugate updates: what follows from a prior and counts, and what is refused. Their values are in tests/test_oracle.py."""
+
+import numpy as np
+import pyro
+import pytest
+import torch
+from catalog import CASES, OwnCoin, Populations, Spammers, fit, quiet_fit, simulated, tiny
+from pyro.distributions import Dirichlet, Normal
+
+import crowdppl
+from crowdppl import ModelError
+from crowdppl.isolation import isolated
+from crowdppl.model.bound import bind
+from crowdppl.models import DawidSkene, ItemSubtypes, OneCoin
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_every_model_keeps_its_contract(case):
+    crowdppl.check_contract(case.model, tiny(classes=case.classes, features=case.features))
+
+
+class WrongShape(OwnCoin):
+    def confusion(self, parameters, data):
+        return super().confusion(parameters, data)[..., 0]
+
+
+class WrongName(OwnCoin):
+    def conjugate_counts(self, statistics, data):
+        return {"prevalance": statistics.item_counts}
+
+
+class WrongCounts(OwnCoin):
+    def conjugate_counts(self, statistics, data):
+        return {"prevalence": statistics.label_counts}
+
+
+class NotConjugate(OwnCoin):
+    def conjugate_counts(self, statistics, data):
+        return {"skill": statistics.label_counts.sum((-2, -1))}
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (WrongName(), "'prevalance', which is no site of the prior"),
+        (
+            WrongCounts(),
+            r"conjugate_counts\['prevalence'\] has shape \(3, 3, 3\); the site's concentrations have shape \(3,\)",
+        ),
+        (NotConjugate(), "'skill', which is a Normal; it must be a Dirichlet or a Beta site"),
+        (WrongShape(), "WrongShape"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_faults_are_told_in_one_line(model, words):
+    with pytest.raises(ModelError, match=words) as refused:
+        crowdppl.check_contract(model, tiny())
+    assert "\n" not in str(refused.value)
+
+
+class Half(OwnCoin):
+    """One of two sites is conjugate: EM raises the other by gradients, and Gibbs sampling is refused."""
+
+    def prior(self, data, plates):
+        prevalence = pyro.sample("prevalence", Dirichlet(2 * torch.ones(data.K)))
+        with plates.worker:
+            return {"prevalence": prevalence, "skill": pyro.sample("skill", Normal(1.0, 1.0))}
+
+    def conjugate_counts(self, statistics, data):
+        return {"prevalence": statistics.item_counts}
+
+
+def test_a_model_that_is_conjugate_in_part():
+    data = simulated(items=60)[0]
+    whole, half = (quiet_fit(data, model, method="em", num_samples=2, tol=1e-12) for model in (OwnCoin(), Half()))
+    np.testing.assert_allclose(half.tree["point"]["skill"], whole.tree["point"]["skill"], atol=2e-3)
+    with pytest.raises(ModelError, match="sites without conjugate_counts"):
+        fit(data, Half(), method="gibbs")
+    assert quiet_fit(data, Half(), num_samples=2).info["method"] == "em"
+
+
+@pytest.mark.parametrize("model", [DawidSkene(), OneCoin(), Populations(), Spammers()], ids=lambda m: type(m).__name__)
+def test_em_and_gibbs_agree_on_models_of_ones_own(model):
+    """Posterior modes and means of the truth from some 600 annotations: within .1 of each other on average."""
+    data = simulated(items=120, workers=10)[0]
+    em = quiet_fit(data, model, method="em", num_samples=2)
+    gibbs = quiet_fit(data, model, method="gibbs", num_samples=300, warmup=100, chains=2, seed=1)
+    apart = np.abs(em.probability_as_published() - gibbs.probability_as_published()).mean()
+    assert apart < 0.1
+
+
+def test_a_mean_field_step_needs_one_component():
+    data = tiny()
+    with isolated(0), torch.no_grad():
+        bound = bind(Spammers(), data)
+        with pytest.raises(ModelError, match="several components"):
+            bound.conjugacy.expect(bound.statistics(data.majority(), data), data)
+
+
+def test_em_needs_a_mode():
+    with pytest.raises(ModelError, match="'confusion' has concentrations below 1"):
+        fit(tiny(), DawidSkene(concentration=((0.5, 0.5, 0.5),) * 3), method="em")
+    with pytest.raises(ModelError, match="no interior mode"):
+        fit(tiny(), ItemSubtypes(), method="em")
+
+
+def test_models_stay_as_they_were():
+    """A fit keeps what it needs in an object of its own: nothing is written to a frozen model."""
+    model = DawidSkene()
+    before = dict(vars(model))
+    quiet_fit(tiny(), model, method="em", num_samples=2)
+    assert vars(model) == before
+
+
+def test_the_contract_is_small():
+    members = [name for name in vars(crowdppl.AnnotationModel) if not name.startswith("_")]
+    assert len(members) <= 20
