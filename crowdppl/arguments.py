@@ -1,8 +1,7 @@
-"""Checks of what callers pass: every public argument goes through one of these, and is refused in one line that names it.
+"""Checks of arguments: every public argument is checked, and an invalid one is refused in one line with its name.
 
-A check is a function ``(name, value) -> value``: it returns the value in the type that the code behind it expects, or raises.
-:func:`checked` applies checks to the arguments of a function by name. ``None`` is accepted where it is the default, or the type
-allows it.
+A check is a function ``(name, value) -> value`` that returns the value in the expected type, or raises. :func:`checked` applies
+checks to the arguments of a function by name. ``None`` is accepted if it is the default, or the type allows it.
 """
 
 from __future__ import annotations
@@ -27,31 +26,31 @@ Check = Callable[[str, Any], Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Seeds are handed to NumPy and torch; torch takes no larger ones.
+# The largest seed that torch accepts.
 LARGEST_SEED = 2**63 - 1
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it: short and on one line; tables and arrays by their type."""
+    """Return a value as text for messages: short and on one line; tables and arrays by their type."""
     plain = value is None or isinstance(value, (str, bytes, bool, numbers.Number, list, tuple, dict, set, os.PathLike))
     return " ".join(_SHORT.repr(value).split()) if plain else f"<{type(value).__name__}>"
 
 
 def refuse(name: str, value: Any, wanted: str) -> OptionError:
-    """Return the error of a value that is not what an argument takes."""
+    """Return the error for an invalid value of an argument."""
     return OptionError(f"{name}={shown(value)}; it must be {wanted}")
 
 
-# ---------------------------------------------------------------------- the function that applies them
+# ---------------------------------------------------------------------- the decorator
 
 
 def checked(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Check the arguments of a function before it runs.
 
     Args:
-        **checks: by the names of the parameters.
+        **checks: checks by parameter name.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -79,7 +78,7 @@ def checked(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def takes_none(parameter: inspect.Parameter) -> bool:
-    """Tell whether ``None`` stands for something: it is the default, or the type says so."""
+    """Return whether ``None`` is valid: it is the default, or the type allows it."""
     return parameter.default is None or re.search(r"\bNone\b", str(parameter.annotation)) is not None
 
 
@@ -170,7 +169,7 @@ def level(name: str, value: Any) -> float:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Accept ``True`` or ``False``, and nothing that merely counts as one of them."""
+    """Accept ``True`` or ``False``, but no other value with a truth value."""
     if not isinstance(value, (bool, np.bool_)):
         raise refuse(name, value, "True or False")
     return bool(value)
@@ -184,7 +183,7 @@ def text(name: str, value: Any) -> str:
 
 
 def choice(*choices: str) -> Check:
-    """Accept one of some words."""
+    """Accept one of several words."""
 
     def check(name: str, value: Any) -> str:
         if not isinstance(value, str) or value not in choices:
@@ -206,14 +205,14 @@ def function(name: str, value: Any) -> Callable[..., Any]:
 
 
 def progress(name: str, value: Any) -> Any:
-    """Accept a switch, or a function to call with ``(step, steps, what)``."""
+    """Accept a boolean, or a function that is called with ``(step, steps, what)``."""
     if not callable(value) and not isinstance(value, (bool, np.bool_)):
         raise refuse(name, value, "True, False or a function (step, steps, what)")
     return value
 
 
 def anything(name: str, value: Any) -> Any:
-    """Accept what the function checks itself, since that takes more than the value: against data, or another argument."""
+    """Accept any value: the function checks it itself, against data or another argument."""
     return value
 
 
@@ -221,7 +220,7 @@ def anything(name: str, value: Any) -> Any:
 
 
 def several(each: Check, at_least: int = 1, *, distinct: bool = False) -> Check:
-    """Accept a list (or any other iterable but text) of values that pass ``each``."""
+    """Accept a list (or any other iterable except text) of values that pass ``each``."""
 
     def check(name: str, value: Any) -> list[Any]:
         values = _listed(name, value, at_least)
@@ -234,7 +233,7 @@ def several(each: Check, at_least: int = 1, *, distinct: bool = False) -> Check:
 
 
 def identifier(name: str, value: Any) -> Any:
-    """Accept the name of one thing: text, a number, a date, and whatever else can name something."""
+    """Accept an identifier: text, a number, a date or any other hashable value."""
     try:
         hash(value)
     except TypeError:
@@ -266,19 +265,19 @@ def _distinct(name: str, values: Sequence[Any]) -> None:
     for value in values:
         identifier(name, value)
         if value in known:
-            raise OptionError(f"{name} has {shown(value)} more than once; give each once")
+            raise OptionError(f"{name} contains {shown(value)} more than once; list each value once")
         known.add(value)
 
 
 def a_list(name: str, value: Any) -> Any:
-    """Accept several values in any form but text, and leave them as they are."""
+    """Accept several values in any form except text, and return them unchanged."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) != 1:
         raise DataError(str(refuse(name, value, "a list")))
     return value
 
 
 def amounts(at_least: float | None = None, at_most: float | None = None, axes: int = 0) -> Check:
-    """Accept a number, or an array of numbers with at least so many axes, all within bounds and none missing."""
+    """Accept a number, or an array of numbers with at least ``axes`` axes, all finite and within bounds."""
     wanted = "numbers" if at_least is None else f"numbers of at least {at_least:g}"
     wanted = wanted if at_most is None else f"numbers from {at_least:g} to {at_most:g}"
     wanted = wanted if not axes else f"an array of {wanted}"
@@ -297,7 +296,7 @@ def amounts(at_least: float | None = None, at_most: float | None = None, axes: i
 
 
 def array(*shape: str, kind: str = "number") -> Check:
-    """Accept an array of numbers with axes of these names; axes of one name have one length.
+    """Accept an array of numbers with named axes; axes of the same name have the same length.
 
     Args:
         *shape: names of the axes, such as ``"draw", "worker"``; a digit is a length.
@@ -335,22 +334,22 @@ def _array(value: Any) -> Any:
 
 
 def input_path(name: str, value: Any) -> Path:
-    """Accept the path of something to read; whether it is there is for the reader to say."""
+    """Accept the path of an input; the reader checks whether it exists."""
     return _path(name, value)
 
 
 def output_file(name: str, value: Any) -> Path:
-    """Accept the path of a file to write: no folder, and in a folder that is there."""
+    """Accept the path of a file to write, in an existing folder."""
     path = _path(name, value)
     if path.is_dir():
         raise FileError(f"cannot write {path}: {name} is a folder; name a file in it")
     if not path.parent.is_dir():
-        raise FileError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+        raise FileError(f"cannot write {path}: there is no folder {path.parent}; create it first")
     return path
 
 
 def folder(name: str, value: Any) -> Path:
-    """Accept the path of a folder, there or to be made."""
+    """Accept the path of a folder, which need not exist."""
     path = _path(name, value)
     if path.exists() and not path.is_dir():
         raise FileError(f"{name}={str(path)!r} is a file; name a folder")
@@ -366,20 +365,20 @@ def _path(name: str, value: Any) -> Path:
     if not given.strip():
         raise FileError(f"{name}={shown(value)}; it must be a path")
     if "\0" in given:
-        raise FileError(f"{name}={shown(value)}; a path cannot hold a NUL character")
+        raise FileError(f"{name}={shown(value)}; a path cannot contain a NUL character")
     return Path(given)
 
 
-# ---------------------------------------------------------------------- this library's own, and other libraries'
+# ---------------------------------------------------------------------- objects
 
 
 def instance(module: str, kind: str, how: str) -> Check:
-    """Accept an object of a class that is named rather than imported: checks stand below everything.
+    """Accept an instance of a class, which is imported on use since all modules import this one.
 
     Args:
-        module: where the class is.
-        kind: its name.
-        how: where to get one, for the message.
+        module: module of the class.
+        kind: name of the class.
+        how: how to obtain an instance, for the message.
     """
 
     def check(name: str, value: Any) -> Any:
@@ -414,7 +413,7 @@ def worker_table(name: str, value: Any) -> Any:
 
 
 def some_draws(name: str, value: Any) -> Any:
-    """Accept an array of numbers along whose first axis there are draws; some may be missing."""
+    """Accept an array of numbers with draws along its first axis; values may be NaN."""
     values = _array(value)
     if values is None or values.dtype.kind not in "iubf" or not values.ndim or not len(values):
         raise refuse(name, value, "an array of numbers, draws along its first axis")
@@ -429,28 +428,28 @@ def mapping(name: str, value: Any) -> Mapping[Any, Any]:
 
 
 def tensor(name: str, value: Any) -> torch.Tensor:
-    """Accept a tensor with an axis at least."""
+    """Accept a tensor with at least one axis."""
     if not isinstance(value, torch.Tensor) or not value.dim():
         raise refuse(name, value, "a tensor")
     return value
 
 
 def positions(name: str, value: Any) -> torch.Tensor:
-    """Accept a tensor of places, whole numbers of at least 0."""
+    """Accept a tensor of indices, integers of at least 0."""
     if not isinstance(value, torch.Tensor) or value.dtype != torch.int64 or value.dim() != 1 or bool((value < 0).any()):
         raise refuse(name, value, "a tensor of whole numbers of at least 0, one axis, int64")
     return value
 
 
 def mask(name: str, value: Any) -> torch.Tensor:
-    """Accept a tensor that says of each thing whether it is kept."""
+    """Accept a boolean mask as a tensor."""
     if not isinstance(value, torch.Tensor) or value.dtype != torch.bool or value.dim() != 1:
         raise refuse(name, value, "a tensor of True and False with one axis")
     return value
 
 
 def floating(name: str, value: Any) -> torch.dtype:
-    """Accept a floating type that is computed with."""
+    """Accept a floating type supported by the library."""
     if not isinstance(value, torch.dtype) or value not in (torch.float32, torch.float64):
         given = value if isinstance(value, torch.dtype) else shown(value)
         raise OptionError(f"{name}={given}; it must be a floating type, torch.float64 or torch.float32")
@@ -467,7 +466,7 @@ def by_item(name: str, value: Any) -> Any:
 
 
 def place(name: str, value: Any) -> torch.device:
-    """Accept the name of any device that torch knows."""
+    """Accept the name of a device known to torch."""
     try:
         return torch.device(value)
     except (RuntimeError, TypeError):
@@ -475,13 +474,15 @@ def place(name: str, value: Any) -> torch.device:
 
 
 def device(name: str, value: Any) -> torch.device:
-    """Accept the name of a device that torch can compute on here."""
-    chosen = place(name, value)
-    if chosen.type not in ("cpu", "cuda"):
-        raise OptionError(f"{name}={str(chosen)!r}; fits run on 'cpu' or 'cuda'")
-    if chosen.type == "cuda":
+    """Accept the name of a device available on this machine."""
+    torch_device = place(name, value)
+    if torch_device.type not in ("cpu", "cuda"):
+        raise OptionError(f"{name}={str(torch_device)!r}; fits run on 'cpu' or 'cuda'")
+    if torch_device.type == "cuda":
         if not torch.cuda.is_available():
-            raise OptionError(f"{name}={str(chosen)!r}, but torch finds no CUDA device here; use {name}='cpu'")
-        if chosen.index is not None and chosen.index >= torch.cuda.device_count():
-            raise OptionError(f"{name}={str(chosen)!r}; torch finds {torch.cuda.device_count()} CUDA devices here")
-    return chosen
+            raise OptionError(f"{name}={str(torch_device)!r}, but torch finds no CUDA device here; use {name}='cpu'")
+        if torch_device.index is not None and torch_device.index >= torch.cuda.device_count():
+            raise OptionError(
+                f"{name}={str(torch_device)!r}; torch finds {torch.cuda.device_count()} CUDA devices here"
+            )
+    return torch_device

@@ -1,4 +1,4 @@
-"""What can go wrong, in one line each: what was expected, what came, where, and how to fix it."""
+"""Errors and warnings. A message is one line: what was expected, what was found, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextvars import ContextVar
 
 
 class CrowdpplError(ValueError):
-    """Base of everything the library refuses; the message is one line fit to be shown to a person."""
+    """Base class of all errors of the library; the message is one line that can be shown to a user."""
 
 
 class DataError(CrowdpplError):
@@ -19,7 +19,7 @@ class DataError(CrowdpplError):
 
 
 class ModelError(CrowdpplError):
-    """A model does not keep the contract of :class:`crowdppl.AnnotationModel`, or cannot do what is asked of it."""
+    """A model violates the contract of :class:`crowdppl.AnnotationModel`, or does not support an operation."""
 
 
 class OptionError(CrowdpplError):
@@ -31,38 +31,39 @@ class FileError(CrowdpplError):
 
 
 class CrowdpplWarning(UserWarning):
-    """Something a user should know of, after which the work goes on."""
+    """A problem that the user should know about but that does not stop the computation."""
 
 
-# Who takes the warnings of this thread or task: words that they hold, and where they go. All threads share Python's filters.
-_TAKEN: ContextVar[tuple[tuple[str, list[str]], ...]] = ContextVar("taken", default=())
+# Active captures of warnings in this thread or task: a substring and the list of captured sentences. Python's own filters are
+# shared by all threads.
+_CAPTURES: ContextVar[tuple[tuple[str, list[str]], ...]] = ContextVar("captures", default=())
 
 
 @contextmanager
-def silent(holding: str = "") -> Iterator[list[str]]:
-    """Keep the library's warnings back in a block, in this thread only.
+def silent(containing: str = "") -> Iterator[list[str]]:
+    """Capture the library's warnings in a block, in this thread only.
 
     Args:
-        holding: only those with these words. Defaults to all.
+        containing: capture only warnings with this text. Defaults to all.
 
     Yields:
-        Their sentences, as they come.
+        The list of captured sentences.
     """
-    kept: list[str] = []
-    token = _TAKEN.set((*_TAKEN.get(), (holding, kept)))
+    captured: list[str] = []
+    token = _CAPTURES.set((*_CAPTURES.get(), (containing, captured)))
     try:
-        yield kept
+        yield captured
     finally:
-        _TAKEN.reset(token)
+        _CAPTURES.reset(token)
 
 
 def warn(sentence: str) -> None:
-    """Warn by :class:`CrowdpplWarning` at the line of the caller's own code, unless inside of :func:`silent`."""
-    for holding, kept in reversed(_TAKEN.get()):
-        if holding in sentence:
-            kept.append(sentence)
+    """Emit a :class:`CrowdpplWarning` for the line of the caller's code, unless :func:`silent` captures it."""
+    for containing, captured in reversed(_CAPTURES.get()):
+        if containing in sentence:
+            captured.append(sentence)
             return
-    # Through however many of the library's functions the call came.
+    # Skip all frames of the library.
     frame, level = inspect.currentframe(), 1
     while frame is not None and str(frame.f_globals.get("__name__")).startswith("crowdppl."):
         frame, level = frame.f_back, level + 1
@@ -70,13 +71,13 @@ def warn(sentence: str) -> None:
 
 
 def suggestion(wrong: object, valid: Iterable[object]) -> str:
-    """Return ``" (did you mean 'x'?)"`` for the nearest valid name, or nothing where none is near."""
+    """Return ``" (did you mean 'x'?)"`` for the most similar valid name, or an empty string."""
     near = difflib.get_close_matches(str(wrong).lower(), [str(v) for v in valid], n=1, cutoff=0.6)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def listed(values: Iterable[object], most: int = 5) -> str:
-    """Return at most ``most`` values as readable text, with a count of those left out."""
+    """Return at most ``most`` values as readable text, with the number of those left out."""
     values = list(values)
     text = ", ".join(repr(v) if isinstance(v, str) else str(v) for v in values[:most])
     return text if len(values) <= most else f"{text} and {len(values) - most:,} more"

@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Atomic writes of files, and checks of disk space."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from crowdppl.errors import CrowdpplError, FileError
 
 
 class atomic:  # noqa: N801 - reads as a verb in a with statement
-    """Write a file under another name and put it in place when it is complete."""
+    """Write a file under a temporary name and rename it when it is complete."""
 
     def __init__(self, path: Path):
-        self.path = path.resolve() if path.is_symlink() else path  # a link stays, its target changes
+        self.path = path.resolve() if path.is_symlink() else path  # keep a link and replace its target
 
     def __enter__(self) -> Path:
         if self.path.is_dir():
@@ -54,15 +54,15 @@ class atomic:  # noqa: N801 - reads as a verb in a with statement
             raise FileError(f"cannot write {self.path}: {failed.strerror or failed}") from failed
 
 
-# What this process is writing under another name.
+# Temporary files that this process is writing.
 _WRITING: set[str] = set()
 _PART = re.compile(r"\.part-(?P<host>[0-9a-f]{8})-(?P<process>\d+)-[0-9a-f]{8}")
-# Seconds after which a part of another machine counts as abandoned.
-OLD = 24 * 3600.0
+# Age in seconds from which a temporary file of another host counts as abandoned.
+MAX_AGE = 24 * 3600.0
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a hidden name beside a path, for what is to get the path's name when it is complete."""
+    """Return a hidden name in the same folder, under which a file is written before it is renamed to the path."""
     mark = f"part-{_host()}-{os.getpid()}-{secrets.token_hex(4)}"
     part = path.with_name(f".{_short(path.name)}.{mark}")
     _WRITING.add(str(part))
@@ -70,33 +70,33 @@ def temporary_path(path: Path) -> Path:
 
 
 def _short(name: str) -> str:
-    """Cut a name such that a mark fits behind it: file systems count bytes."""
+    """Shorten a name so that a suffix fits into the limit of the file system, which counts bytes."""
     return os.fsencode(name)[:100].decode("utf-8", "ignore")
 
 
 def release(part: Path) -> None:
-    """Say that a part is no longer written."""
+    """Mark a temporary file as no longer being written."""
     _WRITING.discard(str(part))
 
 
 def abandoned_parts(path: Path) -> list[Path]:
-    """Return the parts of a path that were left by processes that were killed."""
+    """Return the temporary files of a path that were left by killed processes."""
     begin = f".{path.name[:100]}."
     try:
         with os.scandir(path.parent) as entries:
             names = [entry.name for entry in entries if entry.name.startswith(begin)]
-    except OSError:  # not there, or not to be listed
+    except OSError:  # missing or unreadable folder
         return []
-    parts = [(path.with_name(name), _PART.fullmatch(name[len(begin) - 1 :])) for name in names]
-    return [part for part, match in parts if match is not None and not _written(part, match)]
+    candidates = [(path.with_name(name), _PART.fullmatch(name[len(begin) - 1 :])) for name in names]
+    return [part for part, match in candidates if match is not None and not _written(part, match)]
 
 
 def _written(part: Path, match: re.Match[str]) -> bool:
-    """Tell whether somebody may still be writing a part."""
+    """Return whether a temporary file may still be in use."""
     process = int(match["process"])
     if match["host"] != _host() or sys.platform == "win32":
         try:
-            return time.time() - part.stat().st_mtime < OLD
+            return time.time() - part.stat().st_mtime < MAX_AGE
         except FileNotFoundError:
             return True
     if process == os.getpid():
@@ -116,31 +116,31 @@ def _host() -> str:
 
 
 def require_disk_space(folder: Path, size: int, what: str) -> None:
-    """Refuse to begin what the disk, a quota or a limit on files has no room for.
+    """Check for disk space before a computation or a write, including quotas and limits on file sizes.
 
-    Some libraries do not survive a write that fails, and an hour of work should not end with one.
+    A failed write crashes some libraries, and would lose the result of a long computation.
 
     Args:
-        folder: where to; it need not be there yet.
-        size: bytes at most.
-        what: is to be written, for the message.
+        folder: target folder, which need not exist.
+        size: maximum size in bytes.
+        what: name of the file in messages.
 
     Raises:
-        FileError: where there is no room.
+        FileError: if there is not enough space.
     """
-    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
-    free = shutil.disk_usage(there).free
+    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.is_dir())
+    free = shutil.disk_usage(existing).free
     if size > free:
         raise FileError(
-            f"{what} may take {_megabytes(size)} and {there} has {_megabytes(free)} left; free some, or write elsewhere"
+            f"{what} may take {_megabytes(size)} and {existing} has {_megabytes(free)} left; free some space, or write elsewhere"
         )
     if hasattr(os, "posix_fallocate"):
         try:
-            with tempfile.TemporaryFile(dir=there) as file:
+            with tempfile.TemporaryFile(dir=existing) as file:
                 os.posix_fallocate(file.fileno(), 0, max(1, size))
         except OSError as error:
             raise FileError(
-                f"{what} may take {_megabytes(size)}; cannot write that in {there}: {error.strerror}"
+                f"{what} may take {_megabytes(size)}; cannot write that in {existing}: {error.strerror}"
             ) from None
 
 

@@ -1,9 +1,9 @@
-"""A fit leaves no trace: random state, parameter store and defaults are restored; threads take turns at what they share.
+"""Isolation of fits: random state, parameter store and defaults are restored, and threads share them by a lock.
 
-Torch has one random stream and one default floating type for the whole process, Pyro one stack of handlers, one parameter store
-and one switch for validation, and Python one list of warning filters. Whatever of the library changes one of them holds one
-re-entrant lock for as long: fits in several threads run one after another, and each gives the bits that it gives alone. A child
-made by ``fork`` starts from what the process had before the fit that was under way, if one was.
+Torch has one random stream and one default floating type per process, Pyro one stack of handlers, one parameter store and one
+validation switch, and Python one list of warning filters. Code of the library that changes any of them holds a re-entrant lock:
+fits in several threads run one after another and give the same bits as alone. A child process created by ``fork`` during a fit
+starts with the state before that fit.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ import pyro
 import torch
 from pyro.poutine import runtime
 
-# Held by whoever changes what the process has once.
+# Protects global state of the process.
 _LOCK = threading.RLock()
-# Held by whoever changes the filters of warnings, for a few lines: readers of files do not wait for a fit.
+# Protects the warning filters, held for a few lines only, so that readers of files need not wait for a fit.
 _FILTERS = threading.RLock()
-# How to restore what the outermost block under way has changed, and the thread that runs it.
-_UNDER_WAY: list[tuple[int, Callable[[], None]]] = []
+# The thread of the active outermost block, and a function that restores the state before it.
+_ACTIVE: list[tuple[int, Callable[[], None]]] = []
 
 
 def in_main_thread() -> bool:
-    """Tell whether this is the main thread, where alone Python lets signals be handled."""
+    """Return whether this is the main thread, the only one in which Python can handle signals."""
     return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
 def on_signal(number: int, handler: Callable[[int, Any], None]) -> Iterator[None]:
-    """Handle a signal in a block; in the main thread, else not."""
+    """Handle a signal in a block; without effect outside of the main thread."""
     if not in_main_thread():
         yield
         return
@@ -48,7 +48,7 @@ def on_signal(number: int, handler: Callable[[int, Any], None]) -> Iterator[None
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the end of a block: for a few operations that belong together."""
+    """Delay Ctrl-C until the end of a block, for a few operations that must not be separated."""
     pressed: list[int] = []
     with on_signal(signal.SIGINT, lambda number, frame: pressed.append(number)):
         yield
@@ -58,7 +58,7 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def preserved_warning_filters() -> Iterator[None]:
-    """Restore the filters of warnings, which are the process's, at the end of a block: one thread at a time."""
+    """Restore the warning filters at the end of a block, in one thread at a time: the process shares them."""
     with _FILTERS, warnings.catch_warnings():
         yield
 
@@ -68,7 +68,7 @@ def without_warnings(**filtered: Any) -> Iterator[None]:
     """Ignore warnings of other libraries in a block.
 
     Args:
-        **filtered: ``message`` and ``category`` as of :func:`warnings.filterwarnings`; all warnings without them.
+        **filtered: ``message`` and ``category`` as in :func:`warnings.filterwarnings`. Defaults to all warnings.
     """
     with preserved_warning_filters():
         warnings.filterwarnings("ignore", **filtered)
@@ -76,7 +76,7 @@ def without_warnings(**filtered: Any) -> Iterator[None]:
 
 
 def _in_other_thread(function: Callable[[], Any]) -> Any:
-    """Return what a function returns in a new thread."""
+    """Return the result of a function run in a new thread."""
     result: list[Any] = []
     thread = threading.Thread(target=lambda: result.append(function()))
     thread.start()
@@ -86,9 +86,9 @@ def _in_other_thread(function: Callable[[], Any]) -> Any:
 
 @contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """Let torch's operations in this thread, and in no other, take so many threads.
+    """Set the number of threads of torch's operations in this thread only.
 
-    Torch keeps a number for each thread and one that new threads begin with; it sets both at once.
+    Torch has one number for each thread and one for new threads, and always sets both.
     """
     if count is None or count == torch.get_num_threads():
         yield
@@ -110,18 +110,18 @@ def isolated(
 ) -> Iterator[None]:
     """Run a block with its own random stream, an empty Pyro parameter store and a default device and floating type.
 
-    Inside, a model may write ``Normal(0.0, 1.0)`` or ``torch.ones(K)`` and get the type and device of the data. On leaving,
-    also by an error, everything is as before. Other threads wait to enter such a block until this one is left.
+    Inside, a model may write ``Normal(0.0, 1.0)`` or ``torch.ones(K)`` and get the type and device of the data. At the
+    end, also after an error, the previous state is restored. Other threads wait before entering such a block.
 
     Args:
-        seed: of torch's random streams in the block.
-        device: default device of tensors made in the block.
-        dtype: default floating type of tensors made in the block.
-        threads: of torch's operations in the block. Defaults to as many as outside.
+        seed: seed of torch's random streams in the block.
+        device: default device of tensors in the block.
+        dtype: default floating type of tensors in the block.
+        threads: number of threads of torch's operations in the block. Defaults to that outside.
     """
     device = torch.device(device)
-    # A default device costs a little at every operation: not set where it is the default anyway.
-    place = nullcontext() if device.type == "cpu" else device
+    # A default device slows down every operation: set it only if it differs.
+    default_device = nullcontext() if device.type == "cpu" else device
     cuda = [device] if device.type == "cuda" else []
     with (
         _LOCK,
@@ -129,10 +129,10 @@ def isolated(
         _threads(threads),
         torch.random.fork_rng(devices=cuda),
         pyro.get_param_store().scope(),
-        # Distributions check every argument at every step; a model is checked once, before it is fitted.
+        # Distributions would check every argument at every step; a model is checked once, before the fit.
         pyro.validation_enabled(False),
         _floating(dtype),
-        place,
+        default_device,
     ):
         torch.manual_seed(seed)
         yield
@@ -157,8 +157,8 @@ def _floating(dtype: torch.dtype) -> Iterator[None]:
 
 @contextmanager
 def _restorable() -> Iterator[None]:
-    """Remember, in the outermost block, how a forked child restores what the block changes; the parent does so by itself."""
-    if _UNDER_WAY:
+    """Register, in the outermost block, how a forked child restores the state; the parent restores it itself."""
+    if _ACTIVE:
         yield
         return
     floating, stream = torch.get_default_dtype(), torch.get_rng_state()
@@ -177,21 +177,21 @@ def _restorable() -> Iterator[None]:
         for part, enabled in zip(validation, validated, strict=True):
             part.enable_validation(enabled)
 
-    _UNDER_WAY.append((threading.get_ident(), restore))
+    _ACTIVE.append((threading.get_ident(), restore))
     try:
         yield
     finally:
-        _UNDER_WAY.clear()
+        _ACTIVE.clear()
 
 
 def _in_child() -> None:
-    """Make a child of ``fork`` usable: only the thread that forked lives on in it."""
+    """Restore the state in a child created by ``fork``, in which only the forking thread exists."""
     global _LOCK, _FILTERS
-    # Where the parent has computed in several threads, the first parallel operation of the child would wait for them for ever.
+    # If the parent used several threads, the first parallel operation of the child would wait for them forever.
     torch.set_num_threads(1)
     _LOCK, _FILTERS = threading.RLock(), threading.RLock()
-    if _UNDER_WAY and _UNDER_WAY[0][0] != threading.get_ident():
-        _UNDER_WAY.pop()[1]()
+    if _ACTIVE and _ACTIVE[0][0] != threading.get_ident():
+        _ACTIVE.pop()[1]()
 
 
 if hasattr(os, "register_at_fork"):

@@ -259,7 +259,7 @@ def quiet_fit(*args, **options):
 
 
 def annotation_counts(data):
-    """Return each annotation in the caller's identifiers, and the votes by them."""
+    """Return the number of annotations by item, worker and label, in the caller's identifiers."""
     names = (data.items[data.item.numpy()], data.workers[data.worker.numpy()], data.labels[data.label.numpy()])
     return Counter(zip(*(n.tolist() for n in names), strict=True))
 

@@ -5,6 +5,11 @@ import pandas as pd
 
 import crowdppl
 
+# Four items, two workers, two classes.
+FOUR_ITEMS = pd.DataFrame(
+    {"task": list("aabbccdd") * 3, "worker": ["u", "v"] * 12, "label": [0, 0, 1, 1, 0, 1, 1, 1] * 3}
+).drop_duplicates(["task", "worker"])
+
 
 def crowd_with_characters(seed=0, items=200, classes=3, each=100, honest_workers=16, timestamps=False):
     """Sixteen honest workers, a guesser, one who always says class 1, one who permutes the labels, and one with two annotations.

@@ -37,7 +37,7 @@ INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.wor
 
 def discovered():
     """All public functions and methods by name."""
-    results = {"download.fetch": download.fetch}
+    functions = {"download.fetch": download.fetch}
     for module in MODULES:
         short = module.__name__.rpartition(".")[-1]
         for name in getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")]):
@@ -45,14 +45,14 @@ def discovered():
             # Measures are functions of arrays beneath the result, offered with the other functions of workers.
             ours = str(getattr(value, "__module__", "")).startswith((module.__name__, "crowdppl.posterior.measures"))
             if isinstance(value, types.FunctionType) and ours:
-                results[f"{short}.{name}"] = value
+                functions[f"{short}.{name}"] = value
     for kind in CLASSES:
         for name, value in ((n, v) for c in reversed(kind.mro()[:-1]) for n, v in vars(c).items()):
             function = value.__func__ if isinstance(value, classmethod) else value
             if not name.startswith("_") and isinstance(function, types.FunctionType):
-                results[f"{kind.__name__}.{name}"] = function
+                functions[f"{kind.__name__}.{name}"] = function
     unique = {}
-    for name, function in results.items():
+    for name, function in functions.items():
         unique.setdefault(id(inspect.unwrap(function)), (name, function))
     return dict(unique.values())
 
@@ -101,10 +101,10 @@ def data():
 @functools.cache
 def posterior(model="dawid-skene", method="gibbs"):
     options = {"chains": 2, "warmup": 5, "num_samples": 20} if method == "gibbs" else {"num_samples": 20}
-    chosen = {"groups": WorkerGroups(groups=2)}.get(model, model)
+    instance = {"groups": WorkerGroups(groups=2)}.get(model, model)
     features = pd.DataFrame({"f": np.linspace(-1, 1, 12)}, index=range(12))
-    message = data().with_features(features) if model == "raykar" else data()
-    return quiet_fit(message, chosen, method=method, independent=False, **options)
+    annotations = data().with_features(features) if model == "raykar" else data()
+    return quiet_fit(annotations, instance, method=method, independent=False, **options)
 
 
 def probabilities(*shape):
@@ -302,11 +302,11 @@ def needed(parameter):
 def called(function, **given):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = function(**given)
-        if inspect.isgenerator(results):
-            list(results)
+        result = function(**given)
+        if inspect.isgenerator(result):
+            list(result)
     plt.close("all")
-    return results
+    return result
 
 
 def test_every_public_callable_has_a_row(place):
@@ -425,7 +425,7 @@ def test_faults_found_from_outside(place):
         lambda: workers.best(p, 1.5): r"m=1.5",
         lambda: acquisition.curve(p, price=math.nan): r"price=nan",
         lambda: acquisition.next_pairs(p, workers=[]): r"workers has 0 values; at least 1 is needed",
-        lambda: acquisition.next_pairs(p, workers=["u", "u"]): r"workers has 'u' more than once",
+        lambda: acquisition.next_pairs(p, workers=["u", "u"]): r"workers contains 'u' more than once",
         lambda: acquisition.next_items(p, 1.5): r"n=1.5; it must be a whole number of at least 1",
         lambda: criticism.prior_check(DawidSkene(), data(), draws=0): r"draws=0",
         lambda: criticism.check(p, draws=math.nan): r"draws=nan",
@@ -456,10 +456,10 @@ def test_models_refuse_what_is_no_hyperparameter(kind):
 
 @pytest.mark.parametrize("kind", ["DawidSkene", "OneCoinDawidSkene", "MajorityVote"])
 def test_crowdkit_refuses_what_is_no_argument(kind):
-    chosen = getattr(crowdkit.aggregation, kind)
-    for name in inspect.signature(chosen).parameters:
+    aggregator = getattr(crowdkit.aggregation, kind)
+    for name in inspect.signature(aggregator).parameters:
         for value in [v for v in WRONG if v is not None]:
-            message = refusal(chosen, **{name: value})
+            message = refusal(aggregator, **{name: value})
             assert message is None or (name in message and "\n" not in message), message
 
 
@@ -475,6 +475,6 @@ def test_checked_functions_keep_their_signature_and_pythons_messages():
 
 def test_warnings_point_at_the_callers_line():
     """Checks stand between the caller and the library: warnings name the caller's file all the same."""
-    with pytest.warns(CrowdpplWarning) as message:
+    with pytest.warns(CrowdpplWarning) as recorded:
         criticism.leave_workers_out(data(), "one-coin", folds=2, method="gibbs", chains=2, warmup=2, num_samples=8)
-    assert {one.filename for one in message} == {__file__}
+    assert {one.filename for one in recorded} == {__file__}

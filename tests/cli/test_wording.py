@@ -113,3 +113,21 @@ def test_fit_takes_the_columns_of_a_frame():
     with pytest.raises(OptionError, match="worker= names a column of a frame"):
         crowdppl.fit(data, worker="annotator")
     assert {"task", "worker", "label", "truth"} <= set(inspect.signature(crowdppl.fit).parameters)
+
+
+def test_arguments_become_options_still():
+    assert for_command("name its column with worker=...", flags_of(app)) == "name its column with --worker ..."
+    assert for_command("raise num_samples.", flags_of(app)) == "raise --num-samples."
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "no file data/worker_features.csv; check the name",
+        "worker_features.csv: no column 'worker'",
+        "truth_file.csv.gz cannot be read",
+        "label=1/part.parquet is not readable",
+    ],
+)
+def test_names_of_files_are_no_options(message):
+    assert for_command(message, flags_of(app)) == message

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import SkillAndDifficulty, quiet_fit, simulated
+from catalog import SkillAndDifficulty, quiet_fit, simulated, tiny
 from crowds import crowd_with_characters, fitted
 
 import crowdppl
@@ -254,3 +254,7 @@ def test_advice_is_plain():
     good = quiet_fit(datasets.anaesthesia(), method="gibbs", num_samples=1000)
     assert any("the runs agree" in sentence for sentence in criticism.advice(good))
     assert "approximation" in criticism.advice(fitted(frame, num_samples=10))[0]
+
+
+def test_a_prior_check_has_enough_draws_by_default():
+    assert "too few" not in str(criticism.prior_check(crowdppl.models.OneCoin(), tiny(items=20)).summary)

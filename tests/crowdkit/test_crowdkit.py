@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from catalog import quiet_fit, simulated
+from crowds import FOUR_ITEMS
 
 from crowdppl import CrowdpplWarning, DataError, OptionError
 from crowdppl.crowdkit import aggregation
@@ -372,3 +373,10 @@ def test_against_crowd_kit():
             same(aggregation.MajorityVote(**options).fit(TOY, skills), theirs.MajorityVote(**options).fit(TOY, skills))
     random.setstate(state)
     np.random.set_state(streams)  # noqa: NPY002
+
+
+def test_crowdkit_takes_mappings():
+    assert aggregation.DawidSkene().fit(FOUR_ITEMS, true_labels={"a": 1}).labels_["a"] == 1
+    assert len(aggregation.MajorityVote().fit(FOUR_ITEMS, skills={"u": 1.0, "v": 0.5}).labels_) == 4
+    with pytest.raises(DataError, match="skills is a list"):
+        aggregation.MajorityVote().fit(FOUR_ITEMS, skills=[1.0, 0.5])

@@ -15,6 +15,7 @@ import pytest
 import safetensors.torch
 import torch
 from catalog import OwnCoin, quiet_fit, simulated
+from crowds import FOUR_ITEMS
 
 import crowdppl
 from crowdppl import CrowdpplWarning, FileError, OptionError
@@ -445,3 +446,17 @@ def test_control_c_stops_nuts_within_a_chain(monkeypatch, tmp_path, data):
     )
     assert began[0].startswith("chain 2")
     np.testing.assert_array_equal(resumed.tree["posterior"]["confusion"], whole.tree["posterior"]["confusion"])
+
+
+def test_a_checkpoint_stays_until_the_result_is_there(tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    options = {"method": "gibbs", "chains": 2, "warmup": 5, "num_samples": 20, "seed": 1, "every": 0}
+    with monkeypatch.context() as patched:
+        patched.setattr("crowdppl.inference.fit.convergence", stop)
+        with pytest.raises(KeyboardInterrupt):
+            quiet_fit(FOUR_ITEMS, checkpoint=tmp_path / "state", **options)
+    assert any(path.is_file() for path in (tmp_path / "state").rglob("*"))
+    again = quiet_fit(FOUR_ITEMS, checkpoint=tmp_path / "state", **options)
+    np.testing.assert_array_equal(again.probability(), quiet_fit(FOUR_ITEMS, **options).probability())

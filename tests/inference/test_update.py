@@ -1,11 +1,13 @@
 """More annotations after a fit: the end is that of a fit to everything, the way there is shorter."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from catalog import SkillAndDifficulty, quiet_fit, simulated
-from crowds import crowd_with_characters
+from crowds import FOUR_ITEMS, crowd_with_characters
 from typer.testing import CliRunner
 
 import crowdppl
@@ -239,3 +241,13 @@ def test_the_command(tmp_path):
     again = runner.invoke(app, ["update", str(tmp_path / "r"), str(tmp_path / "more.csv")])
     assert again.exit_code == 0
     np.testing.assert_allclose(crowdppl.load(tmp_path / "r" / "posterior.nc").probability(), new.probability())
+
+
+def test_an_update_may_take_another_engine_or_rho():
+    first = quiet_fit(FOUR_ITEMS, method="gibbs", chains=2, warmup=10, num_samples=30, independent=False)
+    more = pd.DataFrame({"task": ["a"], "worker": ["w"], "label": [1]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        assert crowdppl.update(first, more, method="em").info["method"] == "em"
+        assert crowdppl.update(first, more, independent=True).info["rho"] is None
+        assert crowdppl.update(first, more, rho=0.1).info["rho"]["known"] == 0.1

@@ -38,8 +38,8 @@ def attribute(name, value):
 
 def run(**changed):
     def change(file):
-        caught = json.loads(file.attrs["run"]) | changed
-        file.attrs["run"] = json.dumps({key: value for key, value in caught.items() if value != "gone"})
+        metadata = json.loads(file.attrs["run"]) | changed
+        file.attrs["run"] = json.dumps({key: value for key, value in metadata.items() if value != "gone"})
 
     return change
 
@@ -49,9 +49,9 @@ def retyped(group, name, kind):
         values = file[group][name][...]
         scales = [file[group][name].dims[n][0].name for n in range(values.ndim)]
         del file[group][name]
-        built = file[group].create_dataset(name, data=values.astype(kind))
+        dataset = file[group].create_dataset(name, data=values.astype(kind))
         for n, scale in enumerate(scales):
-            built.dims[n].attach_scale(file[scale])
+            dataset.dims[n].attach_scale(file[scale])
 
     return change
 
@@ -119,8 +119,8 @@ def test_damage_is_one_line(case, saved, tmp_path):
     path = tmp_path / "x.nc"
     path.write_bytes(saved)
     if "networks" in case:
-        actual = quiet_fit(tiny(), "conal", method="em", num_samples=3, max_iter=2, steps=2)
-        actual.save(path)
+        posterior = quiet_fit(tiny(), "conal", method="em", num_samples=3, max_iter=2, steps=2)
+        posterior.save(path)
     with h5py.File(path, "r+") as file:
         change(file)
     with pytest.raises(FileError, match=rf"^x\.nc is damaged or was changed: [^\n]*{message}[^\n]*$"):

@@ -106,9 +106,9 @@ def test_measures_by_hand():
 
 def test_distance_from_spammer_is_the_nearest_matrix_of_equal_rows():
     confusion, _ = some_confusions(S=1, J=3)
-    for j, result in enumerate(workers.distance_from_spammer(confusion)[0]):
+    for j, distance in enumerate(workers.distance_from_spammer(confusion)[0]):
         nearest = scipy.optimize.minimize(lambda v, theta=confusion[0, j]: ((theta - v) ** 2).sum(), np.ones(3) / 3)
-        assert result == pytest.approx(nearest.fun, abs=1e-9)
+        assert distance == pytest.approx(nearest.fun, abs=1e-9)
     for theta, score in ((PERFECT, 1.0), (SPAMMER, 0.0), (LIAR, 1.0), ([[1.0, 0], [1, 0]], 0.0)):
         assert workers.spammer_score(one(theta))[0, 0] == pytest.approx(score)
     two = one([[0.9, 0.1], [0.3, 0.7]])
@@ -190,7 +190,7 @@ def test_characters_are_told_apart(method):
     assert table["spammer"].filter(like="honest").max() < 0.05
     assert table["spammer"]["adversary"] < 0.05
     assert table["informativeness_low"]["adversary"] > table["informativeness_high"]["always"]
-    # Two correct annotations do not put a worker first, however correct they are.
+    # Two correct annotations do not put a worker at the top.
     newcomer = table.loc["newcomer"]
     # They leave a chance of .04 to .06 of a spammer, and the word changes at .05.
     if newcomer["spammer"] > 0.05:
@@ -321,11 +321,11 @@ def test_the_adversary_helps():
     gained = []
     for seed in range(4):
         frame, truth = crowd_with_characters(seed=seed, items=150, each=75, honest_workers=5)
-        result = []
+        accuracies = []
         for part in (frame, frame[frame["worker"] != "adversary"]):
             table = fitted(part, num_samples=20).truth().set_index("task")
-            result.append((table["label"] == truth[table.index]).reindex(truth.index, fill_value=False).mean())
-        gained.append(result[0] - result[1])
+            accuracies.append((table["label"] == truth[table.index]).reindex(truth.index, fill_value=False).mean())
+        gained.append(accuracies[0] - accuracies[1])
     assert np.mean(gained) > 0.01  # 4 seeds, seen: .01 to .05 each
 
 
@@ -344,7 +344,7 @@ def test_spammer_probability_by_hand():
         return total
 
     grid = (np.arange(200_000) + 0.5) / 200_000 * 0.25  # share of correct labels of an adversary, up to half of chance
-    for one_worker, result in zip(counts, spammers._probability(counts, 0.2), strict=True):
+    for one_worker, probability in zip(counts, spammers._probability(counts, 0.2), strict=True):
         looks = sum(sequence(one_worker[k], spammers.INFORMED_COUNTS * crowd[k]) for k in range(2))
         does_not = sequence(one_worker.sum(0), np.ones(2))
         correct, total = np.trace(one_worker), one_worker.sum()
@@ -353,7 +353,7 @@ def test_spammer_probability_by_hand():
         share = (wrong + 1) / (wrong.sum() + 2)
         picks = np.exp(sequence(wrong, np.ones(2))) / np.prod((1 - share) ** one_worker[[0, 1], [1, 0]])
         weight = np.array([0.7 * np.exp(looks), 0.2 * np.exp(does_not), 0.1 * avoids * (1 + picks) / 2])
-        np.testing.assert_allclose(result, weight / weight.sum(), rtol=1e-4)
+        np.testing.assert_allclose(probability, weight / weight.sum(), rtol=1e-4)
     assert gammaln(1) == 0
     frame, _ = crowd_with_characters(items=60, each=20)
     posterior = fitted(frame, num_samples=20)
@@ -409,8 +409,8 @@ def test_times(crowd):
     with pytest.raises(OptionError, match="at least 2"):
         workers.accuracy_over_time(posterior, windows=1)
     medians = frame.groupby("worker")["seconds"].median()
-    result = posterior.workers().set_index("worker")["seconds"]
-    pd.testing.assert_series_equal(result, medians[result.index], check_names=False)
+    seconds = posterior.workers().set_index("worker")["seconds"]
+    pd.testing.assert_series_equal(seconds, medians[seconds.index], check_names=False)
 
 
 def test_who_tires_is_found():
