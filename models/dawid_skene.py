@@ -12,9 +12,8 @@ Model::
     label           y_n | z_i = k       ~ Categorical(theta_j[k]),  i = item[n], j = worker[n]
 
 Repeated annotations of an item by one worker are independent draws, as in the paper (its first anaesthetist annotated each
-patient three times). The paper maximises the likelihood; the default prior here adds a few pseudo-annotations, see the fields.
-``DawidSkene.maximum_likelihood()`` is the paper's estimator. The M step of EM is the paper's equations 2.3 and 2.4, plus the
-pseudo-counts.
+patient three times). The paper maximises the likelihood; the default prior adds a few pseudo-annotations, see the fields. The M
+step of EM is the paper's equations 2.3 and 2.4, plus the pseudo-counts.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class DawidSkene(AnnotationModel):
 
     A flat prior is Dirichlet(1) and leaves the estimate to the data. The fields are pseudo-counts *on top of* it, in units of
     annotations: by default every worker starts with four correct annotations of each class and one incorrect one (for up to
-    eight classes), which data soon outweigh. With all of them at zero the posterior mode is the maximum of the likelihood.
+    eight classes), which data soon outweigh. With all of them at zero the posterior mode maximises the likelihood.
 
     Attributes:
         prior_correct: correct pseudo-annotations of every worker in every class. Defaults to 4, or half the number of classes
@@ -62,8 +61,8 @@ class DawidSkene(AnnotationModel):
     dims: ClassVar = {"prevalence": ("true_label",), "confusion": ("worker", "true_label", "given_label")}
 
     def __post_init__(self) -> None:
-        optional = [] if self.prior_correct is None else ["prior_correct"]
-        require_pseudo_counts(self, *optional, "prior_incorrect", "prior_items")
+        names = ["prior_incorrect", "prior_items"] + ["prior_correct"] * (self.prior_correct is not None)
+        require_pseudo_counts(self, *names)
         if self.concentration is not None:
             require_concentration(self, self.concentration)
 
@@ -98,8 +97,6 @@ class DawidSkene(AnnotationModel):
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return, for each annotation, the rows of its worker's confusion matrix: batch ``(A, K)``."""
         return Categorical(parameters["confusion"][data.worker])
-
-    # ------------------------------------------------------------------ closed forms
 
     def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return log prevalence ``(..., K)``: minus infinity for an empty class, where torch's Categorical has -36."""

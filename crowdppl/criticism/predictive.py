@@ -88,8 +88,7 @@ class PredictiveCheck:
         table: one row per statistic: ``statistic``, ``meaning``, ``observed``, ``mean`` of the replicates with the ends of
             their interval ``low`` and ``high``, and a two-sided ``p_value``.
         workers: one row per worker with annotations, on the share of labels that are the most frequent of their item:
-        ``observed``, ``mean``,
-            ``low``, ``high``, ``p_value``.
+            ``observed``, ``mean``, ``low``, ``high``, ``p_value``.
         draws: the statistics of each replicate, one column each.
         source: ``"model"`` for replicates from the model itself, ``"tables"`` for those from true labels and confusion matrices
             of the draws.

@@ -86,8 +86,7 @@ def ranks(
         draws: number ``L`` of evenly spaced draws of each fit; ranks are ``0..L``.
         seed: random seed; simulation ``s`` uses ``seed + s``.
         independent: rank among draws of the model as published. Otherwise rank among draws that allow for correlated errors,
-        which
-            the simulated data do not have; this shows the cost of allowing for them.
+            which the simulated data do not have; this shows the cost of allowing for them.
         **options: options of the engine, and ``rho``.
 
     Returns:
