@@ -1,5 +1,8 @@
 """Conjugate updates: what follows from a prior and counts, and what is refused. Their values are in tests/test_oracle.py."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pyro
 import pytest
@@ -8,6 +11,7 @@ from catalog import CASES, OwnCoin, Populations, Spammers, fit, quiet_fit, simul
 from pyro.distributions import Dirichlet, Normal
 
 import crowdppl
+import crowdppl.models
 from crowdppl import ModelError
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
@@ -110,6 +114,15 @@ def test_models_stay_as_they_were():
     before = dict(vars(model))
     quiet_fit(tiny(), model, method="em", num_samples=2)
     assert vars(model) == before
+
+
+def test_most_of_a_conjugate_model_is_its_story():
+    """Dawid and Skene's file has at most 110 lines; no file of the conjugate zoo repeats what follows from its priors."""
+    folder = Path(crowdppl.models.__file__).parent
+    assert len((folder / "dawid_skene.py").read_text(encoding="utf-8").splitlines()) <= 110
+    for name in ("dawid_skene", "one_coin", "class_conditional", "pooled", "item_subtypes"):
+        source = (folder / f"{name}.py").read_text(encoding="utf-8")
+        assert not re.search(r"def (m_step|gibbs_step|guide|log_prior)\(", source), name
 
 
 def test_the_contract_is_small():
