@@ -89,7 +89,7 @@ NETWORKS = {
     "raykar": {"max_iter": 8},
     "conal": {"max_iter": 6},
     "crowd-mixture": {"max_iter": 8},
-    "two-coin-difficulty": {"max_iter": 5},
+    "two-coin-difficulty": {"max_iter": 5, "batch_size": None},
 }
 
 
