@@ -38,10 +38,10 @@ def main() -> None:
         header = ["set", "E steps, plain", "accelerated", "ratio", "s, plain", "s, accelerated", "log posterior gained"]
         tables.append(f"## {kind.capitalize()}\n\n{table(header, rows)}\n\nGeometric mean of the ratios: {ratio:.2f}.")
     body = (
-        "SQUAREM (Varadhan and Roland 2008, scheme 3) on untransformed probabilities. If an extrapolation would lower the log posterior, "
-        "the plain step is taken. Relative tolerance 1e-9; plain EM stops after one small step, accelerated EM after two in a row. If the "
-        "log posterior differs, EM found another mode (without a prior there are many) or stopped closer to the maximum.\n\n"
-        + "\n\n".join(tables)
+        "SQUAREM (Varadhan and Roland 2008, scheme 3) on untransformed probabilities. If an extrapolation would lower the log "
+        "posterior, the plain step is taken. Relative tolerance 1e-9; plain EM stops after one small step, accelerated EM after "
+        "two in a row. If the log posterior differs, EM found another mode (without a prior there are many) or stopped closer to "
+        "the maximum.\n\n" + "\n\n".join(tables)
     )
     write("acceleration", "Acceleration of EM", body, results, options)
 

@@ -79,7 +79,10 @@ def ours_anew(size: dict[str, int], kind: str) -> float:
 
 
 def ours_in_processes(size: dict[str, int], kind: str, count: int) -> list[float]:
-    """Time one case in ``count`` new processes: times depend on the location of arrays in memory, which is constant within a process."""
+    """Time one case in ``count`` new processes.
+
+    Times depend on the location of arrays in memory, which is constant within a process.
+    """
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
         return sorted(pool.submit(ours_anew, size, kind).result() for _ in range(count))
@@ -197,19 +200,19 @@ def main() -> None:
         f"{size['items']:,} items, {size['workers']:,} workers, {size['annotations']:,} annotations, {size['classes']} classes, "
         f"simulated; both programs measured in one run. An iteration consists of E step, M step and objective.\n\n"
         + table(["", "ms per iteration", "over processes", "times faster than named", "than numbered"], rows)
-        + "\n\ncrowd-kit joins tables by identifiers at every iteration, so that its time depends on their type (strings, as in files of "
-        "annotations, or integers). Our code converts identifiers once. Our time is the median of seven processes, since it depends on the "
-        "location of the arrays in memory.\n\n"
-        f"## Agreement with crowd-kit\n\nLargest difference from crowd-kit of any item's probability after {EQUAL_AFTER} iterations from "
-        "shares of votes, without a prior:\n\n"
+        + "\n\ncrowd-kit joins tables by identifiers at every iteration, so that its time depends on their type (strings, as in "
+        "files of annotations, or integers). Our code converts identifiers once. Our time is the median of seven processes, "
+        "since it depends on the location of the arrays in memory.\n\n"
+        f"## Agreement with crowd-kit\n\nLargest difference from crowd-kit of any item's probability after {EQUAL_AFTER} "
+        "iterations from shares of votes, without a prior:\n\n"
         + table(
             ["data", "our conventions", "crowd-kit's conventions"],
             compared,
         )
-        + "\n\nThe differences are due to two conventions of crowd-kit, which the last column emulates. If a worker has no expected items "
-        "of a class, crowd-kit's row is uniform over the labels that this worker has given, and ours over all labels. crowd-kit's "
-        "probabilities are at least 1e-10, and ours may be zero. Maximum likelihood does not determine either."
-        "\n\n"
+        + "\n\nThe differences are due to two conventions of crowd-kit, which the last column emulates. If a worker has no "
+        "expected items of a class, crowd-kit's row is uniform over the labels that this worker has given, and ours over all "
+        "labels. crowd-kit's probabilities are at least 1e-10, and ours may be zero. Maximum likelihood does not determine "
+        "either.\n\n"
         "## Time of each part\n\nFloat64, default prior, first iteration, each part measured separately.\n\n"
         + table(["part", "ms"], [[name, value] for name, value in pieces.items()])
     )

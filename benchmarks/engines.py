@@ -64,9 +64,9 @@ def main() -> None:
         )
         results[name] = {"truth_max": apart.max(), "confusion_max": off.max()}
     body = (
-        "Reference: Gibbs, 4 x 10,000 draws. Default prior. The table gives differences of the posterior probability of every class of "
-        "every patient, and of every cell of the mean confusion matrices; for samplers also the largest difference of a cell in joint "
-        "Monte Carlo standard errors (for 80 cells, values below 4 are consistent with chance).\n\n"
+        "Reference: Gibbs, 4 x 10,000 draws. Default prior. The table gives differences of the posterior probability of every "
+        "class of every patient, and of every cell of the mean confusion matrices; for samplers also the largest difference of a "
+        "cell in joint Monte Carlo standard errors (for 80 cells, values below 4 are consistent with chance).\n\n"
         + table(
             [
                 "engine",
@@ -81,8 +81,8 @@ def main() -> None:
             ],
             rows,
         )
-        + "\n\nEM differs most for a patient between two classes (number 3): at the mode of the parameters one class is clearly more "
-        "probable, under the posterior it is not."
+        + "\n\nEM differs most for a patient between two classes (number 3): at the mode of the parameters one class is clearly "
+        "more probable, under the posterior it is not."
     )
     write("engines", "Agreement of the engines", body, results, options)
 

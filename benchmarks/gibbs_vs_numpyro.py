@@ -1,4 +1,4 @@
-"""Effective samples per second of the Dawid–Skene model on three sets: our Gibbs sampler and NUTS compared with NumPyro's NUTS."""
+"""Effective samples per second of the Dawid–Skene model on three sets: our Gibbs sampler and NUTS, and NumPyro's NUTS."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""From a file of annotations to a label for each item, by crowdppl or by crowd-kit; run by performance.py in a process of its own.
+"""From a file of annotations to a label for each item, by crowdppl or by crowd-kit.
 
-Only the packages needed are imported, so that time and memory are those of a script.
+performance.py runs it in a process of its own. Only the packages needed are imported, so that time and memory are those of a
+script.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
             theta, spare = loop.m_step(r, theta, spare), theta
             times.append(time.perf_counter() - began)
     N, _, A, K = size
-    # Minimal memory traffic of a pass: a code for each annotation, the first annotation of each item, the tables and their counts.
+    # Minimal memory traffic of a pass: a code for each annotation, the first annotation of each item, the tables and their
+    # counts.
     arrays = 4 * A + 8 * N + 2 * 8 * size[1] * K * K
     # If no near cache holds the table, each annotation's row is read and written back in whole cache lines. A wide row is only
     # read, but the responsibilities of its item are written and read.
@@ -270,7 +271,7 @@ def processes(size: str) -> dict[str, float]:
 
 
 def labels(path: str, whose: str, runs: int) -> dict[str, float]:
-    """Go from a file of annotations with named items and workers to a label for each item, see labels.py; return the median run."""
+    """Go from a file of annotations with named items and workers to a label for each item (labels.py); return the median run."""
     script, results = Path(__file__).with_name("labels.py"), []
     for _ in range(runs):
         ended = subprocess.run([sys.executable, script, whose, path], capture_output=True, text=True, check=True)
@@ -340,10 +341,11 @@ def floors(results: dict[str, dict[str, float]]) -> list[str]:
     bytes_ = 1e3 * ours["arrays floor"]
     alone, reading = 1e3 * near["iteration"], 1e3 * read["seconds"]
     text = (
-        f"Limiting factors at 5M x 4: moving the arrays once takes {bytes_:.1f} ms. With 64 workers, whose tables stay in the L1 cache, an "
-        f"iteration takes {alone:.1f} ms, {alone / bytes_:.1f} times as long; this is the time of its arithmetic. Reading each "
-        f"annotation's row of the tables of 50,000 workers with torch's `index_select`, which does not prefetch, takes {reading:.1f} ms, "
-        f"{reading / bytes_:.1f} times as long. A whole iteration, which prefetches, takes {1e3 * ours['iteration']:.1f} ms."
+        f"Limiting factors at 5M x 4: moving the arrays once takes {bytes_:.1f} ms. With 64 workers, whose tables stay in the L1 "
+        f"cache, an iteration takes {alone:.1f} ms, {alone / bytes_:.1f} times as long; this is the time of its arithmetic. "
+        "Reading each annotation's row of the tables of 50,000 workers with torch's `index_select`, which does not prefetch, "
+        f"takes {reading:.1f} ms, {reading / bytes_:.1f} times as long. A whole iteration, which prefetches, takes "
+        f"{1e3 * ours['iteration']:.1f} ms."
     )
     parts = [text]
     for title, sizes, column in (("workers", WORKERS, 1), ("classes", CLASSES, 3)):
@@ -401,12 +403,13 @@ def page(results: dict[str, dict[str, float]]) -> str:
     parts = ["## An EM iteration of Dawid–Skene\n\n" + table(header, lines)]
     parts.append(
         "E step, objective and M step, float64, default prior. Items and workers are random, and all workers give equally many "
-        "annotations, which is the worst case for caches. *x bytes*: time divided by that of moving each array once (a code for each "
-        "annotation, the first annotation of each item, the tables and their counts) at the bandwidth of a large copy in the same "
-        "process. *x lines*: the same if each annotation's row of its worker's table is read from memory and written back in whole "
-        "cache lines of 64 bytes; with more than eight classes, if that row is read and the responsibilities of its item are written "
-        "and read. The three columns before the peak: time of scipy's two sparse products, and of an iteration of crowd-kit and of "
-        "peerannot, divided by ours (peerannot holds a cell for each item, worker and class: 200 GB at 5M x 4)."
+        "annotations, which is the worst case for caches. *x bytes*: time divided by that of moving each array once (a code for "
+        "each annotation, the first annotation of each item, the tables and their counts) at the bandwidth of a large copy in "
+        "the same process. *x lines*: the same if each annotation's row of its worker's table is read from memory and written "
+        "back in whole cache lines of 64 bytes; with more than eight classes, if that row is read and the responsibilities of "
+        "its item are written and read. The three columns before the peak: time of scipy's two sparse products, and of an "
+        "iteration of crowd-kit and of peerannot, divided by ours (peerannot holds a cell for each item, worker and class: 200 "
+        "GB at 5M x 4)."
     )
     parts += floors(results)
     uneven = [
@@ -437,9 +440,9 @@ def page(results: dict[str, dict[str, float]]) -> str:
     alone, shared = results.get("em 50M x 2"), results.get("processes 50M x 2")
     if alone and shared:
         parts.append(
-            f"Two processes with one thread each, started by torchrun, at 50M x 2: {1e3 * shared['iteration']:.0f} ms per iteration; "
-            f"one process with two threads takes {1e3 * alone['iteration']:.0f} ms on the same two cores. Peak memory is "
-            f"{shared['peak']:.1f} GB in rank 0 and {shared['peak of the other rank']:.1f} GB in the other rank."
+            f"Two processes with one thread each, started by torchrun, at 50M x 2: {1e3 * shared['iteration']:.0f} ms per "
+            f"iteration; one process with two threads takes {1e3 * alone['iteration']:.0f} ms on the same two cores. Peak memory "
+            f"is {shared['peak']:.1f} GB in rank 0 and {shared['peak of the other rank']:.1f} GB in the other rank."
         )
     rows = [
         [name, 1e3 * f["together"], 1e3 * f["in turn"], f["in turn"] / f["together"]]
@@ -448,8 +451,9 @@ def page(results: dict[str, dict[str, float]]) -> str:
     ]
     if rows:
         parts.append(
-            "Time of a whole fit by EM with twenty restarts, in one batch (used as long as its arrays fit into the caches) and one "
-            "after the other:\n\n" + table(["annotations x classes", "ms in one batch", "ms one by one", "ratio"], rows)
+            "Time of a whole fit by EM with twenty restarts, in one batch (used as long as its arrays fit into the caches) and "
+            "one after the other:\n\n"
+            + table(["annotations x classes", "ms in one batch", "ms one by one", "ratio"], rows)
         )
     sweep = results.get("gibbs 5M x 4")
     if sweep:

@@ -72,8 +72,8 @@ def main() -> None:
     majority = [np.mean([split_ties(data, truth) for data, truth in group]) for group in (real, simulated)]
     body = (
         f"Mean accuracy / mean probability of the chosen label. Public: {len(real)} sets. Sparse: {len(simulated)} simulations "
-        f"with 3 annotations per item, 20 per worker and 3 classes. Accuracy of majority vote: {majority[0]:.4f} and {majority[1]:.4f}.\n\n"
-        + table(["prior", "public, EM", "sparse, EM", "public, Gibbs", "sparse, Gibbs"], rows)
+        f"with 3 annotations per item, 20 per worker and 3 classes. Accuracy of majority vote: {majority[0]:.4f} and "
+        f"{majority[1]:.4f}.\n\n" + table(["prior", "public, EM", "sparse, EM", "public, Gibbs", "sparse, Gibbs"], rows)
     )
     write("priors", "Priors of Dawid–Skene", body, results | {"majority": majority}, options)
 

@@ -136,8 +136,8 @@ def sentence(name: str, results: list[dict]) -> str:
             cover = next(r["coverage"] for r in result["rows"] if r["quantity"] == "accuracy")
             shares.append(f"{result['method']} {100 * cover:.0f}%")
     text = (
-        "**Measured coverage.** On data drawn from the model itself (20 items, 4 workers, 60 annotations), the 89% interval of a worker's "
-        f"accuracy contains the true value in this share of cases: {', '.join(shares)} "
+        "**Measured coverage.** On data drawn from the model itself (20 items, 4 workers, 60 annotations), the 89% interval of a "
+        f"worker's accuracy contains the true value in this share of cases: {', '.join(shares)} "
         "([simulation-based calibration](../benchmarks/sbc.md))."
     )
     return f"<!-- sbc -->\n{textwrap.fill(text, 130, break_on_hyphens=False)}\n<!-- /sbc -->\n"

@@ -1,4 +1,4 @@
-"""Sparse data: three annotations per item, twenty per worker. Which models are below majority vote, and which are overconfident?"""
+"""Sparse data, three annotations per item, twenty per worker: which models are below majority vote, which overconfident?"""
 
 from __future__ import annotations
 

@@ -62,10 +62,10 @@ def main() -> None:
         )
     header = ["annotations per item", "intervals", "coverage, vb", "coverage, Gibbs", "width, vb", "width, Gibbs"]
     about = (
-        "1,000 items in two classes, workers with accuracies from Beta(5, 2), the prior of the one-coin model, about 40 annotations per "
-        "worker, 20 crowds per row; 89% intervals of the workers' accuracy. `vb` is `crowdppl.stream(..., method='vb')`. It treats true "
-        "labels and workers as independent, which is less accurate the fewer annotations an item has. Gibbs sampling is `crowdppl.fit` "
-        "with the same model."
+        "1,000 items in two classes, workers with accuracies from Beta(5, 2), the prior of the one-coin model, about 40 "
+        "annotations per worker, 20 crowds per row; 89% intervals of the workers' accuracy. `vb` is `crowdppl.stream(..., "
+        "method='vb')`. It treats true labels and workers as independent, which is less accurate the fewer annotations an item "
+        "has. Gibbs sampling is `crowdppl.fit` with the same model."
     )
     text = f"{about}\n\n{table(header, rows)}"
     write("streamed_intervals", "Intervals of streamed variational Bayes", text, results, options)

@@ -1,6 +1,6 @@
-"""How often fits of public sets warn that they use fewer classes than the labels do, and whether the true labels contain these classes.
+"""How often fits of public sets warn that they use fewer classes than the labels do.
 
-Writes docs/benchmarks/unused-classes.md.
+And whether the true labels contain these classes. Writes docs/benchmarks/unused-classes.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """How often verdicts on workers are correct, in simulated crowds with known characters.
 
-Writes docs/benchmarks/verdicts.md. The seeds are not those that the thresholds of crowdppl/posterior/workers/verdicts.py were chosen with.
+Writes docs/benchmarks/verdicts.md. The seeds are not those that the thresholds of crowdppl/posterior/workers/verdicts.py were
+chosen with.
 """
 
 from __future__ import annotations

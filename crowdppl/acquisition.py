@@ -12,8 +12,8 @@ than a copy of current belief ``p``. Which of the two it is remains unobserved, 
 the belief before it.
 
 ``rho`` is not known. Intervals of truths and workers average over a wide distribution of it (``POPULATION``), which also covers
-other misfits of a model. The value of another annotation depends on the correlation alone, so a narrower distribution is used here
-(``GROWTH``), which matches the growth of accuracy with the number of annotations on public data sets. :func:`gains` and
+other misfits of a model. The value of another annotation depends on the correlation alone, so a narrower distribution is used
+here (``GROWTH``), which matches the growth of accuracy with the number of annotations on public data sets. :func:`gains` and
 :func:`redundancy` average over its quantiles; :func:`curve` selects posterior draws with importance weights, the ratio of the two
 densities. A fit with a ``rho`` of its own keeps it in all of them.
 """
@@ -112,8 +112,8 @@ def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker:
         worker: likewise.
 
     Returns:
-        A row for each item: ``task``, current ``label`` and ``probability``, ``annotations`` so far, ``gain``. Items with a known true
-        label are left out.
+        A row for each item: ``task``, current ``label`` and ``probability``, ``annotations`` so far, ``gain``. Items with a known
+        true label are left out.
 
     Raises:
         OptionError: for fewer than one item.

@@ -92,7 +92,7 @@ def calibrated_intervals() -> None:
 
 
 def tickets() -> tuple[pd.DataFrame, dict[str, str]]:
-    """Simulate support tickets labelled by good workers, one who takes complaints for billing, a fast one and an adversarial one."""
+    """Simulate support tickets labelled by good workers, one who takes complaints for billing, a fast and an adversarial one."""
     rng = np.random.default_rng(3)
     classes = ["Complaint", "Billing", "Technical", "Praise", "Cancellation"]
     truth = rng.choice(5, 400, p=[0.25, 0.3, 0.25, 0.1, 0.1])

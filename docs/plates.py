@@ -201,8 +201,8 @@ def svg(graph: Graph, title: str) -> str:
     right = max([box[2] for box in boxes.values()] + [places[n.name][0] + width(n) / 2 for n in graph.nodes]) + 16
     bottom = max(box[3] for box in boxes.values()) + 12
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right:.0f} {bottom:.0f}" width="{right:.0f}" height="{bottom:.0f}" '
-        f'role="img" font-family="Helvetica, Arial, sans-serif" text-anchor="middle">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right:.0f} {bottom:.0f}" width="{right:.0f}" '
+        f'height="{bottom:.0f}" role="img" font-family="Helvetica, Arial, sans-serif" text-anchor="middle">',
         f"<title>{escape(title)}</title>",
         f'<defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
         f'<path d="M0 1 10 5 0 9z" fill="{LINE}"/></marker></defs>',
@@ -211,8 +211,8 @@ def svg(graph: Graph, title: str) -> str:
     for plate, (x1, y1, x2, y2) in boxes.items():
         lines.append(
             f'<g data-plate="{plate}"><rect x="{x1:.1f}" y="{y1:.1f}" width="{x2 - x1:.1f}" height="{y2 - y1:.1f}" rx="12" '
-            f'fill="{BOX}" stroke="{LINE}"/><text x="{x1 + 10 if plate == "worker" else x2 - 10:.1f}" y="{y2 - 8:.1f}" font-size="12" '
-            f'fill="{SOFT}" text-anchor="{"start" if plate == "worker" else "end"}">{PLATES[plate]}</text></g>'
+            f'fill="{BOX}" stroke="{LINE}"/><text x="{x1 + 10 if plate == "worker" else x2 - 10:.1f}" y="{y2 - 8:.1f}" '
+            f'font-size="12" fill="{SOFT}" text-anchor="{"start" if plate == "worker" else "end"}">{PLATES[plate]}</text></g>'
         )
     for a, b in graph.edges:
         lines.append(
@@ -223,8 +223,9 @@ def svg(graph: Graph, title: str) -> str:
         x, y = places[node.name]
         fill = SHADE if node.observed else "#fff"
         lines.append(
-            f'<g data-node="{node.name}"><ellipse cx="{x:.1f}" cy="{y:.1f}" rx="{width(node) / 2:.1f}" ry="{HEIGHT / 2}" fill="{fill}" '
-            f'stroke="{INK}" stroke-width="1.3"/><text x="{x:.1f}" y="{y - 1:.1f}" font-size="14" fill="{INK}">{node.name}</text>'
+            f'<g data-node="{node.name}"><ellipse cx="{x:.1f}" cy="{y:.1f}" rx="{width(node) / 2:.1f}" ry="{HEIGHT / 2}" '
+            f'fill="{fill}" stroke="{INK}" stroke-width="1.3"/><text x="{x:.1f}" y="{y - 1:.1f}" font-size="14" '
+            f'fill="{INK}">{node.name}</text>'
             f'<text x="{x:.1f}" y="{y + 14:.1f}" font-size="11" fill="{SOFT}">{node.kind}</text></g>'
         )
     return "\n".join([*lines, "</svg>"]) + "\n"

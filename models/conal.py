@@ -21,9 +21,9 @@ Two forms, ``truths=``:
   with ``r_ik`` the posterior of the truth and ``q_nk = omega G_kl / (omega G_kl + (1 - omega) R_jkl)`` that of the source given
   truth ``k``, the M step adds ``r q`` to the common counts and ``r (1 - q)`` to the worker's; the networks follow gradients.
 - ``"annotation"``: the paper's end-to-end training. Noise adaptation layers on the classifier's output,
-  ``p_n = f(x_i) (omega G + (1 - omega) R_j)``, and the cross-entropy of each annotation: in generative terms each annotation has a
-  truth of its own. Fitted by ``method="svi", guide="point"`` (Adam on everything). ``omega = 0`` is the crowd layer of Rodrigues
-  and Pereira (2018).
+  ``p_n = f(x_i) (omega G + (1 - omega) R_j)``, and the cross-entropy of each annotation: in generative terms each annotation has
+  a truth of its own. Fitted by ``method="svi", guide="point"`` (Adam on everything). ``omega = 0`` is the crowd layer of
+  Rodrigues and Pereira (2018).
 
 The paper adds ``-lambda sum_j ||G - R_j||_2`` to its mean loss, which moves the two kinds of matrices apart; ``separation``
 is ``lambda``, here times the number of annotations, since our loss is a sum. Differences from the paper: rows are
@@ -78,7 +78,8 @@ class CoNAL(AnnotationModel):
         dropout: of the default network.
         prior_scale: standard deviation of the normal prior of all weights.
         prior_correct: correct pseudo-annotations in every row, on top of a flat prior.
-        prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels; positive, so that no probability is 0.
+        prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels; positive, so that no probability is
+            0.
         separation: the paper's ``lambda``.
     """
 

@@ -17,10 +17,10 @@ so that ``p(y = j | x) = sum_k sum_m beta^m_kj f_k(x) alpha_m``. Annotations ent
 over its cells, the paper's consensus p-bar.
 
 **Note.** Truth and group are drawn anew for each annotation, so the likelihood depends on ``alpha`` and ``beta`` only through
-the one matrix of the crowd, ``G = sum_m alpha_m beta^m``: every split of the same ``G`` into groups is equally likely, one group included.
-Groups differ by the start (k-means) and the prior only; their posterior is a ridge. ``G`` and predictions are identified,
-groups are not. In :class:`crowdppl.models.WorkerGroups` all annotations of a worker come from one group, and groups are
-identified.
+the one matrix of the crowd, ``G = sum_m alpha_m beta^m``: every split of the same ``G`` into groups is equally likely, one group
+included. Groups differ by the start (k-means) and the prior only; their posterior is a ridge. ``G`` and predictions are
+identified, groups are not. In :class:`crowdppl.models.WorkerGroups` all annotations of a worker come from one group, and groups
+are identified.
 
 Fitting, as in the paper: EM; ``alpha`` and ``beta`` in closed form (equation 6), the network by one epoch of Adam on the
 consensus; a start at soft majority, with groups by k-means over annotations; at most 50 iterations, several starts, the

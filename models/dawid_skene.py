@@ -1,7 +1,7 @@
 """Dawid & Skene's model: every worker has a confusion matrix of their own.
 
-A. P. Dawid and A. M. Skene (1979). Maximum likelihood estimation of observer error-rates using the EM algorithm. Journal of
-the Royal Statistical Society C 28(1), 20-28. Bayesian: H.-C. Kim and Z. Ghahramani (2012), Bayesian classifier combination, AISTATS.
+A. P. Dawid and A. M. Skene (1979). Maximum likelihood estimation of observer error-rates using the EM algorithm. Applied
+Statistics 28(1), 20-28. Bayesian: H.-C. Kim and Z. Ghahramani (2012), Bayesian classifier combination, AISTATS.
 
 Model::
 

@@ -1,4 +1,4 @@
-"""Hierarchical Dawid-Skene: workers' confusion matrices are drawn from a population, so that workers borrow strength from each other.
+"""Hierarchical Dawid-Skene: workers' confusion matrices are drawn from a population and borrow strength from each other.
 
 Silviu Paun, Bob Carpenter, Jon Chamberlain, Dirk Hovy, Udo Kruschwitz and Massimo Poesio (2018). Comparing Bayesian models of
 annotation. TACL 6, 571-585: their HierD&S, partial pooling. Theirs is logistic-normal, for Hamiltonian Monte Carlo; here the
@@ -17,7 +17,8 @@ The matrix of a worker with few annotations is close to the typical one, that of
 the strength, which sets the scale, is learned. Given the truths, the populations are drawn with the workers' rows summed out: a
 cell with count ``n`` and concentration ``c`` has a number of tables ``t`` (Chinese restaurant:
 ``t = sum_{i<n} Bernoulli(c / (c + i))``), each row a weight ``w ~ Beta(s, n)``; then ``m ~ Dirichlet(prior + tables)`` and
-``s ~ Gamma(shape + tables, rate - sum log w)`` are exact conditionals (Escobar and West 1995, JASA 90; Teh et al. 2006, JASA 101).
+``s ~ Gamma(shape + tables, rate - sum log w)`` are exact conditionals (Escobar and West 1995, JASA 90; Teh et al. 2006, JASA
+101).
 
 EM is refused: the joint mode of workers and their population lies where all workers are the same, whatever the data.
 """

@@ -47,7 +47,8 @@ class ItemSubtypes(AnnotationModel):
 
     Attributes:
         subtypes: ``M``, kinds of items in each class.
-        subtype_concentration: Dirichlet concentration of the subtypes' weights; below 1 few subtypes are used unless the data require more.
+        subtype_concentration: Dirichlet concentration of the subtypes' weights; below 1 few subtypes are used unless the data
+            require more.
         prior_correct: correct pseudo-annotations of every worker in every subtype, on top of a flat prior.
         prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels.
         prior_items: pseudo-items of every class.

@@ -15,11 +15,12 @@ Model::
 or, given worker features, a linear map of them, so that new workers have one too. Without item features ``x_i`` is a
 learned embedding (LIA-E). Of the paper's ways to normalise ``Q`` this is the log-linear one, its default.
 
-The 1 in ``D``, the small ``difficulty_scale`` of its weights and the ``diagonal_bias`` are ours. An unconstrained ``D`` can permute
-labels as a function of the features: truth and quality are then exchanged at the same likelihood (in a simulation with two features
-EM found 47% of the truths, and 98% with ``difficulty_scale`` .1). With these priors a worker starts with one confusion matrix for all
-items, near the identity, which items modify. The paper relies on a first E step by majority vote, which is here too. **Note:** ``D``
-and ``C`` can still be rotated and scaled against each other without a change of ``Q``; compare ``Q`` only, or what follows from it.
+The 1 in ``D``, the small ``difficulty_scale`` of its weights and the ``diagonal_bias`` are ours. An unconstrained ``D`` can
+permute labels as a function of the features: truth and quality are then exchanged at the same likelihood (in a simulation with
+two features EM found 47% of the truths, and 98% with ``difficulty_scale`` .1). With these priors a worker starts with one
+confusion matrix for all items, near the identity, which items modify. The paper relies on a first E step by majority vote, which
+is here too. **Note:** ``D`` and ``C`` can still be rotated and scaled against each other without a change of ``Q``; compare ``Q``
+only, or what follows from it.
 
 With ``relations`` items are pairs (item, relation) and truths are yes or no (LIA-ML): the last feature is the relation's number,
 for which an embedding is learned; see :func:`crowdppl.data.label_sets.pairs`.

@@ -134,7 +134,7 @@ class TwoCoinDifficulty(AnnotationModel):
     # ------------------------------------------------------------------ how it is fitted
 
     def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
-        """Return first values, ``lambda = 4 logit(sensitivity)`` and of the specificity, for gradients to raise (appendix A.3)."""
+        """Return first values, ``lambda = 4 logit(sensitivity)`` and of the specificity (appendix A.3), for gradients."""
         if parameters is not None:
             return {}
         at = data.worker * 2 + data.label

@@ -14,7 +14,8 @@ Model::
     label       y_n | z_i = k ~ Categorical(beta^{g_j}_k)
 
 The groups of workers are discrete and connect all items, so they are sampled: Gibbs sampling by exact conditionals. The
-likelihood does not identify the order of groups: in each draw they are ordered by the mean of the diagonal before they are reported.
+likelihood does not identify the order of groups: in each draw they are ordered by the mean of the diagonal before they are
+reported.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ class WorkerGroups(AnnotationModel):
     # ------------------------------------------------------------------ what is reported
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
-        """Return shares and matrices of the groups by decreasing mean of the diagonal, and each worker's membership among them."""
+        """Return shares and matrices of the groups by decreasing mean of the diagonal, and each worker's membership in them."""
         confusion = parameters["group_confusion"]
         right = torch.diagonal(confusion, dim1=-2, dim2=-1).mean(-1)  # (..., M)
         order = right.argsort(-1, descending=True)

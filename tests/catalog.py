@@ -71,7 +71,7 @@ class OwnCoin(AnnotationModel):
 
 
 class Populations(AnnotationModel):
-    """Workers of two known populations, each of which shares a confusion matrix: conjugate, and nothing of it is a worker's own."""
+    """Workers of two known populations, each of which shares a confusion matrix: conjugate, and nothing is a worker's own."""
 
     dims: ClassVar = {"prevalence": ("true_label",), "shared": ("population", "true_label", "given_label")}
 

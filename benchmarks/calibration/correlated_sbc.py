@@ -21,7 +21,7 @@ COPIES = (0.0, 0.2, 0.4, 0.6)
 
 
 def crowd(job: tuple[float, int]) -> dict[str, dict[str, list[float]]]:
-    """Simulate, fit both ways; return ranks of each worker's share of correct annotations, and the calibration of probabilities."""
+    """Simulate, fit both ways; return ranks of each worker's share of correct annotations, and calibration of probabilities."""
     torch.set_num_threads(1)
     copies, seed = job
     simulated = correlated_crowd(seed=seed, items=200, workers=20, per_item=int(3 + seed % 8), copies=copies)

@@ -52,7 +52,7 @@ DONE = Path(__file__).parents[2] / "build" / "coverage.jsonl"
 
 
 def measure(job: tuple[str, str, str]) -> dict[str, Any]:
-    """Fit one set by one model and engine, with and without the design effect; count the intervals that contain the true value."""
+    """Fit one set by one model and engine, with and without the design effect; count the intervals that hold the true value."""
     name, model, method = job
     torch.set_num_threads(1)
     data, truth = datasets.public(name)

@@ -70,8 +70,8 @@ def main() -> None:
         ["CMM", *(f"{1e3 * np.median(clock[T]):.2f} ms" for T in sizes)],
         ["DL-EM (a matrix each)", *(f"{1e3 * np.median(em[T]):.2f} ms" for T in sizes)],
     ]
-    body = f"""Three Gaussians, 2,457 labelled items with 5 labels each on average, 819 test items, `T` annotators of three abilities
-(`crowdppl.data.synthetic.three_gaussians`). Mean and standard deviation over {len(seeds)} seeds. All classifiers are
+    body = f"""Three Gaussians, 2,457 labelled items with 5 labels each on average, 819 test items, `T` annotators of three
+abilities (`crowdppl.data.synthetic.three_gaussians`). Mean and standard deviation over {len(seeds)} seeds. All classifiers are
 perceptrons with 128 hidden units and dropout .5. CMM: 3 groups, 50 iterations, 5 starts (paper: 20). *DL-EM* is `raykar` with
 that network and no prior, 50 iterations. *Bayes*: the nearest true centre.
 

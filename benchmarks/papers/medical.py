@@ -1,4 +1,4 @@
-"""Medical relations: sets of labels per annotation as pairs (sentence, relation), LIA-ML compared with majority vote and Dawid–Skene."""
+"""Medical relations: sets of labels as pairs (sentence, relation), LIA-ML compared with majority vote and Dawid–Skene."""
 
 from __future__ import annotations
 

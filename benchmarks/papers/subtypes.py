@@ -79,9 +79,9 @@ def main() -> None:
         "confidence",
         "seconds",
     ]
-    body = f"""`item-subtypes` with its defaults (3 subtypes per class), four chains of 300 sweeps after 300, {len(seeds)} seeds. *EBCC* is
-the accuracy that the authors' code prints (variational, ten subtypes; 18 minutes for their 17 sets). *Dawid–Skene* is ours,
-by Gibbs. Seconds are those of one fit including diagnostics. *Confidence* is the mean probability of the chosen label.
+    body = f"""`item-subtypes` with its defaults (3 subtypes per class), four chains of 300 sweeps after 300, {len(seeds)} seeds.
+*EBCC* is the accuracy that the authors' code prints (variational, ten subtypes; 18 minutes for their 17 sets). *Dawid–Skene* is
+ours, by Gibbs. Seconds are those of one fit including diagnostics. *Confidence* is the mean probability of the chosen label.
 
 {table(header, rows)}
 

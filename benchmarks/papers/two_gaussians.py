@@ -1,4 +1,4 @@
-"""The two-Gaussian set of the data-difficulty paper (Xu et al.): test accuracy of its three EM algorithms and of the Bayes classifier."""
+"""The two-Gaussian set of Xu et al. (data difficulty): test accuracy of their three EM algorithms and the Bayes classifier."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def main() -> None:
         [name, spread(values), spread(list(bayes - np.array(values))), PAPER.get(name, "–")]
         for name, values in accuracy.items()
     ]
-    body = f"""Two Gaussians at (1, 1) and (-1, -1) with variance 1, five experts who label all of 1,000 training items, 1,000 test items
-(`crowdppl.data.synthetic.two_gaussians`). Mean and standard deviation over {len(seeds)} seeds, each with its own data. The
-gap is the difference to the best possible classifier on the same test points. All classifiers are logistic.
+    body = f"""Two Gaussians at (1, 1) and (-1, -1) with variance 1, five experts who label all of 1,000 training items, 1,000
+test items (`crowdppl.data.synthetic.two_gaussians`). Mean and standard deviation over {len(seeds)} seeds, each with its own
+data. The gap is the difference to the best possible classifier on the same test points. All classifiers are logistic.
 
 {table(["classifier", "test accuracy, per cent", "gap to Bayes", "paper"], rows)}
 

@@ -61,8 +61,8 @@ def _sampled(facts: Mapping[str, Any]) -> list[str]:
         )
     if least is not None and least < ESS_LIMIT and not (worst is not None and worst > RHAT_LIMIT):
         sentences.append(
-            f"The {chains * draws:,} draws correspond to only {least:,.0f} independent ones (at least {ESS_LIMIT} are needed), so "
-            f"the second digit of the ends of intervals is uncertain. Run it again with {_command(None, facts)}."
+            f"The {chains * draws:,} draws correspond to only {least:,.0f} independent ones (at least {ESS_LIMIT} are needed), "
+            f"so the second digit of the ends of intervals is uncertain. Run it again with {_command(None, facts)}."
         )
     divergences = sum(facts.get("divergences", []))
     if divergences:

@@ -1,7 +1,7 @@
 """Predictive checks: statistics of the labels compared with those of labels replicated from the fitted model.
 
-The statistics target typical misfits of annotation models: annotations of an item that agree more or less than the model predicts,
-workers that differ more than it predicts, and pairs of workers who copy from each other.
+The statistics target typical misfits of annotation models: annotations of an item that agree more or less than the model
+predicts, workers that differ more than it predicts, and pairs of workers who copy from each other.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class PredictiveCheck:
             return ["There are too few annotations to compare with the model."]
         if len(self.draws) < MIN_REPLICATES:
             return [
-                f"{len(self.draws):,} data sets drawn from the model are too few to decide whether it reproduces the labels; draw "
-                f"at least {MIN_REPLICATES} (draws=, --draws)."
+                f"{len(self.draws):,} data sets drawn from the model are too few to decide whether it reproduces the labels; "
+                f"draw at least {MIN_REPLICATES} (draws=, --draws)."
             ]
         if not differ:
             return [f"The model reproduces the labels: none of {compared} statistics differs."]

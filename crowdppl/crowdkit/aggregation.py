@@ -2,7 +2,8 @@
 
 A script needs to change only its import: ``from crowdppl.crowdkit.aggregation import DawidSkene``. With ``smoothing=False`` the
 classes run crowd-kit's algorithm step by step (vote, then ``n_iter`` times an E step and an M step, the same floor of 1e-10, the
-same loss, the same stopping rule) and return its numbers. All differences are listed in ``docs/guide/crowd-kit.md``. The main ones:
+same loss, the same stopping rule) and return its numbers. All differences are listed in ``docs/guide/crowd-kit.md``. The main
+ones:
 
 - **Smoothing** is on by default: pseudo-counts are added for every worker, so that a worker with two annotations is not estimated
   to be infallible. crowd-kit maximises the likelihood.
@@ -381,8 +382,8 @@ class MajorityVote(_Fitted):
         total = votes.sum(1, keepdims=True)
         if (total == 0).any():
             raise DataError(
-                f"task {listed(annotations.items[total[:, 0] == 0].tolist(), 3)}: nobody with a skill above 0 has annotated it; give "
-                f"the skill of one of its workers, or on_missing_skill='value'"
+                f"task {listed(annotations.items[total[:, 0] == 0].tolist(), 3)}: nobody with a skill above 0 has annotated it; "
+                f"give the skill of one of its workers, or on_missing_skill='value'"
             )
         self._set_truth(votes / total, tasks, labels)
         # Repeated equal annotations count once, as in crowd-kit.

@@ -31,8 +31,8 @@ CROWD = "crowd"
 class Annotations(AnnotationLayouts):
     """Annotations of ``N`` items by ``J`` workers in ``K`` classes, ``A`` annotations in all.
 
-    Create one with :meth:`from_frame`, :meth:`from_arrays`, :meth:`from_csv`, :meth:`from_parquet` or :meth:`from_counts`, not with
-    the constructor. Annotations are sorted by item; within an item they keep their original order.
+    Create one with :meth:`from_frame`, :meth:`from_arrays`, :meth:`from_csv`, :meth:`from_parquet` or :meth:`from_counts`, not
+    with the constructor. Annotations are sorted by item; within an item they keep their original order.
 
     Attributes:
         item: item of each annotation, ``(A,)`` int64, ascending.
@@ -53,8 +53,8 @@ class Annotations(AnnotationLayouts):
         start: initial class probabilities for the engines, ``(N, K)``; ``None`` for their own initial values.
         item_column: name of the item column in tables: ``"item"`` if the input used it, otherwise ``"task"``.
         repeats: treatment of repeated annotations of an item by one worker; an update of the result applies it, too.
-        parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each row,
-            ``(N,)``; ``features`` then has one row for each original item. ``None`` otherwise.
+        parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each
+            row, ``(N,)``; ``features`` then has one row for each original item. ``None`` otherwise.
     """
 
     @classmethod

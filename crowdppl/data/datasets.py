@@ -56,7 +56,10 @@ def anaesthesia() -> Annotations:
 
 
 def folder() -> Path | None:
-    """Return the folder of public data sets, ``CROWDPPL_DATA``, or ``None`` if the variable is not set or the folder does not exist."""
+    """Return the folder of public data sets, ``CROWDPPL_DATA``.
+
+    ``None`` if the variable is not set or the folder does not exist.
+    """
     name = os.environ.get("CROWDPPL_DATA")
     return Path(name) if name and Path(name).is_dir() else None
 

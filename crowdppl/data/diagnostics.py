@@ -44,8 +44,8 @@ def review(data: Annotations) -> list[str]:
     occurring = int((given > 0).sum())
     if occurring == 1 and data.K > 1:
         notes.append(
-            f"every label given is {data.labels.tolist()[int(given.argmax())]!r}: the error rates of workers on the other classes, "
-            f"and therefore their accuracy, cannot be estimated from these annotations"
+            f"every label given is {data.labels.tolist()[int(given.argmax())]!r}: the error rates of workers on the other "
+            f"classes, and therefore their accuracy, cannot be estimated from these annotations"
         )
     rare = int(((given > 0) & (given <= RARE)).sum())
     if occurring > MANY and rare > occurring / 2:
@@ -62,9 +62,9 @@ def review(data: Annotations) -> list[str]:
     z = worker_information(item, worker, label, (data.N, data.J, data.K))
     if z is not None and z < MIN_Z:
         notes.append(
-            f"worker names carry no information (z = {z:.1f} in a permutation test; crowds whose members differ score far higher): "
-            f"they may have been shuffled or reassigned, or all workers are alike; results on individual workers are then "
-            f"meaningless"
+            f"worker names carry no information (z = {z:.1f} in a permutation test; crowds whose members differ score far "
+            "higher): they may have been shuffled or reassigned, or all workers are alike; results on individual workers are "
+            f"then meaningless"
         )
     return notes
 
@@ -126,8 +126,8 @@ def worker_information(
 ) -> float | None:
     """Test whether worker names carry information on agreement with the crowd, by a permutation test.
 
-    The statistic is ``sum_j (agreements of j)^2 / (annotations of j)``, where an annotation agrees if it is the most frequent label
-    of its item. Names are permuted among annotations of items with the same most frequent label.
+    The statistic is ``sum_j (agreements of j)^2 / (annotations of j)``, where an annotation agrees if it is the most frequent
+    label of its item. Names are permuted among annotations of items with the same most frequent label.
 
     Args:
         item: item of each annotation, ``(A,)``.

@@ -1,7 +1,7 @@
 """Downloads of public data sets from their authors' repositories, by pooch, with verified content and a cache.
 
-A set is pinned twice: the address contains a commit, and the content must have the SHA-256 given here. The digest is computed from
-the sorted lines ``item``, ``worker``, ``label``, so it does not depend on order and file layout.
+A set is pinned twice: the address contains a commit, and the content must have the SHA-256 given here. The digest is computed
+from the sorted lines ``item``, ``worker``, ``label``, so it does not depend on order and file layout.
 """
 
 from __future__ import annotations

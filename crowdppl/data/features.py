@@ -42,13 +42,14 @@ def matrix(values: Any, names: Array, what: str, where: str) -> npt.NDArray[np.f
             )
         if kind_of(index) != kind_of(names):
             raise DataError(
-                f"{where}: the index contains {kind_of(index)}, but the {what}s are {kind_of(names)}; write both as strings or both "
-                f"as integers"
+                f"{where}: the index contains {kind_of(index)}, but the {what}s are {kind_of(names)}; write both as strings or "
+                f"both as integers"
             )
         twice = pd.Series(index).duplicated().to_numpy()
         if twice.any():
             raise DataError(
-                f"{where}, {rows_text(np.flatnonzero(twice))}: {what} {listed(index[twice].tolist(), 3)} repeated; keep one row each"
+                f"{where}, {rows_text(np.flatnonzero(twice))}: {what} {listed(index[twice].tolist(), 3)} repeated; keep one row "
+                "each"
             )
         row = positions(names, index)
         if (row < 0).any():
@@ -61,8 +62,8 @@ def matrix(values: Any, names: Array, what: str, where: str) -> npt.NDArray[np.f
         array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
         if array.ndim != 2 or array.dtype.kind not in "fiub" or len(array) != len(names):
             raise DataError(
-                f"{where} are of type {type(values).__name__} and shape {array.shape}; pass a frame with the {what}s as its index, or "
-                f"an array of shape ({len(names):,}, D) in the order of the data's {what}s"
+                f"{where} are of type {type(values).__name__} and shape {array.shape}; pass a frame with the {what}s as its "
+                f"index, or an array of shape ({len(names):,}, D) in the order of the data's {what}s"
             )
         table = array.astype(np.float64)
     if table.shape[1] == 0:

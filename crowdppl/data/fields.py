@@ -77,7 +77,7 @@ class AnnotationFields:
 
     @cached_property
     def counts(self) -> WorkerCounts:
-        """Sparse ``(N, J*K)`` count matrix for log-likelihoods and expected counts; each row is multiplied by its item's weight."""
+        """Sparse ``(N, J*K)`` counts for log-likelihoods and expected counts; each row is multiplied by its item's weight."""
         return WorkerCounts(self.item, self.worker, self.label, (self.N, self.J, self.K), self.dtype, self.weight)
 
     @cached_property
@@ -87,8 +87,8 @@ class AnnotationFields:
 
     def _counted_votes(self) -> Tensor:
         out = torch.zeros(self.N * self.K, dtype=self.dtype, device=self.device)
-        # Items are sorted, so a block covers a contiguous range of items and no temporary array has the length of the annotations.
-        # On a GPU each block would synchronise with the host: one block is used there.
+        # Items are sorted, so a block covers a contiguous range of items and no temporary array has the length of the
+        # annotations. On a GPU each block would synchronise with the host: one block is used there.
         step = _BLOCK if self.device.type == "cpu" else max(1, self.A)
         for begin in range(0, self.A, step):
             item, label = (codes[begin : begin + step] for codes in (self.item, self.label))

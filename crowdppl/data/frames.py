@@ -11,7 +11,10 @@ import pyarrow.interchange
 from crowdppl.data.identifiers import dictionary_parts
 from crowdppl.errors import DataError, listed
 
-ACCEPTED = "pass a pandas DataFrame, or a table that supports Arrow's PyCapsule or the dataframe interchange protocol (Polars, PyArrow)"
+ACCEPTED = (
+    "pass a pandas DataFrame, or a table that supports Arrow's PyCapsule or the dataframe interchange protocol (Polars, "
+    "PyArrow)"
+)
 
 
 def to_pandas(table: Any, what: str, otherwise: str = "") -> pd.DataFrame:

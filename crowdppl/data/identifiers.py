@@ -21,8 +21,8 @@ from crowdppl.errors import DataError, listed, suggestion
 
 Array = npt.NDArray[Any]
 
-# Identifiers of these types are converted to strings. The text of other objects (bytes, tuples, lists) is not a usable name: it may
-# be long, ambiguous or a memory address.
+# Identifiers of these types are converted to strings. The text of other objects (bytes, tuples, lists) is not a usable name: it
+# may be long, ambiguous or a memory address.
 CONVERTED_TO_STRINGS = (uuid.UUID, enum.Enum, datetime.date, datetime.time, datetime.timedelta, pd.Period, pd.Interval)
 
 
@@ -352,8 +352,8 @@ def kind_of(values: Array) -> str:
 def class_columns(prefix: str, labels: Iterable[Any], suffixes: tuple[str, ...] = ("",)) -> list[str]:
     """Return a unique column name for each class, ``<prefix><class>``.
 
-    A class is quoted if its column would have the name of another one: ``risk_low`` with a class ``risk`` and the suffix ``_low``,
-    or the string ``"1"`` with the integer ``1``.
+    A class is quoted if its column would have the name of another one: ``risk_low`` with a class ``risk`` and the suffix
+    ``_low``, or the string ``"1"`` with the integer ``1``.
 
     Args:
         prefix: common prefix.

@@ -28,8 +28,8 @@ class AnnotationLayouts(AnnotationFields):
         """Return the same annotations with features of the items and of the workers.
 
         Args:
-            features: a frame of numbers with the tasks as its index, in any order (rows of other tasks are ignored); a table of another
-                library with the tasks in a column ``task`` or ``item``; or an array ``(N, D)`` in the order of ``items``.
+            features: a frame of numbers with the tasks as its index, in any order (rows of other tasks are ignored); a table of
+                another library with the tasks in a column ``task`` or ``item``; or an array ``(N, D)`` in the order of ``items``.
             workers: the same for the workers, ``(J, P)``.
 
         Raises:
@@ -92,7 +92,7 @@ class AnnotationLayouts(AnnotationFields):
         return self._expanded(parent, torch.zeros_like(parent), cell % self.K, count)
 
     def per_annotation(self) -> Self:
-        """Return the expanded layout in which each annotation is an item of its own: ``N = A``, ``parent_item`` the annotated item."""
+        """Return the layout in which each annotation is an item of its own: ``N = A``, ``parent_item`` the annotated item."""
         count = None if self.multiplicity is None else self.multiplicity[self.item]
         return self._expanded(self.item, self.worker, self.label, count)
 
@@ -143,7 +143,7 @@ class AnnotationLayouts(AnnotationFields):
         return new
 
     def paired(self) -> Self:
-        """Return all pairs of an item and a worker, ``A = N * J``, with placeholder labels (code 0): the design of a prediction."""
+        """Return all pairs of an item and a worker, ``A = N * J``, with placeholder labels (code 0), as a prediction needs."""
         items, workers = torch.arange(self.N, device=self.device), torch.arange(self.J, device=self.device)
         item = items.repeat_interleave(self.J)
         return replace(
@@ -224,7 +224,8 @@ class AnnotationLayouts(AnnotationFields):
 def _names(features: Any, names: Any) -> Array:
     if not hasattr(features, "__len__") or getattr(features, "ndim", 1) == 0:
         raise DataError(
-            f"features={arguments.shown(features)}; it must be a frame or an array of numbers with one row for each item or worker"
+            f"features={arguments.shown(features)}; it must be a frame or an array of numbers with one row for each item or "
+            "worker"
         )
     if names is None:
         names = features.index if isinstance(features, pd.DataFrame) else np.arange(len(features))

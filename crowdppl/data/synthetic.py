@@ -142,9 +142,9 @@ def common_and_individual(
     """Draw the synthetic set of Chu, Ma and Wang (2021): confusion that is common to all annotators and confusion of their own.
 
     A share ``common`` of the annotations comes from the common confusion matrix, the others from the annotator's own. A matrix of
-    strength ``e`` gives a wrong label with probability ``e``: uniform over the other classes (symmetric), or always the same other
-    class (asymmetric), which is the next one in the common matrix and specific to the annotator in the others. Features are Gaussian
-    around the centre of the class; the paper uses images, which are not available.
+    strength ``e`` gives a wrong label with probability ``e``: uniform over the other classes (symmetric), or always the same
+    other class (asymmetric), which is the next one in the common matrix and specific to the annotator in the others. Features are
+    Gaussian around the centre of the class; the paper uses images, which are not available.
 
     Args:
         seed: random seed.

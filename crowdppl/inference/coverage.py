@@ -42,9 +42,10 @@ def cited(model: str, method: str, effect: DesignEffect | None, *, default_prior
     if not default_priors:
         limits.append("with the default priors, which this fit does not use")
     sentence = (
-        f"Coverage measured for {model} by {method}{' (' + '; '.join(limits) + ')' if limits else ''}: on {measurement['sets']} public "
-        f"data sets, 89% intervals held the share of a worker's annotations that are correct for {measurement['share']:.0%} of "
-        f"{measurement['workers']:,} workers, and those of the accuracy for {measurement['accuracy']:.0%}."
+        f"Coverage measured for {model} by {method}{' (' + '; '.join(limits) + ')' if limits else ''}: on {measurement['sets']} "
+        "public data sets, 89% intervals held the share of a worker's annotations that are correct for "
+        f"{measurement['share']:.0%} of {measurement['workers']:,} workers, and those of the accuracy for "
+        f"{measurement['accuracy']:.0%}."
     )
     if min(measurement["share"], measurement["accuracy"]) < TOO_NARROW:
         sentence += " These intervals are too narrow."

@@ -3,8 +3,8 @@
 Every published annotation model takes the annotations of an item as independent given its truth. They are not: errors are
 correlated on hard items, and ``n`` annotations of an item are less informative than ``n`` independent ones. Survey statistics
 calls this the *design effect*: ``n`` observations from one cluster with intra-cluster correlation ``rho`` are worth
-``n / (1 + (n - 1) rho)`` independent ones (Kish 1965, Survey Sampling, section 5.4). Here clusters are items. The log posterior of
-an item's class is divided by its design effect:
+``n / (1 + (n - 1) rho)`` independent ones (Kish 1965, Survey Sampling, section 5.4). Here clusters are items. The log posterior
+of an item's class is divided by its design effect:
 
     p(truth_i = k | labels, parameters, rho)  proportional to  p(truth_i = k | labels, parameters) ^ (1 / (1 + (n_i - 1) rho))
 

@@ -273,7 +273,10 @@ def _evaluate_items(
     share: float,
     items: Items,
 ) -> None:
-    """Fill ``items`` from their log joint, which is overwritten; arguments as for :meth:`Sweeps.accumulate`, with leading axes."""
+    """Fill ``items`` from their log joint, which is overwritten.
+
+    Arguments are those of :meth:`Sweeps.accumulate`, with leading axes.
+    """
     # Tempered on the log scale: a probability that underflows may matter once tempered.
     logs = None if factor is None else model.log_by_class(joint).div_(factor.unsqueeze(-1))
     marginal, probability = _by_item(model, parameters, joint, arranged, data)

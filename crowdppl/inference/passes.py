@@ -2,9 +2,8 @@
 
 Where a label depends on truth and worker only, and the truth on a prior that all items share, the sums that follow from a pass
 are all that a step needs: the log-likelihood, how many items there are of each state, and how often each worker gave each label
-under each. :class:`crowdppl.kernels.statistics.Statistics` holds them; :class:`Sweeps` computes them (compiled, for data beyond the
-caches),
-or, with the products of :mod:`crowdppl.kernels.ops`, :func:`plain`.
+under each. :class:`crowdppl.kernels.statistics.Statistics` holds them; :class:`Sweeps` computes them (compiled, for data beyond
+the caches), or, with the products of :mod:`crowdppl.kernels.ops`, :func:`plain`.
 """
 
 from __future__ import annotations

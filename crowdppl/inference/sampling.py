@@ -1,7 +1,8 @@
 """Categorical draws of true labels by Gumbel-max sampling.
 
-With ``E_k`` independent standard exponential variables, ``argmax_k p_k / E_k = argmax_k (log p_k - log E_k)`` is ``k`` with probability
-``p_k``; ``-log E_k`` is a standard Gumbel variable (Gumbel 1954; Yellott 1977, Journal of Mathematical Psychology 15).
+With ``E_k`` independent standard exponential variables, ``argmax_k p_k / E_k = argmax_k (log p_k - log E_k)`` is ``k`` with
+probability ``p_k``; ``-log E_k`` is a standard Gumbel variable (Gumbel 1954; Yellott 1977, Journal of Mathematical Psychology
+15).
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ def update(
 
     Args:
         posterior: a result.
-        more: further annotations, or a frame, which :meth:`Annotations.from_frame` converts. Their classes are those of the result.
+        more: further annotations, or a frame, which :meth:`Annotations.from_frame` converts. Their classes are those of the
+            result.
         data: the annotations that were fitted, required if they had features.
         model: the fitted model, required if it cannot be rebuilt by its name.
         seed: of all random numbers. Defaults to that of the result.

@@ -109,7 +109,7 @@ def tally(S: int, real: str) -> Any:
 
 @cache
 def tallied(S: int, real: str) -> Any:
-    """Return the pass that adds up the counts of :func:`tally` into a part of the rows of ``out (J*K, S)``; arguments as there."""
+    """Return the pass that adds up the counts of :func:`tally` into some rows of ``out (J*K, S)``; arguments as there."""
 
     def add(part: Any, start: Any, column: Any, bounds: Any, cells: Any, truth: Any, size: Any, out: Any) -> None:
         parts = bounds.shape[0] - 1
@@ -152,7 +152,10 @@ def gather(S: int, real: str) -> Any:
 
 @cache
 def count(real: str) -> Any:
-    """Return the pass that counts labels by given true labels ``(N,)`` int16 into ``out (J*K, S)``; arguments as for :func:`gather`."""
+    """Return the pass that counts labels by given true labels ``(N,)`` int16 into ``out (J*K, S)``.
+
+    Arguments are those of :func:`gather`.
+    """
 
     def add(part: Any, begin: Any, item: Any, bounds: Any, truth: Any, out: Any) -> None:
         number = np.empty(out.shape[1])  # float64: single precision counts up to 2^24 only

@@ -1,9 +1,9 @@
 """Fused passes over the annotations, compiled by numba: all that concerns an item while its annotations are in the caches.
 
-The sparse products of :mod:`crowdppl.kernels.sparse` write the log-likelihoods of all items, read them to normalise, and read them
-again in the order of workers; beyond the caches they mostly wait for memory. Here an item's probabilities stay in vectors, and
-the rows of workers' tables, which are visited in random order, are prefetched. Probabilities are multiplied, rather than their
-logarithms added: where the product of an item, always in float64, becomes too small, the item is repeated in logarithms.
+The sparse products of :mod:`crowdppl.kernels.sparse` write the log-likelihoods of all items, read them to normalise, and read
+them again in the order of workers; beyond the caches they mostly wait for memory. Here an item's probabilities stay in vectors,
+and the rows of workers' tables, which are visited in random order, are prefetched. Probabilities are multiplied, rather than
+their logarithms added: where the product of an item, always in float64, becomes too small, the item is repeated in logarithms.
 
 With narrow rows one pass does everything. With wide rows tables of each thread would be most of the memory traffic: a first
 pass reads the model's own table and writes the responsibilities, and a second, :func:`crowdppl.kernels.counts.gather`, sums them.
@@ -178,9 +178,9 @@ def sweep(S: int, real: str, draw: bool) -> Any:
 
 @cache
 def adding(S: int, real: str) -> Any:
-    """Return the pass that writes the item log joint ``out (N, S)`` for tables of logs and ``log_prior (S,)``; else as :func:`sweep`.
+    """Return the pass that writes the item log joint ``out (N, S)`` for tables of logs and ``log_prior (S,)``.
 
-    Sums of logs, since a probability that underflows may matter once it is tempered.
+    Other arguments are those of :func:`sweep`. Sums of logs, since a probability that underflows may matter once it is tempered.
     """
     known_number, narrow = S != ANY, 0 < S <= NARROW
     narrow_width, half, line, known_lines = row_layout(S or 1, real)

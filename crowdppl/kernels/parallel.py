@@ -1,8 +1,9 @@
 """Compiled passes in several threads, and the memory layout of their tables.
 
 Tables have a row for each worker and label. With up to ``NARROW`` states every thread has a table of its own, ``(J*K, width)``: a
-row holds the probabilities under the ``S`` states and, from the middle on, their expected counts. Rows begin at cache lines, so that
-an annotation needs as few of them as possible: one, or two. With more states (*wide* rows) all threads read one table ``(J*K, S)``.
+row holds the probabilities under the ``S`` states and, from the middle on, their expected counts. Rows begin at cache lines, so
+that an annotation needs as few of them as possible: one, or two. With more states (*wide* rows) all threads read one table
+``(J*K, S)``.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from crowdppl.kernels.code_cache import compiled
 
 # Compiled passes contain the code of these files, and are identified by it in the cache.
 VERSION = f"{zlib.crc32(Path(__file__).read_bytes(), zlib.crc32(Path(simd.__file__).read_bytes())):08x}"
-# Annotations between prefetching a row and using it: enough to cover the latency of memory, few enough to stay in the caches; with
-# wide rows as many as have LINES_AHEAD cache lines. Arrays of annotations are longer by AHEAD, so that no bound is checked.
+# Annotations between prefetching a row and using it: enough to cover the latency of memory, few enough to stay in the caches;
+# with wide rows as many as have LINES_AHEAD cache lines. Arrays of annotations are longer by AHEAD, so that no bound is checked.
 AHEAD, LINES_AHEAD = np.uint64(32), 64
 # Bytes of a cache line.
 LINE = 64

@@ -1,4 +1,7 @@
-"""All compiled passes, for their one caller :mod:`crowdppl.inference.passes`; sparse products are the alternative without numba."""
+"""All compiled passes, for their one caller :mod:`crowdppl.inference.passes`.
+
+Sparse products are the alternative without numba.
+"""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class ClassifierTargets(NamedTuple):
     Attributes:
         network: its name in :meth:`AnnotationModel.networks`.
         targets: soft labels of the rows of ``data.features``, ``(N, K)``, times multiplicities.
-        in_likelihood: whether the likelihood of the labels depends on the network too. Where not, EM raises the likelihood without
-            the prior of its weights.
+        in_likelihood: whether the likelihood of the labels depends on the network too. Where not, EM raises the likelihood
+            without the prior of its weights.
     """
 
     network: str
@@ -77,9 +77,10 @@ class AnnotationModel(ABC):
 
     @property
     def states_per_class(self) -> int:
-        """Number ``M`` of states of the truth in each class, ``S = K M``; state ``k M + m`` belongs to class ``k``. Defaults to 1.
+        """Number ``M`` of states of the truth in each class, ``S = K M``. Defaults to 1.
 
-        ``truth`` and ``emission`` are over states; everything reported is summed over the states of a class.
+        State ``k M + m`` belongs to class ``k``. ``truth`` and ``emission`` are over states; everything reported is summed over
+        the states of a class.
         """
         return 1
 
@@ -98,13 +99,16 @@ class AnnotationModel(ABC):
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
         """Return further quantities to report with each draw, by name, with their axes in ``dims``.
 
-        Those with an axis ``annotation`` ``(A,)`` are averaged over draws. ``confusion`` ``(J, K, K)`` replaces the reported confusion
-        matrices of a model that has no :meth:`confusion`.
+        Those with an axis ``annotation`` ``(A,)`` are averaged over draws. ``confusion`` ``(J, K, K)`` replaces the reported
+        confusion matrices of a model that has no :meth:`confusion`.
         """
         return {}
 
     def initial(self, data: Annotations) -> Tensor:
-        """Return responsibilities to start from, ``(N, S)``. Defaults to the majority vote, which settles which class is which."""
+        """Return responsibilities to start from, ``(N, S)``.
+
+        Defaults to the majority vote, which settles which class is which.
+        """
         M = self.states_per_class
         return data.majority() if M == 1 else data.majority().repeat_interleave(M, -1) / M
 
@@ -113,19 +117,18 @@ class AnnotationModel(ABC):
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p(label = l | truth = s, worker j)``, ``(..., J, S, K)``, where a label depends on nothing else.
 
-        ``(..., 1, S, K)`` where all workers share one table. Of the data, only sizes and worker features may be used. The result is
-        not written to.
+        ``(..., 1, S, K)`` where all workers share one table. Of the data, only sizes and worker features may be used. The result
+        is not written to.
         """
         raise NotImplementedError
 
     def conjugate_counts(self, statistics: Statistics, data: Annotations) -> dict[str, Tensor]:
         """Return what expected counts add to the concentration of each Dirichlet or Beta site, by site name.
 
-        Shapes are those of the concentrations, with the leading axes of the statistics; for a Beta site ``(..., 2)`` = (successes,
-        failures). From these and the priors' own concentrations follow the M step, the Gibbs draw, the variational expectations,
-        the guide and the log prior (:mod:`crowdppl.model.conjugacy`). Needs :meth:`confusion`; of the data, only sizes and worker
-        features may be used. Sites that are left out are the
-        business of :meth:`m_step` or of gradients.
+        Shapes are those of the concentrations, with the leading axes of the statistics; for a Beta site ``(..., 2)`` =
+        (successes, failures). From these and the priors' own concentrations follow the M step, the Gibbs draw, the variational
+        expectations, the guide and the log prior (:mod:`crowdppl.model.conjugacy`). Needs :meth:`confusion`; of the data, only
+        sizes and worker features may be used. Sites that are left out are the business of :meth:`m_step` or of gradients.
         """
         raise NotImplementedError
 
@@ -146,8 +149,8 @@ class AnnotationModel(ABC):
     def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
         """Return parameters that maximise the expected log joint plus log prior, given responsibilities ``(N, S)``.
 
-        Responsibilities come multiplied by the items' multiplicities. ``parameters`` are the current ones, ``None`` at the start. Sites
-        that are not returned are raised by gradients; at the start their first values may be returned as well.
+        Responsibilities come multiplied by the items' multiplicities. ``parameters`` are the current ones, ``None`` at the start.
+        Sites that are not returned are raised by gradients; at the start their first values may be returned as well.
         """
         raise NotImplementedError
 
@@ -164,10 +167,10 @@ class AnnotationModel(ABC):
         raise NotImplementedError
 
     def classifier_targets(self, responsibility: Tensor, data: Annotations) -> ClassifierTargets | None:
-        """Return what a network that predicts the truth, and nothing else, learns by cross-entropy; ``None`` for gradients of all.
+        """Return what a network that predicts the truth, and nothing else, learns by cross-entropy.
 
-        Its part of the expected log joint is ``sum targets * log_softmax(network(features))``, so that an M step
-        needs no more than that.
+        Its part of the expected log joint is ``sum targets * log_softmax(network(features))``, so that an M step needs no more
+        than that. ``None`` for gradients of all.
         """
         return None
 

@@ -40,8 +40,8 @@ class BoundModel:
     """A model with networks of its own for one fit.
 
     The item log joint ``L[i, s] = log p(truth_i = s) + log p(labels of i | truth = s)`` is all that an engine needs of a model:
-    its ``logsumexp`` over states is the marginal likelihood, its ``softmax`` the responsibilities. Parameters may lead with further
-    axes (chains, restarts, draws) where the model has ``confusion`` or a Gibbs step, and no networks.
+    its ``logsumexp`` over states is the marginal likelihood, its ``softmax`` the responsibilities. Parameters may lead with
+    further axes (chains, restarts, draws) where the model has ``confusion`` or a Gibbs step, and no networks.
 
     Args:
         model: as the user wrote it.
@@ -155,7 +155,7 @@ class BoundModel:
 
     @cached_property
     def closed(self) -> bool:
-        """Whether the statistics of a pass give all parameters: conjugate sites only, and one prior of the truth for all items."""
+        """Whether the statistics of a pass give all parameters: only conjugate sites, and one prior of the truth for all."""
         own = self.provides("m_step") or self.provides("gibbs_step") or self.provides("log_likelihoods")
         if own or self.networks is not None or self.conjugacy is None or not self.conjugacy.complete:
             return False
@@ -200,8 +200,8 @@ class BoundModel:
         states = data.K * self.states_per_class
         if log_prob.shape != (data.A, states):
             raise ModelError(
-                f"{self.name}.emission has batch shape {tuple(log_prob.shape)}; it must be (A, S) = ({data.A}, {states}): for each "
-                f"annotation a distribution over labels under each true label"
+                f"{self.name}.emission has batch shape {tuple(log_prob.shape)}; it must be (A, S) = ({data.A}, {states}): for "
+                f"each annotation a distribution over labels under each true label"
             )
         return sum_by(data.item, data.weighted(log_prob), data.N)
 

@@ -282,8 +282,9 @@ class Conjugacy:
     def expect(self, statistics: Statistics, data: Annotations) -> Expected:
         """Return what a mean-field E step uses.
 
-        The probability of a label is a product of the sites' probabilities. ``exp(E[log p])`` of a Dirichlet takes the place of its
-        value. A Beta site enters by its value or by one minus it: the tables at 1 and at 0 are weighted by its two expectations.
+        The probability of a label is a product of the sites' probabilities. ``exp(E[log p])`` of a Dirichlet takes the place of
+        its value. A Beta site enters by its value or by one minus it: the tables at 1 and at 0 are weighted by its two
+        expectations.
 
         Raises:
             ModelError: where a label may come from several components, so that its probability is no product.

@@ -43,7 +43,7 @@ class Plates:
         training: bool = False,
         networks: Networks | None = None,
     ) -> Plates:
-        """Return the plates of ``items`` items, or of the mini-batch ``index`` ``(B,)`` among them, and of ``workers`` workers."""
+        """Return the plates of ``items`` items, or of a mini-batch ``index`` ``(B,)`` of them, and of ``workers`` workers."""
         return cls(
             item=pyro.plate("item", items, subsample=index, dim=-1),
             worker=pyro.plate("worker", workers, dim=-1),

@@ -9,7 +9,7 @@ from crowdppl.data.annotations import Annotations
 
 
 def class_prior(data: Annotations, items: float) -> Tensor:
-    """Return the Dirichlet concentration of a prevalence, ``(K,)``: ``items`` pseudo-items of every class on top of a flat prior."""
+    """Return the Dirichlet concentration of a prevalence, ``(K,)``: ``items`` pseudo-items of each class on a flat prior."""
     return torch.full((data.K,), 1 + items, dtype=data.dtype, device=data.device)
 
 
@@ -37,6 +37,6 @@ def symmetric_confusion(correct: Tensor, K: int) -> Tensor:
 
 
 def correct_and_incorrect(counts: Tensor) -> Tensor:
-    """Return correct and incorrect annotations by class, ``(..., K, 2)``, of counts ``(..., K, K)`` = (true label, given label)."""
+    """Return correct and incorrect annotations by class, ``(..., K, 2)``, of counts ``(..., K, K)`` = (true, given label)."""
     correct = torch.diagonal(counts, dim1=-2, dim2=-1)
     return torch.stack([correct, (counts.sum(-1) - correct).clamp(min=0)], -1)

@@ -56,8 +56,8 @@ def simulate(
 
     Returns:
         The labelled data (classes ``0..K-1``), the truth of its items ``(N,)`` and the parameters. Where the model gives each
-        annotation a truth of its own (see :meth:`AnnotationModel.expand`), the truths are those of the annotations ``(A,)``, sorted
-        by item as the data are.
+        annotation a truth of its own (see :meth:`AnnotationModel.expand`), the truths are those of the annotations ``(A,)``,
+        sorted by item as the data are.
     """
     design = Annotations.from_arrays(
         task,

@@ -39,8 +39,8 @@ def truth_indices(posterior: PosteriorVariables, truth: Any, *, new: bool = True
     if not present.any():
         examples = known.item.names[known.item.codes[:3]].tolist()
         raise DataError(
-            f"none of the items of the truth is in the result, whose items are like {listed(items.tolist(), 3)}; those of the truth are "
-            f"like {listed(examples, 3)}"
+            f"none of the items of the truth is in the result, whose items are like {listed(items.tolist(), 3)}; those of the "
+            f"truth are like {listed(examples, 3)}"
         )
     unknown = np.flatnonzero(present & (index < 0))
     if len(unknown):

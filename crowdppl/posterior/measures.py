@@ -36,8 +36,8 @@ def sensitivity(confusion: Array) -> Array:
 def informativeness(confusion: Array, prevalence: Array) -> Array:
     """Mutual information of a worker's label and the truth, in bits: ``(S, J)``.
 
-    0 for a worker whose labels do not depend on the truth; the entropy of the prevalence for a perfect worker, and also for one who
-    permutes the labels. It is the information of an annotation once the confusion matrix of the worker is known.
+    0 for a worker whose labels do not depend on the truth; the entropy of the prevalence for a perfect worker, and also for one
+    who permutes the labels. It is the information of an annotation once the confusion matrix of the worker is known.
     """
     _match(confusion, prevalence)
     joint = prevalence[:, None, :, None] * confusion  # (S, J, K, K)
@@ -75,7 +75,10 @@ def diagonal_log_odds(confusion: Array) -> Array:
 
 @arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
 def kappa(confusion: Array, prevalence: Array) -> Array:
-    """Agreement with the truth beyond chance (Cohen 1960): ``(S, J)``; 0 for guessing, negative if correct less often than by chance."""
+    """Agreement with the truth beyond chance (Cohen 1960): ``(S, J)``.
+
+    0 for guessing, negative if correct less often than by chance.
+    """
     _match(confusion, prevalence)
     given = np.einsum("sk,sjkl->sjl", prevalence, confusion)  # p(label)
     chance = np.einsum("sk,sjk->sj", prevalence, given)
@@ -139,7 +142,8 @@ def cost_quality(confusion: Array, prevalence: Array, cost: Any = None) -> Array
 def _match(confusion: Array, prevalence: Array) -> None:
     if (len(confusion), confusion.shape[-1]) != prevalence.shape:
         raise OptionError(
-            f"confusion has shape {confusion.shape} and prevalence {prevalence.shape}; they must have the same numbers of draws and classes"
+            f"confusion has shape {confusion.shape} and prevalence {prevalence.shape}; they must have the same numbers of draws "
+            "and classes"
         )
 
 

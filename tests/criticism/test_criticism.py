@@ -1,4 +1,4 @@
-"""Criticism: predictive checks, cross-validation, comparison, prior sensitivity and advice, against brute force and simulation."""
+"""Criticism: predictive checks, cross-validation, comparison, prior sensitivity, advice, against brute force and simulation."""
 
 import re
 

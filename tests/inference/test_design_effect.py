@@ -94,8 +94,8 @@ def test_where_each_annotation_has_its_own_truth_nothing_is_weighed(name):
 def test_intervals_of_a_correlated_crowd():
     """A simulator with common errors: published intervals are far too narrow, ours hold what is true.
 
-    Twelve crowds of 30 workers; share of correct annotations at 89%: published below 60%, ours between 80% and 99%. Probabilities:
-    the published confidence is far above the accuracy, ours at most .65 times as far.
+    Twelve crowds of 30 workers; share of correct annotations at 89%: published below 60%, ours between 80% and 99%.
+    Probabilities: the published confidence is far above the accuracy, ours at most .65 times as far.
     """
     hits = {True: [], False: []}
     gap = {True: [], False: []}

@@ -111,8 +111,8 @@ def test_acceleration_ends_where_plain_em_ends(case):
 def test_em_ends_at_a_fixed_point(case):
     """One more plain step moves nothing by more than 1e-5; where the point is inside, the gradient there is gone.
 
-    The gradient of the log posterior by the values themselves, taken along the simplex for probabilities, per annotation and below
-    1e-5 (1e-3 where steps are taken by line search, to its own tolerance).
+    The gradient of the log posterior by the values themselves, taken along the simplex for probabilities, per annotation and
+    below 1e-5 (1e-3 where steps are taken by line search, to its own tolerance).
     """
     data, _, _ = simulated(items=80, seed=8, classes=case.classes)
     posterior = _quiet(data, case.model, method="em", tol=1e-15, max_iter=20_000, num_samples=2)

@@ -22,8 +22,8 @@ def is_toloka(file: SourceFile) -> bool:
 def toloka(file: SourceFile, choices: Choices) -> Records:
     """Read Toloka's table of assignments.
 
-    A task is identified by ``ASSIGNMENT:task_id``, or by its input. ``GOLDEN:`` columns are known truths. Rejected assignments are
-    left out unless kept; skipped and expired ones are skips.
+    A task is identified by ``ASSIGNMENT:task_id``, or by its input. ``GOLDEN:`` columns are known truths. Rejected assignments
+    are left out unless kept; skipped and expired ones are skips.
     """
     columns = file.columns
     if "ASSIGNMENT:worker_id" not in columns:

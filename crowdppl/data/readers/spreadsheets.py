@@ -1,8 +1,8 @@
 """Protection of text that a spreadsheet would run as a formula, and its exact inverse.
 
-A spreadsheet treats a cell as a formula if it begins with ``=``, ``+``, ``-`` or ``@`` (or a full-width form of these), also after
-blanks. If it splits cells at semicolons, tabs or line ends, the same holds for the text after each of them. A quote is inserted at
-each such position. Existing quotes there get one more, so that removing one quote at each position restores the text.
+A spreadsheet treats a cell as a formula if it begins with ``=``, ``+``, ``-`` or ``@`` (or a full-width form of these), also
+after blanks. If it splits cells at semicolons, tabs or line ends, the same holds for the text after each of them. A quote is
+inserted at each such position. Existing quotes there get one more, so that removing one quote at each position restores the text.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def is_label_studio(record: dict[str, Any]) -> bool:
 def label_studio(file: SourceFile, choices: Choices) -> Records:
     """Read Label Studio's JSON or JSON-MIN.
 
-    Cancelled annotations are skips. Those marked as ground truth are known truths, not annotations. Regions (boxes, spans) are not
-    labels of a task and are left out.
+    Cancelled annotations are skips. Those marked as ground truth are known truths, not annotations. Regions (boxes, spans) are
+    not labels of a task and are left out.
     """
     if "annotations" not in file.records[0] and "completions" not in file.records[0]:
         return _label_studio_min(file, choices)
@@ -103,8 +103,8 @@ def is_prodigy(record: dict[str, Any]) -> bool:
 def prodigy(file: SourceFile, choices: Choices) -> Records:
     """Read Prodigy's JSON Lines.
 
-    With options, the accepted options are the labels, and rejected tasks are left out. Without options, the label is ``accept`` or
-    ``reject``. *Ignore* is a skip.
+    With options, the accepted options are the labels, and rejected tasks are left out. Without options, the label is ``accept``
+    or ``reject``. *Ignore* is a skip.
     """
     rows = Rows(file.name, choices)
     for n, record in enumerate(file.records, 1):

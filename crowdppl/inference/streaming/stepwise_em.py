@@ -6,8 +6,8 @@ Stochastic variational inference. JMLR 14, 1303-1347: there the average of the s
 parameter of the approximation, and a step of the average is one along the natural gradient. What follows from the sums is all
 that the two differ in.
 
-Each batch's sums are scaled up to all items and averaged with weights ``(t + 2) ** -a`` for the ``t``-th batch, where ``a`` is the
-step size exponent. One such pass has the effect of several of plain EM, and leaves the noise of its last batches, which plain
+Each batch's sums are scaled up to all items and averaged with weights ``(t + 2) ** -a`` for the ``t``-th batch, where ``a`` is
+the step size exponent. One such pass has the effect of several of plain EM, and leaves the noise of its last batches, which plain
 passes then remove.
 """
 

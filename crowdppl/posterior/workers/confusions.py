@@ -24,8 +24,8 @@ MIN_ANNOTATIONS, MIN_WRONG = 5, 3
 # with posterior probability MIN_PROBABILITY.
 MIN_SHARE, MIN_EXCESS = 0.25, 0.2
 MIN_PROBABILITY = 0.8
-# The crowd confuses two classes if this share of the annotations of a class has the other label, given by this share of the workers,
-# and this many times as often as an average wrong label.
+# The crowd confuses two classes if this share of the annotations of a class has the other label, given by this share of the
+# workers, and this many times as often as an average wrong label.
 CROWD_SHARE, CROWD_WORKERS, CROWD_LIFT = 0.15, 0.5, 1.5
 CROWD_ANNOTATIONS = 10
 # Items whose most probable class is less probable than this are ambiguous between the first two.

@@ -33,18 +33,18 @@ VERDICTS = tuple(ACTIONS)
 NOTABLE = ("adversarial", "random", "constant", "hasty", "confuses", "weak")
 UNRELIABLE = ("adversarial", "random", "constant", "hasty")
 
-# Probabilities from which a worker is called random or constant (SPAMMER) or adversarial (ADVERSARY), and from which other statements
-# count as certain (SURE). SPAMMER is below SURE since the posterior allows for correlated errors: some of its draws are nearly
-# uninformative, and few random workers reach .95.
+# Probabilities from which a worker is called random or constant (SPAMMER) or adversarial (ADVERSARY), and from which other
+# statements count as certain (SURE). SPAMMER is below SURE since the posterior allows for correlated errors: some of its draws
+# are nearly uninformative, and few random workers reach .95.
 SPAMMER, ADVERSARY = 0.8, 2 / 3
 SURE = 0.95
-# A worker is also random if |kappa| is below MAX_KAPPA with probability MIN_PROBABILITY, and the hypothesis has at least probability
-# PLAUSIBLE: many annotations without agreement beyond chance.
+# A worker is also random if |kappa| is below MAX_KAPPA with probability MIN_PROBABILITY, and the hypothesis has at least
+# probability PLAUSIBLE: many annotations without agreement beyond chance.
 MAX_KAPPA, MIN_PROBABILITY, PLAUSIBLE = 0.1, 0.9, 1 / 3
 # A random worker whose most frequent label has at least this share is constant.
 CONSTANT_SHARE = 0.9
-# A worker is behind by this difference in accuracy, or this share of the errors of a typical worker if that is more; and weak if this
-# has probability WEAK.
+# A worker is behind by this difference in accuracy, or this share of the errors of a typical worker if that is more; and weak if
+# this has probability WEAK.
 BEHIND, BEHIND_ERRORS = 0.05, 0.2
 WEAK = 0.8
 # A worker is reliable only if not behind with at least this probability.

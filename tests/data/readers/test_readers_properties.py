@@ -72,7 +72,7 @@ WRITERS = {
     "long": ("x.csv", lambda frame: frame.to_csv(index=False)),
     "tabs": ("x.tsv", lambda frame: frame.to_csv(index=False, sep="\t")),
     "parquet": ("x.parquet", lambda frame: frame.to_parquet(None, index=False)),
-    "wide": ("x.csv", lambda frame: frame.set_index(["task", "worker"])["label"].unstack().to_csv()),  # noqa: PD010 - text, not numbers
+    "wide": ("x.csv", lambda frame: frame.set_index(["task", "worker"])["label"].unstack().to_csv()),  # noqa: PD010 - text
     "peerannot": ("answers.json", answers),
     "toloka": ("x.tsv", toloka),
 }
