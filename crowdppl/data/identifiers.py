@@ -29,6 +29,8 @@ CONVERTED_TO_STRINGS = (uuid.UUID, enum.Enum, datetime.date, datetime.time, date
 # Number of codes processed at a time: fits into the processor's caches.
 _BLOCK = 2**15
 _NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
+# Older versions of pandas compare strings up to their first NUL character only, and would merge two names.
+_CUT_AT_NUL = len(pd.unique(np.array(["a", "a\0"], dtype=object))) == 1
 
 
 def rows_text(rows: Array, most: int = 5, of: Array | None = None) -> str:
@@ -255,9 +257,20 @@ def _plain(series: pd.Series[Any], what: str, where: str) -> Coded:
             raise DataError(f"{where}: {what} names are of type {counts.index[0]}; use integers or strings as names")
         values = pd.Series([str(v) for v in present], dtype=object)
     codes = np.full(len(series), -1, dtype=np.int64)
-    codes[~missing], names = pd.factorize(values)
+    codes[~missing], names = _factorized(values) if kind not in _NUMBERS else pd.factorize(values)
     # All string types of pandas become Python strings.
     return Coded(codes, np.asarray(names, dtype=object if kind not in _NUMBERS else None))
+
+
+def _factorized(values: pd.Series[Any]) -> tuple[npt.NDArray[np.int64], Any]:
+    """Return codes ``(A,)`` and distinct strings ``(n,)`` in order of first appearance, as Python compares them."""
+    if _CUT_AT_NUL:
+        texts = values.to_numpy(dtype=object)
+        if any("\0" in "".join(texts[begin : begin + _BLOCK].tolist()) for begin in range(0, len(texts), _BLOCK)):
+            seen: dict[str, int] = {}
+            codes = [seen.setdefault(text, len(seen)) for text in texts.tolist()]
+            return np.array(codes, dtype=np.int64), np.array(list(seen), dtype=object)
+    return pd.factorize(values)
 
 
 def _width(low: int, high: int, what: str, where: str) -> type[np.int64] | type[np.uint64]:

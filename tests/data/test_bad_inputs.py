@@ -116,9 +116,14 @@ REFUSED = {
     "no item": (taken(frame(task=["x", None, "y", "y", "z", "z"])), r"column 'task', row 2: task missing"),
     "no worker": (taken(frame(worker=["u", "v", np.nan, "v", "u", "v"])), r"column 'worker', row 3: worker missing"),
     "blank worker in a file": (file(GOOD.replace("x,u", "x,")), r"x.csv, column 'worker', row 1: worker missing"),
-    "a label with NUL": (
-        taken(frame(label=["a\0", *"ababa"])),
-        r"rows? 1[^:]*: the label 'a\\x00' contains a NUL character",
+    "a label with NUL": (taken(frame(label=["a\0", *"ababa"])), r"row 1: the label 'a\\x00' contains a NUL character"),
+    "a worker with NUL after the same without": (
+        taken(frame(worker=["u", "v", "u", "v\0", "u", "v"])),
+        r"row 4: the worker 'v\\x00' contains a NUL character",
+    ),
+    "a task with NUL in a category": (
+        taken(frame(task=pd.Categorical.from_codes([0, 0, 1, 2, 3, 3], ["x", "y", "y\0z", "z"]))),
+        r"row 4: the task 'y\\x00z' contains a NUL character",
     ),
     "half a character in a worker": (
         taken(frame(worker=pd.Series(["v\ud800", *"wvwvw"], dtype=object))),
