@@ -101,7 +101,8 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
             else:
                 _evaluate_items(model, parameters, joint, arranged, data, factor, 1 / total, items)
             out.lp[part] = out.log_likelihood[part].sum(-1) + log_prior
-            confusion, prevalence = model.confusion_of(parameters, data), model.prevalence_of(parameters, data)
+            confusion = model.confusion_of(parameters, data)
+            prevalence = model.prevalence_of(parameters, data, out.lp[part].shape)
             _set_mixing(out.mixing, part, confusion, prevalence)
             if factor is not None:
                 confusion, prevalence = _quality(out.truth[part], data, passes)

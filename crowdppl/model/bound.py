@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -316,18 +316,12 @@ class BoundModel:
         M = self.states_per_class
         return log_joint.clone() if M == 1 else log_joint.unflatten(-1, (-1, M)).logsumexp(-1)
 
-    def prevalence_of(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return the share of each class among items, ``(..., K)``."""
+    def prevalence_of(self, parameters: Parameters, data: Annotations, lead: Sequence[int] = ()) -> Tensor:
+        """Return the share of each class among items, ``(..., K)``; ``lead`` are the leading axes of the parameters."""
         probs = self.by_class(self.truth(parameters, data).probs)
-        probs = probs.mean(-2) if probs.dim() > 1 and probs.shape[-2] == data.N else probs
-        lead = self._leading(parameters, data) if self.batched else torch.Size()
-        return probs.expand(*lead, data.K) if probs.dim() <= len(lead) else probs
-
-    def _leading(self, parameters: Parameters, data: Annotations) -> torch.Size:
-        """Return the leading axes of parameters with several draws."""
-        if not self.provides("confusion"):
-            return torch.Size()
-        return self.model.confusion(parameters, data).shape[:-3]
+        if probs.dim() > len(lead) + 1:  # one prior for each item
+            probs = probs.mean(-2)
+        return probs.expand(*lead, data.K)
 
     def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p(label = l | truth = k)`` of each worker, ``(..., J, K, K)``.

@@ -6,7 +6,7 @@ import numpy as np
 import pyro
 import pytest
 import torch
-from catalog import CASES, OwnCoin, fit, simulated, tiny
+from catalog import CASES, OwnCoin, fit, quiet_fit, simulated, tiny
 from pyro.distributions import Categorical, Dirichlet, LKJCholesky
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -302,6 +302,16 @@ def test_truth_is_that_of_the_point(anaesthesia):
         fit(anaesthesia, method="em", num_samples=n, seed=n).tree["truth"]["probability"].values for n in (2, 200)
     )
     np.testing.assert_array_equal(few, many)
+
+
+@pytest.mark.parametrize("model", [DawidSkene(), OwnCoin()], ids=lambda m: type(m).__name__)
+def test_as_many_draws_as_items(model):
+    """Draws of the prevalence are those of the site, one by one, also if their number is that of the items."""
+    data = simulated(items=40)[0]
+    posterior = quiet_fit(data, model, method="em", num_samples=data.N)
+    prevalence = posterior.tree["posterior"]["prevalence"].values[0]  # (draws, classes)
+    assert len(np.unique(prevalence, axis=0)) == data.N
+    np.testing.assert_allclose(prevalence.sum(-1), 1)
 
 
 def test_known_truths_clamp_and_help():
