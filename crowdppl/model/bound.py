@@ -279,7 +279,10 @@ class BoundModel:
         """
         closed: Parameters = {}
         if self.conjugacy is not None:
-            memory = next((v for n, v in (reuse or {}).items() if n in self.conjugacy.sites and v.dim() == 3), None)
+            counts = (data.J, data.K * self.states_per_class, data.K)
+            memory = next(
+                (v for n, v in (reuse or {}).items() if n in self.conjugacy.sites and v.shape == counts), None
+            )
             closed = self.conjugacy.m_step(self.statistics(responsibility, data, memory), parameters)
         if self.provides("m_step"):
             if parameters is not None and self.networks is not None:

@@ -93,6 +93,26 @@ def test_em_and_gibbs_agree_on_models_of_ones_own(model):
     assert apart < 0.1
 
 
+class Turned(Populations):
+    """The same model; its counts lie in memory as those of workers do, with the given labels before the true ones."""
+
+    def conjugate_counts(self, statistics, data):
+        counts = super().conjugate_counts(statistics, data)
+        return counts | {"shared": counts["shared"].mT.contiguous().mT}
+
+
+def test_memory_of_other_sites_is_left_alone():
+    """Counts of workers go into the memory of an earlier site only if it has their shape: two shared matrices have not.
+
+    Some 500 items and 12 workers, beyond what a dense matrix of counts holds.
+    """
+    data = simulated(items=500)[0]
+    assert not data.counts.dense
+    plain, turned = (quiet_fit(data, model, method="em", num_samples=2) for model in (Populations(), Turned()))
+    for name in ("prevalence", "shared"):
+        np.testing.assert_allclose(turned.tree["point"][name], plain.tree["point"][name], atol=1e-9)
+
+
 def test_a_mean_field_step_needs_one_component():
     data = tiny()
     with isolated(0), torch.no_grad():
