@@ -15,7 +15,8 @@ the belief before it.
 other misfits of a model. The value of another annotation depends on the correlation alone, so a narrower distribution is used
 here (``GROWTH``), which matches the growth of accuracy with the number of annotations on public data sets. :func:`gains` and
 :func:`redundancy` average over its quantiles; :func:`curve` selects posterior draws with importance weights, the ratio of the two
-densities. A fit with a ``rho`` of its own keeps it in all of them.
+densities. A fit with a ``rho`` of its own keeps it in all of them. Where known true labels say what ``rho`` is on average of the
+crowd, :func:`redundancy` reports that.
 """
 
 from __future__ import annotations
@@ -35,7 +36,17 @@ from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, interval
 
-__all__ = ["Curve", "curve", "effective", "finished", "gains", "next_items", "next_pairs", "redundancy"]
+__all__ = [
+    "Curve",
+    "curve",
+    "effective",
+    "finished",
+    "gains",
+    "next_items",
+    "next_pairs",
+    "redundancy",
+    "redundancy_source",
+]
 
 Array = npt.NDArray[Any]
 By = Literal["entropy", "information", "accuracy"]
@@ -65,6 +76,9 @@ def effective(n: Any, rho: Any) -> Array:
 def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = None) -> pd.DataFrame:
     """Return the effective number of independent workers behind ``n`` annotations of an item.
 
+    It is that of this crowd where the fit had known true labels or a ``rho`` of its own, else that of an average public crowd:
+    :func:`redundancy_source` says which.
+
     Args:
         posterior: a result.
         most: the largest ``n``.
@@ -75,8 +89,23 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
         counts annotations as independent.
     """
     n = np.arange(1, most + 1)
-    mean, low, high = interval(effective(n, _rho(posterior, 1000)[:, None]), level)
+    truths = _truths(posterior)
+    crowd = None if truths is None else DesignEffect(truths["crowd_mean"], truths["crowd_spread"])
+    rho = _rho(posterior, 1000) if crowd is None else _quantiles(crowd, 1000)
+    mean, low, high = interval(effective(n, rho[:, None]), level)
     return pd.DataFrame({"annotations": n, "independent": mean, "low": low, "high": high})
+
+
+@arguments.checked(posterior=arguments.posterior)
+def redundancy_source(posterior: Posterior) -> str:
+    """Return where the effective numbers of :func:`redundancy` are from, in a few words."""
+    effect, truths = DesignEffect.of_json(posterior.info.get("rho")), _truths(posterior)
+    if effect is None:
+        return "annotations of one item count as independent"
+    if truths is not None:
+        count = truths["items"]
+        return f"estimated from {count:,} known true label{'' if count == 1 else 's'} of this crowd"
+    return "average of public crowds, not a finding about this one" if effect == DesignEffect() else "rho as given"
 
 
 @arguments.checked(posterior=arguments.posterior, by=arguments.choice(*CRITERIA), worker=arguments.identifier)
@@ -413,27 +442,38 @@ def _all_rho(posterior: Posterior) -> Array:
 
 def _rho(posterior: Posterior, count: int = RHOS) -> Array:
     """Return quantiles of the distribution of ``rho`` (``GROWTH``, unless the fit has its own), ascending: ``(count,)``."""
-    effect = posterior.info.get("rho")
+    effect, truths = DesignEffect.of_json(posterior.info.get("rho")), _truths(posterior)
     if effect is None:
         return np.zeros(count)
-    effect = DesignEffect(**effect)
     if effect == DesignEffect():
         effect = DesignEffect(*GROWTH)
+    elif truths is not None:
+        effect = DesignEffect(truths["mean"], truths["spread"])
+    return _quantiles(effect, count)
+
+
+def _quantiles(effect: DesignEffect, count: int) -> Array:
     return effect.quantiles((torch.arange(count, dtype=torch.float64) + 0.5) / count).numpy()
+
+
+def _truths(posterior: Posterior) -> dict[str, Any] | None:
+    """Return what known true labels said of ``rho`` in the fit, if anything."""
+    return (posterior.info.get("rho") or {}).get("truths")
 
 
 def _chosen(posterior: Posterior, count: int, draws: int) -> Array:
     """Select ``count`` draws by systematic resampling, so that their ``rho`` has the distribution ``GROWTH``.
 
-    The importance weights are the ratio of the densities ``GROWTH`` and ``POPULATION`` of ``logit rho``. A fit with a ``rho`` of
-    its own has equal weights.
+    The importance weights are the ratio of the density ``GROWTH`` of ``logit rho`` to that of the draws, ``POPULATION`` or what
+    known true labels made of it. A fit with a ``rho`` of its own has equal weights.
     """
     weight = np.ones(draws)
-    effect = posterior.info.get("rho")
-    if effect is not None and (effect["mean"], effect["spread"], effect["known"]) == (*POPULATION, None):
+    truths = _truths(posterior)
+    if DesignEffect.of_json(posterior.info.get("rho")) == DesignEffect():
+        drawn = POPULATION if truths is None else (truths["mean"], truths["spread"])
         rho = np.clip(_all_rho(posterior), 1e-12, 1 - 1e-12)
         logit = np.log(rho / (1 - rho))
-        log_weight = [-0.5 * ((logit - mean) / spread) ** 2 for mean, spread in (GROWTH, POPULATION)]
+        log_weight = [-0.5 * ((logit - mean) / spread) ** 2 for mean, spread in (GROWTH, drawn)]
         weight = np.exp(log_weight[0] - log_weight[1])
     return np.searchsorted(weight.cumsum(), (np.arange(count) + 0.5) / count * weight.sum()).clip(max=draws - 1)
 

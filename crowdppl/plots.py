@@ -311,6 +311,7 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("annotations of an item", fontsize=8)
     ax.set_ylabel("effective number of independent annotations", fontsize=8)
+    ax.set_title(acquisition.redundancy_source(posterior), fontsize=9)
     return ax
 
 

@@ -147,6 +147,7 @@ def calls(place):
         "acquisition.next_items": p,
         "acquisition.next_pairs": {**p, "workers": ["u", "v"]},
         "acquisition.redundancy": p,
+        "acquisition.redundancy_source": p,
         "acquisition.finished": p,
         "acquisition.curve": {**p, "most": 4, "steps": 2, "replicates": 3},
         "Curve.needed": {"self": acquisition.curve(posterior(), 4, steps=2, replicates=3), "accuracy": 0.9},

@@ -76,6 +76,7 @@ VIEWS = {
     "acquisition.next_items": lambda p, _: _columns(acquisition.next_items(p, 5)),
     "acquisition.next_pairs": lambda p, _: _columns(acquisition.next_pairs(p, 5)),
     "acquisition.redundancy": lambda p, _: _columns(acquisition.redundancy(p)),
+    "acquisition.redundancy_source": lambda p, _: acquisition.redundancy_source(p),
     "acquisition.finished": lambda p, _: acquisition.finished(p),
     "criticism.advice": lambda p, _: _sentences(criticism.advice(p)),
     "criticism.calibration": lambda p, _: str(criticism.calibration(p, GOLD)),

@@ -11,16 +11,22 @@ of an item's class is divided by its design effect:
 The parameters are learned as published, and only the posteriors of true labels and workers are weighted (a *modular*, or *cut*,
 posterior): weighting inside the sampler would let weak data move the classes. ``rho`` differs between crowds and is not known
 without some known true labels; each posterior draw takes a value from its distribution over public data sets, so that all
-intervals widen together. Worker quality follows the true labels of the draw: every worker starts as an average member of the
-crowd, worth ``START`` annotations. Given the true labels, annotations of different items by one worker are independent and count
-in full.
+intervals widen together. Known true labels inform that distribution (:mod:`crowdppl.inference.known_truths`). Worker quality
+follows the true labels of the draw: every worker starts as an average member of the crowd, worth ``START`` annotations. Given the
+true labels, annotations of different items by one worker are independent and count in full.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from scipy.interpolate import CubicSpline
 from torch import Tensor
 
 from crowdppl.arguments import at_least_zero, number, share, shown
@@ -38,7 +44,16 @@ START = 4.0
 NODES = 64
 # Annotations counted at a time.
 PIECE = 2**18
+# Share of the variance of logit rho that is within crowds: known true labels tell the mean of a crowd, around which the intervals
+# of its workers need a standard deviation of 2.5 (docs/benchmarks/known-truths.md). The rest is between crowds.
+WITHIN = (2.5 / 3) ** 2
+# Where true labels are known: values of logit rho at which their likelihood is computed, values at which it is interpolated, and
+# standard deviations of the prior that both extend to.
+PLACES, FINE, SPREADS = 121, 4001, 6.0
+# Probability of the interval of rho in the sentence on it.
+LEVEL = 0.89
 _finite = number()
+Array = npt.NDArray[Any]
 
 PUBLISHED = "Truths and workers are taken from the model as published: annotations of one item count as independent."
 WEIGHTED = (
@@ -47,19 +62,36 @@ WEIGHTED = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class RhoLikelihood:
+    """What known true labels say about ``rho``.
+
+    Attributes:
+        items: number of items with a known true label and at least two annotations.
+        logit: values of ``logit rho``, ascending, ``(G,)``.
+        log_likelihood: log probability of these true labels at each, up to a constant, ``(G,)``.
+    """
+
+    items: int
+    logit: Array
+    log_likelihood: Array
+
+
 @dataclass(frozen=True)
 class DesignEffect:
     """The correlation between annotations of one item beyond the model.
 
     Attributes:
-        mean: of ``logit rho``.
-        spread: standard deviation of ``logit rho``; 0 for a known one.
+        mean: of ``logit rho``, before any true label is known.
+        spread: standard deviation of ``logit rho``, likewise; 0 for a known one.
         known: ``rho`` itself, in place of both.
+        likelihood: what known true labels say; ``None`` without them.
     """
 
     mean: float = POPULATION[0]
     spread: float = POPULATION[1]
     known: float | None = None
+    likelihood: RhoLikelihood | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, rho: float | tuple[float, float] | None) -> DesignEffect:
@@ -88,7 +120,57 @@ class DesignEffect:
         """Return the quantiles of ``rho`` at probabilities ``u``, in the shape of ``u``."""
         if self.known is not None:
             return torch.full_like(u, self.known)
-        return torch.sigmoid(self.mean + self.spread * torch.special.ndtri(u))
+        if self.likelihood is None:
+            return torch.sigmoid(self.mean + self.spread * torch.special.ndtri(u))
+        logit, weight = self._drawn
+        total = weight.cumsum() - weight / 2
+        return torch.sigmoid(torch.from_numpy(np.interp(u.cpu().double().numpy(), total, logit)).to(u))
+
+    def places(self) -> Array:
+        """Return the values of ``logit rho`` at which a likelihood has to be known, ascending, ``(PLACES,)``."""
+        return self.mean + self.spread * np.linspace(-SPREADS, SPREADS, PLACES)
+
+    def given(self, likelihood: RhoLikelihood) -> DesignEffect:
+        """Return the posterior of ``rho`` given true labels, with this distribution as its prior."""
+        return replace(self, likelihood=likelihood)
+
+    @cached_property
+    def _crowd(self) -> tuple[Array, Array]:
+        """Evenly spaced values of ``logit rho``, and weights of the crowd's mean there, given the true labels: their sum is 1."""
+        assert self.likelihood is not None
+        logit = np.linspace(self.mean - SPREADS * self.spread, self.mean + SPREADS * self.spread, FINE)
+        log_likelihood = CubicSpline(self.likelihood.logit, self.likelihood.log_likelihood)(logit)
+        between = math.sqrt(1 - WITHIN) * self.spread
+        density = log_likelihood - 0.5 * ((logit - self.mean) / between) ** 2
+        weight = np.exp(density - density.max())
+        return logit, weight / weight.sum()
+
+    @cached_property
+    def _drawn(self) -> tuple[Array, Array]:
+        """The same of the values that are drawn: around the crowd's mean, as they differ within a crowd."""
+        logit, weight = self._crowd
+        within = math.sqrt(WITHIN) * self.spread
+        weight = np.convolve(weight, np.exp(-0.5 * ((logit - self.mean) / within) ** 2), mode="same")
+        return logit, weight / weight.sum()
+
+    @property
+    def mean_sd(self) -> tuple[float, float]:
+        """Mean and standard deviation of the ``logit rho`` that is drawn: given the known true labels, if any."""
+        return (self.mean, self.spread) if self.likelihood is None else _mean_sd(*self._drawn)
+
+    @property
+    def crowd_mean_sd(self) -> tuple[float, float]:
+        """Mean and standard deviation of the crowd's mean ``logit rho``, given the known true labels, if any."""
+        if self.likelihood is None:
+            return self.mean, math.sqrt(1 - WITHIN) * self.spread
+        return _mean_sd(*self._crowd)
+
+    def crowd_interval(self, level: float) -> tuple[float, float]:
+        """Return the ends of the central interval of ``rho`` at the crowd's mean, given the known true labels."""
+        logit, weight = self._crowd
+        ends = np.interp([(1 - level) / 2, (1 + level) / 2], weight.cumsum() - weight / 2, logit)
+        low, high = (1 / (1 + np.exp(-ends))).tolist()
+        return low, high
 
     def nodes(self, data: Annotations) -> Tensor:
         """Return equally probable values of ``rho`` to average over, ``(Q,)``: midpoints of ``NODES`` quantile ranges."""
@@ -113,10 +195,46 @@ class DesignEffect:
         return nodes.gather(-1, chosen).squeeze(-1), nodes
 
     def say(self) -> str:
-        """Return a description of ``rho`` in words."""
+        """Return a description of ``rho`` and of where it is from, in words."""
         if self.known is not None:
-            return f"rho = {self.known:g}"
-        return f"rho drawn anew with every draw, logit rho normal with mean {self.mean:g} and sd {self.spread:g}"
+            return f"rho = {self.known:g}, as given"
+        if self.spread == 0:
+            return f"rho = {1 / (1 + math.exp(-self.mean)):.2g}, as given"
+        prior = f"logit rho normal with mean {self.mean:g} and sd {self.spread:g}"
+        average = "average of public crowds" if self == DesignEffect() else "prior as given"
+        if self.likelihood is None:
+            return f"rho drawn anew with every draw, {average}: {prior}"
+        (low, high), (mean, spread) = self.crowd_interval(LEVEL), self.mean_sd
+        count = f"{self.likelihood.items:,} known true label{'' if self.likelihood.items == 1 else 's'}"
+        return (
+            f"rho estimated from {count} of this crowd, at its mean {low:.2g} to {high:.2g} ({LEVEL:.0%}), and drawn anew with "
+            f"every draw: logit rho with mean {mean:.2g} and sd {spread:.2g} ({average}: {self.mean:g} and {self.spread:g})"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the distribution as a result stores it: the prior, and its update by known true labels."""
+        out: dict[str, Any] = {"mean": self.mean, "spread": self.spread, "known": self.known, "truths": None}
+        if self.likelihood is not None:
+            (mean, spread), (crowd_mean, crowd_spread) = self.mean_sd, self.crowd_mean_sd
+            out["truths"] = {
+                "items": self.likelihood.items,
+                "mean": mean,
+                "spread": spread,
+                "crowd_mean": crowd_mean,
+                "crowd_spread": crowd_spread,
+            }
+        return out
+
+    @classmethod
+    def of_json(cls, stored: dict[str, Any] | None) -> DesignEffect | None:
+        """Return the prior that a result stores; ``None`` where annotations count as independent."""
+        return None if stored is None else cls(*(stored[name] for name in ("mean", "spread", "known")))
+
+
+def _mean_sd(value: Array, weight: Array) -> tuple[float, float]:
+    """Return mean and standard deviation of values with weights that sum to one."""
+    mean = float((weight * value).sum())
+    return mean, math.sqrt(float((weight * (value - mean) ** 2).sum()))
 
 
 def factors(rho: Tensor, data: Annotations) -> Tensor:

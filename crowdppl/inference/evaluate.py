@@ -13,6 +13,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.design_effect import DesignEffect, factors, quality
 from crowdppl.inference.draws import Draws
+from crowdppl.inference.known_truths import informed
 from crowdppl.inference.memory import chunk
 from crowdppl.inference.passes import Items, Sweeps, at
 from crowdppl.inference.sampling import sample_truth_from_probabilities
@@ -43,6 +44,7 @@ class EvaluatedDraws:
             ``confusion``, or ``accuracy`` where the matrices have more than ``MIXING_CELLS`` cells; each ``(C, S, ...)``.
         rho: correlation between annotations of one item, ``(C, S)``; ``None`` where they count as independent.
         published: ``probability`` of the model as published, where the reported one allows for ``rho``.
+        effect: the distribution that ``rho`` was drawn from: that given to :func:`evaluate`, and known true labels.
     """
 
     probability: Tensor
@@ -56,6 +58,7 @@ class EvaluatedDraws:
     mixing: Parameters = field(default_factory=dict)
     rho: Tensor | None = None
     published: Tensor | None = None
+    effect: DesignEffect | None = None
 
 
 def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignEffect | None = None) -> EvaluatedDraws:
@@ -77,6 +80,8 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     rho: Tensor | None = None
     nodes: Tensor | None = None
     if effect is not None and arranged.parent_item is None:
+        with torch.no_grad():
+            effect = out.effect = informed(effect, model, arranged, flat, draws.fixed, draws.sites)
         rho, nodes = effect.draw(total, data)
         out.published = torch.zeros_like(out.probability)
     several_nodes = nodes is not None and nodes.shape[-1] > 1

@@ -154,8 +154,9 @@ def fit(
         independent: report true labels and workers from the model as published, which counts annotations of one item as
             independent. By default both allow for correlated errors, see :mod:`crowdppl.inference.design_effect`; parameters are
             learned as published either way.
-        rho: correlation between errors on one item, from 0 to 1, or mean and standard deviation of its logit. Defaults to
-            its distribution over public data sets.
+        rho: correlation between errors on one item: mean and standard deviation of its logit, which known true labels of the
+            data update (:mod:`crowdppl.inference.known_truths`). Defaults to its distribution over public data sets. Or the
+            correlation itself, from 0 to 1, as if it were known exactly: intervals are then too narrow for most crowds.
         checkpoint: a folder for the state of the fit. A fit that was stopped, by Ctrl-C or killed, continues from there when it
             is called again with the same data, model, options and seed, and ends with the same result. NUTS saves its state
             between chains, SVI only without ``validation``.
@@ -208,7 +209,7 @@ def fit(
         evaluated = evaluate(bound, data, draws, effect)
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
     seconds = time.perf_counter() - began
-    effect = None if evaluated.rho is None else effect
+    effect = evaluated.effect
     count = evaluated.lp.numel()
     if draws.kind == "approximation" and count < FEW_DRAWS:
         draws.warnings.append(
@@ -226,7 +227,7 @@ def fit(
         "method": method,
         "options": {name: value if name != "validation" else value is not None for name, value in options.items()},
         "seed": int(seed),
-        "rho": None if effect is None else dataclasses.asdict(effect),
+        "rho": None if effect is None else effect.as_json(),
         "device": str(data.device),
         "dtype": str(data.dtype).removeprefix("torch."),
         "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K, "features": data.D},

@@ -59,6 +59,8 @@ RUN: dict[str, type | tuple[type, ...]] = {
     "facts": dict,
     "seconds": (int, float),
 }
+# What a run tells of the correlation of errors where known true labels informed it; all of them numbers.
+TRUTHS = ("items", "mean", "spread", "crowd_mean", "crowd_spread")
 # Maximum deviation of a sum of probabilities from one by rounding, also in single precision.
 ROUNDING = 1e-3
 # Number of values checked at a time.
@@ -198,6 +200,13 @@ def _check_metadata(tree: xr.DataTree) -> None:
     rho = run.get("rho")
     if rho is not None and (not isinstance(rho, dict) or not {"mean", "spread", "known"} <= set(rho)):
         raise DataError("attribute 'run' has no valid 'rho'")
+    truths = None if rho is None else rho.get("truths")
+    if truths is not None and not (isinstance(truths, dict) and all(_is_number(truths.get(key)) for key in TRUTHS)):
+        raise DataError("attribute 'run' has no valid 'truths' of 'rho'")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
 def _json(attributes: Mapping[Any, Any], name: str) -> Any:

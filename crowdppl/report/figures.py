@@ -109,6 +109,7 @@ def content(
         "again": _again(posterior, todo),
         "crowd": _crowd(posterior, table),
         "redundancy": _rows(acquisition.redundancy(posterior, 15, level=level)),
+        "redundancy_source": acquisition.redundancy_source(posterior),
         "check": _check(posterior, level),
         "advice": criticism.advice(posterior),
         "interval_method": posterior.interval_method[:1].upper() + posterior.interval_method[1:],

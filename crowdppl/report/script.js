@@ -415,6 +415,7 @@ const footnote = `Intervals are ${level} intervals. ${data.coverage}`;
 at("coverage").textContent = footnote;
 for (const node of document.querySelectorAll("[data-footnote]")) node.textContent = footnote;
 
+at("redundancy-source").textContent = data.redundancy_source;
 const worth = make("tbody");
 for (const [n, mean, low, high] of data.redundancy) {
   worth.append(make("tr", {}, make("td", { class: "num", text: whole(n) }), make("td", { class: "num", text: number(mean, 1) }),

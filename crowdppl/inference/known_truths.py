@@ -1,0 +1,137 @@
+"""What known true labels say about the correlation of errors, ``rho``.
+
+Where the true label of an item is known, its annotations alone, tempered by the design effect, give that label a probability at
+every ``rho``:
+
+    p(rho | known true labels)  proportional to  p(rho) prod_i p(truth_i = known class | labels of i, parameters, rho)
+
+with the probability of each item averaged over draws of the parameters. A crowd that agrees on wrong labels has a large
+``rho``, a crowd whose confidence is deserved a small one.
+
+The parameters were learned with these true labels, and would find each of them too probable. Draws are therefore weighted for
+each item by the reciprocal of the probability that they give to its own true label, as if only the others had been known:
+importance sampling for leaving one out (Gelfand, Dey and Chang 1992), with weights truncated (Ionides 2008).
+
+``rho`` here is the crowd's mean on the logit scale. Within a crowd it differs, so that the values that are drawn have a standard
+deviation around it (:data:`crowdppl.inference.design_effect.WITHIN`), whatever the number of known true labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.inference.design_effect import PLACES, DesignEffect, RhoLikelihood
+from crowdppl.inference.memory import chunk
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel
+
+# Draws of the parameters that probabilities are averaged over: at most, at least, and the cells (draws x items x classes x values
+# of rho) that decide between the two.
+MOST, LEAST, CELLS = 200, 8, 2**26
+# Lowest probability of a known true label: a label that the model takes for impossible says nothing more about rho.
+FLOOR = 1e-12
+
+
+def informed(
+    effect: DesignEffect,
+    model: BoundModel,
+    data: Annotations,
+    flat: Mapping[str, Tensor],
+    fixed: Parameters,
+    sites: Mapping[str, Any],
+) -> DesignEffect:
+    """Return the posterior of ``rho`` given the known true labels of the data, or ``effect`` as it is where none say anything.
+
+    Args:
+        effect: the prior.
+        model: of the annotations.
+        data: the annotations, in the layout of the model, with one true label for each item.
+        flat: draws of the parameters, ``(S, ...)`` by site.
+        fixed: sites without draws.
+        sites: of the model's prior.
+    """
+    known = ((data.truth >= 0) & (data.annotations_per_item > 1)).nonzero().squeeze(-1)
+    if effect.fixed or not len(known):
+        return effect
+    logs = class_log_probabilities(model, data, known, flat, fixed, sites)
+    often = None if data.multiplicity is None else data.multiplicity[known]
+    return effect.given(rho_likelihood(effect, logs, data.truth[known], data.annotations_per_item[known], often))
+
+
+def rho_likelihood(
+    effect: DesignEffect, logs: Tensor, truth: Tensor, annotations: Tensor, often: Tensor | None = None
+) -> RhoLikelihood:
+    """Return what true labels say about ``rho``.
+
+    Args:
+        effect: prior of ``rho``; the likelihood is computed over the values that it allows.
+        logs: log-probabilities of the classes given the labels of each item, up to a constant, for draws ``(S, n, K)``. Where
+            there are several, they are taken to come from a fit that knew these true labels, and weighted to undo it.
+        truth: known classes, ``(n,)``.
+        annotations: number of annotations of each item, ``(n,)``.
+        often: how often each item counts, ``(n,)``; once where ``None``.
+    """
+    places = effect.places()
+    more = (annotations - 1).clamp(min=0).to(logs.dtype)  # (n,)
+    at = truth.view(1, -1, 1).expand(len(logs), -1, 1)
+
+    def log_probability(rho: float) -> Tensor:
+        return (logs / (1 + more * rho).unsqueeze(-1)).log_softmax(-1).gather(-1, at).squeeze(-1)  # (S, n)
+
+    own = log_probability(0.0)
+    weight = torch.softmax(-own if often is None else -own * often, 0).clamp(max=len(logs) ** -0.5)
+    weight = weight / weight.sum(0)
+    total = []
+    for rho in torch.sigmoid(torch.from_numpy(places)).tolist():
+        mean = (weight * log_probability(rho).exp()).sum(0).double().clamp(min=FLOOR).log()
+        total.append(float((mean if often is None else mean * often).sum()))
+    return RhoLikelihood(len(truth), places, np.array(total))
+
+
+def class_log_probabilities(
+    model: BoundModel,
+    data: Annotations,
+    index: Tensor,
+    flat: Mapping[str, Tensor],
+    fixed: Parameters,
+    sites: Mapping[str, Any],
+) -> Tensor:
+    """Return log-probabilities of the classes of some items given their labels alone, up to a constant: ``(S, n, K)``.
+
+    True labels of these items that are known are not used. Parameters are thinned to between ``LEAST`` and ``MOST`` draws.
+
+    Args:
+        model: of the annotations.
+        data: the annotations.
+        index: of the items, ``(n,)``.
+        flat: draws of the parameters, by site.
+        fixed: sites without draws.
+        sites: of the model's prior.
+    """
+    batch = data.batch(index)
+    batch = replace(batch, truth=torch.full_like(batch.truth, -1))
+    total = next((len(value) for value in flat.values()), 1)
+    each = batch.N * batch.K * model.states_per_class
+    count = min(total, max(LEAST, min(MOST, CELLS // (each * PLACES))))
+    chosen = torch.linspace(0, total - 1, count).round().long()
+    of_items = {name for name, node in sites.items() if any(f.name == "item" for f in node["cond_indep_stack"])}
+    values = {name: value[chosen.to(value.device)] for name, value in flat.items()}
+    values = {name: value[:, index] if name in of_items else value for name, value in values.items()}
+    parts = []
+    if model.batched:
+        step = chunk(batch, count)
+        for start in range(0, count, step):
+            here = {name: value[start : start + step] for name, value in values.items()}
+            parts.append(model.log_by_class(model.item_log_joint(here, batch)).reshape(-1, batch.N, batch.K))
+    else:
+        for s in range(count):
+            parameters, _ = model.conditioned({name: value[s] for name, value in values.items()} | fixed, batch)
+            parts.append(model.log_by_class(model.item_log_joint(parameters, batch)).unsqueeze(0))
+    return torch.cat(parts)
