@@ -416,11 +416,29 @@ class _Means(Messenger):  # type: ignore[misc]
             return
         if prior.shape().numel() >= self.least and not prior.support.is_discrete:
             try:
-                mean = prior.mean
+                mean = _mean(prior)
             except NotImplementedError:
                 return  # a distribution without a mean is drawn from
-            if bool(torch.isfinite(mean).all()):
-                message["value"] = mean.clone()
+            if bool(torch.isfinite(_without_repeats(mean)).all()):
+                message["value"] = mean
+
+
+def _mean(prior: Any) -> Tensor:
+    """Return the mean of a distribution: where all workers have one prior, expanded from one, as its parameters are."""
+    of_each = prior
+    while isinstance(of_each, torch.distributions.Independent):  # the events of to_event
+        of_each = of_each.base_dist
+    if isinstance(of_each, torch.distributions.Dirichlet):
+        one = _without_repeats(of_each.concentration)
+        return (one / one.sum(-1, keepdim=True)).expand(of_each.concentration.shape)
+    mean = prior.mean
+    # The mean may be a parameter of the prior, which the model owns.
+    return _without_repeats(mean).clone().expand(mean.shape)
+
+
+def _without_repeats(value: Tensor) -> Tensor:
+    """Return one of the equal parts of an expanded tensor: axes without memory of their own, but for the last, have length 1."""
+    return value[tuple(slice(1) if stride == 0 else slice(None) for stride in value.stride()[:-1])]
 
 
 def bind(model: AnnotationModel | BoundModel, data: Annotations) -> BoundModel:

@@ -156,11 +156,6 @@ class ConjugateSite:
         # Concentrations far below 1 draw zeros that underflow.
         return value if self.interior else positive(value)
 
-    def mean(self) -> Tensor:
-        """Return the prior mean, of the shape of the site's value."""
-        mean = (self.concentration / self.concentration.sum(-1, keepdim=True)).expand(self.shape)
-        return mean[..., 0] if self.beta else mean
-
     def log_kernel(self, value: Tensor, logs: Tensor | None = None) -> Tensor:
         """Return the log density of values ``(..., *shape)`` without the normaliser, summed over all but the leading axes.
 
@@ -220,7 +215,9 @@ class Conjugacy:
         J, S, K = model.confusion(self.means, data).shape
         self.shared = J == 1
         kind: dict[str, Any] = {"dtype": data.dtype, "device": data.device}
-        probe = Statistics(torch.tensor(math.nan), torch.zeros(S, **kind), torch.zeros(J, S, K, **kind), self.means)
+        zero = torch.zeros((), **kind)
+        # Only the shapes matter: the zeros need no table.
+        probe = Statistics(torch.tensor(math.nan), zero.expand(S), zero.expand(J, S, K), self.means)
         counts = model.conjugate_counts(probe, data)
         unknown = sorted(set(counts) - set(sites))
         if unknown:
@@ -235,7 +232,7 @@ class Conjugacy:
                     f"shape {tuple(site.shape)}"
                 )
         self.complete = set(self.sites) == set(sites)
-        self.constant = sum((site.log_normaliser for site in self.sites.values()), torch.zeros((), **kind))
+        self.constant = sum((site.log_normaliser for site in self.sites.values()), zero)
 
     def _counts(self, statistics: Statistics, parameters: Parameters | None, *, drawn: bool = False) -> Parameters:
         current = self.means if parameters is None else parameters
@@ -279,7 +276,7 @@ class Conjugacy:
                 total = total + site.log_kernel(parameters[name], logs.get(name))
         return total
 
-    def expect(self, statistics: Statistics, data: Annotations) -> Expected:
+    def expect(self, statistics: Statistics) -> Expected:
         """Return what a mean-field E step uses.
 
         The probability of a label is a product of the sites' probabilities. ``exp(E[log p])`` of a Dirichlet takes the place of
@@ -289,7 +286,7 @@ class Conjugacy:
         Raises:
             ModelError: where a label may come from several components, so that its probability is no product.
         """
-        counts = self._counts(statistics, None)
+        data, counts = self.data, self._counts(statistics, None)
         prior, divergence = dict(self.means), torch.zeros((), dtype=data.dtype, device=data.device)
         means: Parameters = dict(self.means)
         betas: dict[str, Tensor] = {}
@@ -307,9 +304,8 @@ class Conjugacy:
             at, weight = dict(prior), torch.ones((), dtype=data.dtype, device=data.device)
             for (name, pair), failure in zip(betas.items(), corner, strict=True):
                 at[name] = torch.full_like(pair[..., 0], 1.0 - failure)
-                factor = (
-                    pair[..., failure] if self.sites[name].worker else pair[..., failure].unsqueeze(0)
-                )  # (J, ...), (1, ...)
+                # (J, ...), or (1, ...) where the site is not a worker's own.
+                factor = pair[..., failure] if self.sites[name].worker else pair[..., failure].unsqueeze(0)
                 weight = weight * factor.reshape(factor.shape + (1,) * (3 - factor.dim()))
             confusion = self.model.confusion(at, data)
             components = components + (confusion > 0).long()

@@ -113,12 +113,28 @@ def test_memory_of_other_sites_is_left_alone():
         np.testing.assert_allclose(turned.tree["point"][name], plain.tree["point"][name], atol=1e-9)
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_prior_means_of_workers_with_one_prior_are_one_mean(case):
+    """The sites' means are those of their priors; a table for each worker is not held where the concentrations are not."""
+    data = tiny(classes=case.classes, features=case.features)
+    with isolated(0), torch.no_grad():
+        sites, _ = bind(case.model, data)._at_means
+        for node in sites.values():
+            prior = node["fn"]
+            while hasattr(prior, "base_dist"):
+                prior = prior.base_dist
+            if not isinstance(prior, Dirichlet):
+                continue
+            torch.testing.assert_close(node["value"], node["fn"].mean, rtol=0, atol=0)
+            assert node["value"].stride()[:-1] == prior.concentration.stride()[:-1]
+
+
 def test_a_mean_field_step_needs_one_component():
     data = tiny()
     with isolated(0), torch.no_grad():
         bound = bind(Spammers(), data)
         with pytest.raises(ModelError, match="several components"):
-            bound.conjugacy.expect(bound.statistics(data.majority(), data), data)
+            bound.conjugacy.expect(bound.statistics(data.majority(), data))
 
 
 def test_em_needs_a_mode():

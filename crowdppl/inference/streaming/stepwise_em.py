@@ -65,7 +65,7 @@ def maximised(model: BoundModel, sums: Statistics, sizes: Annotations, before: P
 def averaged(model: BoundModel, sums: Statistics, sizes: Annotations, before: Point | None) -> Point:
     """Return the same of mean-field variational Bayes: the parameters' conditional posterior given the sums, in expectation."""
     assert model.conjugacy is not None
-    expected = model.conjugacy.expect(sums, sizes)
+    expected = model.conjugacy.expect(sums)
     return Point(expected.confusion, expected.truth, expected.mean, -float(expected.divergence))
 
 
