@@ -47,7 +47,7 @@ from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.svi import svi
 from crowdppl.isolation import isolated
 from crowdppl.kernels.sparse import DENSE_CELLS
-from crowdppl.model.base import AnnotationModel, has_gibbs, provides
+from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import bind
 from crowdppl.posterior.posterior import Posterior
 
@@ -183,12 +183,6 @@ def fit(
     elif named := [name for name, value in columns.items() if value is not None]:
         raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
     chosen = named_model(model)
-    if method is None:
-        method = "gibbs" if _samples(chosen, data) else "em"
-    options = filled(method, options, chosen.engine_defaults.get(method))
-    reason = chosen.check_method(method, data)
-    if reason is not None:
-        raise ModelError(f"{type(chosen).__name__} by method={method!r}: {reason}")
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
     effect = None if independent else DesignEffect.of(rho)
@@ -197,16 +191,22 @@ def fit(
     began = time.perf_counter()
     # On small data threads wait for each other longer than they work, many times longer where cores are shared.
     threads = 1 if data.N * data.J * data.K <= DENSE_CELLS else None
-    isolation = isolated(int(seed), device=data.device, dtype=data.dtype, threads=threads)
-    with isolation, progress_bar(progress, method) as report:
+    with isolated(int(seed), device=data.device, dtype=data.dtype, threads=threads):
         bound = bind(chosen, data)
+        if method is None:
+            method = "gibbs" if bound.why_not_gibbs() is None else "em"
+        options = filled(method, options, chosen.engine_defaults.get(method))
+        reason = chosen.check_method(method, data)
+        if reason is not None:
+            raise ModelError(f"{type(chosen).__name__} by method={method!r}: {reason}")
         arranged = bound.expand(data)
         identity = "" if checkpoint is None else digest(data, of_model(bound), method, options, int(seed))
         keep = Checkpoint(checkpoint, identity, every)
-        torch.manual_seed(int(seed))  # networks have drawn from the stream
-        with keep.stoppable():
-            draws = ENGINES[method](bound, arranged, report, keep, **options)
-        evaluated = evaluate(bound, data, draws, effect)
+        with progress_bar(progress, method) as report:
+            torch.manual_seed(int(seed))  # networks have drawn from the stream
+            with keep.stoppable():
+                draws = ENGINES[method](bound, arranged, report, keep, **options)
+            evaluated = evaluate(bound, data, draws, effect)
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
     seconds = time.perf_counter() - began
     effect = evaluated.effect
@@ -253,14 +253,6 @@ def fit(
 def _model_name(model: AnnotationModel) -> str:
     """Return a model's name in the catalogue, or that of its class."""
     return next((name for name, kind in catalogue().items() if type(model) is kind), type(model).__name__)
-
-
-def _samples(model: AnnotationModel, data: Annotations) -> bool:
-    """Return whether all parameters of a model can be drawn given the truths."""
-    if provides(model, "gibbs_step") or not has_gibbs(model):
-        return has_gibbs(model)
-    conjugacy = bind(model, data).conjugacy
-    return conjugacy is not None and conjugacy.complete
 
 
 def catalogue() -> dict[str, type[AnnotationModel]]:

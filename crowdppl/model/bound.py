@@ -166,12 +166,14 @@ class BoundModel:
         """Whether parameters may lead with further axes."""
         return self.networks is None and (self.provides("confusion") or self.provides("gibbs_step"))
 
-    def why_not_gibbs(self, data: Annotations) -> str | None:
-        """Return why Gibbs sampling cannot draw the parameters for these data; ``None`` where it can."""
+    def why_not_gibbs(self, data: Annotations | None = None) -> str | None:
+        """Return why Gibbs sampling cannot draw all parameters, for these data if given; ``None`` where it can."""
         if not base.has_gibbs(self.model):
             return f"{self.name} has no gibbs_step, so method='gibbs' cannot sample it; use method='nuts' or 'svi'"
         if not self.provides("gibbs_step") and self.conjugacy is not None and not self.conjugacy.complete:
             return f"{self.name} has sites without conjugate_counts and no gibbs_step; use method='nuts', 'svi' or 'em'"
+        if data is None:
+            return None
         if data.multiplicity is not None:
             return "items with multiplicities cannot be sampled by method='gibbs'; write them out as items of their own"
         return self.model.check_method("gibbs", data)

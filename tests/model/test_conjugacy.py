@@ -93,6 +93,24 @@ def test_em_and_gibbs_agree_on_models_of_ones_own(model):
     assert apart < 0.1
 
 
+class Counted(Populations):
+    """The same model; it counts how often its prior is run."""
+
+    def __init__(self):
+        self.runs = 0
+
+    def prior(self, data, plates):
+        self.runs += 1
+        return super().prior(data, plates)
+
+
+def test_the_default_method_runs_the_prior_no_more_often():
+    data, models = tiny(), (Counted(), Counted())
+    for model, choice in zip(models, ({}, {"method": "gibbs"}), strict=True):
+        assert quiet_fit(data, model, num_samples=5, warmup=2, chains=1, **choice).info["method"] == "gibbs"
+    assert models[0].runs == models[1].runs
+
+
 class Turned(Populations):
     """The same model; its counts lie in memory as those of workers do, with the given labels before the true ones."""
 
