@@ -93,9 +93,10 @@ def ready(case, seed, known=False, weighted=False):
     return data, model, model.expand(data)
 
 
+@pytest.mark.parametrize("draws", [{"num_samples": 6}, pytest.param({}, marks=pytest.mark.slow)], ids=["six", "more"])
 @pytest.mark.parametrize("kind", ["free", "known", "weighted"])
 @pytest.mark.parametrize(("case", "method"), PAIRS, ids=[f"{c.name}-{m}" for c, m in PAIRS])
-def test_engines_agree_with_enumeration(case, method, kind):
+def test_engines_agree_with_enumeration(case, method, kind, draws):
     known = kind == "known"
     data = tiny(3, known=known, classes=case.classes, features=case.features, weighted=kind == "weighted")
     if method == "gibbs" and kind == "weighted" and draws_whole_counts(case.model):
@@ -104,7 +105,7 @@ def test_engines_agree_with_enumeration(case, method, kind):
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        posterior = fit(data, case.model, method=method, seed=1, **(SHORT[method] | {"num_samples": 6}))
+        posterior = fit(data, case.model, method=method, seed=1, **(SHORT[method] | draws))
     with isolated(0):
         model = bind(case.model, data)
         layout = model.expand(data)
@@ -114,11 +115,11 @@ def test_engines_agree_with_enumeration(case, method, kind):
     if weights:
         model.networks.load(weights)
     fixed = {name: value for name, value in model.networks.start().items() if name in wanted} if weights else {}
-    draws = tree["posterior"].isel(chain=0)
+    chain = tree["posterior"].isel(chain=0)
     names = [name for name in tree["posterior"].data_vars if name in wanted]
     totals = []
-    for s in range(draws.sizes["draw"]):
-        sites = fixed | {name: torch.tensor(draws[name].values[s]) for name in names}
+    for s in range(chain.sizes["draw"]):
+        sites = fixed | {name: torch.tensor(chain[name].values[s]) for name in names}
         marginal, r = enumerate_truths(layout, *probabilities(model, sites, layout))
         totals.append(of_items(r, layout, data))
         assert tree["log_likelihood"]["labels"].values[0, s].sum() == pytest.approx(marginal, rel=1e-10)

@@ -88,10 +88,11 @@ class Broken(crowdppl.AnnotationModel):
         return right
 
 
+@pytest.mark.parametrize("simulations", [40, pytest.param(80, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fault", ["none", "ignores data", "counts five times"])
-def test_a_broken_sampler_is_found(fault):
+def test_a_broken_sampler_is_found(fault, simulations):
     """Ranks of parameters are blind to a sampler that ignores the data; the rank of the log-likelihood is not."""
-    table = sbc.table(sbc.ranks(Broken(fault), "gibbs", simulations=40, **SHORT)).set_index("quantity")
+    table = sbc.table(sbc.ranks(Broken(fault), "gibbs", simulations=simulations, **SHORT)).set_index("quantity")
     if fault == "none":
         assert table["p"].min() > 1e-3
     elif fault == "ignores data":

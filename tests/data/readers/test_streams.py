@@ -125,22 +125,24 @@ def test_in_a_shell(tmp_path):
     lines = [
         f"gunzip -c x.csv.gz | {command} fit /dev/stdin --truth-file <(echo item,label; echo item 1,yes) {options} --out a",
         f"{command} fit <(gunzip -c x.csv.gz) --truth-file /dev/stdin {options} --out b < gold.csv.gz",
+        f"{command} fit /dev/stdin {options} --out c < x.csv.gz",
     ]
     odd = b"caf\xe9.csv"
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + odd)).write_bytes(CSV)
-    lines.append(f"{command} fit {os.fsdecode(odd)} {options} --out c")
+    lines.append(f"{command} fit {os.fsdecode(odd)} {options} --out d")
     for line in lines:
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stdout + done.stderr
-    for name in "abc":
+    for name in "abcd":
         story = json.loads((tmp_path / name / "run.json").read_text())
         assert story["counts"]["annotations"] == len(ROWS)
-        assert story["input"]["sha256"] == hashlib.sha256(CSV).hexdigest()
+        assert (story["input"]["file"] == "standard input") == (name in "ac")
+        content = (tmp_path / "x.csv.gz").read_bytes() if name == "c" else CSV
+        assert story["input"]["sha256"] == hashlib.sha256(content).hexdigest()
         known = crowdppl.load(tmp_path / name / "posterior.nc").known_truth() >= 0
-        assert known.sum() == (name != "c")
-    assert json.loads((tmp_path / "a" / "run.json").read_text())["input"]["file"] == "standard input"
+        assert known.sum() == (name in "ab")
     assert story["input"]["file"] == "caf\ufffd.csv"
     assert os.fsencode(story["command"][2]) == odd
 
