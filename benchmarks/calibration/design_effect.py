@@ -169,7 +169,7 @@ def measure(name: str, model: str, method: str, rho: tuple[float, float]) -> dic
             "parameter": cover.accuracy,
             "width": float(width.mean()) if len(width) else None,
             "seconds": seconds,
-            "rho": calibration.rho,
+            "rho": 1 / (1 + np.exp(-calibration.crowd_logit_rho[0])),
         }
     return out
 

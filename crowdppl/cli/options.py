@@ -166,8 +166,31 @@ class Correlation:
         typer.Option("--independent", help="The model as published: annotations of one item count as independent."),
     ] = False
     rho: Annotated[
-        float | None, typer.Option(help="Correlation of annotations of one item, 0 to 1. (default: as in public data)")
+        str | None,
+        typer.Option(
+            help="Correlation of annotations of one item: MEAN,SD of its logit, as `crowdppl calibrate` gives them, which known "
+            "true labels update. Or one value from 0 to 1, for experts: intervals that take it for exact are too narrow. "
+            "(default: average of public crowds, updated likewise)"
+        ),
     ] = None
+
+    def options(self) -> dict[str, Any]:
+        """Return both as arguments of a fit.
+
+        Raises:
+            OptionError: for a ``rho`` that is neither a number nor two.
+        """
+        if self.rho is None:
+            return {"independent": self.independent, "rho": None}
+        try:
+            values = tuple(float(part) for part in self.rho.split(","))
+        except ValueError:
+            values = ()
+        if len(values) not in (1, 2):
+            raise OptionError(
+                f"--rho {self.rho}; it must be mean and sd of the logit, such as --rho=-1,3, or a correlation from 0 to 1"
+            )
+        return {"independent": self.independent, "rho": values if values[1:] else values[0]}
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 
 from crowdppl import arguments
-from crowdppl.inference.design_effect import POPULATION
+from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.known_truths import rho_likelihood
 from crowdppl.posterior import workers
 from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.posterior import Posterior
@@ -20,8 +22,6 @@ Array = npt.NDArray[Any]
 
 # Lower bound of probabilities in the log loss: a single wrong certainty does not make it infinite.
 FLOOR = 1e-6
-# Grid of logit rho, from .0003 to .9997.
-GRID = np.linspace(-8, 8, 161)
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,12 @@ class Calibration:
         brier: mean squared distance of the probabilities from the true class's indicator.
         ece: expected calibration error over ten bins of confidence.
         bins: the reliability curve: ``low``, ``high``, ``items``, ``confidence``, ``accuracy``.
-        rho: posterior mean correlation of annotations of one item given these truths, with public data as the prior.
-        rho_low: lower end of its interval.
+        rho_low: lower end of the interval of the correlation of annotations of one item, given these truths: of its mean over
+            the crowd on the logit scale.
         rho_high: upper end.
-        logit_rho: mean and standard deviation of its logit, for ``fit(rho=...)``.
+        crowd_logit_rho: mean and standard deviation of the logit of the same.
+        logit_rho: mean and standard deviation of the logit as posteriors need it, which differs within the crowd: for
+            ``fit(rho=...)`` of other annotations of this crowd. With these truths, give them to the fit instead.
     """
 
     items: int
@@ -82,16 +84,16 @@ class Calibration:
     brier: float
     ece: float
     bins: pd.DataFrame
-    rho: float
     rho_low: float
     rho_high: float
+    crowd_logit_rho: tuple[float, float]
     logit_rho: tuple[float, float]
 
     def __str__(self) -> str:
         return (
             f"{self.items:,} items: accuracy {self.accuracy:.3f}, confidence {self.confidence:.3f}, "
             f"log loss {self.log_loss:.3f}, calibration error {self.ece:.3f}; "
-            f"rho {self.rho:.2f} ({self.rho_low:.2f} to {self.rho_high:.2f})"
+            f"rho between {self.rho_low:.2g} and {self.rho_high:.2g}"
         )
 
 
@@ -136,13 +138,13 @@ def coverage(posterior: Posterior, truth: Any, *, level: float | None = None, mi
 def calibration(posterior: Posterior, truth: Any, *, level: float | None = None) -> Calibration:
     """Compare class probabilities with true labels; arguments and errors as in :func:`coverage`.
 
-    ``rho`` is estimated from the probabilities of the model as published, averaged over draws and raised to powers, with its
-    distribution over public data as the prior: with few truths it stays near that.
+    ``rho`` is estimated from the probabilities of the model as published, averaged over draws and raised to powers, by the truths
+    that the fit did not know. Its prior is that of the result, or its distribution over public data where the result has a
+    fixed one or none: with few truths it stays near that.
     """
     known = truth_indices(posterior, truth)
     have = known >= 0
     probability = posterior.probability()[have]
-    published = posterior.probability_as_published()[have]
     truth_index, n = known[have], len(known[have])
     top, chosen = probability.max(1), probability.argmax(1)
     hit = chosen == truth_index
@@ -156,11 +158,8 @@ def calibration(posterior: Posterior, truth: Any, *, level: float | None = None)
         [(low, high, size, c.mean(), h.mean()) for low, high, size, c, h in rows],
         columns=["low", "high", "items", "confidence", "accuracy"],
     )
-    annotations = posterior.annotations_per_item()[have]
-    weight = _rho_posterior(published, truth_index, annotations)
-    mean = float((weight * GRID).sum())
-    level = workers.default_level(level)
-    ends = np.interp([(1 - level) / 2, (1 + level) / 2], weight.cumsum(), GRID)
+    effect = _rho_posterior(posterior, known)
+    low, high = effect.crowd_interval(workers.default_level(level))
     return Calibration(
         items=n,
         accuracy=float(hit.mean()),
@@ -169,25 +168,22 @@ def calibration(posterior: Posterior, truth: Any, *, level: float | None = None)
         brier=float(((probability - np.eye(probability.shape[1])[truth_index]) ** 2).sum(1).mean()),
         ece=float((bins["items"] * (bins["confidence"] - bins["accuracy"]).abs()).sum() / n),
         bins=bins,
-        rho=_sigmoid(mean),
-        rho_low=_sigmoid(ends[0]),
-        rho_high=_sigmoid(ends[1]),
-        logit_rho=(mean, float(np.sqrt((weight * (GRID - mean) ** 2).sum()))),
+        rho_low=low,
+        rho_high=high,
+        crowd_logit_rho=effect.crowd_mean_sd,
+        logit_rho=effect.mean_sd,
     )
 
 
-def _rho_posterior(published: Array, truth: Array, annotations: Array) -> Array:
-    """Return the posterior of logit rho on the grid, normalised to sum to one."""
-    logs = np.log(np.maximum(published, np.finfo(float).tiny))  # (n, K)
-    likelihood = np.empty(len(GRID))
-    for g, logit in enumerate(GRID):
-        powered = logs / (1 + np.maximum(annotations - 1, 0) * _sigmoid(logit))[:, None]
-        powered -= powered.max(1, keepdims=True)
-        likelihood[g] = (powered[np.arange(len(truth)), truth] - np.log(np.exp(powered).sum(1))).sum()
-    prior = -0.5 * ((GRID - POPULATION[0]) / POPULATION[1]) ** 2
-    weight = np.exp(likelihood + prior - (likelihood + prior).max())
-    return weight / weight.sum()
-
-
-def _sigmoid(x: float) -> float:
-    return float(1 / (1 + np.exp(-x)))
+def _rho_posterior(posterior: Posterior, known: Array) -> DesignEffect:
+    """Return the posterior of ``rho`` given true classes ``(N,)``, -1 where unknown."""
+    prior = DesignEffect.of_json(posterior.info["rho"])
+    if prior is None or prior.fixed:
+        prior = DesignEffect()
+    new = np.flatnonzero((known >= 0) & (posterior.known_truth() < 0))
+    published = posterior.probability_as_published()[new].astype(float)
+    logs = torch.from_numpy(np.log(np.maximum(published, np.finfo(float).tiny))).unsqueeze(0)  # (1, n, K)
+    truth, annotations = (
+        torch.from_numpy(part[new].astype(np.int64)) for part in (known, posterior.annotations_per_item())
+    )
+    return prior.given(rho_likelihood(prior, logs, truth, annotations))

@@ -48,8 +48,8 @@ PIECE = 2**18
 # of its workers need a standard deviation of 2.5 (docs/benchmarks/known-truths.md). The rest is between crowds.
 WITHIN = (2.5 / 3) ** 2
 # Where true labels are known: values of logit rho at which their likelihood is computed, values at which it is interpolated, and
-# standard deviations of the prior that both extend to.
-PLACES, FINE, SPREADS = 121, 4001, 6.0
+# standard deviations of the prior that both extend to, those between crowds and all of them.
+PLACES, FINE, SPREADS = 71, 4001, 6.0
 # Probability of the interval of rho in the sentence on it.
 LEVEL = 0.89
 _finite = number()
@@ -128,7 +128,12 @@ class DesignEffect:
 
     def places(self) -> Array:
         """Return the values of ``logit rho`` at which a likelihood has to be known, ascending, ``(PLACES,)``."""
-        return self.mean + self.spread * np.linspace(-SPREADS, SPREADS, PLACES)
+        return self.mean + self._between * np.linspace(-SPREADS, SPREADS, PLACES)
+
+    @property
+    def _between(self) -> float:
+        """Standard deviation of the part of ``logit rho`` that differs between crowds."""
+        return math.sqrt(1 - WITHIN) * self.spread
 
     def given(self, likelihood: RhoLikelihood) -> DesignEffect:
         """Return the posterior of ``rho`` given true labels, with this distribution as its prior."""
@@ -139,9 +144,10 @@ class DesignEffect:
         """Evenly spaced values of ``logit rho``, and weights of the crowd's mean there, given the true labels: their sum is 1."""
         assert self.likelihood is not None
         logit = np.linspace(self.mean - SPREADS * self.spread, self.mean + SPREADS * self.spread, FINE)
-        log_likelihood = CubicSpline(self.likelihood.logit, self.likelihood.log_likelihood)(logit)
-        between = math.sqrt(1 - WITHIN) * self.spread
-        density = log_likelihood - 0.5 * ((logit - self.mean) / between) ** 2
+        places = self.likelihood.logit
+        # Beyond the places the prior leaves nothing.
+        log_likelihood = CubicSpline(places, self.likelihood.log_likelihood)(logit.clip(places[0], places[-1]))
+        density = log_likelihood - 0.5 * ((logit - self.mean) / self._between) ** 2
         weight = np.exp(density - density.max())
         return logit, weight / weight.sum()
 
@@ -162,7 +168,7 @@ class DesignEffect:
     def crowd_mean_sd(self) -> tuple[float, float]:
         """Mean and standard deviation of the crowd's mean ``logit rho``, given the known true labels, if any."""
         if self.likelihood is None:
-            return self.mean, math.sqrt(1 - WITHIN) * self.spread
+            return self.mean, self._between
         return _mean_sd(*self._crowd)
 
     def crowd_interval(self, level: float) -> tuple[float, float]:

@@ -18,6 +18,7 @@ deviation around it (:data:`crowdppl.inference.design_effect.WITHIN`), whatever 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -34,7 +35,7 @@ from crowdppl.model.bound import BoundModel
 
 # Draws of the parameters that probabilities are averaged over: at most, at least, and the cells (draws x items x classes x values
 # of rho) that decide between the two.
-MOST, LEAST, CELLS = 200, 8, 2**26
+MOST, LEAST, CELLS = 100, 10, 2**24
 # Lowest probability of a known true label: a label that the model takes for impossible says nothing more about rho.
 FLOOR = 1e-12
 
@@ -82,17 +83,26 @@ def rho_likelihood(
     more = (annotations - 1).clamp(min=0).to(logs.dtype)  # (n,)
     at = truth.view(1, -1, 1).expand(len(logs), -1, 1)
 
+    chosen = logs.gather(-1, at).squeeze(-1)  # (S, n)
+
     def log_probability(rho: float) -> Tensor:
-        return (logs / (1 + more * rho).unsqueeze(-1)).log_softmax(-1).gather(-1, at).squeeze(-1)  # (S, n)
+        factor = 1 + more * rho
+        value = chosen / factor - (logs / factor.unsqueeze(-1)).logsumexp(-1)  # (S, n)
+        return value.nan_to_num(math.log(FLOOR)).clamp(min=math.log(FLOOR))
 
     own = log_probability(0.0)
-    weight = torch.softmax(-own if often is None else -own * often, 0).clamp(max=len(logs) ** -0.5)
-    weight = weight / weight.sum(0)
+    weight = truncated(-own if often is None else -own * often)
     total = []
     for rho in torch.sigmoid(torch.from_numpy(places)).tolist():
-        mean = (weight * log_probability(rho).exp()).sum(0).double().clamp(min=FLOOR).log()
+        mean = (weight * log_probability(rho).exp()).sum(0).double().log()
         total.append(float((mean if often is None else mean * often).sum()))
     return RhoLikelihood(len(truth), places, np.array(total))
+
+
+def truncated(logs: Tensor) -> Tensor:
+    """Return importance weights of draws ``(S, n)`` from their logs: truncated, with sum 1 over the draws."""
+    weight = torch.softmax(logs, 0).clamp(max=len(logs) ** -0.5)
+    return weight / weight.sum(0)
 
 
 def class_log_probabilities(

@@ -33,10 +33,9 @@ def test_calibrate(public, tmp_path):
     line = next(row for row in result.output.splitlines() if "share of correct annotations" in row)
     published, ours = (int(cell.rstrip("%")) for cell in line.split()[-2:])
     assert published < 40 < 80 < ours
-    assert (
-        f"crowdppl fit {tmp_path / 'labels.csv'} --truth-file {tmp_path / 'gold.csv'} --method em --rho 0."
-        in result.output
-    )
+    command = f"crowdppl fit {tmp_path / 'labels.csv'} --truth-file {tmp_path / 'gold.csv'} --method em"
+    assert command in result.output.splitlines()
+    assert "--rho 0" not in result.output  # a value as if it were exact
     wrong = run("calibrate", tmp_path / "labels.csv", "--truth-file", tmp_path / "labels.csv", "--method", "em", code=2)
     assert "two different truths" in wrong.output
 
@@ -79,7 +78,14 @@ def test_known_truths_are_read_equally_by_all_commands(case, quiz):
     assert set(map(str, options)) <= set(words)
     run(*words[1:], "--out", "s")
     story = json.loads(Path("s/run.json").read_text())
-    assert story["rho"]["known"] == float(words[-1])
+    assert story["rho"]["known"] is None
+    assert story["rho"]["truths"]["items"] == 30
+    assert "estimated from 30 known true labels of this crowd" in story["correlation"]
+    # So can the one for other annotations: mean and sd, never a value as if it were exact.
+    option = re.search(r"--rho=(-?\d+\.\d\d),(\d+\.\d\d)", output)
+    run("fit", "my labels.csv", *quiz, "--method", "em", option[0], "--out", "t")
+    stored = json.loads(Path("t/run.json").read_text())["rho"]
+    assert (stored["mean"], stored["spread"]) == (float(option[1]), float(option[2]))
     assert (crowdppl.load("s/posterior.nc").known_truth() >= 0).sum() == 30
 
 
@@ -171,6 +177,8 @@ def test_fit_as_published_and_with_rho(labels, tmp_path):
     stories = [json.loads((tmp_path / name / "run.json").read_text()) for name in "ab"]
     assert "as published" in stories[0]["correlation"]
     assert "rho = 0.3" in stories[1]["correlation"]
+    for words in ("much", "1,2,3", "", "0.1,"):
+        assert "it must be mean and sd" in run("fit", labels, f"--rho={words}", "--out", tmp_path / "c", code=2).output
     both = run("fit", labels, "--independent", "--rho", 0.3, "--out", tmp_path / "c", code=2)
     assert "contradict" in both.output
 

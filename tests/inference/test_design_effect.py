@@ -119,7 +119,8 @@ def test_calibration_finds_rho_and_fit_takes_it():
         data, truth = correlated(copies=copies, seed=5)
         posterior = quiet_fit(data, method="em", independent=False, num_samples=50)
         results.append(criticism.calibration(posterior, truth))
-    assert results[0].rho < results[1].rho < results[2].rho
+    assert results[0].rho_high < results[2].rho_low
+    assert results[0].crowd_logit_rho < results[1].crowd_logit_rho < results[2].crowd_logit_rho
     again = quiet_fit(data, method="em", independent=False, rho=results[2].logit_rho, num_samples=50)
     better = criticism.calibration(again, truth)
     assert better.log_loss <= results[2].log_loss + 0.01

@@ -93,6 +93,14 @@ def test_likelihood_by_hand():
         assert value == pytest.approx((often * np.log(chosen)).sum())
 
 
+def test_a_true_label_that_the_model_excludes_says_nothing():
+    logs = torch.tensor([[[0.0, -torch.inf], [1.0, 0.0]], [[0.0, -torch.inf], [2.0, 0.0]]], dtype=torch.float64)
+    n = torch.tensor([3, 3])
+    both = known_truths.rho_likelihood(DesignEffect(), logs, torch.tensor([1, 0]), n).log_likelihood
+    one = known_truths.rho_likelihood(DesignEffect(), logs[:, 1:], torch.tensor([0]), n[1:]).log_likelihood
+    np.testing.assert_allclose(both - both[0], one - one[0], atol=1e-9)
+
+
 def test_posterior_of_rho_by_hand():
     """A normal likelihood: the posterior of the crowd's mean and what is drawn are normal."""
     effect = DesignEffect(0.5, 2.0)
@@ -110,7 +118,8 @@ def test_posterior_of_rho_by_hand():
 
 
 def test_true_labels_that_say_nothing_leave_the_prior():
-    flat = DesignEffect().given(RhoLikelihood(1, DesignEffect().places(), np.zeros(121)))
+    places = DesignEffect().places()
+    flat = DesignEffect().given(RhoLikelihood(1, places, np.zeros_like(places)))
     np.testing.assert_allclose(flat.mean_sd, POPULATION, atol=1e-3)
     u = torch.linspace(0.01, 0.99, 9, dtype=torch.float64)
     np.testing.assert_allclose(flat.quantiles(u), DesignEffect().quantiles(u), atol=1e-3)

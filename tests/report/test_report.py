@@ -150,6 +150,7 @@ def test_other_numbers(saved, page_data):
     for k, other, often, total in page_data["crowd"]["pairs"]:
         assert (often, total) == (counts[k, other], counts[k].sum())
     close(np.ravel(page_data["redundancy"]), np.ravel(acquisition.redundancy(saved, 15).to_numpy()))
+    assert page_data["redundancy_source"] == acquisition.redundancy_source(saved)
     again = criticism.check(saved, draws=figures.REPLICATES).table.dropna()
     close(
         np.ravel([row[1:] for row in page_data["check"]["rows"]]),

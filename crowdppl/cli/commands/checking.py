@@ -59,12 +59,19 @@ def calibrate(
     console.print(
         f"{len(coverage.workers):,} workers have at least {minimum} annotations of items of known truth.", style="dim"
     )
+    mean, spread = calibration.crowd_logit_rho
     console.print(
-        f"Annotations of one item are correlated by rho = {calibration.rho:.2f} ({calibration.rho_low:.2f} to "
-        f"{calibration.rho_high:.2f}). For this crowd:"
+        f"Given these true labels, annotations of one item are correlated by rho between {calibration.rho_low:.2g} and "
+        f"{calibration.rho_high:.2g} ({probability:.0%}) on average of the crowd; logit rho: mean {mean:.2f}, sd {spread:.2f}."
     )
+    console.print("Best for this crowd: a fit with these true labels, which inform rho and the workers:")
     # On a line of its own and never wrapped, so that it can be pasted.
-    console.print(escape(_as_fit(context, ["--rho", f"{calibration.rho:.2f}"])), soft_wrap=True)
+    console.print(escape(_as_fit(context, [])), soft_wrap=True)
+    mean, spread = calibration.logit_rho
+    console.print(
+        f"Other annotations by this crowd, without true labels: add --rho={mean:.2f},{spread:.2f}, mean and sd of logit rho with "
+        f"its differences within the crowd."
+    )
     display.show_notes(list(dict.fromkeys(notes)))
 
 

@@ -88,7 +88,7 @@ def fit_command(
         err.print(f"[bold]{name}[/bold]: {data.A:,} annotations of {data.N:,} items by {data.J:,} workers")
         size = result_bytes(data, engine.get("num_samples", 1000) * engine.get("chains", 4))
         results.free(output.out, overwrite=output.overwrite, size=size)
-        options = engine | vars(correlation) | vars(checkpoints)
+        options = engine | correlation.options() | vars(checkpoints)
         options |= {"method": choice.method, "seed": choice.seed, "device": device, "progress": err.is_terminal}
         posterior = fit(data, model, **options)
     if texts:
