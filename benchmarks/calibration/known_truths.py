@@ -237,8 +237,12 @@ def main() -> None:
 repetitions, each with other known items, chosen at random: {len(jobs) // len(sets)}. Workers with at least {MINIMUM} annotations
 of evaluated items: those whose true label is known, but was not given. Coverage of 89% intervals, of the share of a worker's
 annotations that are correct and of the accuracy, over all workers and repetitions of a set; *width* is that of the interval of
-the share; *logit rho* is mean ± sd of the crowd's mean given the true labels (before: -1 ± 1.66). Before and after are the same
-fit without and with the true labels, both with default options.
+the share; *log loss* is that of the evaluated items; *logit rho* is mean ± sd of the crowd's mean given the true labels
+(before: -1 ± 1.66). Before and after are the same fit without and with the true labels, both with default options.
+
+The share of correct annotations on evaluated items is what its interval is about. The accuracy is a parameter, and that share a
+sample of it, of as few as {MINIMUM} annotations, from which the given items are excluded. True labels narrow the interval of the
+parameter and leave the error of the sample: coverage that was above 89% can then fall towards it.
 
 ## {FEW} known true labels in the fit
 
