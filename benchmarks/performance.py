@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import subprocess
 import sys
@@ -237,8 +238,8 @@ def sampled(name: str) -> dict[str, float]:
     return {
         "seconds": seconds,
         "annotations": data.A,
-        "r_hat": max(facts["r_hat"].values()),
-        "ess": min(facts["ess"].values()),
+        "r_hat": max(facts["r_hat"].values(), default=1.0),
+        "ess": min(facts["ess"].values(), default=math.nan),
         "peak": peak(),
     }
 

@@ -63,7 +63,7 @@ def one(name: str) -> dict[str, Any]:
     )
     gibbs, out["gibbs_s"] = fit(data, "dawid-skene", method="gibbs", **chains)
     out["gibbs"], out["gibbs_confidence"] = accuracy(gibbs, truth)
-    out["gibbs_r_hat"] = max(gibbs.info["facts"]["r_hat"].values())
+    out["gibbs_r_hat"] = max(gibbs.info["facts"]["r_hat"].values(), default=1.0)
     out["gibbs_draws"] = gibbs.tree["posterior"].sizes["chain"] * gibbs.tree["posterior"].sizes["draw"]
     print(name, out, flush=True)
     return out

@@ -15,6 +15,7 @@ from rich.markup import escape
 from crowdppl.cli import wording
 from crowdppl.cli.options import with_option_groups
 from crowdppl.errors import CrowdpplError
+from crowdppl.posterior.posterior import Posterior
 
 app = typer.Typer(
     add_completion=False,
@@ -23,6 +24,9 @@ app = typer.Typer(
 )
 console = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+
+# Exit status of a fit whose chains have not converged: its results are written.
+NOT_CONVERGED = 3
 
 # What is on disk if the command is interrupted now.
 _STATE = ["nothing was written"]
@@ -61,6 +65,16 @@ def in_command(message: str) -> str:
 def set_state(state: str) -> None:
     """Record what is on disk from now on, for the message after Ctrl-C."""
     _STATE[0] = state
+
+
+def leave(posterior: Posterior) -> None:
+    """Leave the command with a status of its own if the chains of a fit have not converged.
+
+    Raises:
+        typer.Exit: with status ``NOT_CONVERGED``.
+    """
+    if posterior.alert:
+        raise typer.Exit(NOT_CONVERGED)
 
 
 def report_error(error: CrowdpplError) -> None:

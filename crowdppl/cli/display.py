@@ -32,6 +32,12 @@ def grid(title: str) -> Table:
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
 
 
+def show_alert(posterior: Posterior) -> None:
+    """Print first of all that the chains have not converged, if so."""
+    if posterior.alert:
+        console.print(f"[bold red]{escape(in_command(posterior.alert))}[/bold red]")
+
+
 def show_notes(sentences: Sequence[str]) -> None:
     """Print sentences as notes."""
     for sentence in sentences:
@@ -41,7 +47,7 @@ def show_notes(sentences: Sequence[str]) -> None:
 def show_actions(actions: report.Actions, posterior: Posterior) -> None:
     """Print what to do, in a few lines: the same as the report's first screen."""
     console.print("\n[bold]What to do[/bold]")
-    for line in report.lines(actions, posterior):
+    for line in report.lines(actions, posterior)[bool(posterior.alert) :]:  # an alert is shown above
         head, colon, rest = line.partition(": ")
         console.print(f"- [bold]{escape(head)}[/bold]{colon}{escape(rest)}" if colon else f"  {escape(line)}")
 
@@ -121,14 +127,25 @@ def show_computation(posterior: Posterior) -> None:
     method = in_command(posterior.interval_method[0].upper() + posterior.interval_method[1:])
     console.print(f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(method)}")
     facts = info["facts"]
-    if "r_hat" in facts:
+    if facts.get("r_hat") and facts.get("ess"):
         rhat, ess = max(facts["r_hat"].values()), min(facts["ess"].values())
         console.print(
-            f"Chains: R-hat at most {rhat:.3f} (1.01 or less is good), effective sample size at least {ess:,.0f}."
+            f"Chains: R-hat at most {rhat:.3f} (1.01 or less is good), effective sample size at least {ess:,.0f} of "
+            f"{facts['chains'] * facts['num_samples']:,} draws{_stored(posterior)}."
         )
     console.print(escape(in_command(posterior.correlation)))
     console.print(escape(posterior.coverage), style="dim")
-    show_notes(posterior.notes + posterior.warnings)
+    # An alert stands above everything else.
+    show_notes(posterior.notes + [sentence for sentence in posterior.warnings if sentence != posterior.alert])
+
+
+def _stored(posterior: Posterior) -> str:
+    """Say how many draws are stored where that is fewer than the run had, and what they are worth."""
+    facts, sizes = posterior.info["facts"], posterior.tree["posterior"].sizes
+    stored, worth = sizes["chain"] * sizes["draw"], facts.get("ess_stored")
+    if not worth or stored >= facts["chains"] * facts["num_samples"]:
+        return ""
+    return f"; {stored:,} of them are kept, with an effective sample size of at least {min(worth.values()):,.0f}"
 
 
 Comparison = tuple[criticism.Calibration, criticism.Coverage]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdppl import arguments
-from crowdppl.inference.convergence import ESS_LIMIT, RHAT_LIMIT, longer
+from crowdppl.inference.convergence import SHOWN, longer, seconds
+from crowdppl.inference.monitor import ESS_LIMIT, RHAT_LIMIT
 from crowdppl.posterior.posterior import Posterior
 
 # R-hat above which chains are assumed to be at different modes, which longer runs do not fix.
@@ -35,16 +36,23 @@ def advice(posterior: Posterior) -> list[str]:
 def _sampled(facts: Mapping[str, Any]) -> list[str]:
     sentences = []
     chains, warmup, draws = facts["chains"], facts["warmup"], facts["num_samples"]
-    worst = max(facts["r_hat"].values()) if "r_hat" in facts else None
-    least = min(facts["ess"].values()) if "ess" in facts else None
+    # Quantities that are constant to reported precision have neither.
+    worst = max(facts["r_hat"].values(), default=1.0) if "r_hat" in facts else None
+    least = min(facts["ess"].values(), default=float(ESS_LIMIT)) if "ess" in facts else None
     if worst is None or least is None:
         reason = "there is only one chain" if chains == 1 else "there are too few draws"
         sentences.append(
-            f"Whether the computation has converged is unknown: {reason}. Run it with --chains 4 --num-samples 1000."
+            f"Whether the computation has converged is unknown: {reason}. Run it with --chains 4 and without --num-samples."
         )
-    if worst is not None and worst > DIFFERENT_MODES:
+    if worst is not None and worst > RHAT_LIMIT and facts.get("modes"):
         sentences.append(
-            f"The computation was run {chains} times from different starts, and the runs disagree (R-hat {worst:.2f}, should "
+            f"The computation was run {chains} times from different starts, and the runs have found different solutions (R-hat "
+            f"{_shown(worst)}, should be {RHAT_LIMIT} or less). Do not use the intervals. A longer run seldom helps: use another "
+            f"model (--model one-coin has fewer parameters) or give known truths (--truth-file)."
+        )
+    elif worst is not None and worst > DIFFERENT_MODES:
+        sentences.append(
+            f"The computation was run {chains} times from different starts, and the runs disagree (R-hat {_shown(worst)}, should "
             f"be {RHAT_LIMIT} or less): they may have found different solutions. Do not use the intervals. Run it again for "
             f"longer ({_command(warmup, facts)}); if the runs still disagree, use another model (--model one-coin has "
             f"fewer parameters) or give known truths (--truth-file)."
@@ -64,6 +72,12 @@ def _sampled(facts: Mapping[str, Any]) -> list[str]:
             f"The {chains * draws:,} draws correspond to only {least:,.0f} independent ones (at least {ESS_LIMIT} are needed), "
             f"so the second digit of the ends of intervals is uncertain. Run it again with {_command(None, facts)}."
         )
+    items = facts.get("disagreeing_items", 0)
+    if items and not (worst is not None and worst > RHAT_LIMIT):
+        sentences.append(
+            f"The runs disagree about the class of {items:,} item{'' if items == 1 else 's'}. Do not use the intervals. Run it "
+            f"again for longer ({_command(warmup, facts)})."
+        )
     divergences = sum(facts.get("divergences", []))
     if divergences:
         sentences.append(
@@ -73,7 +87,13 @@ def _sampled(facts: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
+def _shown(r_hat: float) -> str:
+    return f"{r_hat:.2f}" if r_hat < SHOWN else f"over {SHOWN}"
+
+
 def _command(warmup: int | None, facts: Mapping[str, Any]) -> str:
     """Return command-line options for enough draws."""
+    if facts.get("max_seconds") is not None:
+        return f"--max-seconds {seconds(facts)}"
     draws = min(longer(facts), max(MAX_DRAWS, 2 * facts["num_samples"]))
     return ("" if warmup is None else f"--warmup {2 * max(warmup, 100)} ") + f"--num-samples {draws}"

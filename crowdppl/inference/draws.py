@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from crowdppl.inference.monitor import Diagnosis
 from crowdppl.inference.passes import Sweeps
 from crowdppl.model.base import Parameters
 
@@ -28,6 +29,7 @@ class Draws:
         warnings: sentences for the user.
         sites: of the model's prior, as :func:`crowdppl.model.program.check` returns them.
         passes: the compiled passes over the data that the engine used, for :func:`crowdppl.inference.evaluate.evaluate`.
+        diagnosis: whether the chains have converged, where the engine has watched them itself.
     """
 
     samples: Parameters
@@ -40,3 +42,4 @@ class Draws:
     warnings: list[str] = field(default_factory=list)
     sites: dict[str, Any] = field(default_factory=dict)
     passes: Sweeps | None = None
+    diagnosis: Diagnosis | None = None

@@ -25,6 +25,7 @@ from crowdppl.errors import DataError, ModelError, OptionError, listed, suggesti
 from crowdppl.inference import distributed
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.inference.convergence import convergence
+from crowdppl.inference.convergence import warning as not_converged
 from crowdppl.inference.coverage import cited
 from crowdppl.inference.datatree import to_datatree
 from crowdppl.inference.design_effect import DesignEffect
@@ -216,9 +217,9 @@ def fit(
             f"the ends of intervals come from {count} draws and are rough; raise num_samples to at least 100"
         )
     if draws.kind == "posterior":
-        facts, sentences = convergence(data, evaluated)
-        draws.facts |= facts
-        draws.warnings += sentences
+        draws.facts |= convergence(data, evaluated, draws.diagnosis)
+        failed = not_converged(draws.facts)
+        draws.warnings[:0] = [failed] if failed else []
     draws.warnings += unused_classes(data, evaluated.probability)
     hyperparameters, name = _hyperparameters(chosen), _model_name(chosen)
     run = {

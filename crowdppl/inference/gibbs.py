@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,7 +13,8 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
-from crowdppl.inference.memory import thinned_note, thinning, work_bytes
+from crowdppl.inference.memory import affordable, thinned_note, thinning, work_bytes
+from crowdppl.inference.monitor import BLOCKS, MOMENT_BYTES, BlockMoments, Diagnosis, Layout, diagnose, places
 from crowdppl.inference.options import engine
 from crowdppl.inference.passes import Sweeps, at
 from crowdppl.inference.progress import ProgressCallback
@@ -22,6 +25,39 @@ from crowdppl.model.bound import BoundModel, one_hot
 from crowdppl.model.program import check, dispersed, prior_draws
 
 INTERVAL_METHOD = "draws from the posterior (Gibbs sampling with exact conditionals)"
+# Draws kept of a run of any length: enough for the ends of intervals, and files and views stay small.
+KEPT = 1000
+# A run without num_samples goes on in turns of so many sweeps, and is judged when it has grown by a fifth.
+TURN = 32
+FIRST_CHECK = 8 * TURN
+GROWTH = 1.2
+# Compiled passes draw without class probabilities, which need a pass of their own: taken at one of so many sweeps.
+SPARSE = 4
+# With more cells in all confusion matrices, convergence is judged by the diagonals.
+CELLS = 20_000
+# Shares of the sweeps after the warm-up that are left out if that makes the run converge.
+DISCARDED = (0.0, 0.5)
+
+
+@dataclass
+class GroupState:
+    """The state of some chains that run side by side.
+
+    Attributes:
+        sweep: their next sweep.
+        parameters: after the last sweep.
+        samples: draws kept, ``(draw, chain, ...)``.
+        places: sweep after the warm-up of each draw kept.
+        unused: random numbers generated and not yet used, see :class:`GumbelMaxSampler`.
+        moments: of what is reported, after the warm-up.
+    """
+
+    sweep: int
+    parameters: Parameters
+    samples: Parameters
+    places: list[int]
+    unused: Tensor
+    moments: BlockMoments
 
 
 @dataclass
@@ -29,18 +65,22 @@ class GibbsState:
     """The state of a sampler between two sweeps.
 
     Attributes:
-        group: number of the group of chains that is being sampled.
-        sweep: the group's next sweep.
-        parameters: of the group's chains.
-        samples: draws kept so far, by group, ``(draw, chain, ...)``.
-        unused: random numbers generated and not yet used, see :class:`GumbelMaxSampler`.
+        groups: of chains that have begun.
+        number: of the group that is being sampled.
+        target: sweeps that each group has at the end of this turn.
+        warmup: sweeps before what counts.
+        check: sweeps after the warm-up at which the run is judged next.
+        step: one of so many sweeps is kept.
+        seconds: that the run has taken.
     """
 
-    group: int
-    sweep: int
-    parameters: Parameters
-    samples: list[Parameters]
-    unused: Tensor
+    groups: list[GroupState]
+    number: int
+    target: int
+    warmup: int
+    check: int
+    step: int
+    seconds: float
 
 
 @engine("gibbs")
@@ -52,9 +92,16 @@ def gibbs(
     *,
     chains: int,
     warmup: int,
-    num_samples: int,
+    num_samples: int | None,
+    max_seconds: float,
 ) -> Draws:
     """Sample the posterior of a model with conjugate steps; defaults are in :class:`crowdppl.inference.options.GibbsOptions`.
+
+    Without ``num_samples`` the run ends when it has converged by the rule of :mod:`crowdppl.inference.monitor`: it is judged
+    after ``FIRST_CHECK`` sweeps beyond the warm-up and whenever it has grown by a fifth, which depends on draws only, so that
+    the same seed gives the same result. Where the first half is a trend and the second half converges, the first is
+    discarded. Beyond ``max_seconds`` the run ends as it is, and the result says so. ``KEPT`` draws are stored, evenly spaced
+    over the sweeps that count.
 
     Args:
         model: must have ``gibbs_step``.
@@ -62,8 +109,9 @@ def gibbs(
         report: called with progress.
         keep: the checkpoint, from which a stopped fit continues.
         chains: run in parallel, each from its own perturbed majority vote.
-        warmup: sweeps discarded.
-        num_samples: sweeps kept per chain, before any thinning for memory.
+        warmup: sweeps discarded at least; fewer only where they take half of ``max_seconds``.
+        num_samples: sweeps kept per chain, before any thinning for memory. ``None`` samples until convergence.
+        max_seconds: time for a run until convergence, over all calls that continue from a checkpoint.
 
     Raises:
         ModelError: for a model without conjugate steps.
@@ -71,79 +119,298 @@ def gibbs(
     reason = model.why_not_gibbs(data)
     if reason is not None:
         raise ModelError(reason)
-    space = Space(check(model, data), discrete=True)
-    states = data.K * model.states_per_class
-    thin = min(thinning(space.size, data, chains * num_samples), num_samples)
-    # Small data: all chains in one batch, which share the cost of calling torch. Large data: memory bandwidth is the limit,
-    # and one chain after the other stays in the caches.
-    width = max(1, min(chains, work_bytes(data) // (8 * data.N * states * 4)))
-    groups = [min(width, chains - start) for start in range(0, chains, width)]
-    sweeps = Sweeps.of(model, data)
-    if sweeps is not None:
-        groups = [1] * chains
-    total = (warmup + num_samples) * len(groups)
-    kept: list[list[Parameters]] = []
+    run = _Run(model, data, chains, warmup, num_samples)
     # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. The data's cached counts were computed by the
     # check above, outside of it.
     with torch.inference_mode():
-        resumed = keep.resume(GibbsState, data.device)
-        if resumed is not None:
-            kept = [_unstacked(samples) for samples in resumed.samples]
-        for number in range(0 if resumed is None else resumed.group, len(groups)):
-            size = groups[number]
-            sampler = GumbelMaxSampler((size, data.N, states), data)
-            if resumed is not None:
-                parameters, sampler.unused, first = resumed.parameters, resumed.unused, resumed.sweep
-                resumed = None
-            else:
-                start = dispersed(model.initial(data).expand(size, data.N, states), data)
-                truth = sampler.sample(start.log())
-                if sweeps is not None:
-                    assert model.conjugacy is not None
-                    parameters = _leading(model.conjugacy.gibbs_step(sweeps.given(one_hot(truth[0], data))))
-                else:
-                    # Steps that also condition on the parameters get them from the prior: any valid point will do.
-                    parameters = model.gibbs_step(truth, prior_draws(model, data, size), data)
-                kept.append([])
-                first = 0
-            for sweep in range(first, warmup + num_samples):
-                if sweeps is None:
-                    truth = sampler.sample(model.item_log_joint(parameters, data))
-                    parameters = model.gibbs_step(truth, parameters, data)
-                else:
-                    parameters = _step(model, data, sweeps, parameters)
-                if sweep >= warmup and (sweep - warmup + 1) % thin == 0:
-                    kept[-1].append(parameters)
-                keep.step(lambda: GibbsState(number, sweep + 1, parameters, _stacked(kept), sampler.unused))  # noqa: B023
-                if sweep % 50 == 0:
-                    done = number * (warmup + num_samples) + sweep
-                    report(done, total, "warm-up" if sweep < warmup else "sampling")
-    samples = {
-        name: torch.cat([torch.stack([draw[name] for draw in group], dim=1) for group in kept]) for name in space.sizes
-    }
-    facts = {"chains": chains, "warmup": warmup, "num_samples": num_samples, "thin": thin}
-    warnings = [thinned_note(chains * (num_samples // thin), chains * num_samples)] if thin > 1 else []
+        run.resume(keep)
+        if num_samples is None:
+            diagnosis, discard = run.until_converged(report, keep, max_seconds)
+        else:
+            run.turn(warmup + num_samples, report, keep)
+            diagnosis, discard = run.diagnosis(), 0.0
+    facts: dict[str, Any] = {"chains": chains, "warmup": run.warmup, "num_samples": num_samples, "thin": run.step}
+    warnings = []
+    if num_samples is None:
+        done = run.target - run.warmup
+        left_out = int(done * discard)
+        samples, stored = run.spread(left_out)
+        facts |= {"warmup": run.warmup + left_out, "num_samples": done - left_out, "thin": (done - left_out) // stored}
+        facts |= {"max_seconds": max_seconds}
+        if run.limited:
+            warnings.append(thinned_note(chains * stored, KEPT))
+    else:
+        samples = run.samples()
+        if run.step > 1:
+            warnings.append(thinned_note(chains * (num_samples // run.step), chains * num_samples))
     return Draws(
-        samples, "posterior", INTERVAL_METHOD, facts=facts, warnings=warnings, sites=space.sites, passes=sweeps
+        samples,
+        "posterior",
+        INTERVAL_METHOD,
+        facts=facts,
+        warnings=warnings,
+        sites=run.space.sites,
+        passes=run.sweeps,
+        diagnosis=diagnosis,
     )
 
 
-def _step(model: BoundModel, data: Annotations, sweeps: Sweeps, parameters: Parameters) -> Parameters:
-    """Take a sweep of one chain by a compiled pass; parameters have a leading axis of one."""
-    now = {name: value[0] for name, value in parameters.items()}
-    _, sums = sweeps.draw(*at(model, now, data))
-    assert model.conjugacy is not None
-    return _leading(model.conjugacy.gibbs_step(sums, now))
+class _Group:
+    """Chains that run side by side.
+
+    Attributes:
+        chains: how many.
+        kept: draws stored, with their places, sweeps after the warm-up.
+    """
+
+    def __init__(self, chains: int, moments: BlockMoments):
+        self.chains, self.moments = chains, moments
+        self.sweep = 0
+        self.parameters: Parameters = {}
+        self.kept: list[tuple[int, Parameters]] = []
+        self.sampler: GumbelMaxSampler | None = None
+        self.unused: Tensor | None = None
+
+    def state(self) -> GroupState:
+        unused = self.moments.origin[:0] if self.sampler is None else self.sampler.unused
+        draws = [draw for _, draw in self.kept]
+        samples = {name: torch.stack([draw[name] for draw in draws]) for name in draws[0]} if draws else {}
+        kept_at = [place for place, _ in self.kept]
+        return GroupState(self.sweep, self.parameters, samples, kept_at, unused, self.moments)
+
+    def restore(self, state: GroupState) -> None:
+        self.sweep, self.parameters, self.moments, self.unused = (
+            state.sweep,
+            state.parameters,
+            state.moments,
+            state.unused,
+        )
+        draws = zip(*state.samples.values(), strict=True)
+        self.kept = [
+            (place, dict(zip(state.samples, values, strict=True)))
+            for place, values in zip(state.places, draws, strict=True)
+        ]
+
+
+class _Run:
+    """A run of all chains, in turns: each group of chains takes the sweeps of a turn, one group after the other."""
+
+    def __init__(self, model: BoundModel, data: Annotations, chains: int, warmup: int, num_samples: int | None):
+        self.model, self.data, self.warmup, self.num_samples = model, data, warmup, num_samples
+        self.space = Space(check(model, data), discrete=True)
+        self.states = data.K * model.states_per_class
+        if num_samples is None:
+            self.step = 1
+            # Twice to four times as many are held, since the first half may be discarded.
+            keep = -(-KEPT // chains)
+            most = affordable(4 * self.space.size, data, KEPT)
+            self.limited = most < KEPT
+            self.held = 4 * (max(1, most // chains) if self.limited else keep)
+        else:
+            self.limited = False
+            self.step = min(thinning(self.space.size, data, chains * num_samples), num_samples)
+            self.held = num_samples
+        # Small data: all chains in one batch, which share the cost of calling torch. Large data: memory bandwidth is the
+        # limit, and one chain after the other stays in the caches.
+        width = max(1, min(chains, work_bytes(data) // (8 * data.N * self.states * 4)))
+        sizes = [min(width, chains - start) for start in range(0, chains, width)]
+        self.sweeps = Sweeps.of(model, data)
+        if self.sweeps is not None:
+            sizes = [1] * chains
+        self.rows, self.layout, blocks = _layout(data, chains + len(sizes))
+        quantities = max(end for _, end in self.layout.kinds.values())
+        like = torch.empty((), dtype=data.dtype, device=data.device)
+        self.groups = [_Group(size, BlockMoments.empty(size, quantities, like, blocks)) for size in sizes]
+        self.number = self.target = 0
+        self.check = FIRST_CHECK
+        self.began = time.monotonic()
+
+    # ------------------------------------------------------------------ the state
+
+    def clock(self) -> float:
+        """Return the seconds that the run has taken, including those before it was stopped."""
+        return time.monotonic() - self.began
+
+    def state(self) -> GibbsState:
+        begun = [group.state() for group in self.groups if group.parameters]
+        return GibbsState(begun, self.number, self.target, self.warmup, self.check, self.step, self.clock())
+
+    def resume(self, keep: Checkpoint) -> None:
+        """Continue from a checkpoint, if there is one."""
+        state = keep.resume(GibbsState, self.data.device)
+        if state is None:
+            return
+        for group, one in zip(self.groups, state.groups, strict=False):
+            group.restore(one)
+        self.number, self.target, self.warmup = state.number, state.target, state.warmup
+        self.check, self.step = state.check, state.step
+        self.began -= state.seconds
+
+    # ------------------------------------------------------------------ sampling
+
+    def turn(self, target: int, report: ProgressCallback, keep: Checkpoint) -> None:
+        """Let every group sweep up to ``target``."""
+        self.target = target
+        total = self.target * len(self.groups)
+        while self.number < len(self.groups):
+            group = self.groups[self.number]
+            if not group.parameters:
+                self._begin(group)
+            for sweep in range(group.sweep, self.target):
+                self._sweep(group, sweep)
+                keep.step(self.state)
+                if self.num_samples is not None and sweep % 50 == 0:
+                    done = self.number * self.target + sweep
+                    report(done, total, "warm-up" if sweep < self.warmup else "sampling")
+            self.number += 1
+        self.number = 0
+
+    def until_converged(
+        self, report: ProgressCallback, keep: Checkpoint, max_seconds: float
+    ) -> tuple[Diagnosis, float]:
+        """Take turns until the run has converged or its time is over; return how it stands, and the share to leave out."""
+        now = Diagnosis()
+        while True:
+            # A turn that was stopped in the middle goes on to its own target.
+            stopped = any(group.sweep < self.target for group in self.groups)
+            self.turn(self.target if stopped else self._next(), report, keep)
+            done = self.target - self.warmup
+            if done <= 0:
+                if self.target < self.warmup and self.clock() > max_seconds / 2:
+                    self.warmup = self.target
+                report(self.target, self.warmup, "warm-up")
+                continue
+            self._thin()
+            over = self.clock() > max_seconds
+            if done >= self.check or over:
+                self.check = max(int(done * GROWTH), done + 1)
+                found = [(self.diagnosis(share), share) for share in DISCARDED]
+                now, discard = max(found, key=lambda pair: pair[0].progress)  # the first of ties: all of the run
+                if now.converged or over:
+                    return now, discard
+            report(int(100 * now.progress), 100, f"sampling: {self.target:,} sweeps{_standing(now)}")
+
+    def _next(self) -> int:
+        ahead = self.target + TURN
+        return min(ahead, self.warmup) if self.target < self.warmup else ahead
+
+    def diagnosis(self, discard: float = 0.0) -> Diagnosis:
+        """Judge the run as it stands."""
+        return diagnose([group.moments for group in self.groups], self.layout, discard)
+
+    def _begin(self, group: _Group) -> None:
+        model, data = self.model, self.data
+        shape = (group.chains, data.N, self.states)
+        start = dispersed(model.initial(data).expand(shape), data)
+        sampler = GumbelMaxSampler(shape, data)
+        truth = sampler.sample(start.log())
+        if self.sweeps is not None:
+            assert model.conjugacy is not None
+            group.parameters = _leading(model.conjugacy.gibbs_step(self.sweeps.given(one_hot(truth[0], data))))
+        else:
+            group.sampler = sampler
+            # Steps that also condition on the parameters get them from the prior: any valid point will do.
+            group.parameters = model.gibbs_step(truth, prior_draws(model, data, group.chains), data)
+
+    def _sweep(self, group: _Group, sweep: int) -> None:
+        model, data, counts = self.model, self.data, sweep >= self.warmup
+        if self.sweeps is not None:
+            now = {name: value[0] for name, value in group.parameters.items()}
+            table, prior = at(model, now, data)
+            if counts and sweep % SPARSE == 0:
+                self._watch(group, self.sweeps.responsibilities(table, prior).unsqueeze(0))
+            _, sums = self.sweeps.draw(table, prior)
+            assert model.conjugacy is not None
+            group.parameters = _leading(model.conjugacy.gibbs_step(sums, now))
+        else:
+            if group.sampler is None:
+                group.sampler = GumbelMaxSampler((group.chains, data.N, self.states), data)
+                if group.unused is not None:
+                    group.sampler.unused, group.unused = group.unused, None
+            joint = model.item_log_joint(group.parameters, data)
+            if counts:
+                self._watch(group, model.by_class(joint.softmax(-1)))
+            truth = group.sampler.sample(joint)
+            group.parameters = model.gibbs_step(truth, group.parameters, data)
+        group.sweep = sweep + 1
+        place = group.sweep - self.warmup
+        if counts and place % self.step == 0:
+            group.kept.append((place, group.parameters))
+
+    def _watch(self, group: _Group, probability: Tensor) -> None:
+        """Add what is reported at the parameters of a sweep; ``probability (c, N, K)`` are the classes given them."""
+        # Without parameters there is no axis of chains to carry on.
+        J, K = self.data.J, self.data.K
+        confusion = self.model.confusion_of(group.parameters, self.data).expand(group.chains, J, K, K)
+        prevalence = self.model.prevalence_of(group.parameters, self.data).expand(group.chains, K)
+        truth = probability.expand(group.chains, *probability.shape[-2:])
+        truth = truth if self.rows is None else truth[:, self.rows]
+        parts = {
+            "accuracy": torch.einsum("ck,cjkk->cj", prevalence, confusion),
+            "prevalence": prevalence,
+            "confusion": confusion,
+            "sensitivity": confusion.diagonal(dim1=-2, dim2=-1),
+            "truth": truth[..., : self.layout.classes],
+        }
+        group.moments.add(torch.cat([parts[kind].flatten(1) for kind in self.layout.kinds], dim=1))
+
+    # ------------------------------------------------------------------ draws kept
+
+    def _thin(self) -> None:
+        """Drop every other draw where more than enough are held."""
+        while len(self.groups[0].kept) >= self.held:
+            self.step *= 2
+            for group in self.groups:
+                group.kept = [(place, draw) for place, draw in group.kept if place % self.step == 0]
+
+    def spread(self, left_out: int) -> tuple[Parameters, int]:
+        """Return evenly spaced draws of the sweeps after the first ``left_out`` ones, ``(chain, draw, ...)``, and how many."""
+        first = next(n for n, (place, _) in enumerate(self.groups[0].kept) if place > left_out)
+        available = len(self.groups[0].kept) - first
+        count = min(available, self.held // 4)
+        chosen = [first + (n + 1) * available // count - 1 for n in range(count)]
+        return self._stacked([[group.kept[n][1] for n in chosen] for group in self.groups]), count
+
+    def samples(self) -> Parameters:
+        """Return all draws kept, ``(chain, draw, ...)``."""
+        return self._stacked([[draw for _, draw in group.kept] for group in self.groups])
+
+    def _stacked(self, kept: list[list[Parameters]]) -> Parameters:
+        return {
+            name: torch.cat([torch.stack([draw[name] for draw in draws], dim=1) for draws in kept])
+            for name in self.space.sizes
+        }
+
+
+def _layout(data: Annotations, arrays: int) -> tuple[Tensor | None, Layout, int]:
+    """Return which rows are watched (``None`` for all), where the quantities are, and how many blocks fit in memory.
+
+    Args:
+        data: in the model's arrangement.
+        arrays: moments of each quantity: chains and groups of chains.
+    """
+    J, K = data.J, data.K
+    sizes = {"accuracy": J, "prevalence": K}
+    if J * K * K <= CELLS:
+        sizes["confusion"] = J * K * K
+    elif J * K <= CELLS:
+        sizes["sensitivity"] = J * K
+    classes = 1 if K == 2 else K
+    room = [MOMENT_BYTES // (4 * arrays * blocks) - sum(sizes.values()) for blocks in BLOCKS]
+    blocks = next((b for b, most in zip(BLOCKS, room, strict=True) if most >= data.N * classes), BLOCKS[-1])
+    most = max(1, room[-1] // classes)
+    rows = None
+    if most < data.N:
+        rows = torch.arange(most, device=data.device) * data.N // most
+    sizes["truth"] = min(data.N, most) * classes
+    return rows, Layout(places(sizes), classes), blocks
+
+
+def _standing(now: Diagnosis) -> str:
+    if not now.sweeps or not now.r_hat:
+        return ""
+    return f", R-hat {max(now.r_hat.values()):.3f}, effective sample size {min(now.ess.values()):,.0f}"
 
 
 def _leading(parameters: Parameters) -> Parameters:
     return {name: value.unsqueeze(0) for name, value in parameters.items()}
-
-
-def _stacked(kept: list[list[Parameters]]) -> list[Parameters]:
-    """Return the draws of each group of chains as one tensor for each site, ``(draw, chain, ...)``."""
-    return [{name: torch.stack([draw[name] for draw in draws]) for name in draws[0]} if draws else {} for draws in kept]
-
-
-def _unstacked(samples: Parameters) -> list[Parameters]:
-    return [dict(zip(samples, values, strict=True)) for values in zip(*samples.values(), strict=True)]

@@ -91,8 +91,14 @@ class GibbsOptions(TypedDict, total=False):
     """Options of ``method="gibbs"``."""
 
     chains: Annotated[int, Option(4, whole(1), "each from its own disturbed majority vote")]
-    warmup: Annotated[int, Option(500, whole(0), "sweeps thrown away")]
-    num_samples: Annotated[int, Option(1000, whole(1), "sweeps kept per chain")]
+    warmup: Annotated[int, Option(500, whole(0), "sweeps thrown away, more if the first half of the rest is a trend")]
+    num_samples: Annotated[
+        int | None, Option(None, whole(1), "sweeps kept per chain, in place of sampling until convergence")
+    ]
+    max_seconds: Annotated[
+        float,
+        Option(60.0, positive, "time to reach convergence (R-hat at most 1.01, effective sample size at least 400)"),
+    ]
 
 
 class NUTSOptions(TypedDict, total=False):

@@ -23,6 +23,8 @@ Array = npt.NDArray[Any]
 
 # Number of draws x cells of confusion matrices processed at a time: bounds memory.
 BLOCK_CELLS = 2**24
+# The beginning of the first warning of a result whose chains have not converged.
+NOT_CONVERGED = "not converged: do not use the intervals"
 
 
 class PosteriorVariables:
@@ -75,6 +77,12 @@ class PosteriorVariables:
         return list(json.loads(self.tree.attrs["warnings"]))
 
     @property
+    def alert(self) -> str:
+        """The warning that the chains have not converged, which comes first in every view; empty if they have."""
+        first = next(iter(self.warnings), "")
+        return first if first.startswith(NOT_CONVERGED) else ""
+
+    @property
     def notes(self) -> list[str]:
         """Notes on data that were dropped, merged or unusual."""
         return list(json.loads(self.tree.attrs["notes"]))
@@ -92,8 +100,9 @@ class PosteriorVariables:
     def __repr__(self) -> str:
         sizes = self.tree["posterior"].sizes
         info = self.info
+        alert = f"{NOT_CONVERGED}; " if self.alert else ""
         return (
-            f"Posterior({info['model']} by {info['method']}: {self.tree['truth'].sizes['item']:,} items, "
+            f"Posterior({alert}{info['model']} by {info['method']}: {self.tree['truth'].sizes['item']:,} items, "
             f"{sizes['worker']:,} workers, {sizes['true_label']} classes; "
             f"{sizes['chain']} x {sizes['draw']:,} draws, {self.kind})"
         )

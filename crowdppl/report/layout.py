@@ -25,11 +25,13 @@ from crowdppl.report.plan import Actions
 def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
     """Return the report as HTML; arguments as of :func:`write`."""
     data = content(posterior, run, **options)
-    title = data["title"]
+    title, alert = data["title"], posterior.alert
     style, script = _part("style.css"), _part("script.js")
     parts = {
         "TITLE": html.escape(title),
         "HEADING": html.escape(title),
+        # In the page itself: it is seen without scripts, too.
+        "ALERT": f'<p class="note alert" role="alert">{html.escape(alert)}</p>' if alert else "",
         "STYLE_HASH": _digest(style),
         "SCRIPT_HASH": _digest(script),
         "STYLE": style,

@@ -413,7 +413,7 @@ def _percent(share: float) -> str:
 
 @arguments.checked(actions=arguments.report_actions, posterior=arguments.posterior, shown=arguments.whole(1))
 def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list[str]:
-    """Return what to do as lines for a terminal, most urgent first."""
+    """Return what to do as lines for a terminal, most urgent first; before all that, that the fit has not converged, if so."""
     total, out = actions.total, []
     for people, heading in (
         (actions.unusable, "Stop and check"),
@@ -451,7 +451,7 @@ def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list
             if actions.comparable
             else "Nothing can be said about the workers: there is nothing to compare their labels with.",
         )
-    return out
+    return [posterior.alert, *out] if posterior.alert else out
 
 
 def _items(count: int) -> str:

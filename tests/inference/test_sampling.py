@@ -134,7 +134,7 @@ def test_chains_in_turn_are_chains(monkeypatch, anaesthesia):
 
 
 def test_one_chain_and_few_draws_are_told(anaesthesia):
-    with pytest.warns(CrowdpplWarning, match="independent ones"):
+    with pytest.warns(CrowdpplWarning, match="the effective sample size of .* is [0-9]+, at least 400 is good"):
         fit(anaesthesia, method="gibbs", chains=1, num_samples=50)
     with pytest.warns(CrowdpplWarning, match="too few draws"):
         fit(anaesthesia, method="gibbs", chains=2, num_samples=3)

@@ -52,6 +52,8 @@ def calibrate(
                     criticism.calibration(posterior, truth, level=level),
                     criticism.coverage(posterior, truth, level=level, minimum=minimum),
                 )
+            # An alert of either fit comes first.
+            notes[:0] = [posterior.alert] if posterior.alert else []
             notes += caught
     info, (calibration, coverage) = posterior.info, fits["correlated"]
     title = f"{info['model']} by {info['method']} on {calibration.items:,} items of known truth"
@@ -127,6 +129,7 @@ def check(
     """Would the fitted model give labels like these? And can the numbers be relied on?"""
     posterior, _ = results.opened(folder)
     result = criticism.check(posterior, draws=draws, level=level)
+    display.show_alert(posterior)
     for sentence in (*result.summary, *criticism.advice(posterior)):
         console.print(escape(in_command(sentence)))
     for sentence in result.sentences:

@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from crowdppl import export, report
 from crowdppl.cli import display, inputs
-from crowdppl.cli.application import command, console, err, set_state
+from crowdppl.cli.application import command, console, err, leave, set_state
 from crowdppl.cli.options import (
     Checkpoints,
     Columns,
@@ -73,7 +73,11 @@ def fit_command(
     raw: Raw = False,
     **engine: Any,
 ) -> None:
-    """Fit a model to a file of labels and write consensus, workers and posterior."""
+    """Fit a model to a file of labels and write consensus, workers and posterior.
+
+    Exit status: 0; 2 after an error, with nothing written; 3 if the chains have not converged: the results are written, but
+    do not use their intervals; 130 if stopped.
+    """
     default_level(output.level)
     report.price(report_options.cost)
     if checkpoints.checkpoint is None:
@@ -86,7 +90,7 @@ def fit_command(
         seconds = time.perf_counter() - start
         name = escape(source["file"])
         err.print(f"[bold]{name}[/bold]: {data.A:,} annotations of {data.N:,} items by {data.J:,} workers")
-        size = result_bytes(data, engine.get("num_samples", 1000) * engine.get("chains", 4))
+        size = result_bytes(data, (engine.get("num_samples") or 1000) * engine.get("chains", 4))
         results.free(output.out, overwrite=output.overwrite, size=size)
         options = engine | correlation.options() | vars(checkpoints)
         options |= {"method": choice.method, "seed": choice.seed, "device": device, "progress": err.is_terminal}
@@ -99,6 +103,7 @@ def fit_command(
     finished = _finish(posterior, output.out, output.level, run, raw=raw, cost=report_options.cost)
     if with_report:
         _report(posterior, output, report_options, finished)
+    leave(posterior)
 
 
 def _read(
@@ -160,6 +165,7 @@ def _finish(
     then = partial(set_state, f"the results are in {folder}")
     written = results.write(posterior, folder, level=level, run=run, raw=raw, then=then)
     actions = report.actions(posterior, cost=cost, worker_table=written.workers)
+    display.show_alert(posterior)
     display.show_actions(actions, posterior)
     display.show_truth(posterior)
     display.show_workers(written.workers, default_level(level))
@@ -281,6 +287,7 @@ def update_command(
     source = {"file": source_name(file), "sha256": digest, "rows": more.A, "added to": run.get("input", {})}
     title = {"title": run["title"]} if run.get("title") else {}
     _finish(later, target, level, {"input": source, "timings": {}} | title, raw=raw)
+    leave(later)
 
 
 @command
@@ -295,3 +302,4 @@ def demo_command(output: DemoOutput, seed: Seed = 0) -> None:
     with silent():
         posterior = fit(data, "dawid-skene", method="gibbs", seed=seed, progress=err.is_terminal)
     _finish(posterior, output.out, output.level, {"input": {"dataset": "anaesthesia", "rows": data.A}, "timings": {}})
+    leave(posterior)

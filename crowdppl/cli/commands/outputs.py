@@ -58,6 +58,7 @@ def report_command(
         **texts,
     )
     set_state(f"the report is in {path}")
+    display.show_alert(posterior)
     display.show_actions(actions, posterior)
     display.show_report(path)
 
@@ -85,6 +86,7 @@ def next_command(
         raise OptionError(f"{path.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
     export.write(batch, path, raw=raw)
     set_state(f"the batch is in {path}")
+    display.show_alert(posterior)
     display.show_batch(batch)
     console.print(f"Wrote {escape(str(path))} with {len(batch):,} rows.")
 
@@ -118,4 +120,5 @@ def export_command(
     posterior, _ = results.opened(folder)
     path = export.to_file(posterior, what, folder / f"{what}.csv" if out is None else out, level=level, raw=raw)
     set_state(f"the file is {path}")
+    display.show_alert(posterior)
     console.print(f"Wrote {escape(str(path))}.")
