@@ -342,7 +342,7 @@ class _Run:
         # Without parameters there is no axis of chains to carry on.
         J, K = self.data.J, self.data.K
         confusion = self.model.confusion_of(group.parameters, self.data).expand(group.chains, J, K, K)
-        prevalence = self.model.prevalence_of(group.parameters, self.data).expand(group.chains, K)
+        prevalence = self.model.prevalence_of(group.parameters, self.data, (group.chains,))
         truth = probability.expand(group.chains, *probability.shape[-2:])
         truth = truth if self.rows is None else truth[:, self.rows]
         parts = {

@@ -12,15 +12,15 @@ the number of sweeps times the ratio of the variance of a quantity to its long-r
 estimate (Argon and Andradottir 2006; Gupta and Vats 2020): the variance of means of batches around the mean of all chains, so
 that chains that disagree lower it. The *Monte Carlo standard error* of a mean follows from the same variance.
 
-**The rule.** A run has converged if R-hat is at most 1.01 and the effective sample size at least 400 for every quantity, except
-those that are constant to reported precision: Monte Carlo standard error below ``PRECISION``, and chain means within ``AGREEMENT``
-of each other. Without that exception, the largest R-hat would measure how many quantities there are. If chains agree, the
-``2C`` half chains of ``C`` chains have R-hat**2 - 1 = (2C / ESS) * chi2(2C - 1) / (2C - 1): for four chains and an effective
-sample size of 1,000 it is 1.004 on average, yet the largest of 160,000 (40,000 items of four classes) is expected at 1.02, by
-chance alone. Most of these items are certain: their probability moves in the fourth digit, and a large *ratio* of variances is of
-no consequence. The exception can not hide a stuck chain: one that holds another probability is apart from the others by more
-than ``AGREEMENT``. And whatever R-hat is, chains whose probabilities of a class of an item are more than ``DISAGREEMENT`` apart
-have not converged.
+**The rule.** A run has converged if R-hat is at most 1.01 and the effective sample size at least 400 for every quantity,
+except those that are constant to reported precision: Monte Carlo standard error below ``PRECISION``, and chain means within
+``AGREEMENT`` of each other. Without that exception, the largest R-hat would measure how many quantities there are. If chains
+agree, the ``2C`` half chains of ``C`` chains have R-hat**2 - 1 = (2C / ESS) * chi2(2C - 1) / (2C - 1): for four chains and an
+effective sample size of 1,000 it is 1.004 on average, yet the largest of 160,000 (40,000 items of four classes) is expected
+at 1.02, by chance alone. Most of these items are certain: their probability moves in the fourth digit, and a large *ratio* of
+variances is of no consequence. The exception can not hide a stuck chain: one that holds another probability is apart from the
+others by more than ``AGREEMENT``. And whatever R-hat is, chains whose probabilities of a class of an item are more than
+``DISAGREEMENT`` apart have not converged.
 """
 
 from __future__ import annotations
