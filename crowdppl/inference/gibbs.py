@@ -284,8 +284,8 @@ class _Run:
             over = self.clock() > max_seconds
             if done >= self.check or over:
                 self.check = max(int(done * GROWTH), done + 1)
-                found = [(self.diagnosis(share), share) for share in DISCARDED]
-                now, discard = max(found, key=lambda pair: pair[0].progress)  # the first of ties: all of the run
+                candidates = [(self.diagnosis(share), share) for share in DISCARDED]
+                now, discard = max(candidates, key=lambda pair: pair[0].progress)  # the first of ties: all of the run
                 if now.converged or over:
                     return now, discard
             report(int(100 * now.progress), 100, f"sampling: {self.target:,} sweeps{_standing(now)}")
@@ -387,7 +387,7 @@ def _layout(data: Annotations, arrays: int) -> tuple[Tensor | None, Layout, int]
 
     Args:
         data: in the model's arrangement.
-        arrays: moments of each quantity: chains and groups of chains.
+        arrays: that block moments hold of one quantity: one for each chain and group of chains.
     """
     J, K = data.J, data.K
     sizes = {"accuracy": J, "prevalence": K}

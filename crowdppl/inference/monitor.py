@@ -85,7 +85,7 @@ class BlockMoments:
 
     @classmethod
     def empty(cls, chains: int, quantities: int, like: Tensor, blocks: int = BLOCKS[0]) -> BlockMoments:
-        """Return moments without sweeps, on the device and with the floating type of ``like``."""
+        """Return block moments without sweeps, on the device and with the floating type of ``like``."""
         small: dict[str, Any] = {"dtype": torch.float32, "device": like.device}
         return cls(
             means=torch.zeros(chains, blocks, quantities, **small),

@@ -157,7 +157,7 @@ def test_items_with_a_high_k_are_refitted(monkeypatch, fit_and_data):
     monkeypatch.setattr(cross_validation, "HIGH_K", cut)
     assert first.high > 0
     assert "the estimate is unreliable" in str(first)
-    with pytest.warns(CrowdpplWarning, match="have not mixed"):
+    with pytest.warns(CrowdpplWarning, match="fits without some of the items, the first: not converged"):
         again = criticism.loo(posterior, data=data, folds=3)
     refitted = again.items["refitted"].to_numpy()
     assert refitted.sum() == first.high

@@ -44,13 +44,13 @@ def test_blocks_are_means_of_the_draws(sweeps):
 def test_figures_are_those_of_arviz(correlation):
     """Split R-hat, not rank-normalised, to .0005; ESS of normal chains within a quarter: batch means of 31 x 4 batches."""
     values = autoregressive(np.random.default_rng(1), 4, 4000, 20, correlation, spread=1.0)
-    found = diagnose([moments_of(values)], Layout({"x": (0, 20)}, 1))
-    table = xr.Dataset({"x": (("chain", "draw", "cell"), values.numpy()[:, : found.sweeps])})
+    diagnosis = diagnose([moments_of(values)], Layout({"x": (0, 20)}, 1))
+    table = xr.Dataset({"x": (("chain", "draw", "cell"), values.numpy()[:, : diagnosis.sweeps])})
     rhat, ess = arviz_stats.rhat(table, method="split")["x"].max(), arviz_stats.ess(table, method="mean")["x"]
-    assert abs(found.r_hat["x"] - float(rhat)) < 5e-4
-    singles = [diagnose([moments_of(values[..., n : n + 1])], Layout({"x": (0, 1)}, 1)).ess["x"] for n in range(20)]
-    assert np.abs(np.log(singles / ess.values)).max() < 0.5
-    assert abs(np.log(np.mean(singles) / ess.values.mean())) < 0.15
+    assert abs(diagnosis.r_hat["x"] - float(rhat)) < 5e-4
+    alone = [diagnose([moments_of(values[..., n : n + 1])], Layout({"x": (0, 1)}, 1)).ess["x"] for n in range(20)]
+    assert np.abs(np.log(alone / ess.values)).max() < 0.5
+    assert abs(np.log(np.mean(alone) / ess.values.mean())) < 0.15
 
 
 def test_groups_of_chains_are_one_run():
@@ -78,9 +78,9 @@ def test_the_largest_of_many_null_quantities_is_no_alarm():
     halves = values.numpy().reshape(8, 200, 20_000)
     within, between = halves.var(1, ddof=1).mean(0), halves.mean(1).var(0, ddof=1)
     assert np.sqrt(1 + between / within).max() > 1.02
-    found = diagnose([moments_of(values)], Layout({"truth": (0, 20_000)}, 1))
-    assert found.converged
-    assert found.r_hat == {}
+    diagnosis = diagnose([moments_of(values)], Layout({"truth": (0, 20_000)}, 1))
+    assert diagnosis.converged
+    assert diagnosis.r_hat == {}
 
 
 def test_chains_too_short_have_not_converged():
@@ -97,9 +97,9 @@ def test_a_stuck_chain_is_caught(gap, spread):
     """One chain of four holds another probability: however small it is itself, and whatever R-hat makes of it."""
     values = autoregressive(np.random.default_rng(6), 4, 2000, 3, 0.0, mean=0.3, spread=spread)
     values[2, :, 1] += gap
-    found = diagnose([moments_of(values)], Layout({"truth": (0, 3)}, 1))
-    assert not found.converged
-    assert found.disagreeing == ([1] if gap > monitor.DISAGREEMENT else [])
+    diagnosis = diagnose([moments_of(values)], Layout({"truth": (0, 3)}, 1))
+    assert not diagnosis.converged
+    assert diagnosis.disagreeing == ([1] if gap > monitor.DISAGREEMENT else [])
 
 
 def test_items_are_counted_not_classes():
