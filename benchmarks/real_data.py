@@ -99,7 +99,7 @@ those of crowd-kit include only the labels.
 {second}
 
 Gibbs: four chains of 500 draws after 500, or two of 200 after 200 with more than {LARGE:,} annotations. If R-hat is above
-1.01, the fit warns that the chains have not mixed.
+1.01, the fit warns that it has not converged.
 """
     write("real_data", "Accuracy on public data", body, results, options)
 

@@ -31,8 +31,6 @@ def fit(*args, **options):
         return crowdppl.fit(*args, **options)
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:the chains have not mixed", "ignore:the draws of")
-
 ROOT = Path(__file__).parents[2]
 SLOW = (4, 5, 6, 7, 8, 10, 12, 16, 17, 31, 32, 33, 48, 63, 64)
 MODELS = [DawidSkene(), DawidSkene.maximum_likelihood(), OneCoin(), ClassConditional()]
