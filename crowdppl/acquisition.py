@@ -317,7 +317,7 @@ def curve(
     crowd = np.einsum("j,jkl->kl", weights, mean)
     rhos, truths, counts = _all_rho(posterior), posterior.truth_draws(), posterior.annotations_per_item().astype(float)
     logs = np.log(np.maximum(posterior.probability_as_published(), np.finfo(float).tiny))
-    confusion = posterior.tree["posterior"].to_dataset()["confusion"]
+    confusion = posterior.variable("confusion")
     per_chain, draws = confusion.sizes["draw"], confusion.sizes["chain"] * confusion.sizes["draw"]
     accuracies = np.empty((replicates, steps + 1))
     for r, s in enumerate(_chosen(posterior, replicates, draws).tolist()):
@@ -435,7 +435,7 @@ def _entropy(p: Array) -> Array:
 
 def _all_rho(posterior: Posterior) -> Array:
     """Return ``rho`` of every draw, ``(S,)``; zeros if annotations count as independent."""
-    if "rho" in posterior.tree["posterior"]:
+    if posterior.calibrated:
         return np.clip(posterior.draws("rho"), 0.0, 1.0)
     return np.zeros(len(posterior.draws("prevalence")))
 

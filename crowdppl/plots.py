@@ -357,8 +357,8 @@ def chains(posterior: Posterior, *, most: int = 12) -> Figure:
     """Draw the agreement of chains: the ranks of the draws of each chain among the draws of all chains.
 
     For each chain a line shows the excess share of its draws below each rank, relative to chains of the same distribution. If the
-    chains have mixed, lines stay in the grey band (95% of them, for independent draws). Panels: the log posterior, rho, and the
-    prevalence of the most frequent classes.
+    chains have mixed, lines stay in the grey band (95% of them, for independent draws). Panels: the log posterior and the
+    prevalence of the most frequent classes, of the model as published.
 
     Args:
         posterior: a result with several chains.
@@ -377,8 +377,6 @@ def chains(posterior: Posterior, *, most: int = 12) -> Figure:
             "this result has one chain, and ranks compare chains; fit with method='gibbs' or 'nuts' and chains=4"
         )
     quantities = {"log posterior": posterior.tree["sample_stats"].to_dataset()["lp"].values}
-    if "rho" in group:
-        quantities["rho"] = group["rho"].values
     prevalence = group["prevalence"].values  # (C, S, K)
     for k in np.argsort(-prevalence.mean((0, 1)), kind="stable"):
         quantities[f"prevalence of {_name(posterior.labels[k])}"] = prevalence[:, :, k]
@@ -538,8 +536,7 @@ def _intervals(posterior: Posterior, level: float | None) -> str:
     """Return a short description of the intervals."""
     if posterior.kind == "point":
         return "one point, no intervals"
-    allowed = "rho" in posterior.tree["posterior"]
-    errors = "allowing for correlated errors" if allowed else "annotations of an item taken as independent"
+    errors = "allowing for correlated errors" if posterior.calibrated else "annotations of an item taken as independent"
     return f"{workers.default_level(level):.0%} intervals, {errors}"
 
 

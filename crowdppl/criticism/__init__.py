@@ -4,7 +4,7 @@ from crowdppl.criticism.advice import advice
 from crowdppl.criticism.calibration import Calibration, Coverage, calibration, coverage
 from crowdppl.criticism.cross_validation import LeaveOneOut, compare, kfold, leave_workers_out, loo
 from crowdppl.criticism.group_selection import choose_groups
-from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, prior_check, replicates
+from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, predictive_tree, prior_check, replicates
 from crowdppl.criticism.prior_sensitivity import prior_sensitivity
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "kfold",
     "leave_workers_out",
     "loo",
+    "predictive_tree",
     "prior_check",
     "prior_sensitivity",
     "replicates",

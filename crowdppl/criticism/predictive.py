@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ import numpy.typing as npt
 import pandas as pd
 import scipy.sparse as sparse
 import torch
+import xarray as xr
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
-from crowdppl.errors import ModelError, OptionError
+from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.predict import data_of, parameter_draws
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import isolated
@@ -231,13 +232,78 @@ def replicates(
     """
     if isinstance(draws, bool) or draws < 1:
         raise OptionError(f"draws={draws!r}; it must be at least 1")
+    labels, source = _replicated(posterior, draws, seed, data, model)
+    return list(labels), source
+
+
+def _replicated(
+    posterior: Posterior, draws: int, seed: int, data: Annotations | None, model: AnnotationModel | None
+) -> tuple[Iterator[Array], str]:
+    """Return what :func:`replicates` does, one after the other."""
     try:
         fitted = data_of(posterior) if data is None else data.to("cpu")
-        return list(_from_model(posterior, draws, seed, fitted, model)), "model"
+        labels = _from_model(posterior, draws, seed, fitted, model)
+        return chain([next(labels)], labels), "model"  # what cannot be done fails at the first
     except ModelError:
         if data is not None or model is not None:
             raise
-        return list(_from_tables(posterior, draws, seed)), "tables"
+        return _from_tables(posterior, draws, seed), "tables"
+
+
+@arguments.checked(
+    posterior=arguments.posterior,
+    seed=arguments.seed,
+    data=arguments.annotation_data,
+    model=arguments.model,
+)
+def predictive_tree(
+    posterior: Posterior,
+    *,
+    seed: int = 0,
+    data: Annotations | None = None,
+    model: AnnotationModel | None = None,
+) -> xr.DataTree:
+    """Return a tree with the groups that ArviZ's predictive functions need, such as ``loo_pit`` and ``plot_ppc_dist``.
+
+    Its variable ``agreement (item)`` is the share of an item's annotations that have its most frequent label, for items with at
+    least two annotations: in ``observed_data``; in ``posterior_predictive`` for labels replicated with every draw, as by
+    :func:`replicates`; and in ``log_likelihood`` as the log-likelihood of all labels of the item, so that leaving out means
+    leaving out the item. ``posterior`` and ``log_prior`` are those of the result.
+
+    Args:
+        posterior: a result.
+        seed: random seed.
+        data: as in :func:`replicates`.
+        model: as in :func:`replicates`.
+
+    Raises:
+        DataError: if no item has two annotations.
+    """
+    item, _, label = posterior.annotation_index()
+    N, K = len(posterior.items()), len(posterior.labels)
+    counts = posterior.annotations_per_item()
+    several = np.flatnonzero(counts > 1)
+    if not len(several):
+        raise DataError("no item has two annotations, whose agreement could be predicted")
+
+    def agreement(labels: Array) -> Array:
+        votes = np.bincount(item * K + labels, minlength=N * K).reshape(N, K)
+        return np.asarray(votes.max(1)[several] / counts[several])
+
+    likelihood = posterior.tree["log_likelihood"].to_dataset()["labels"].isel(item=several)
+    labels, _ = _replicated(posterior, likelihood.sizes["chain"] * likelihood.sizes["draw"], seed, data, model)
+    drawn = np.stack([agreement(one) for one in labels]).reshape(likelihood.shape)
+    return xr.DataTree.from_dict(
+        {
+            "/posterior": posterior.tree["posterior"].to_dataset(),
+            "/log_prior": posterior.tree["log_prior"].to_dataset(),
+            "/log_likelihood": likelihood.to_dataset(name="agreement"),
+            "/posterior_predictive": likelihood.copy(data=drawn).to_dataset(name="agreement"),
+            "/observed_data": xr.Dataset(
+                {"agreement": (("item",), agreement(label))}, coords={"item": likelihood["item"].values}
+            ),
+        }
+    )
 
 
 def _from_model(
@@ -258,7 +324,7 @@ def _from_tables(posterior: Posterior, draws: int, seed: int) -> Iterator[Array]
     rng = np.random.default_rng(seed)
     item, worker, _ = posterior.annotation_index()
     truth = posterior.truth_draws()
-    confusion = posterior.tree["posterior"].to_dataset()["confusion"]
+    confusion = posterior.variable("confusion")
     per_chain = confusion.sizes["draw"]
     for s in islice(cycle(_evenly_spaced(len(truth), draws)), draws):
         rows = np.asarray(confusion[s // per_chain, s % per_chain].values)[worker, truth[s, item]]  # (A, K)

@@ -49,10 +49,9 @@ def prior_sensitivity(posterior: Posterior, *, workers: list[Any] | None = None)
     chains, draws = sizes["chain"], sizes["draw"]
     accuracy = posterior.measure("accuracy", workers=workers).reshape(chains, draws, -1)
     likelihood = tree["log_likelihood"]["labels"]
-    log_prior = tree["sample_stats"]["lp"] - likelihood.sum("item")
     quantities = xr.Dataset(
         {
-            "prevalence": tree["posterior"]["prevalence"],
+            "prevalence": posterior.variable("prevalence"),
             "accuracy": (("chain", "draw", "worker"), accuracy),
         },
         coords={"worker": workers},
@@ -60,7 +59,7 @@ def prior_sensitivity(posterior: Posterior, *, workers: list[Any] | None = None)
     scaled = xr.DataTree.from_dict(
         {
             "/posterior": quantities,
-            "/log_prior": xr.Dataset({"parameters": log_prior}),
+            "/log_prior": tree["log_prior"].to_dataset(),
             "/log_likelihood": xr.Dataset({"labels": likelihood}),
         }
     )

@@ -141,7 +141,7 @@ def _quantities(
         values = np.asarray(tree[group][name].values)
         return values.reshape(-1, *values.shape[2:])
 
-    sampled_confusion, sampled_prevalence = flat("posterior", "confusion"), flat("posterior", "prevalence")
+    sampled_confusion, sampled_prevalence = posterior.draws("confusion"), posterior.draws("prevalence")
     true = {"prevalence": prevalence[0], "confusion": confusion[0, 0, 0], "log-likelihood": marginal}
     sampled = {
         "prevalence": sampled_prevalence[:, 0],
@@ -158,7 +158,7 @@ def _quantities(
             values = flat("posterior", name)
             sampled[name] = values.reshape(len(values), -1)[:, 0]
     if expanded.parent_item is None:
-        states = flat("truth", "draw_of")
+        states = posterior.truth_draws()
         mine, label = data.item[data.worker == 0].numpy(), data.label[data.worker == 0].numpy()
         true["truth"], sampled["truth"] = float(truth[0]), states[:, 0]
         true["correct annotations"] = float((truth[mine] == label).sum())

@@ -23,6 +23,8 @@ from crowdppl.posterior.io import FORMAT
 # Dimensions and value of a variable.
 Variable = tuple[tuple[str, ...], Tensor]
 _DRAW = ("chain", "draw")
+# Axes of what describes the quality of workers, after those of draws.
+_QUALITY = {"confusion": ("worker", "true_label", "given_label"), "prevalence": ("true_label",)}
 
 
 def to_datatree(
@@ -61,25 +63,28 @@ def to_datatree(
 
     sites = draws.sites
     dims = {name: model.dims.get(name) or _dims(name, node) for name, node in sites.items()}
-    posterior, own = _posterior(model, draws, evaluated, dims)
     stats: dict[str, Variable] = {"lp": (_DRAW, evaluated.lp)}
     stats |= {name: (("iteration",), value) for name, value in draws.trace.items()}
     truth: dict[str, Variable] = {
         "probability": (("item", "true_label"), evaluated.probability),
         "draw_of": ((*_DRAW, "item"), evaluated.truth),
     }
-    if evaluated.published is not None:
-        truth["as_published"] = (("item", "true_label"), evaluated.published)
+    calibrated: dict[str, Variable] = {}
+    if evaluated.rho is not None and evaluated.published is not None:
+        calibrated = truth | {"rho": (_DRAW, evaluated.rho)}
+        calibrated |= {name: (_DRAW + _QUALITY[name], value) for name, value in evaluated.calibrated.items()}
+        truth = {"probability": (("item", "true_label"), evaluated.published)}
     groups = {
-        "posterior": dataset(posterior),
+        "posterior": dataset(_posterior(model, draws, evaluated, dims)),
         "sample_stats": dataset(stats),
         "log_likelihood": dataset({"labels": ((*_DRAW, "item"), evaluated.log_likelihood)}),
+        "log_prior": dataset({"parameters": (_DRAW, evaluated.log_prior)}),
         "truth": dataset(truth),
         "observed_data": dataset({"labels": (("annotation",), data.label)}),
         "constant_data": dataset(_constant_data(data)),
     }
-    if own:
-        groups["as_published"] = dataset(own)
+    if calibrated:
+        groups["calibrated"] = dataset(calibrated)
     if evaluated.averaged:
         groups["annotation"] = dataset({name: (model.dims[name], v) for name, v in evaluated.averaged.items()})
     if draws.point is not None:
@@ -105,7 +110,7 @@ def to_datatree(
         "run": json.dumps(run),
     }
     library = {"inference_library": "crowdppl", "inference_library_version": run["versions"]["crowdppl"]}
-    for name in ("posterior", "sample_stats", "log_likelihood", "observed_data", "constant_data"):
+    for name in ("posterior", "sample_stats", "log_likelihood", "log_prior", "observed_data", "constant_data"):
         tree[name].attrs = library
     return tree
 
@@ -126,18 +131,14 @@ def _coordinates(data: Annotations, evaluated: EvaluatedDraws) -> dict[str, pd.I
 
 def _posterior(
     model: BoundModel, draws: Draws, evaluated: EvaluatedDraws, dims: Mapping[str, tuple[str, ...]]
-) -> tuple[dict[str, Variable], dict[str, Variable]]:
-    """Return the variables of the posterior, and those of the model as published that a design effect replaces."""
+) -> dict[str, Variable]:
+    """Return the model's own draws: its parameters, the quality of workers and the prevalence that follow from them."""
     posterior = {name: (_DRAW + dims[name], value) for name, value in draws.samples.items()}
-    own: dict[str, Variable] = {}
-    if evaluated.rho is not None:
-        posterior["rho"] = (_DRAW, evaluated.rho)
-        own = {name: posterior[name] for name in ("prevalence", "confusion") if name in posterior}
-    posterior["prevalence"] = ((*_DRAW, "true_label"), evaluated.prevalence)
-    posterior["confusion"] = ((*_DRAW, "worker", "true_label", "given_label"), evaluated.confusion)
+    for name, axes in _QUALITY.items():
+        posterior[name] = (_DRAW + axes, getattr(evaluated, name))
     for name, value in evaluated.derived.items():
         posterior[name] = (_DRAW + (model.dims.get(name) or _unnamed(name, value.dim() - 2)), value)
-    return posterior, own
+    return posterior
 
 
 def _constant_data(data: Annotations) -> dict[str, Variable]:

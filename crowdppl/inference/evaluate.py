@@ -36,8 +36,10 @@ class EvaluatedDraws:
         truth: a true label drawn with every draw of the parameters, ``(C, S, N)`` int16.
         log_likelihood: ``log p(labels of item i | parameters)``, ``(C, S, N)``.
         lp: log posterior density of the parameters up to a constant, ``(C, S)``.
-        confusion: confusion matrix of each worker, ``(C, S, J, K, K)``.
-        prevalence: of each class, ``(C, S, K)``.
+        confusion: confusion matrix of each worker, of the model as published, ``(C, S, J, K, K)``.
+        prevalence: of each class, likewise, ``(C, S, K)``.
+        log_prior: log prior density of the parameters, ``(C, S)``.
+        calibrated: ``confusion`` and ``prevalence`` that follow the truths drawn with ``rho``; empty without it.
         derived: further quantities that the model reports, ``(C, S, ...)``.
         averaged: likewise, of single annotations, averaged over draws, ``(A, ...)``.
         mixing: quantities by which convergence is judged, from the model as published: ``lp``, ``prevalence``, and workers'
@@ -53,6 +55,8 @@ class EvaluatedDraws:
     lp: Tensor
     confusion: Tensor
     prevalence: Tensor
+    log_prior: Tensor
+    calibrated: Parameters = field(default_factory=dict)
     derived: Parameters = field(default_factory=dict)
     averaged: Parameters = field(default_factory=dict)
     mixing: Parameters = field(default_factory=dict)
@@ -84,6 +88,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
             effect = out.effect = informed(effect, model, arranged, flat, draws.fixed, draws.sites)
         rho, nodes = effect.draw(total, data)
         out.published = torch.zeros_like(out.probability)
+        out.calibrated = {name: torch.empty_like(getattr(out, name)) for name in ("confusion", "prevalence")}
     several_nodes = nodes is not None and nodes.shape[-1] > 1
     derived: dict[str, list[Tensor]] = {}
     with torch.no_grad():
@@ -106,12 +111,14 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
             else:
                 _evaluate_items(model, parameters, joint, arranged, data, factor, 1 / total, items)
             out.lp[part] = out.log_likelihood[part].sum(-1) + log_prior
+            out.log_prior[part] = log_prior
             confusion = model.confusion_of(parameters, data)
             prevalence = model.prevalence_of(parameters, data, out.lp[part].shape)
             _set_mixing(out.mixing, part, confusion, prevalence)
-            if factor is not None:
-                confusion, prevalence = _quality(out.truth[part], data, passes)
             out.confusion[part], out.prevalence[part] = confusion, prevalence
+            if factor is not None:
+                pair = _quality(out.truth[part], data, passes)
+                out.calibrated["confusion"][part], out.calibrated["prevalence"][part] = pair
             del (
                 joint,
                 factor,
@@ -140,8 +147,9 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
 
     out.rho = None if rho is None else by_chain(rho)
     out.derived = {name: by_chain(torch.cat(values)) for name, values in derived.items()}
-    for name in ("truth", "log_likelihood", "lp", "confusion", "prevalence"):
+    for name in ("truth", "log_likelihood", "lp", "confusion", "prevalence", "log_prior"):
         setattr(out, name, by_chain(getattr(out, name)))
+    out.calibrated = {name: by_chain(value) for name, value in out.calibrated.items()}
     out.mixing = {"lp": out.lp} | {name: by_chain(value) for name, value in out.mixing.items()}
     return out
 
@@ -157,6 +165,7 @@ def _allocate(total: int, data: Annotations) -> EvaluatedDraws:
         lp=torch.empty(total, **kind),
         confusion=torch.empty(total, J, K, K, **kind),
         prevalence=torch.empty(total, K, **kind),
+        log_prior=torch.empty(total, **kind),
         mixing={"prevalence": torch.empty(total, K, **kind)}
         | (
             {"confusion": torch.empty(total, J, K, K, **kind)}

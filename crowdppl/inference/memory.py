@@ -30,7 +30,8 @@ def affordable(size: int, data: Annotations, draws: int) -> int:
 
 
 def _draw_bytes(size: int, data: Annotations) -> int:
-    return 8 * (size + data.J * data.K**2 + data.N) + 2 * data.N
+    # Confusion matrices twice: as published and calibrated.
+    return 8 * (size + 2 * data.J * data.K**2 + data.N) + 2 * data.N
 
 
 def result_bytes(data: Annotations, draws: int) -> int:

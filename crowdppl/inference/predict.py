@@ -211,8 +211,6 @@ def parameter_draws(
     sites = unknowns(bound, design)
     place = "point" if "point" in posterior.tree.children else "posterior"
     group = posterior.tree[place].to_dataset()
-    if place == "posterior" and "as_published" in posterior.tree.children:
-        group = group.assign(posterior.tree["as_published"].to_dataset().data_vars)
     same = {
         axis: axis in group.coords and group[axis].values.tolist() == names.tolist()
         for axis, names in (("item", design.items), ("worker", design.workers))

@@ -12,8 +12,8 @@ from crowdppl.files import atomic, require_disk_space
 from crowdppl.isolation import preserved_warning_filters
 from crowdppl.posterior.schema import validate
 
-# Incremented with every change of the format that earlier versions cannot read.
-FORMAT = 1
+# Incremented with every change of the format that other versions cannot read.
+FORMAT = 2
 # Bytes of a file in addition to its arrays.
 HEADERS = 2**18
 # Bytes of a string in a file in addition to its text.
@@ -45,7 +45,7 @@ def read(path: Path) -> xr.DataTree:
     """Read the file of a result and validate it, see :mod:`crowdppl.posterior.schema`.
 
     Raises:
-        FileError: if the file is missing, damaged, of another kind, or of a later format.
+        FileError: if the file is missing, damaged, of another kind, or of an earlier or later format.
     """
     if path.is_dir():
         raise FileError(f"{path} is a folder; name the file in it, such as {path / 'posterior.nc'}")
@@ -65,6 +65,11 @@ def read(path: Path) -> xr.DataTree:
         raise FileError(f"{path.name} is damaged or was changed: its format is {written!r}, not a number")
     if int(written) > FORMAT:
         raise FileError(f"{path.name} has format {written}, this crowdppl reads up to {FORMAT}; update crowdppl")
+    if int(written) < FORMAT:
+        raise FileError(
+            f"{path.name} has format {written} of an earlier crowdppl, whose draws of the model and calibrated ones cannot be "
+            f"told apart for every model; fit again"
+        )
     try:
         validate(tree)
     except DataError as error:

@@ -29,15 +29,17 @@ class Posterior(PosteriorVariables):
     ``tree`` has the coordinates ``item``, ``worker``, ``true_label`` and ``given_label`` with the caller's identifiers, and
     these groups:
 
-    - ``posterior``: parameters ``(chain, draw, ...)``; for every model ``confusion (chain, draw, worker, true_label,
-      given_label)`` and ``prevalence (chain, draw, true_label)``. For EM and SVI they are an approximation, see
-      :attr:`interval_method`. If results allow for correlated errors (see :attr:`correlation`), these two follow the truths
-      drawn, and ``rho (chain, draw)`` is the correlation drawn.
-    - ``as_published``: in that case, the model's own ``confusion`` and ``prevalence``, if it has parameters of these names.
+    - ``posterior``: the model's own draws, which R-hat, effective sample sizes, LOO and ArviZ's functions describe: its
+      parameters ``(chain, draw, ...)``, and for every model ``confusion (chain, draw, worker, true_label, given_label)`` and
+      ``prevalence (chain, draw, true_label)``. For EM and SVI they are an approximation, see :attr:`interval_method`.
+    - ``calibrated``: if results allow for correlated errors (see :attr:`correlation`), what they report of truths and workers:
+      ``rho (chain, draw)``, the correlation drawn; ``probability (item, true_label)``; ``draw_of (chain, draw, item)``, the
+      truth drawn with each draw of the parameters (index into ``true_label``); and ``confusion`` and ``prevalence`` that follow
+      these truths, with the axes of those in ``posterior``. All tables and methods read this group if it is there.
+    - ``truth``: ``probability (item, true_label)`` by the model as published; with ``independent=True`` also ``draw_of``.
     - ``point``: the mode, for EM.
-    - ``truth``: ``probability (item, true_label)``; ``as_published``, the same by the model as published, if different; and
-      ``draw_of (chain, draw, item)``, a truth drawn with each draw of the parameters (index into ``true_label``).
     - ``log_likelihood``: ``labels (chain, draw, item)``, of all labels of an item jointly, with the truth summed out.
+    - ``log_prior``: ``parameters (chain, draw)``, the joint log prior density of all parameters.
     - ``sample_stats``: ``lp (chain, draw)``, and the trace of the engine's objective.
     - ``annotation``: quantities of single annotations, averaged over draws, for models that have them.
     - ``networks``: the weights of networks in the safetensors format, see :attr:`networks`.
@@ -53,9 +55,7 @@ class Posterior(PosteriorVariables):
         Columns: ``task`` (or ``item``, see :attr:`item_column`); ``label``, the most probable class (the first of ties);
         ``probability`` of that class; ``entropy`` of the item's distribution in bits; and ``p_<class>`` for every class.
         """
-        return truth_table(
-            self._values("truth", "item"), self.labels, self._values("truth", "probability"), self.item_column
-        )
+        return truth_table(self.items(), self.labels, self.probability(), self.item_column)
 
     @arguments.checked(
         level=arguments.level,
@@ -177,6 +177,6 @@ def load(path: str | Path) -> Posterior:
     """Read a result written by :meth:`Posterior.save` and validate it, see :mod:`crowdppl.posterior.schema`.
 
     Raises:
-        FileError: if the file is missing, damaged, of another kind, or of a later format.
+        FileError: if the file is missing, damaged, of another kind, or of an earlier or later format.
     """
     return Posterior(io.read(Path(path)))

@@ -22,14 +22,21 @@ VARIABLES: dict[str, dict[str, tuple[str, ...]]] = {
     "posterior": {"prevalence": (*DRAW, "true_label"), "confusion": (*DRAW, "worker", "true_label", "given_label")},
     "sample_stats": {"lp": DRAW},
     "log_likelihood": {"labels": (*DRAW, "item")},
-    "truth": {"probability": ("item", "true_label"), "draw_of": (*DRAW, "item")},
+    "log_prior": {"parameters": DRAW},
+    "truth": {"probability": ("item", "true_label")},
     "observed_data": {"labels": ("annotation",)},
     "constant_data": {"item_index": ("annotation",), "worker_index": ("annotation",), "known_truth": ("item",)},
 }
+# Truths drawn stand beside the probabilities that they were drawn from: with a design effect among what is calibrated.
+DRAWN = {"draw_of": (*DRAW, "item")}
+CALIBRATED: dict[str, tuple[str, ...]] = {
+    **VARIABLES["posterior"],
+    **VARIABLES["truth"],
+    **DRAWN,
+    "rho": DRAW,
+}
 # Axes of optional variables, by group.
 OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
-    "posterior": {"rho": DRAW},
-    "truth": {"as_published": ("item", "true_label")},
     "constant_data": {"timestamp": ("annotation",), "seconds": ("annotation",), "weight": ("item",)},
 }
 # Index variables by group: the axis that they index, and their minimum.
@@ -39,13 +46,16 @@ INDICES = {
     ("constant_data", "known_truth"): ("true_label", -1),
     ("observed_data", "labels"): ("true_label", 0),
     ("truth", "draw_of"): ("true_label", 0),
+    ("calibrated", "draw_of"): ("true_label", 0),
 }
 # Distributions over their last axis.
 DISTRIBUTIONS = (
     ("truth", "probability"),
-    ("truth", "as_published"),
     ("posterior", "prevalence"),
     ("posterior", "confusion"),
+    ("calibrated", "probability"),
+    ("calibrated", "prevalence"),
+    ("calibrated", "confusion"),
 )
 KINDS = ("posterior", "approximation", "point")
 # Entries of the metadata of a run, and their types.
@@ -71,6 +81,17 @@ def _values(tree: xr.DataTree, group: str, name: str) -> np.ndarray[Any, Any]:
     return np.asarray(tree[group].to_dataset()[name].values)
 
 
+def required(tree: xr.DataTree) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the axes of the variables that a tree must have, by group."""
+    if "calibrated" in tree.children:
+        return VARIABLES | {"calibrated": CALIBRATED}
+    return VARIABLES | {"truth": VARIABLES["truth"] | DRAWN}
+
+
+def _has(tree: xr.DataTree, group: str, name: str) -> bool:
+    return group in tree.children and name in tree[group].data_vars
+
+
 def validate(tree: xr.DataTree) -> None:
     """Check groups, axes, types, indices, probabilities and metadata of a result.
 
@@ -80,16 +101,18 @@ def validate(tree: xr.DataTree) -> None:
     _check_groups(tree)
     sizes = _check_axes(tree)
     for (group, name), (axis, minimum) in INDICES.items():
+        if not _has(tree, group, name):
+            continue  # required ones are there: checked above
         _check_indices(f"{group}/{name}", _values(tree, group, name), minimum, sizes[axis], axis)
     if not bool((np.diff(_values(tree, "constant_data", "item_index")) >= 0).all()):
         raise DataError("constant_data/item_index is not ascending")
     for group, name in DISTRIBUTIONS:
-        if name in tree[group]:
+        if _has(tree, group, name):
             _check_distribution(f"{group}/{name}", _values(tree, group, name))
-    for group, name in (("posterior", "rho"), ("constant_data", "weight")):
-        if name in tree[group]:
+    for group, name in (("calibrated", "rho"), ("constant_data", "weight")):
+        if _has(tree, group, name):
             _check_range(f"{group}/{name}", _values(tree, group, name), 1.0 if name == "rho" else np.inf)
-    for group, name in (("sample_stats", "lp"), ("log_likelihood", "labels")):
+    for group, name in (("sample_stats", "lp"), ("log_likelihood", "labels"), ("log_prior", "parameters")):
         if np.isnan(_values(tree, group, name)).any():
             raise DataError(f"{group}/{name} contains NaN")
     _check_metadata(tree)
@@ -103,7 +126,10 @@ def _check_groups(tree: xr.DataTree) -> None:
             f"the groups {listed(missing)} are missing" if missing[1:] else f"the group {listed(missing)} is missing"
         )
     absent = [
-        f"{group}/{name}" for group, names in VARIABLES.items() for name in names if name not in tree[group].data_vars
+        f"{group}/{name}"
+        for group, names in required(tree).items()
+        for name in names
+        if name not in tree[group].data_vars
     ]
     if absent:
         raise DataError(f"{', '.join(absent[:3])} {'are' if absent[1:] else 'is'} missing")
@@ -112,7 +138,7 @@ def _check_groups(tree: xr.DataTree) -> None:
 def _check_axes(tree: xr.DataTree) -> dict[str, int]:
     """Check the axes and types of all variables; return the length of each axis."""
     sizes: dict[str, int] = {}
-    for group, names in VARIABLES.items():
+    for group, names in required(tree).items():
         present = names | {
             name: axes for name, axes in OPTIONAL.get(group, {}).items() if name in tree[group].data_vars
         }

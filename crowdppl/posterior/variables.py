@@ -23,6 +23,8 @@ Array = npt.NDArray[Any]
 
 # Number of draws x cells of confusion matrices processed at a time: bounds memory.
 BLOCK_CELLS = 2**24
+# What a design effect replaces in reports.
+QUALITY = ("confusion", "prevalence")
 # The beginning of the first warning of a result whose chains have not converged.
 NOT_CONVERGED = "not converged: do not use the intervals"
 
@@ -65,6 +67,11 @@ class PosteriorVariables:
     def coverage(self) -> str:
         """Measured coverage of such intervals on real data, in a sentence: the footnote of every interval shown."""
         return str(self.tree.attrs.get("coverage", ""))
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether truths and workers allow for correlated errors: the tree then has the group ``calibrated``."""
+        return "calibrated" in self.tree.children
 
     @property
     def kind(self) -> str:
@@ -119,9 +126,34 @@ class PosteriorVariables:
 
     # ------------------------------------------------------------------ arrays
 
+    @arguments.checked(name=arguments.text, published=arguments.flag)
+    def variable(self, name: str, *, published: bool = False) -> xr.DataArray:
+        """Return draws of a variable with its axes and coordinates, ``(chain, draw, ...)``.
+
+        Args:
+            name: of a variable of ``posterior``; or ``"rho"``.
+            published: take ``confusion`` and ``prevalence`` from the model as published, also where the result has calibrated
+                ones, which are the default.
+
+        Raises:
+            OptionError: for an unknown variable.
+        """
+        own = self.tree["posterior"].to_dataset()
+        better = self.tree["calibrated"].to_dataset() if self.calibrated else own
+        if name in QUALITY and not published:
+            return better[name]
+        if name == "rho" and self.calibrated:
+            return better[name]
+        if name not in own.data_vars:
+            known = [str(variable) for variable in own.data_vars] + ["rho"] * self.calibrated
+            raise OptionError(
+                f"name={name!r}: no such variable{suggestion(name, known)}; use one of {listed(known, 20)}"
+            )
+        return own[name]
+
     @arguments.checked(name=arguments.text, at=arguments.anything)
     def draws(self, name: str, **at: Any) -> Array:
-        """Return draws of a variable of ``posterior``, chains concatenated, ``(S, ...)``.
+        """Return draws of a variable as views report it, chains concatenated, ``(S, ...)``, see :meth:`variable`.
 
         Args:
             name: name of the variable.
@@ -130,13 +162,7 @@ class PosteriorVariables:
         Raises:
             OptionError: for an unknown variable.
         """
-        group = self.tree["posterior"].to_dataset()
-        if name not in group.data_vars:
-            known = [str(variable) for variable in group.data_vars]
-            raise OptionError(
-                f"name={name!r}: no such variable{suggestion(name, known)}; use one of {listed(known, 20)}"
-            )
-        values = np.asarray(group[name].isel(at).values)
+        values = np.asarray(self.variable(name).isel(at).values)
         return values.reshape(-1, *values.shape[2:])
 
     @arguments.checked(by=arguments.text, workers=arguments.several(arguments.identifier), cost=arguments.anything)
@@ -159,17 +185,16 @@ class PosteriorVariables:
 
     def truth_draws(self) -> Array:
         """Return draws of the true labels as indices into ``labels``, ``(S, N)``."""
-        truth = self._values("truth", "draw_of")
+        truth = self._values(self._truths, "draw_of")
         return truth.reshape(-1, truth.shape[-1])
 
     def probability(self) -> Array:
         """Return the probability of each class for each item, ``(N, K)``."""
-        return self._values("truth", "probability")
+        return self._values(self._truths, "probability")
 
     def probability_as_published(self) -> Array:
         """Return the probability of each class for each item under the model as published, ``(N, K)``."""
-        name = "as_published" if "as_published" in self.tree["truth"].data_vars else "probability"
-        return self._values("truth", name)
+        return self._values("truth", "probability")
 
     def mean_confusion(self) -> Array:
         """Return draws of the mean confusion matrix, workers weighted by their numbers of annotations: ``(S, K, K)``."""
@@ -283,6 +308,10 @@ class PosteriorVariables:
         for start in range(0, J, step):
             part = slice(start, start + step)
             yield part, self.draws("confusion", worker=part), prevalence
+
+    @property
+    def _truths(self) -> str:
+        return "calibrated" if self.calibrated else "truth"
 
     def _values(self, group: str, name: str) -> Array:
         return np.asarray(self.tree[group].to_dataset()[name].values)

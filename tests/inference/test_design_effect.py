@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import xarray as xr
 from catalog import CASES, SHORT, quiet_fit, simulated, tiny
 
 import crowdppl
@@ -27,10 +28,13 @@ def test_rho_zero_is_the_model_as_published():
     for method in ("em", "gibbs"):
         plain = quiet_fit(data, method=method, seed=2)
         zero = quiet_fit(data, method=method, seed=2, independent=False, rho=0.0)
-        np.testing.assert_allclose(zero.tree["truth"]["probability"], plain.tree["truth"]["probability"], atol=1e-12)
+        np.testing.assert_allclose(zero.probability(), plain.probability(), atol=1e-12)
         assert "as published" in plain.correlation
         assert "rho = 0" in zero.correlation
-        assert "rho" not in plain.tree["posterior"]
+        # What coincides is not stored twice.
+        assert "calibrated" not in plain.tree.children
+        assert not plain.calibrated
+        assert zero.calibrated
 
 
 @pytest.mark.parametrize(
@@ -40,17 +44,17 @@ def test_probabilities_are_powers_of_the_published(model):
     """At EM's point p^(1 / (1 + (n - 1) rho)), normalised, by hand; sums over subtypes are taken first."""
     data, _, _ = simulated(items=60, seed=3, per_item=4)
     posterior = quiet_fit(data, model, method="em", independent=False, rho=0.4, num_samples=20)
-    published = posterior.tree["truth"]["as_published"].values
+    published = posterior.tree["truth"]["probability"].values
     n = data.annotations_per_item.numpy()
     by_hand = published ** (1 / (1 + (n - 1) * 0.4))[:, None]
     by_hand /= by_hand.sum(1, keepdims=True)
-    np.testing.assert_allclose(posterior.tree["truth"]["probability"], by_hand, atol=1e-9)
+    np.testing.assert_allclose(posterior.tree["calibrated"]["probability"], by_hand, atol=1e-9)
 
 
 def test_draws_share_rho_and_truths_follow_it():
     data, _ = correlated()
     posterior = quiet_fit(data, ItemSubtypes(), method="gibbs", seed=1, independent=False, num_samples=200)
-    rho = posterior.tree["posterior"]["rho"].values
+    rho = posterior.tree["calibrated"]["rho"].values
     assert rho.shape == (4, 200)
     logit = np.log(rho / (1 - rho))
     mean, sd = design_effect.POPULATION
@@ -58,7 +62,7 @@ def test_draws_share_rho_and_truths_follow_it():
     assert abs(logit.mean() - mean) < 4 * sd / 800**0.5
     assert abs(logit.std() - sd) < 4 * sd / 1600**0.5
     # Where rho is large truths are nearly those of the prevalence: agreement with the majority falls.
-    truth = posterior.tree["truth"]["draw_of"].values.reshape(-1, data.N)
+    truth = posterior.tree["calibrated"]["draw_of"].values.reshape(-1, data.N)
     agree = (truth == data.votes.numpy().argmax(1)).mean(1)
     assert agree[rho.ravel() < 0.05].mean() > agree[rho.ravel() > 0.9].mean() + 0.02
 
@@ -211,6 +215,24 @@ def test_truths_the_fit_knew_are_refused():
     posterior = quiet_fit(tiny(known=True), method="em", num_samples=5)
     with pytest.raises(OptionError, match="knew all of these"):
         criticism.coverage(posterior, {"item 1": 2})
+
+
+def test_the_group_posterior_is_the_models_own():
+    """The same bits with and without a design effect: parameters, worker quality, prevalence, and what diagnostics are of."""
+    data, _, _ = simulated(items=60, seed=1)
+    for model in ("dawid-skene", "one-coin"):
+        options = {"model": model, "method": "gibbs", "seed": 1, "num_samples": 40}
+        plain, weighted = (quiet_fit(data, independent=i, **options) for i in (True, False))
+        for group in ("posterior", "log_likelihood", "log_prior", "sample_stats"):
+            xr.testing.assert_identical(plain.tree[group].to_dataset(), weighted.tree[group].to_dataset())
+        np.testing.assert_array_equal(plain.probability(), weighted.tree["truth"]["probability"])
+        for name in ("confusion", "prevalence"):
+            np.testing.assert_array_equal(plain.variable(name), weighted.variable(name, published=True), err_msg=name)
+            assert (weighted.variable(name).values != plain.variable(name).values).any()
+            assert weighted.variable(name).dims == plain.variable(name).dims
+        assert (weighted.workers()["accuracy"] != plain.workers()["accuracy"]).any()
+        lp = weighted.tree["log_likelihood"]["labels"].sum("item") + weighted.tree["log_prior"]["parameters"]
+        np.testing.assert_allclose(lp, weighted.tree["sample_stats"]["lp"], rtol=1e-12)
 
 
 def test_convergence_is_judged_by_the_model_itself():

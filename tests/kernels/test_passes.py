@@ -399,8 +399,8 @@ def test_a_fit_makes_its_passes_once(model, method, monkeypatch):
 def test_published_probabilities_sum_to_one(K, method):
     """In single precision a sum over many draws does not, of itself."""
     actual = fit(crowd(K).to(dtype=torch.float32), method=method, num_samples=400)
-    for name in ("as_published", "probability"):
-        part = actual.tree["truth"][name].values
+    for group in ("truth", "calibrated"):
+        part = actual.tree[group]["probability"].values
         assert part.dtype == np.float32
         np.testing.assert_allclose(part.sum(-1), 1.0, atol=5e-7)
         assert part.max() <= 1 + 2e-7
@@ -432,7 +432,7 @@ def test_gibbs_samples_the_same_posterior(monkeypatch):
     slow = fit(data, **options)
     np.testing.assert_allclose(quick.probability_as_published(), slow.probability_as_published(), atol=0.03)
     for name in ("confusion", "prevalence"):
-        one, two = (actual.tree["posterior"][name].mean(("chain", "draw")) for actual in (quick, slow))
+        one, two = (actual.variable(name).mean(("chain", "draw")) for actual in (quick, slow))
         np.testing.assert_allclose(one, two, atol=0.02)
 
 
@@ -503,4 +503,4 @@ def test_worker_quality_is_the_same_however_labels_are_counted(model, method, K,
             monkeypatch.setattr(sweeps, "suits", lambda *_: False)
         slow = fit(data, model, **options)
     for name in ("confusion", "prevalence"):
-        np.testing.assert_array_equal(quick.tree["posterior"][name], slow.tree["posterior"][name])
+        np.testing.assert_array_equal(quick.variable(name), slow.variable(name))

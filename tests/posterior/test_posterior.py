@@ -6,9 +6,10 @@ import warnings
 import arviz_stats
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
-from catalog import SkillAndDifficulty, fit, simulated
+from catalog import SkillAndDifficulty, fit, quiet_fit, simulated
 
 import crowdppl
 from crowdppl import CrowdpplWarning, DataError, FileError, OptionError
@@ -88,6 +89,67 @@ def test_arviz_reads_it(method, anaesthesia):
     assert ranking.index[0] == "dawid-skene"
     # PSIS-LOO and its plain estimate, the log-likelihood less the effective parameters, are near.
     assert -250 < loo.elpd < -180
+
+
+@pytest.fixture(scope="module")
+def weighted():
+    """A result whose quality of workers is calibrated, in a group of its own."""
+    data = simulated(items=60, workers=8, per_item=4, seed=3)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        return crowdppl.fit(data, method="gibbs", seed=1, num_samples=250)
+
+
+def test_arviz_weighs_prior_and_likelihood(weighted):
+    """Power-scaling of the model's own draws, by the groups that ArviZ looks for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for group in ("prior", "likelihood"):
+            sensitivity = arviz_stats.psense(weighted.tree, var_names=["prevalence"], group=group)
+            assert sensitivity["prevalence"].shape == (3,)
+            assert np.isfinite(sensitivity["prevalence"]).all()
+        assert len(arviz_stats.psense_summary(weighted.tree, var_names=["prevalence"])) == 3
+        assert len(arviz_stats.summary(weighted.tree)) == 3 + 8 * 9  # nothing calibrated among them
+        assert arviz_stats.loo(weighted.tree).n_data_points == 60
+
+
+def test_arviz_predicts_agreement(weighted):
+    """LOO-PIT of the agreement on each item, without its labels; and the distributions of replicated agreement."""
+    import arviz_plots
+
+    tree = crowdppl.criticism.predictive_tree(weighted, seed=1)
+    assert tree["posterior_predictive"]["agreement"].dims == ("chain", "draw", "item")
+    assert tree["observed_data"]["agreement"].sizes["item"] == 60
+    votes = weighted.votes()
+    np.testing.assert_array_equal(tree["observed_data"]["agreement"], votes.max(1) / votes.sum(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pit = arviz_stats.loo_pit(tree, random_state=1)["agreement"]
+        assert pit.shape == (60,)
+        assert ((pit >= 0) & (pit <= 1)).all()
+        # Labels of the model: uniform, mean .5 with a standard error of .037.
+        assert abs(float(pit.mean()) - 0.5) < 0.15
+        arviz_plots.plot_ppc_dist(tree, num_samples=20)
+    matplotlib.pyplot.close("all")
+    again = crowdppl.criticism.predictive_tree(weighted, seed=1)
+    xr.testing.assert_identical(tree.to_dataset(), again.to_dataset())
+    one = crowdppl.Annotations.from_frame(pd.DataFrame({"task": ["a", "b"], "worker": ["u", "v"], "label": ["x", "y"]}))
+    with pytest.raises(DataError, match="no item has two annotations"):
+        crowdppl.criticism.predictive_tree(quiet_fit(one, method="em", num_samples=5))
+
+
+def test_a_file_of_the_earlier_layout_is_refused(weighted, tmp_path):
+    """In it the group ``posterior`` held calibrated quality: the message says what to do."""
+    mixed = (
+        weighted.tree["posterior"].to_dataset().assign(weighted.tree["calibrated"].to_dataset()[["rho", "confusion"]])
+    )
+    old = weighted.tree.copy()
+    old["posterior"] = xr.DataTree(mixed)
+    del old["calibrated"], old["log_prior"]
+    old.attrs = old.attrs | {"crowdppl_format": 1}
+    old.to_netcdf(tmp_path / "old.nc", engine="h5netcdf")
+    with pytest.raises(FileError, match=r"^old\.nc has format 1 of an earlier crowdppl[^\n]*; fit again$"):
+        crowdppl.load(tmp_path / "old.nc")
 
 
 def test_arviz_plots_it(posterior):

@@ -65,7 +65,7 @@ def close(values, expected):
 
 def test_numbers_of_items(saved, page_data):
     """Recomputed from the groups of the file, not by the functions behind the page."""
-    p = saved.tree["truth"]["probability"].values
+    p = saved.tree["calibrated"]["probability"].values
     items = page_data["items"]
     assert items["task"] == saved.tree["truth"]["item"].values.astype(str).tolist()
     assert items["label"] == p.argmax(1).tolist()
@@ -83,14 +83,14 @@ def test_numbers_of_items(saved, page_data):
 
 
 def test_numbers_of_workers(saved, page_data):
-    group = saved.tree["posterior"].to_dataset()
+    group = saved.tree["calibrated"].to_dataset()
     theta = group["confusion"].values.reshape(-1, *group["confusion"].shape[2:])  # (S, J, K, K)
     pi = group["prevalence"].values.reshape(-1, 3)
     ends = (1 - page_data["level"]) / 2
     for n, row in enumerate(page_data["prevalence"]):
         close(row[1:], [pi[:, n].mean(), *np.quantile(pi[:, n], [ends, 1 - ends])])
     crew = page_data["workers"]
-    truth = saved.tree["truth"]["draw_of"].values.reshape(len(theta), -1)
+    truth = saved.tree["calibrated"]["draw_of"].values.reshape(len(theta), -1)
     item, worker = (saved.tree["constant_data"][f"{name}_index"].values for name in ("item", "worker"))
     label = saved.tree["observed_data"]["labels"].values
     assert crew["annotations"] == np.bincount(worker).tolist()
@@ -121,7 +121,7 @@ def test_numbers_of_workers(saved, page_data):
 
 
 def test_other_numbers(saved, page_data):
-    p = saved.tree["truth"]["probability"].values
+    p = saved.tree["calibrated"]["probability"].values
     entropy = -(p * np.log2(np.where(p > 0, p, 1))).sum(1)
     item, worker, label = saved.annotation_index()
     known = saved.tree["constant_data"]["known_truth"].values >= 0

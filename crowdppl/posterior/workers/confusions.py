@@ -59,7 +59,7 @@ def systematic_confusions(posterior: PosteriorVariables) -> pd.DataFrame:
     j, k, m, n, of = (part[wrong] for part in (worker, truth, label, count, seen))
     rest = totals[k] - of
     others = np.where(rest >= MIN_ANNOTATIONS, (total[wrong] - n) / np.maximum(rest, 1), 0.0)
-    draws = posterior.tree["posterior"].to_dataset()["confusion"].values  # (C, D, J, K, K)
+    draws = posterior.variable("confusion").values  # (C, D, J, K, K)
     step = max(1, 2**24 // (draws.shape[0] * draws.shape[1]))
     probability = np.array(
         [
