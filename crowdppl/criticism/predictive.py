@@ -267,8 +267,8 @@ def predictive_tree(
 
     Its variable ``agreement (item)`` is the share of an item's annotations that have its most frequent label, for items with at
     least two annotations: in ``observed_data``; in ``posterior_predictive`` for labels replicated with every draw, as by
-    :func:`replicates`; and in ``log_likelihood`` as the log-likelihood of all labels of the item, so that leaving out means
-    leaving out the item. ``posterior`` and ``log_prior`` are those of the result.
+    :func:`replicates`; and in ``log_likelihood`` as the log-likelihood of all labels of the item, so that ArviZ
+    leaves whole items out. ``posterior`` and ``log_prior`` are those of the result.
 
     Args:
         posterior: a result.

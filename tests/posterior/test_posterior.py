@@ -36,7 +36,7 @@ def test_views(posterior):
     assert by_accuracy.is_monotonic_decreasing
     wide, narrow = (posterior.workers(level=level) for level in (0.99, 0.5))
     assert (wide["accuracy_high"] - wide["accuracy_low"] > narrow["accuracy_high"] - narrow["accuracy_low"]).all()
-    matrix = posterior.confusion(1).pivot(index="truth", columns="label", values="probability")
+    matrix = posterior.confusion(1).pivot_table(index="truth", columns="label", values="probability")
     np.testing.assert_allclose(matrix.sum(axis=1), 1, atol=1e-12)
     every = posterior.confusion()
     assert len(every) == 5 * 16
