@@ -94,6 +94,10 @@ DAMAGE = {
     "options that are none": (run(options=3), "no valid 'options'"),
     "a seed that is none": (run(seed=True), "no valid 'seed'"),
     "a correlation that is none": (run(rho={"mean": 1}), "no valid 'rho'"),
+    "true labels that inform it without a mean": (
+        run(rho={"mean": -1.0, "spread": 3.0, "known": None, "truths": {"items": 3}}),
+        "no valid 'truths' of 'rho'",
+    ),
     "notes that are none": (attribute("notes", "{}"), "'notes' is not a list of sentences"),
     "no notes": (lambda file: file.attrs.__delitem__("notes"), "attribute 'notes' is missing"),
     "another kind of draws": (attribute("kind", "guess"), "attribute 'kind' is 'guess'"),
