@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from crowdppl.criticism import compare
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.read import read
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, FileError, ModelError, OptionError
@@ -29,6 +30,7 @@ __all__ = [
     "Plates",
     "Posterior",
     "check_contract",
+    "compare",
     "fit",
     "load",
     "predict",

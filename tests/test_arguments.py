@@ -133,6 +133,7 @@ def calls(place):
     confusion = {"confusion": THETA["confusion"]}
     return {
         "crowdppl.fit": {"data": data(), "model": "one-coin", **GIBBS},
+        "crowdppl.compare": {"data": data(), "models": ["one-coin", "majority-vote"], "num_samples": 30},
         "crowdppl.load": {"path": posterior().save(place / "x.nc")},
         "crowdppl.predict": {"posterior": posterior("raykar", "em"), "items": np.zeros((2, 1))},
         "crowdppl.predict_correct": {"posterior": posterior("raykar", "em"), "design": np.zeros((2, 1))},
@@ -154,7 +155,7 @@ def calls(place):
         "criticism.loo": p,
         "criticism.kfold": {"data": data(), "model": "one-coin", "folds": 2, **GIBBS},
         "criticism.leave_workers_out": {"data": data(), "model": "one-coin", "folds": 2, **GIBBS},
-        "criticism.compare": {"posteriors": {"a": posterior(), "b": posterior()}},
+        "criticism.compare_elpd": {"posteriors": {"a": posterior(), "b": posterior()}},
         "criticism.calibration": {**p, "truth": TRUTH},
         "criticism.coverage": {**p, "truth": TRUTH, "minimum": 1},
         "criticism.check": {**p, "draws": 3},

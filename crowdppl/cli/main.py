@@ -14,6 +14,7 @@ from crowdppl.inference import distributed
 COMMANDS = {
     "fit": fitting.fit_command,
     "stream": fitting.stream_command,
+    "compare": checking.compare,
     "calibrate": checking.calibrate,
     "report": outputs.report_command,
     "next": outputs.next_command,

@@ -1,15 +1,18 @@
-"""Model criticism: predictive checks, calibration, cross-validation and prior sensitivity."""
+"""Model criticism: predictive checks, calibration, comparison of models, cross-validation and prior sensitivity."""
 
 from crowdppl.criticism.advice import advice
 from crowdppl.criticism.calibration import Calibration, Coverage, calibration, coverage
-from crowdppl.criticism.cross_validation import LeaveOneOut, compare, kfold, leave_workers_out, loo
+from crowdppl.criticism.comparison import MODELS, Comparison, compare
+from crowdppl.criticism.cross_validation import LeaveOneOut, compare_elpd, kfold, leave_workers_out, loo
 from crowdppl.criticism.group_selection import choose_groups
 from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, predictive_tree, prior_check, replicates
 from crowdppl.criticism.prior_sensitivity import prior_sensitivity
 
 __all__ = [
+    "MODELS",
     "NOTABLE",
     "Calibration",
+    "Comparison",
     "Coverage",
     "LeaveOneOut",
     "PredictiveCheck",
@@ -18,6 +21,7 @@ __all__ = [
     "check",
     "choose_groups",
     "compare",
+    "compare_elpd",
     "coverage",
     "kfold",
     "leave_workers_out",

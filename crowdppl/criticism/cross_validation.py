@@ -30,6 +30,8 @@ Array = npt.NDArray[Any]
 HIGH_K = 0.7
 # A fifth of the draws are the tail that is smoothed, which needs at least five.
 MIN_DRAWS = 25
+# Range over draws below which a log-likelihood is constant; smoothing fails if all values of the tail are equal.
+CONSTANT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,8 @@ def loo(
     require_draws(posterior, "importance sampling")
     likelihood = posterior.tree["log_likelihood"].to_dataset()
     values = likelihood["labels"].to_numpy()
-    # A constant log-likelihood needs no smoothing: one class, one possible label.
-    varying = np.ptp(values, axis=(0, 1)) > 0
+    # A constant log-likelihood, up to rounding, needs no smoothing: one class, or a single label of a worker like all others.
+    varying = np.ptp(values, axis=(0, 1)) > CONSTANT
     elpd, pareto_k, p = values.mean((0, 1)), np.zeros(values.shape[-1]), 0.0
     if varying.any():
         part = xr.DataTree.from_dict(
@@ -226,7 +228,7 @@ def _quiet_fit(*args: Any, **options: Any) -> Posterior:
 
 
 @arguments.checked(posteriors=arguments.anything)
-def compare(posteriors: Mapping[str, Posterior]) -> pd.DataFrame:
+def compare_elpd(posteriors: Mapping[str, Posterior]) -> pd.DataFrame:
     """Rank results on the same data by leave-one-item-out prediction (ArviZ's ``compare``).
 
     Args:

@@ -137,6 +137,38 @@ def test_a_file_named_as_a_column_of_truths(quiz, tmp_path):
     assert "name their column with --truth" in run("calibrate", "my labels.csv", *quiz, code=2).output
 
 
+@pytest.mark.parametrize("case", KNOWN)
+def test_compare(case, quiz):
+    """Disagreements, shares and scores of three models, within 80 columns; with truths, an accuracy that no fit knew."""
+    plain = run("compare", "my labels.csv", *quiz).output
+    for words in ("Items with different labels, of 80", "Expected share of items of each class", "Which model?"):
+        assert words in plain
+    assert "known truth" not in plain
+    output = run("compare", "my labels.csv", *quiz, *KNOWN[case], "--seed", 2).output
+    assert "On 30 items of known truth, which no fit knew" in output
+    assert max(map(len, output.splitlines())) <= 80
+    data = crowdppl.read("my labels.csv", task="photo", worker="who", label="says")
+    truth = pd.read_csv("usual.csv").set_index("item")["label"]
+    result = crowdppl.compare(data, truth=truth, seed=2)
+    for row in result.models.to_dict("records"):
+        lines = [line.split() for line in output.splitlines() if line.split()[:1] == [row["model"]]]
+        assert [row["model"], f"{row['accuracy']:.3f}", f"{row['low']:.3f}–{row['high']:.3f}"] in [
+            line[:3] for line in lines
+        ]
+        assert f"{row['elpd']:,.1f}" in [line[2] for line in lines if len(line) > 2]
+
+
+def test_compare_refuses(quiz):
+    for words, message in (
+        (("--models", "one-coin"), "models has 1 values; at least 2"),
+        (("--models", "one-coin,two-coin"), "no model 'two-coin'"),
+        (("--models", "one-coin,hierarchical"), "hierarchical: "),
+        (("--method", "nut"), "no method 'nut'"),
+        (("--truth", "gould"), "did you mean 'gold'?"),
+    ):
+        assert message in " ".join(run("compare", "my labels.csv", *quiz, *words, code=2).output.split())
+
+
 def test_truths_of_other_items_are_counted_by_all_commands(quiz):
     gold = pd.read_csv("usual.csv").head(7)
     gold.loc[gold.index < 3, "item"] = ["x", "y", "z"]

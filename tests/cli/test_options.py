@@ -33,10 +33,10 @@ def test_a_command_gets_its_groups():
 def test_commands_share_the_options_of_a_group():
     """`calibrate` prints a `fit` with the same options: they must be the same in both."""
     commands = typer.main.get_command(app).commands
-    options = {
-        name: {parameter.name: parameter for parameter in commands[name].params} for name in ("fit", "calibrate")
-    }
+    names = ("fit", "calibrate", "compare")
+    options = {name: {parameter.name: parameter for parameter in commands[name].params} for name in names}
     for group in (Columns, KnownTruth, Reading):
         for field in group.__dataclass_fields__:
-            one, other = (options[name][field] for name in options)
-            assert (one.opts, one.help, one.default) == (other.opts, other.help, other.default)
+            first, *others = (options[name][field] for name in options)
+            for other in others:
+                assert (first.opts, first.help, first.default) == (other.opts, other.help, other.default)

@@ -204,17 +204,17 @@ def test_kfold_by_hand():
         criticism.kfold(data, "dawid-skene", folds=1)
 
 
-def test_compare(fit_and_data):
+def test_compare_elpd(fit_and_data):
     posterior, data, _ = fit_and_data
     other = quiet_fit(data, "majority-vote", method="gibbs", num_samples=200)
-    table = criticism.compare({"one distribution a worker": posterior, "one for all": other})
+    table = criticism.compare_elpd({"one distribution a worker": posterior, "one for all": other})
     assert table.index[0] == "one distribution a worker"
     assert table["elpd"].is_monotonic_decreasing
     with pytest.raises(OptionError, match="at least two"):
-        criticism.compare({"one": posterior})
+        criticism.compare_elpd({"one": posterior})
     few, _, _ = simulated(items=20, seed=9)
     with pytest.raises(OptionError, match="other annotations"):
-        criticism.compare({"one": posterior, "two": quiet_fit(few, method="em", num_samples=10)})
+        criticism.compare_elpd({"one": posterior, "two": quiet_fit(few, method="em", num_samples=10)})
 
 
 def test_workers_left_out_are_predicted():

@@ -1,4 +1,4 @@
-"""Commands that check a result: ``calibrate`` against known true labels, ``check`` against the labels given."""
+"""Commands that check models and results: ``compare`` models, ``calibrate`` with known truths, ``check`` the labels given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.markup import escape
 from crowdppl import criticism
 from crowdppl.cli import display, inputs
 from crowdppl.cli.application import app, command, console, err, in_command
-from crowdppl.cli.options import Columns, KnownTruth, Level, ModelChoice, Reading, Results
+from crowdppl.cli.options import Columns, KnownTruth, Level, ModelChoice, Reading, Results, Seed
 from crowdppl.data import read as reading
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.readers.streams import source_name
@@ -45,6 +45,10 @@ def calibrate(
     options: dict[str, Any] = {"method": choice.method, "seed": choice.seed, "progress": err.is_terminal}
     with silent():
         data, truth = _read(file, how_read, columns, known)
+        if truth is None:
+            raise OptionError(
+                "no known truths to compare with; name their column with --truth, or a table of them with --truth-file"
+            )
         for name, independent in (("published", True), ("correlated", False)):
             posterior = fit(data, model, independent=independent, **options)
             with silent() as caught:
@@ -78,15 +82,11 @@ def calibrate(
 
 
 def _read(file: Path, how_read: Reading, columns: Columns, known: KnownTruth) -> tuple[Annotations, Any]:
-    """Read annotations without their known true labels, and these."""
+    """Read annotations without their known true labels, and these, ``None`` where there are none."""
     records, _ = inputs.read_annotations(file, how_read.format, how_read.choices())
     truth: Any = records.truth
     if known.given:
         truth = inputs.known_truth(known, records.frame, columns, source_name(file))
-    if truth is None or not len(truth):
-        raise OptionError(
-            "no known truths to compare with; name their column with --truth, or a table of them with --truth-file"
-        )
     data = reading.to_annotations(
         # The fit must not use them, even if the export marks them.
         dataclasses.replace(records, truth={}),
@@ -95,7 +95,28 @@ def _read(file: Path, how_read: Reading, columns: Columns, known: KnownTruth) ->
         labels=inputs.declared_classes(how_read.labels),
         repeats=how_read.repeats,
     )
-    return data, truth
+    return data, truth if truth is not None and len(truth) else None
+
+
+@command
+def compare(
+    file: Annotated[Path, typer.Argument(help="Annotations, a file as `fit` takes it.")],
+    known: KnownTruth,
+    how_read: Reading,
+    columns: Columns,
+    models: Annotated[
+        str, typer.Option(help="Names from `crowdppl models`, at least two, separated by commas.")
+    ] = ",".join(criticism.MODELS),
+    method: Annotated[str, typer.Option(help="em, svi, gibbs or nuts, the same for all models.")] = "em",
+    level: Level = None,
+    seed: Seed = 0,
+) -> None:
+    """Where do several models differ on my labels? And which one do known true labels favour?"""
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    with silent():
+        data, truth = _read(file, how_read, columns, known)
+        result = criticism.compare(data, names, method=method, truth=truth, level=level, seed=seed)
+    display.show_comparison(result, data.N)
 
 
 def _as_fit(context: typer.Context, more: list[str]) -> str:
