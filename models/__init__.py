@@ -6,6 +6,7 @@ from crowdppl.models.conal import CoNAL
 from crowdppl.models.crowd_mixture import CrowdMixture
 from crowdppl.models.dawid_skene import DawidSkene
 from crowdppl.models.hierarchical import HierarchicalDawidSkene
+from crowdppl.models.item_effects import ItemEffects
 from crowdppl.models.item_subtypes import ItemSubtypes
 from crowdppl.models.lia import LIA
 from crowdppl.models.majority_vote import MajorityVote
@@ -18,6 +19,7 @@ from crowdppl.models.worker_groups import WorkerGroups
 # The names the command line and crowdppl.fit know.
 CATALOGUE: dict[str, type[AnnotationModel]] = {
     "dawid-skene": DawidSkene,
+    "item-effects": ItemEffects,
     "hierarchical": HierarchicalDawidSkene,
     "item-subtypes": ItemSubtypes,
     "class-conditional": ClassConditional,
@@ -40,6 +42,7 @@ __all__ = [
     "CrowdMixture",
     "DawidSkene",
     "HierarchicalDawidSkene",
+    "ItemEffects",
     "ItemSubtypes",
     "MajorityVote",
     "OneCoin",

@@ -101,8 +101,7 @@ class CrowdMixture(AnnotationModel):
             "svi": {"learning_rate": 0.01, "batch_size": 256},
         }
 
-    @property
-    def states_per_class(self) -> int:
+    def states_per_class(self, data: Annotations) -> int:
         """Return ``M``: the state of an annotation is (truth, group)."""
         return self.groups
 

@@ -71,8 +71,7 @@ class ItemSubtypes(AnnotationModel):
         require_positive(self, "subtype_concentration")
         require_pseudo_counts(self, "prior_correct", "prior_incorrect", "prior_items")
 
-    @property
-    def states_per_class(self) -> int:
+    def states_per_class(self, data: Annotations) -> int:
         """Return ``M``."""
         return self.subtypes
 

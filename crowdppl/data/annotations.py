@@ -51,6 +51,8 @@ class Annotations(AnnotationLayouts):
         timestamp: time of each annotation, ``(A,)``, NaN if unknown; only the order matters. ``None`` without timestamps.
         seconds: duration of each annotation, ``(A,)``, NaN if unknown. ``None`` without durations.
         start: initial class probabilities for the engines, ``(N, K)``; ``None`` for their own initial values.
+        anchor: share of each item's class that parameters are learned from whatever the posterior is, ``(N, K)``, as
+            :meth:`AnnotationModel.anchor` states it; ``None`` for none.
         item_column: name of the item column in tables: ``"item"`` if the input used it, otherwise ``"task"``.
         repeats: treatment of repeated annotations of an item by one worker; an update of the result applies it, too.
         parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each

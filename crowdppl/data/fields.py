@@ -41,6 +41,7 @@ class AnnotationFields:
     timestamp: Tensor | None = None
     seconds: Tensor | None = None
     start: Tensor | None = None
+    anchor: Tensor | None = None
     parent_item: Tensor | None = None
     item_column: str = "task"
     repeats: Repeats = "keep"
@@ -162,7 +163,16 @@ class AnnotationFields:
         moved = {name: getattr(self, name).to(device) for name in ("item", "worker", "label", "truth")}
         if self.parent_item is not None:
             moved["parent_item"] = self.parent_item.to(device)
-        for name in ("features", "worker_features", "multiplicity", "weight", "timestamp", "seconds", "start"):
+        for name in (
+            "features",
+            "worker_features",
+            "multiplicity",
+            "weight",
+            "timestamp",
+            "seconds",
+            "start",
+            "anchor",
+        ):
             value = getattr(self, name)
             moved[name] = None if value is None else value.to(device, dtype)
         return replace(self, dtype=dtype, **moved)

@@ -127,6 +127,7 @@ class AnnotationLayouts(AnnotationFields):
             timestamp=None,
             seconds=None,
             start=None,
+            anchor=None,
             parent_item=None,
             notes=(),
             features=self.features if features is None else None,
@@ -176,6 +177,7 @@ class AnnotationLayouts(AnnotationFields):
             timestamp=None,
             seconds=None,
             start=None if self.start is None else self.start[parent],
+            anchor=None,
             parent_item=parent,
         )
 
@@ -203,6 +205,7 @@ class AnnotationLayouts(AnnotationFields):
             timestamp=None if self.timestamp is None else self.timestamp[row],
             seconds=None if self.seconds is None else self.seconds[row],
             start=None if self.start is None else self.start[index],
+            anchor=None if self.anchor is None else self.anchor[index],
             parent_item=None,
         )
 

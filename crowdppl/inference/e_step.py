@@ -12,7 +12,7 @@ from crowdppl.errors import ModelError
 from crowdppl.inference import distributed
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.passes import Share, Sweeps, at
-from crowdppl.kernels.ops import normalise, read
+from crowdppl.kernels.ops import read
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import repeated
 from crowdppl.model.program import densities, together
@@ -53,7 +53,7 @@ class EStep:
             if self.m_step.detached:
                 space = self.m_step.space
                 log_prior = log_prior - sum(space.sites[n]["fn"].log_prob(theta[n]) for n in space.weights)
-        marginal, r = normalise(joint, overwrite=True)
+        marginal, r = self.model.expectation(joint, self.data)
         # Exact enough for float32 data, too.
         ll, prior = read(repeated(marginal, self.data).sum(dtype=torch.float64), log_prior)
         return ll + prior, ll, r
@@ -64,7 +64,7 @@ class EStep:
             lp, ll, r = self(thetas[0])
             return [(lp, ll)], r
         joint, log_prior = densities(self.model, together(thetas), self.data)
-        marginal, r = normalise(joint, overwrite=True)
+        marginal, r = self.model.expectation(joint, self.data)
         likelihood = repeated(marginal, self.data).sum(-1, dtype=torch.float64)
         likelihoods, priors = read(likelihood, torch.as_tensor(log_prior).expand_as(likelihood))
         return [(ll + prior, ll) for ll, prior in zip(likelihoods, priors, strict=True)], r

@@ -162,7 +162,7 @@ def _intervals(
             draws = [model.conjugacy.gibbs_step(sweeps.draw(*tables)[1], point) for _ in range(count)]
             swept = {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
             return Draws(swept, "approximation", ONE_SWEEP, warnings=warnings)
-        joint = model.item_log_joint(point, data)
+        joint = model.learned_from(model.item_log_joint(point, data), data)
         parts = []
         step = chunk(data, count)
         for start in range(0, count, step):
@@ -193,7 +193,7 @@ def _laplace(
     def loss(vector: Tensor) -> Tensor:
         parameters, log_prior = model.conditioned(dict(point) | space.values(vector), data)
         joint = model.item_log_joint(parameters, data)
-        return -(repeated(torch.logsumexp(joint, -1), data).sum() + log_prior)
+        return -(repeated(model.objective(joint, data), data).sum() + log_prior)
 
     with torch.enable_grad():
         curvature: Any = torch.autograd.functional.hessian(loss, mode)

@@ -200,7 +200,7 @@ def fit(
         reason = chosen.check_method(method, data)
         if reason is not None:
             raise ModelError(f"{type(chosen).__name__} by method={method!r}: {reason}")
-        arranged = bound.expand(data)
+        arranged = bound.anchored(bound.expand(data))
         identity = "" if checkpoint is None else digest(data, of_model(bound), method, options, int(seed))
         keep = Checkpoint(checkpoint, identity, every)
         with progress_bar(progress, method) as report:
@@ -288,7 +288,7 @@ def _hyperparameters(model: AnnotationModel) -> dict[str, Any]:
 
 def _require_memory(model: AnnotationModel, data: Annotations) -> None:
     """Refuse arrays that exceed this machine's memory: its system would kill the process without a message."""
-    states = data.K * model.states_per_class
+    states = data.K * model.states_per_class(data)
     # Confusion matrices, their expected counts and logs, and responsibilities; an extrapolation holds a few more.
     needed = 8 * 4 * (data.J * states * data.K + data.N * states)
     try:

@@ -330,7 +330,7 @@ class _Run:
             joint = model.item_log_joint(group.parameters, data)
             if counts:
                 self._watch(group, model.by_class(joint.softmax(-1)))
-            truth = group.sampler.sample(joint)
+            truth = group.sampler.sample(model.learned_from(joint, data))
             group.parameters = model.gibbs_step(truth, group.parameters, data)
         group.sweep = sweep + 1
         place = group.sweep - self.warmup

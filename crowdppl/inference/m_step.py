@@ -328,7 +328,7 @@ def expected(
     parameters, log_prior = model.conditioned(values, data, plates)
     joint = model.item_log_joint(parameters, data)
     if responsibility is None:
-        return scale * repeated(torch.logsumexp(joint, -1), data).sum() + log_prior
+        return scale * repeated(model.objective(joint, data), data).sum() + log_prior
     # A state that is ruled out has joint minus infinity and responsibility 0: it adds nothing.
     each = torch.where(responsibility > 0, responsibility * joint, 0.0).sum(-1)
     return scale * repeated(each, data).sum() + log_prior

@@ -110,7 +110,7 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     by_worker = [name for name in old if "worker" in point[name].dims]
     known = len(posterior.worker_names())
     bound = bind(model, batch)
-    M = model.states_per_class
+    M = bound.states_per_class
     r = start if M == 1 else start.repeat_interleave(M, -1) / M
     with isolated(0, device=batch.device, dtype=batch.dtype), torch.no_grad():
         for _ in range(SWEEPS):

@@ -40,6 +40,32 @@ def normalise(log_joint: Tensor, *, overwrite: bool = False) -> tuple[Tensor, Te
     return (top + total.log()).squeeze(-1), weight.div_(total)
 
 
+def anchored(log_joint: Tensor, anchor: Tensor) -> tuple[Tensor, Tensor]:
+    """Split ``L`` into an objective and responsibilities where a share of each item's class is taken from elsewhere.
+
+    With ``a_ik`` the anchor and ``b_i = 1 - sum_k a_ik``, the objective is
+    ``b_i log p(labels_i) + sum_k a_ik log p(labels_i, class k)``. Its derivatives with respect to ``L`` are the
+    responsibilities: those of the posterior with weight ``b_i``, those of the posterior given class ``k`` with weight ``a_ik``.
+
+    Args:
+        log_joint: ``(..., N, S)`` with ``S = K M`` states, those of a class together.
+        anchor: ``(N, K)``, not negative, with row sums of at most 1, and 0 where a known truth excludes a class.
+
+    Returns:
+        The objective ``(..., N)`` and the responsibilities ``(..., N, S)``.
+    """
+    # An impossible class stays finite, so that neither its states nor their gradients are NaN; its share is zero.
+    finite = log_joint.clamp(min=torch.finfo(log_joint.dtype).min / 4)
+    by_class = finite.unflatten(-1, (anchor.shape[-1], -1))  # (..., N, K, M)
+    class_joint = by_class.logsumexp(-1)  # (..., N, K)
+    free = 1 - anchor.sum(-1)
+    total = class_joint.logsumexp(-1)
+    objective = free * total + torch.where(anchor > 0, anchor * class_joint, 0.0).sum(-1)
+    mixed = free.unsqueeze(-1) * (class_joint - total.unsqueeze(-1)).exp() + anchor
+    within = (by_class - class_joint.unsqueeze(-1)).exp()
+    return objective, (within * mixed.unsqueeze(-1)).flatten(-2)
+
+
 def above_zero(values: Tensor) -> Tensor:
     """Raise zeros to the smallest positive number of the type, for divisors and arguments of logarithms."""
     return values.clamp(min=torch.finfo(values.dtype).tiny)

@@ -75,8 +75,7 @@ class AnnotationModel(ABC):
 
     # ------------------------------------------------------------------ its structure: optional
 
-    @property
-    def states_per_class(self) -> int:
+    def states_per_class(self, data: Annotations) -> int:
         """Number ``M`` of states of the truth in each class, ``S = K M``. Defaults to 1.
 
         State ``k M + m`` belongs to class ``k``. ``truth`` and ``emission`` are over states; everything reported is summed over
@@ -109,8 +108,17 @@ class AnnotationModel(ABC):
 
         Defaults to the majority vote, which settles which class is which.
         """
-        M = self.states_per_class
+        M = self.states_per_class(data)
         return data.majority() if M == 1 else data.majority().repeat_interleave(M, -1) / M
+
+    def anchor(self, data: Annotations) -> Tensor | None:
+        """Return the share of each item's class that parameters are learned from whatever the posterior is; ``None`` for none.
+
+        ``(N, K)``, not negative, with row sums of at most 1. Where the sum is ``b``, the item enters the likelihood with power
+        ``1 - b``, and with power ``b`` as an item of known class, which the row distributes. It keeps the classes' meaning.
+        Reported class probabilities and likelihoods are without it.
+        """
+        return None
 
     # ------------------------------------------------------------------ faster, never different: optional
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.isolation import floating
-from crowdppl.kernels.ops import above_zero, sum_by, times_log
+from crowdppl.kernels.ops import above_zero, anchored, normalise, sum_by, times_log
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.model import base
 from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
@@ -77,7 +78,7 @@ class BoundModel:
     @property
     def states_per_class(self) -> int:
         """Number ``M`` of states of the truth in each class."""
-        return self.model.states_per_class
+        return self.model.states_per_class(self._data)
 
     def plates(self, data: Annotations, index: Tensor | None = None, *, training: bool = False) -> Plates:
         """Return the plates of the data, or of the mini-batch ``index`` among ``data.N`` items, with the networks."""
@@ -251,6 +252,25 @@ class BoundModel:
         known = {name: logs for name, value in parameters.items() if value is table}
         return joint, self.log_prior(parameters, data, known)
 
+    def anchored(self, data: Annotations) -> Annotations:
+        """Return the data with the model's anchor, if it states one."""
+        anchor = self.model.anchor(data)
+        return data if anchor is None else dataclasses.replace(data, anchor=anchor)
+
+    def objective(self, log_joint: Tensor, data: Annotations) -> Tensor:
+        """Return what parameters are learned from: each item's marginal log-likelihood ``(..., N)``, unless the data are anchored."""
+        return torch.logsumexp(log_joint, -1) if data.anchor is None else anchored(log_joint, data.anchor)[0]
+
+    def expectation(self, log_joint: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
+        """Return the objective ``(..., N)`` and the responsibilities ``(..., N, S)``, its derivatives; ``log_joint`` is overwritten."""
+        if data.anchor is None:
+            return normalise(log_joint, overwrite=True)
+        return anchored(log_joint, data.anchor)
+
+    def learned_from(self, log_joint: Tensor, data: Annotations) -> Tensor:
+        """Return log-probabilities ``(..., N, S)``, up to a constant for each item, of the states to draw parameters from."""
+        return log_joint if data.anchor is None else anchored(log_joint, data.anchor)[1].log()
+
     def clamp(self, data: Annotations) -> Tensor | None:
         """Return the log of what known truths allow, ``(N, S)``: 0 or minus infinity; ``None`` where no truth is known."""
         if data.clamp is None or self.states_per_class == 1:
@@ -377,6 +397,9 @@ class BoundModel:
             truth = pyro.sample("truth", prior, infer={"enumerate": "parallel"})
             # Enumerated, the truth is (S, 1): indexing gives (S, B), a term for each state and item.
             pyro.factor("labels", likelihoods[torch.arange(batch.N, device=likelihoods.device), truth])
+            if batch.anchor is not None:
+                joint = self.log_truth(parameters, batch) + likelihoods
+                pyro.factor("anchor", self.objective(joint, batch) - torch.logsumexp(joint, -1))
             if batch.multiplicity is not None:
                 # Enumeration takes no scale for each item: what repeats add is added with the truth summed out.
                 marginal = torch.logsumexp(self.log_truth(parameters, batch) + likelihoods, -1)
@@ -388,7 +411,7 @@ class BoundModel:
         parameters = self.prior(data, plates)
         joint = self.item_log_joint(parameters, data)  # (N, S)
         with plates.item:
-            pyro.factor("labels", repeated(torch.logsumexp(joint, -1), data))
+            pyro.factor("labels", repeated(self.objective(joint, data), data))
 
     def _conditioned(self, values: Mapping[str, Tensor], data: Annotations, plates: Plates | None) -> Any:
         conditioned = poutine.condition(self.model.prior, data=dict(values))

@@ -11,12 +11,13 @@ from catalog import CASES, quiet_fit, simulated, tiny
 from crowdppl import Annotations
 from crowdppl.inference.evaluate import _by_item
 from crowdppl.isolation import isolated
+from crowdppl.model.base import provides
 from crowdppl.model.bound import bind
 from crowdppl.model.program import check
 from crowdppl.models import DawidSkene
 
 # Models fitted by steps in closed form from a majority vote: their result is a function of the data alone.
-CLOSED = [c for c in CASES if {"em", "gibbs"} <= set(c.methods) and c.model.states_per_class == 1]
+CLOSED = [c for c in CASES if {"em", "gibbs"} <= set(c.methods) and not provides(c.model, "states_per_class")]
 FLAT = [c for c in CLOSED if c.name.endswith("-flat") and c.name != "item-subtypes-flat"]
 EXACT = {"method": "em", "tol": 1e-14, "num_samples": 2, "max_iter": 5000}
 

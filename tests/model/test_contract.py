@@ -15,6 +15,7 @@ from pyro.distributions import Categorical, Cauchy, Dirichlet, HalfCauchy
 import crowdppl
 from crowdppl import AnnotationModel, OptionError
 from crowdppl.isolation import isolated
+from crowdppl.model.base import provides
 from crowdppl.model.bound import bind
 from crowdppl.model.program import check, is_simplex
 from crowdppl.posterior import schema
@@ -22,7 +23,7 @@ from crowdppl.posterior import schema
 
 def random_start(case):
     """Tell whether a model begins EM at random, or follows gradients over random mini-batches: rows then have their turn."""
-    return case.model.states_per_class > 1 or has_networks(case)
+    return provides(case.model, "states_per_class") or has_networks(case)
 
 
 def has_networks(case):

@@ -189,7 +189,7 @@ def stream(
 
 
 def _suited(model: AnnotationModel, method: str) -> bool:
-    one_state = method == "svi" or model.states_per_class == 1
+    one_state = method == "svi" or not provides(model, "states_per_class")
     return provides(model, NEEDS[method]) and one_state and model.check_method(method) is None
 
 

@@ -1,0 +1,313 @@
+"""Confusion matrices on the logit scale: workers' competence and preferences, the crowd's confusion, workers' deviations.
+
+Row ``k`` of worker ``j``, under effect ``t`` of the item, is ``softmax_l(a_j [k = l] + b_jl + D_kl + d_jkl + t_l)`` with normal
+priors. This module raises the log joint of these parameters given counts of labels (Newton steps, for EM), and draws them (for
+Gibbs sampling).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from crowdppl.model.base import Parameters
+
+# Largest change of a logit in one Newton step, the first share of it that is tried, and how often it is shortened.
+LONGEST, FIRST_SHARE, SHORTER = 2.0, 0.5, 7
+
+
+class Rows:
+    """Logits of all workers' rows; the attributes are updated in place of the old ones by :meth:`ascend` and :meth:`draw`.
+
+    Args:
+        competence: ``a``, ``(..., J)``.
+        preferences: ``b``, ``(..., J, K)``.
+        crowd_confusion: ``D``, ``(..., K, K)``.
+        deviations: ``d``, ``(..., J, K, K)``.
+        scales: prior standard deviations of ``b``, ``D`` and ``d``.
+        effects: ``t``, ``(M, K)``.
+    """
+
+    def __init__(
+        self,
+        competence: Tensor,
+        preferences: Tensor,
+        crowd_confusion: Tensor,
+        deviations: Tensor,
+        scales: tuple[float, float, float],
+        effects: Tensor,
+    ):
+        self.competence, self.preferences = competence, preferences
+        self.crowd_confusion, self.deviations = crowd_confusion, deviations
+        self.scales, self.effects = scales, effects
+        self.eye = torch.eye(effects.shape[-1], dtype=effects.dtype, device=effects.device)
+
+    def parameters(self) -> Parameters:
+        """Return the four sites by name."""
+        names = ("competence", "preferences", "crowd_confusion", "deviations")
+        return {name: getattr(self, name) for name in names}
+
+    def _mean(self) -> Tensor:
+        """Return the logits without the workers' deviations, ``(..., J, K, K)``."""
+        expected = self.competence[..., None, None] * self.eye + self.preferences.unsqueeze(-2)
+        return expected + self.crowd_confusion.unsqueeze(-3)
+
+    def _table(self, logits: Tensor) -> Tensor:
+        return (logits.unsqueeze(-2) + self.effects).softmax(-1)
+
+    def table(self) -> Tensor:
+        """Return the probabilities of labels, ``(..., J, K, M, K)``."""
+        return self._table(self._mean() + self.deviations)
+
+    def _fit(self, logits: Tensor, counts: Tensor) -> Tensor:
+        """Return the log-likelihood of counts ``(..., J, K, M, K)``, for each row ``(..., J, K)``."""
+        return (counts * (logits.unsqueeze(-2) + self.effects).log_softmax(-1)).sum((-2, -1))
+
+    def log_prior(self, mean: Tensor, precision: Tensor) -> Tensor:
+        """Return the log density of the four sites, ``(...)``, given mean and precision of the competence ``(...)``."""
+        off = self.competence - mean.unsqueeze(-1)
+        out = (-precision.unsqueeze(-1) * off.square() / 2 + (precision.unsqueeze(-1) / (2 * math.pi)).log() / 2).sum(
+            -1
+        )
+        for value, scale, axes in zip(
+            (self.preferences, self.crowd_confusion, self.deviations),
+            self.scales,
+            ((-2, -1), (-2, -1), (-3, -2, -1)),
+            strict=True,
+        ):
+            size = math.prod(value.shape[axis] for axis in axes)
+            out = out - (value / scale).square().sum(axes) / 2 - size * (math.log(scale) + math.log(2 * math.pi) / 2)
+        return out
+
+    # ------------------------------------------------------------------ mode
+
+    def _slopes(self, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return first derivatives of the log-likelihood by the logits, minus the second ones, and itself by row.
+
+        The first two are ``(..., J, K, K)``, the third is ``(..., J, K)``.
+        """
+        logs = ((self._mean() + self.deviations).unsqueeze(-2) + self.effects).log_softmax(-1)
+        p = logs.exp()
+        expected = counts.sum(-1, keepdim=True) * p
+        return (counts - expected).sum(-2), (expected - expected * p).sum(-2), (counts * logs).sum((-2, -1))
+
+    def ascend(self, counts: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
+        """Take a Newton step for each worker, then one for the crowd, so that the log joint does not fall.
+
+        Args:
+            counts: expected labels of each worker by class and effect, ``(J, K, M, K)``.
+            mean: of the competence, a scalar.
+            precision: of the competence, a scalar.
+
+        Returns:
+            The approximate posterior variance of each competence, ``(J,)``.
+        """
+        variance = self._ascend_workers(counts, mean, precision)
+        self._ascend_crowd(counts)
+        return variance
+
+    def _ascend_workers(self, counts: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
+        preference, _, deviation = (scale**-2 for scale in self.scales)
+        slope, curve, fit = self._slopes(counts)
+        # Twice the diagonal bounds the matrix of second derivatives of a softmax.
+        curve_a = curve.diagonal(dim1=-2, dim2=-1).sum(-1) + precision
+        step_a = (slope.diagonal(dim1=-2, dim2=-1).sum(-1) - precision * (self.competence - mean)) / curve_a
+        step_b = (slope.sum(-2) - preference * self.preferences) / (2 * curve.sum(-2) + preference)
+        step_d = (slope - deviation * self.deviations) / (2 * curve + deviation)
+        steps = [step.clamp(-LONGEST, LONGEST) for step in (step_a, step_b, step_d)]
+
+        def moved(size: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            return (
+                self.competence + size * steps[0],
+                self.preferences + size[:, None] * steps[1],
+                self.deviations + size[:, None, None] * steps[2],
+            )
+
+        def log_prior(a: Tensor, b: Tensor, d: Tensor) -> Tensor:
+            ends = (
+                precision * (a - mean).square() + preference * b.square().sum(-1) + deviation * d.square().sum((-2, -1))
+            )
+            return -ends / 2
+
+        def objective(a: Tensor, b: Tensor, d: Tensor) -> Tensor:
+            logits = a[..., None, None] * self.eye + b.unsqueeze(-2) + self.crowd_confusion + d
+            return self._fit(logits, counts).sum(-1) + log_prior(a, b, d)
+
+        before = fit.sum(-1) + log_prior(self.competence, self.preferences, self.deviations)
+        size = torch.full_like(self.competence, FIRST_SHARE)
+        for _ in range(SHORTER):
+            worse = objective(*moved(size)) < before
+            if not bool(worse.any()):
+                break
+            size = torch.where(worse, size * 0.4, size)
+        else:
+            size = torch.where(objective(*moved(size)) < before, 0.0, size)
+        self.competence, self.preferences, self.deviations = moved(size)
+        return 1 / curve_a
+
+    def _ascend_crowd(self, counts: Tensor) -> None:
+        _, crowd, deviation = (scale**-2 for scale in self.scales)
+        slope, curve, fit = self._slopes(counts)
+        slope, curve = slope.sum(-3), curve.sum(-3)
+        step = ((slope - crowd * self.crowd_confusion) / (2 * curve + crowd)).clamp(-LONGEST, LONGEST)
+
+        def log_prior(D: Tensor) -> Tensor:
+            return -crowd * D.square().sum() / 2
+
+        rest = self._mean() - self.crowd_confusion + self.deviations
+        before, size = fit.sum() + log_prior(self.crowd_confusion), 1.0
+        for _ in range(SHORTER):
+            new = self.crowd_confusion + size * step
+            if bool(self._fit(rest + new, counts).sum() + log_prior(new) >= before):
+                self.crowd_confusion = new
+                break
+            size *= 0.4
+        # What all workers deviate by is the crowd's: the prior rises and the rows stay as they are.
+        J = self.deviations.shape[-3]
+        common = (deviation * self.deviations.sum(-3) - crowd * self.crowd_confusion) / (J * deviation + crowd)
+        self.crowd_confusion = self.crowd_confusion + common
+        self.deviations = self.deviations - common
+
+    # ------------------------------------------------------------------ draws
+
+    def draw(
+        self,
+        counts: Tensor,
+        precision: Tensor,
+        mean_prior: tuple[float, float],
+        precision_prior: tuple[float, float],
+    ) -> tuple[Tensor, Tensor]:
+        """Draw all parameters of the rows given counts, and mean and precision of the competence, which are returned.
+
+        Each row's logits move by a Metropolis-Hastings step whose proposal is normal with the mean of a Newton step and its
+        curvature (D. Gamerman 1997, Statistics and Computing 7, 57-68); what explains the logits is then drawn from its normal
+        conditional. Where labels are few this centred form mixes slowly, so that competence also moves with the deviations held
+        (interweaving: Y. Yu and X.-L. Meng 2011, Journal of Computational and Graphical Statistics 20, 531-570).
+
+        Args:
+            counts: labels of each worker by class and effect, ``(C, J, K, M, K)``.
+            precision: of the competence, ``(C,)``.
+            mean_prior: mean and standard deviation of ``mean``.
+            precision_prior: shape and rate of ``precision``.
+        """
+        logits = self._move_rows(counts)
+        mean = self._draw_explained(logits, precision, mean_prior)
+        self.deviations = logits - self._mean()
+        self._move_competence(counts, mean, precision)
+        J = self.competence.shape[-1]
+        prior_precision = mean_prior[1] ** -2
+        certain = J * precision + prior_precision
+        centre = (precision * self.competence.sum(-1) + prior_precision * mean_prior[0]) / certain
+        mean = centre + torch.randn_like(centre) * certain.rsqrt()
+        rate = precision_prior[1] + (self.competence - mean.unsqueeze(-1)).square().sum(-1) / 2
+        precision = torch._standard_gamma(torch.full_like(rate, precision_prior[0] + J / 2)) / rate
+        return mean, precision
+
+    def _proposal(self, logits: Tensor, counts: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean ``(..., K)`` and Cholesky factor of the precision ``(..., K, K)`` of each row's proposal."""
+        certain = self.scales[2] ** -2
+        p = self._table(logits)  # (..., K, M, K)
+        total = counts.sum(-1, keepdim=True)
+        expected = total * p
+        curve = torch.diag_embed(expected.sum(-2) + certain) - expected.mT @ p
+        factor = torch.linalg.cholesky(curve)
+        slope = (counts - expected).sum(-2) - certain * (logits - mean)
+        return logits + torch.cholesky_solve(slope.unsqueeze(-1), factor).squeeze(-1), factor
+
+    def _move_rows(self, counts: Tensor) -> Tensor:
+        """Return new logits of the rows, ``(C, J, K, K)``."""
+        mean = self._mean()
+        logits = mean + self.deviations
+        certain = self.scales[2] ** -2
+
+        def log_density(logits: Tensor) -> Tensor:
+            return self._fit(logits, counts) - certain * (logits - mean).square().sum(-1) / 2
+
+        def log_proposal(to: Tensor, centre: Tensor, factor: Tensor) -> Tensor:
+            off = (factor.mT @ (to - centre).unsqueeze(-1)).squeeze(-1)
+            return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - off.square().sum(-1) / 2
+
+        centre, factor = self._proposal(logits, counts, mean)
+        noise = torch.linalg.solve_triangular(factor.mT, torch.randn_like(logits).unsqueeze(-1), upper=True).squeeze(-1)
+        new = centre + noise
+        back, back_factor = self._proposal(new, counts, mean)
+        ratio = (
+            log_density(new)
+            - log_density(logits)
+            + log_proposal(logits, back, back_factor)
+            - log_proposal(new, centre, factor)
+        )
+        accepted = torch.rand_like(ratio).log() < ratio  # (C, J, K)
+        return torch.where(accepted.unsqueeze(-1), new, logits)
+
+    def _draw_explained(self, logits: Tensor, precision: Tensor, mean_prior: tuple[float, float]) -> Tensor:
+        """Draw the crowd, then competence and preferences, given the logits: normal conditionals.
+
+        The crowd's confusion and mean competence are drawn with the workers' parameters integrated out. Given these they could
+        move by ``deviation / sqrt(J)`` only.
+
+        Returns:
+            The mean of the competence, ``(C,)``.
+        """
+        preference, crowd, deviation = (scale**-2 for scale in self.scales)
+        J, K = logits.shape[-3], logits.shape[-1]
+        eye = self.eye
+        # What a worker's competence and preferences add to the logits (k, l), (K * K, K + 1).
+        design = torch.cat([eye.reshape(-1, 1), eye.repeat(K, 1)], -1)
+        own = design.T @ design * deviation
+        prior = torch.diag_embed(
+            torch.cat([precision.unsqueeze(-1), precision.new_full((len(precision), K), preference)], -1)
+        )
+        factor = torch.linalg.cholesky(own + prior)  # (C, K+1, K+1), the same for all workers
+        # Precision of a worker's logits around the crowd's, with the worker's parameters integrated out (Woodbury).
+        half = torch.linalg.solve_triangular(factor, deviation * design.T.expand(len(factor), -1, -1), upper=False)
+        around = deviation * torch.eye(K * K, dtype=logits.dtype, device=logits.device) - half.mT @ half
+        both = torch.cat(
+            [torch.eye(K * K, dtype=logits.dtype, device=logits.device), eye.reshape(-1, 1)], -1
+        )  # (D, mu)
+        weight = torch.cat([logits.new_full((K * K,), crowd), logits.new_full((1,), mean_prior[1] ** -2)])
+        given = (both.T @ around @ logits.sum(-3).flatten(-2).unsqueeze(-1)).squeeze(-1)
+        given[:, -1] += weight[-1] * mean_prior[0]
+        drawn = _normal(J * both.T @ around @ both + torch.diag(weight), given)  # (C, K * K + 1)
+        self.crowd_confusion, mean = drawn[:, :-1].unflatten(-1, (K, K)), drawn[:, -1]
+        left = (logits - self.crowd_confusion.unsqueeze(-3)).flatten(-2)  # (C, J, K * K)
+        given = deviation * left @ design
+        given[..., 0] += (precision * mean).unsqueeze(-1)
+        centre = torch.cholesky_solve(given.mT, factor)  # (C, K+1, J)
+        drawn = (centre + torch.linalg.solve_triangular(factor.mT, torch.randn_like(centre), upper=True)).mT
+        self.competence, self.preferences = drawn[..., 0], drawn[..., 1:]
+        return mean
+
+    def _move_competence(self, counts: Tensor, mean: Tensor, precision: Tensor) -> None:
+        """Move each worker's competence with the deviations held, by a Metropolis-Hastings step as for rows."""
+        rest = self._mean() + self.deviations - self.competence[..., None, None] * self.eye
+        total = counts.sum(-1)  # (C, J, K, M)
+        right = counts.sum(-2).diagonal(dim1=-2, dim2=-1).sum(-1)  # (C, J)
+        mean, precision = mean.unsqueeze(-1), precision.unsqueeze(-1)
+
+        def proposal(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            logits = rest + a[..., None, None] * self.eye
+            log_p = (logits.unsqueeze(-2) + self.effects).log_softmax(-1)
+            p = log_p.exp().diagonal(dim1=-3, dim2=-1).mT  # (C, J, K, M): of the correct label
+            curve = (total * p * (1 - p)).sum((-2, -1)) + precision
+            slope = right - (total * p).sum((-2, -1)) - precision * (a - mean)
+            density = (counts * log_p).sum((-3, -2, -1)) - precision * (a - mean).square() / 2
+            return a + slope / curve, curve, density
+
+        a = self.competence
+        centre, curve, density = proposal(a)
+        new = centre + torch.randn_like(a) * curve.rsqrt()
+        back, back_curve, new_density = proposal(new)
+        ratio = new_density - density
+        ratio = ratio + back_curve.log() / 2 - back_curve * (a - back).square() / 2
+        ratio = ratio - curve.log() / 2 + curve * (new - centre).square() / 2
+        self.competence = torch.where(torch.rand_like(ratio).log() < ratio, new, a)
+
+
+def _normal(precision: Tensor, given: Tensor) -> Tensor:
+    """Draw from normals with these precisions ``(C, n, n)``, whose means solve ``precision @ mean = given`` ``(C, n)``."""
+    factor = torch.linalg.cholesky(precision)
+    centre = torch.cholesky_solve(given.unsqueeze(-1), factor)
+    return (centre + torch.linalg.solve_triangular(factor.mT, torch.randn_like(centre), upper=True)).squeeze(-1)

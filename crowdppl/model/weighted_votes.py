@@ -1,0 +1,108 @@
+"""Votes weighted by the workers' competence, which is learned from their agreement with each other.
+
+The model behind the weights is a logistic form of MACE (D. Hovy, T. Berg-Kirkpatrick, A. Vaswani and E. Hovy (2013),
+Learning whom to trust with MACE, NAACL-HLT, 1120-1130): a worker of competence ``a_j`` gives the label of the true class with
+log odds ``a_j`` above a distribution of the worker's own, by which a worker of competence 0, a spammer, always answers::
+
+    truth        z_i             ~ Categorical(p)
+    competence   a_j             ~ Normal(mu, s^2)       mu and s learned from the crowd
+    preference   b_jl            ~ Normal(0, 1)          for each label
+    label        y_n | z_i = k   ~ Categorical(softmax_l(a_j [l = k] + b_jl))
+
+Classes cannot change their meaning here, since all that distinguishes them is which label is correct. The mode is found by
+EM; mean and standard deviation of the crowd's competence are those of its approximate marginal likelihood (Laplace).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import above_zero, normalise, sum_by
+
+# Standard deviation of the preference for a label, and the mean and standard deviation of competence that learning starts from.
+PREFERENCE = 1.0
+START = (2.0, 2.0)
+# Largest number of EM steps, and the relative gain of the log-likelihood at which they end.
+STEPS, GAIN = 100, 1e-7
+# Newton steps in each M step, and how often one is shortened until the objective rises.
+NEWTON, SHORTER = 4, 6
+# Smallest weight of a worker: an item that spammers alone annotated still has their votes.
+LEAST = 0.02
+
+
+def competence_weights(data: Annotations) -> Tensor:
+    """Return each worker's chance-corrected accuracy ``(J,)``, from ``LEAST`` to 1: 0 where labels say nothing about the truth.
+
+    The mean over classes of the probability of the correct label, minus ``1 / K``, over ``1 - 1 / K``.
+    """
+    J, K = data.J, data.K
+    eye = torch.eye(K, dtype=data.dtype, device=data.device)
+    mean, variance = START[0], START[1] ** 2
+    a, b = eye.new_full((J,), mean), eye.new_zeros(J, K)
+    r, earlier = data.majority(), None
+    for _ in range(STEPS):
+        prevalence = r.sum(-2) + 1
+        counts = data.counts.expected(r)  # (J, K, K)
+        total = counts.sum(-1)  # (J, K)
+        for _ in range(NEWTON):
+            p = _table(a, b, eye)
+            correct = p.diagonal(dim1=-2, dim2=-1)  # (J, K)
+            slope_a = (counts.diagonal(dim1=-2, dim2=-1) - total * correct).sum(-1) - (a - mean) / variance
+            curve_a = (total * correct * (1 - correct)).sum(-1) + 1 / variance
+            slope_b = (counts - total.unsqueeze(-1) * p).sum(-2) - b / PREFERENCE**2
+            # Twice the diagonal bounds the matrix of second derivatives of a softmax.
+            curve_b = 2 * (total.unsqueeze(-1) * p * (1 - p)).sum(-2) + PREFERENCE**-2
+            a, b = _raised(a, b, (slope_a / curve_a), slope_b / curve_b, counts, mean, variance, eye)
+        mean = float((a.sum() + START[0]) / (J + 1))
+        variance = float((((a - mean) ** 2 + 1 / curve_a).sum() + 2) / (J + 2))
+        joint = data.counts.log_likelihoods(_table(a, b, eye).log()).add_((prevalence / prevalence.sum()).log())
+        marginal, r = normalise(joint if data.clamp is None else joint.add_(data.clamp), overwrite=True)
+        now = float(marginal.sum())
+        if earlier is not None and abs(now - earlier) < GAIN * abs(now):
+            break
+        earlier = now
+    accuracy = _table(a, b, eye).diagonal(dim1=-2, dim2=-1).mean(-1)
+    return ((accuracy - 1 / K) / (1 - 1 / K)).clamp(min=LEAST)
+
+
+def weighted_votes(data: Annotations) -> Tensor:
+    """Return vote shares ``(N, K)`` with each worker's votes weighted by competence.
+
+    Uniform for items without annotations, one-hot for known truths.
+    """
+    if data.A == 0:
+        return data.majority()
+    weight = competence_weights(data)[data.worker]
+    share = sum_by(data.item * data.K + data.label, weight, data.N * data.K).view(data.N, data.K)
+    total = share.sum(-1, keepdim=True)
+    share = torch.where(total > 0, share / above_zero(total), 1 / data.K)
+    known = data.truth >= 0
+    share[known] = torch.nn.functional.one_hot(data.truth[known], data.K).to(data.dtype)
+    return share
+
+
+def _table(a: Tensor, b: Tensor, eye: Tensor) -> Tensor:
+    """Return ``p(label | truth, worker)``, ``(J, K, K)``."""
+    return (a[:, None, None] * eye + b.unsqueeze(-2)).softmax(-1)
+
+
+def _raised(
+    a: Tensor, b: Tensor, step_a: Tensor, step_b: Tensor, counts: Tensor, mean: float, variance: float, eye: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Take a worker's Newton step ``(J,)``, ``(J, K)``, shortened until the worker's log joint does not fall."""
+
+    def objective(a: Tensor, b: Tensor) -> Tensor:
+        fit = (counts * (a[:, None, None] * eye + b.unsqueeze(-2)).log_softmax(-1)).sum((-2, -1))
+        return fit - (a - mean) ** 2 / (2 * variance) - (b / PREFERENCE).square().sum(-1) / 2
+
+    step_a, step_b = step_a.clamp(-2, 2), step_b.clamp(-2, 2)
+    size, before = torch.full_like(a, 0.7), objective(a, b)
+    for _ in range(SHORTER):
+        new_a, new_b = a + size * step_a, b + size.unsqueeze(-1) * step_b
+        worse = objective(new_a, new_b) < before - 1e-9
+        if not bool(worse.any()):
+            break
+        size = torch.where(worse, size * 0.4, size)
+    return torch.where(worse, a, new_a), torch.where(worse.unsqueeze(-1), b, new_b)
