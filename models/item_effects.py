@@ -41,7 +41,6 @@ import torch
 from pyro.distributions import Categorical, Dirichlet, Gamma, Normal
 from torch import Tensor
 
-from crowdppl.arguments import shown
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.kernels.ops import sample_dirichlet
@@ -102,9 +101,10 @@ class ItemEffects(AnnotationModel):
         require_pseudo_counts(self, "prior_items", "prior_effects")
         require_positive(self, "deviation", "preference", "crowd")
         require_share(self, "anchoring")
-        if not self.strengths or not all(isinstance(s, (int, float)) and 0 < s < 20 for s in self.strengths):
+        given = self.strengths
+        if given is not None and not (isinstance(given, tuple) and given and all(_is_strength(s) for s in given)):
             raise ModelError(
-                f"ItemEffects: strengths is {self.strengths!r}; it must be a tuple of numbers above 0 and below 20"
+                f"ItemEffects: strengths is {shown(given)}; it must be a tuple of numbers above 0 and at most {LARGEST:g}"
             )
 
     # ------------------------------------------------------------------ the model

@@ -258,11 +258,11 @@ class BoundModel:
         return data if anchor is None else dataclasses.replace(data, anchor=anchor)
 
     def objective(self, log_joint: Tensor, data: Annotations) -> Tensor:
-        """Return what parameters are learned from: each item's marginal log-likelihood ``(..., N)``, unless the data are anchored."""
+        """Return what parameters are learned from, ``(..., N)``: the marginal log-likelihood, unless the data are anchored."""
         return torch.logsumexp(log_joint, -1) if data.anchor is None else anchored(log_joint, data.anchor)[0]
 
     def expectation(self, log_joint: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
-        """Return the objective ``(..., N)`` and the responsibilities ``(..., N, S)``, its derivatives; ``log_joint`` is overwritten."""
+        """Return the objective ``(..., N)`` and its derivatives, the responsibilities ``(..., N, S)``; overwrites ``log_joint``."""
         if data.anchor is None:
             return normalise(log_joint, overwrite=True)
         return anchored(log_joint, data.anchor)
