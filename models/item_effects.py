@@ -41,6 +41,7 @@ import torch
 from pyro.distributions import Categorical, Dirichlet, Gamma, Normal
 from torch import Tensor
 
+from crowdppl.arguments import shown
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.kernels.ops import sample_dirichlet

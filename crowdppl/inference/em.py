@@ -127,7 +127,7 @@ def em(
         "iterations": len(best.trace),
         "evaluations": best.evaluations,
         "log_posterior": finals[results.index(best)],
-        "log_likelihood": best.log_likelihood,
+        "log_likelihood": best.log_likelihood if data.anchor is None else _log_likelihood(model, data, best.point),
         "restarts": finals,
     }
     if held_out is not None:
@@ -142,6 +142,13 @@ def em(
             f"the posterior has several modes"
         )
     return out
+
+
+def _log_likelihood(model: BoundModel, data: Annotations, point: Parameters) -> float:
+    """Return the marginal log-likelihood at a point, where the loop followed another objective."""
+    with torch.no_grad():
+        joint = model.item_log_joint(point, data)
+        return float(repeated(torch.logsumexp(joint, -1), data).sum())
 
 
 def _intervals(

@@ -262,7 +262,7 @@ class BoundModel:
         return torch.logsumexp(log_joint, -1) if data.anchor is None else anchored(log_joint, data.anchor)[0]
 
     def expectation(self, log_joint: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
-        """Return the objective ``(..., N)`` and its derivatives, the responsibilities ``(..., N, S)``; overwrites ``log_joint``."""
+        """Return the objective ``(..., N)`` and responsibilities ``(..., N, S)``, its derivatives; overwrites ``log_joint``."""
         if data.anchor is None:
             return normalise(log_joint, overwrite=True)
         return anchored(log_joint, data.anchor)

@@ -189,6 +189,11 @@ def test_truth_is_found(case, method):
         "common": good,
         "group_confusion": np.tile(good, (2, 1, 1)),
         "skill": np.full(12, 3.0),
+        "competence": np.full(12, 3.0),
+        "preferences": np.zeros((12, K)),
+        "crowd_confusion": np.zeros((K, K)),
+        "deviations": np.zeros((12, K, K)),
+        "effect_weights": np.array([0.8, 0.2]),
         "difficulty": np.full(200, 1.0),
     }
     data, truth, _ = simulated(items=200, per_item=6, model=case.model, parameters=values, classes=K)
