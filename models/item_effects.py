@@ -1,4 +1,4 @@
-"""Item effects: workers err together, because some items lead all of them towards, or away from, a certain label.
+"""Item effects: errors of workers are correlated, because some items lead all of them towards, or away from, a certain label.
 
 Worker and item in one logit: Dengyong Zhou, John C. Platt, Sumit Basu and Yi Mao (2012), Learning from the wisdom of crowds by
 minimax entropy, NIPS 25; Zhou, Liu, Platt, Meek and Shah (2015), arXiv:1503.07240. Difficulty as an item effect: Bob Carpenter
@@ -175,7 +175,7 @@ class ItemEffects(AnnotationModel):
     def _log_effects(self, weights: Tensor, data: Annotations) -> Tensor:
         """Return the log-probability of each effect, ``(..., M)``, given the weights of strengths ``(..., G+1)``."""
         _, strength = self.effects(data)
-        return weights.log()[..., strength] - strength.bincount()[strength].log()
+        return weights.log()[..., strength] - strength.bincount()[strength].to(weights).log()
 
     def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return log-probabilities of the states, ``(..., S)``."""
@@ -226,7 +226,7 @@ class ItemEffects(AnnotationModel):
         rows = self._rows(parameters, data)
         first = bool((rows.deviations == 0).all())
         for _ in range(FIRST if first else LATER):
-            variance = rows.ascend(counts, mean, precision)  # (J,) approximate posterior variance of competence
+            variance = rows.newton_step(counts, mean, precision)  # (J,) approximate posterior variance of competence
             if first:
                 mean = (rows.competence.sum() + MEAN[0]) / (data.J + 1)
                 spread = ((rows.competence - mean).square() + variance).sum()

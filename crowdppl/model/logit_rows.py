@@ -19,7 +19,7 @@ LONGEST, FIRST_SHARE, SHORTER = 2.0, 0.5, 7
 
 
 class Rows:
-    """Logits of all workers' rows; the attributes are updated in place of the old ones by :meth:`ascend` and :meth:`draw`.
+    """Logits of all workers' rows; the attributes are updated in place of the old ones by :meth:`newton_step` and :meth:`draw`.
 
     Args:
         competence: ``a``, ``(..., J)``.
@@ -93,7 +93,7 @@ class Rows:
         expected = counts.sum(-1, keepdim=True) * p
         return (counts - expected).sum(-2), (expected - expected * p).sum(-2), (counts * logs).sum((-2, -1))
 
-    def ascend(self, counts: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
+    def newton_step(self, counts: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
         """Take a Newton step for each worker, then one for the crowd, so that the log joint does not fall.
 
         Args:
@@ -104,11 +104,11 @@ class Rows:
         Returns:
             The approximate posterior variance of each competence, ``(J,)``.
         """
-        variance = self._ascend_workers(counts, mean, precision)
-        self._ascend_crowd(counts)
+        variance = self._newton_workers(counts, mean, precision)
+        self._newton_crowd(counts)
         return variance
 
-    def _ascend_workers(self, counts: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
+    def _newton_workers(self, counts: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
         preference, _, deviation = (scale**-2 for scale in self.scales)
         slope, curve, fit = self._slopes(counts)
         # Twice the diagonal bounds the matrix of second derivatives of a softmax.
@@ -147,7 +147,7 @@ class Rows:
         self.competence, self.preferences, self.deviations = moved(size)
         return 1 / curve_a
 
-    def _ascend_crowd(self, counts: Tensor) -> None:
+    def _newton_crowd(self, counts: Tensor) -> None:
         _, crowd, deviation = (scale**-2 for scale in self.scales)
         slope, curve, fit = self._slopes(counts)
         slope, curve = slope.sum(-3), curve.sum(-3)
