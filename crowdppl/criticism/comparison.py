@@ -29,8 +29,9 @@ from crowdppl.posterior.workers import default_level
 
 Array = npt.NDArray[Any]
 
-# The models compared by default: votes, a confusion matrix for each worker, and one number for each worker.
-MODELS = ("majority-vote", "dawid-skene", "one-coin")
+# The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
+# the same items.
+MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
 # Draws of a fit by EM for the predictive score; importance sampling takes longer than the fit with more.
 EM_DRAWS = 400
 # Probabilities this close are equal: classes with equal votes differ by rounding.
