@@ -173,8 +173,8 @@ def crowd_kit(data: Annotations) -> np.ndarray:
     frame = pd.DataFrame(
         {"task": data.items[data.item], "worker": data.workers[data.worker], "label": data.labels[data.label]}
     )
-    found = DawidSkene().fit_predict_proba(frame)
-    return found.reindex(index=data.items, columns=data.labels).fillna(0.0).to_numpy()
+    probability = DawidSkene().fit_predict_proba(frame)
+    return probability.reindex(index=data.items, columns=data.labels).fillna(0.0).to_numpy()
 
 
 def measure(name: str, candidate: str, method: str) -> dict[str, Any]:
@@ -340,9 +340,9 @@ defaults. The *better baseline* is the better of these two on each set. Known tr
         worst, greatest = min(gaps, key=gaps.__getitem__), max(gaps, key=gaps.__getitem__)
         rest = [gap for name, gap in gaps.items() if name != greatest]
         parts.append(
-            f"""`{last}` is at least as accurate as the better baseline on {sum(g >= 0 for g in gaps.values())} of {len(gaps)} sets. The
-greatest loss is {-gaps[worst]:.4f} (`{worst}`), the greatest gain {gaps[greatest]:.4f} (`{greatest}`); without that set the mean
-difference is {np.mean(rest):+.4f}, with it {np.mean(list(gaps.values())):+.4f}."""
+            f"""`{last}` is at least as accurate as the better baseline on {sum(g >= 0 for g in gaps.values())} of
+{len(gaps)} sets. The greatest loss is {-gaps[worst]:.4f} (`{worst}`), the greatest gain {gaps[greatest]:.4f} (`{greatest}`);
+without that set the mean difference is {np.mean(rest):+.4f}, with it {np.mean(list(gaps.values())):+.4f}."""
         )
     scored = [name for members in GROUPS.values() for name in members if name in runs]
     values = correlations(runs, scored)

@@ -85,10 +85,9 @@ class Comparison:
         disputed = len(self.items)
         if not disputed:
             return ["The models agree on every item."]
-        which = (
-            "them" if disputed <= ENOUGH[0] else f"{ENOUGH[0]} to {min(ENOUGH[1], disputed)} of them, drawn at random"
-        )
-        decide = f"Only the {disputed:,} items with different labels decide between the models: find the true labels of {which}"
+        some = f"the true labels of {ENOUGH[0]} to {min(ENOUGH[1], disputed)} of them, drawn at random"
+        which = "their true labels" if disputed <= ENOUGH[0] else some
+        decide = f"Only the {disputed:,} items with different labels decide between the models: find {which}"
         if not self.known:
             return [PREDICTION_IS_NOT_TRUTH, f"{decide} (truth=..., --truth-file)."]
         first = self.models.sort_values("best", ascending=False, kind="stable").iloc[0]
