@@ -265,14 +265,20 @@ def left_out(runs: Runs, names: list[str], candidates: list[str]) -> tuple[float
     return float(values[np.arange(len(names)), chosen].mean()), Counter(candidates[c] for c in chosen)
 
 
-def correlations(runs: Runs, names: list[str]) -> list[float]:
-    """Return, for each set, the rank correlation of predictive score and accuracy over the models that have both."""
-    out = []
+def by_predictive_score(runs: Runs, names: list[str]) -> pd.DataFrame:
+    """Compare predictive score and accuracy over the models that have both, a row for each set.
+
+    Columns: ``correlation`` of the ranks; ``accuracy`` of the model with the highest score; and its name, ``chosen``.
+    """
+    rows = []
     for name in names:
-        pairs = [(run["elpd"], run["accuracy"]) for run in runs[name].values() if not np.isnan(run.get("elpd", np.nan))]
+        own = {c: run for c, run in runs[name].items() if not np.isnan(run.get("elpd", np.nan))}
+        pairs = [(run["elpd"], run["accuracy"]) for run in own.values()]
         if len(pairs) >= 4 and len({accuracy for _, accuracy in pairs}) > 1:
-            out.append(float(spearmanr(*zip(*pairs, strict=True)).statistic))
-    return out
+            chosen = max(own, key=lambda c: own[c]["elpd"])
+            rank = float(spearmanr(*zip(*pairs, strict=True)).statistic)
+            rows.append({"set": name, "correlation": rank, "accuracy": own[chosen]["accuracy"], "chosen": chosen})
+    return pd.DataFrame(rows)
 
 
 def by_known_labels(runs: Runs, names: list[str], candidates: list[str]) -> dict[str, float]:
@@ -328,30 +334,45 @@ defaults. The *better baseline* is the better of these two on each set. Known tr
         base = [max(runs[name][c]["accuracy"] for c in BASELINES) for name in names]
         accuracy, choices = left_out(runs, names, candidates)
         chosen = ", ".join(f"`{c}` on {n}" for c, n in choices.most_common())
-        fixed = table(
-            ["model, the same on all sets", "mean accuracy"],
-            [*([c, v] for c, v in values.items()), ["better baseline of each set", mean(base)]],
-        )
-        parts += [
-            f"{fixed}\n\nChosen for each of {len(names)} sets on the others by mean accuracy: {accuracy:.4f} ({chosen})."
-        ]
+        before, earlier = left_out(runs, names, candidates[:-1])
+        chosen_before = ", ".join(f"`{c}` on {n}" for c, n in earlier.most_common())
         last = candidates[-1]
         gaps = {name: runs[name][last]["accuracy"] - b for name, b in zip(names, base, strict=True)}
         worst, greatest = min(gaps, key=gaps.__getitem__), max(gaps, key=gaps.__getitem__)
-        rest = [gap for name, gap in gaps.items() if name != greatest]
-        parts.append(
-            f"""`{last}` is at least as accurate as the better baseline on {sum(g >= 0 for g in gaps.values())} of
-{len(gaps)} sets. The greatest loss is {-gaps[worst]:.4f} (`{worst}`), the greatest gain {gaps[greatest]:.4f} (`{greatest}`);
-without that set the mean difference is {np.mean(rest):+.4f}, with it {np.mean(list(gaps.values())):+.4f}."""
+        rest = [name for name in names if name != greatest]
+        fixed = table(
+            ["model, the same on all sets", "mean accuracy", f"without `{greatest}`"],
+            [
+                *([c, v, mean(runs[name][c]["accuracy"] for name in rest)] for c, v in values.items()),
+                [
+                    "better baseline of each set",
+                    mean(base),
+                    mean(b for n, b in zip(names, base, strict=True) if n != greatest),
+                ],
+            ],
         )
+        parts += [
+            fixed,
+            f"""Chosen for each of {len(names)} sets on the others by mean accuracy: {accuracy:.4f} ({chosen}). Among the candidates
+other than `{last}`: {before:.4f} ({chosen_before}).""",
+            f"""`{last}` is at least as accurate as the better baseline on {sum(g >= 0 for g in gaps.values())} of
+{len(gaps)} sets. The greatest loss is {-gaps[worst]:.4f} (`{worst}`), the greatest gain {gaps[greatest]:.4f} (`{greatest}`),
+which makes most of the difference between the means: the second column leaves that set out.""",
+        ]
     scored = [name for members in GROUPS.values() for name in members if name in runs]
-    values = correlations(runs, scored)
-    if values:
+    predicted = by_predictive_score(runs, scored)
+    if len(predicted):
+        rank = predicted["correlation"]
+        counts = ", ".join(f"`{c}` on {n}" for c, n in predicted["chosen"].value_counts().items())
+        fixed = mean(
+            runs[name][candidates[-1]]["accuracy"] for name in predicted["set"] if candidates[-1] in runs[name]
+        )
         parts += [
             "## What else could choose a model",
             f"""**Predictive score.** The rank correlation of the expected log predictive density (`criticism.loo`) with accuracy,
-over the models on one set, is {np.mean(values):.2f} on average over {len(values)} sets of at most {SCORED:,} items
-(middle half {np.quantile(values, 0.25):.2f} to {np.quantile(values, 0.75):.2f}).""",
+over the models on one set, is {rank.mean():.2f} on average over {len(rank)} sets of all groups with at most {SCORED:,} items
+(middle half {rank.quantile(0.25):.2f} to {rank.quantile(0.75):.2f}). The model with the highest score has a mean accuracy of
+{predicted["accuracy"].mean():.4f} ({counts}), and `{candidates[-1]}` on the same sets {fixed}.""",
         ]
     few = [c for c in ("majority", "dawid-skene", "one-coin", "item-effects") if c in candidates]
     large = [name for name in complete(runs, scored, few) if next(iter(runs[name].values()))["known"] >= 2 * CHOICES[1]]
@@ -377,7 +398,7 @@ relation is among those that a worker chose.""",
 MEANS = f"""Means over the sets that every model was run on. Log loss in nats, probabilities floored at a millionth.
 Calibration error over ten bins. *Covered*: workers with at least {MINIMUM} annotations of items of known truth whose share of
 correct ones lies in their 89% interval of `share_correct`, and of `accuracy`. *Labels that differ*: items whose label is none
-with the most votes."""
+with the most votes. Seconds include intervals, and were taken while other programs ran."""
 CHOSEN = """The item-effects model was designed on these same sets: some 70 variants of it were tried on them. Its own figures are
 therefore not held out, and are optimistic by an amount that this page cannot measure. Leaving one set out at a time removes the
 choice *among the candidates of this page* from the figure, not the choice among these variants."""

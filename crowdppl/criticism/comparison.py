@@ -39,9 +39,10 @@ TIE = 1e-9
 # Reweightings of the items of known truth for the probability that a model is the most accurate.
 REWEIGHTINGS = 4000
 
+# Measured by benchmarks/default_model.py, docs/benchmarks/default-model.md.
 PREDICTION_IS_NOT_TRUTH = (
-    "The predictive score does not tell which model finds the true labels: within public data sets its rank correlation with "
-    "accuracy is .06 to .17."
+    "The predictive score does not tell reliably which model finds the true labels: within public data sets its rank correlation "
+    "with accuracy is .28 on average."
 )
 # Probability of being the most accurate model from which the known truths are said to favour it.
 FAVOURED = 0.9
