@@ -353,8 +353,8 @@ defaults. The *better baseline* is the better of these two on each set. Known tr
         )
         parts += [
             fixed,
-            f"""Chosen for each of {len(names)} sets on the others by mean accuracy: {accuracy:.4f} ({chosen}). Among the candidates
-other than `{last}`: {before:.4f} ({chosen_before}).""",
+            f"""Chosen for each of {len(names)} sets on the others by mean accuracy: {accuracy:.4f} ({chosen}). Among the
+candidates other than `{last}`: {before:.4f} ({chosen_before}).""",
             f"""`{last}` is at least as accurate as the better baseline on {sum(g >= 0 for g in gaps.values())} of
 {len(gaps)} sets. The greatest loss is {-gaps[worst]:.4f} (`{worst}`), the greatest gain {gaps[greatest]:.4f} (`{greatest}`),
 which makes most of the difference between the means: the second column leaves that set out.""",
