@@ -38,6 +38,8 @@ from crowdppl.model.bound import one_hot
 
 # Mean and standard deviation of logit rho over public data sets, estimated by benchmarks/calibration/design_effect.py.
 POPULATION = (-1.0, 3.0)
+# The same for models that explain a part of the correlation themselves: what is left is smaller.
+RESIDUAL = {"item-effects": (-3.0, 3.0)}
 # Pseudo-counts that every worker starts with, correct and incorrect in the proportions of the crowd.
 START = 4.0
 # Smallest number of values of rho to average probabilities over: quantile midpoints, whose mean is off by some 1e-4.
@@ -94,14 +96,19 @@ class DesignEffect:
     likelihood: RhoLikelihood | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, rho: float | tuple[float, float] | None) -> DesignEffect:
-        """Return the design effect of an option: a known ``rho``, mean and sd of its logit, or the population's.
+    def of_crowds(cls, model: str) -> DesignEffect:
+        """Return the distribution over public crowds of what a model of this name in the catalogue leaves unexplained."""
+        return cls(*RESIDUAL.get(model, POPULATION))
+
+    @classmethod
+    def of(cls, rho: float | tuple[float, float] | None, model: str = "") -> DesignEffect:
+        """Return the design effect of an option: a known ``rho``, mean and sd of its logit, or the public crowds' for a model.
 
         Raises:
             OptionError: for a ``rho`` outside [0, 1] or a spread below 0.
         """
         if rho is None:
-            return cls()
+            return cls.of_crowds(model)
         try:
             if isinstance(rho, (tuple, list)) and len(rho) == 2:
                 return cls(_finite("rho", rho[0]), at_least_zero("rho", rho[1]))

@@ -186,7 +186,7 @@ def fit(
     chosen = named_model(model)
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
-    effect = None if independent else DesignEffect.of(rho)
+    effect = None if independent else DesignEffect.of(rho, _model_name(chosen))
     _require_memory(chosen, data)
     data = data.to(device)
     began = time.perf_counter()

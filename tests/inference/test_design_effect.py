@@ -10,7 +10,7 @@ import xarray as xr
 from catalog import CASES, SHORT, quiet_fit, simulated, tiny
 
 import crowdppl
-from crowdppl import OptionError, criticism
+from crowdppl import OptionError, acquisition, criticism
 from crowdppl.data.synthetic import correlated_crowd
 from crowdppl.inference import design_effect
 from crowdppl.models import DawidSkene, ItemSubtypes
@@ -250,3 +250,17 @@ def test_the_result_remembers(tmp_path):
     back = crowdppl.load(posterior.save(tmp_path / "p.nc"))
     assert "rho = 0.25" in back.correlation
     assert json.loads(back.tree.attrs["run"])["rho"]["known"] == 0.25
+
+
+def test_models_with_item_effects_leave_less_correlation():
+    """Their default is a distribution of its own, which the result records and views call an average of public crowds."""
+    data = simulated(items=30, workers=5)[0]
+    plain = quiet_fit(data, "dawid-skene", method="em", num_samples=20, independent=False)
+    effects = quiet_fit(data, "item-effects", method="em", num_samples=20, independent=False)
+    mean = {name: one.info["rho"]["mean"] for name, one in (("plain", plain), ("effects", effects))}
+    assert mean["plain"] == design_effect.POPULATION[0]
+    assert mean["effects"] == design_effect.RESIDUAL["item-effects"][0] < mean["plain"]
+    for posterior in (plain, effects):
+        assert "average of public crowds" in acquisition.redundancy_source(posterior)
+    given = quiet_fit(data, "item-effects", method="em", num_samples=20, independent=False, rho=(-1.0, 3.0))
+    assert acquisition.redundancy_source(given) == "rho as given"
