@@ -239,6 +239,7 @@ def calls(place):
         "report.from_file": None,
         "report.lines": None,
         "report.price": {"cost": 1.0},
+        "diagnostics.far_from_votes": None,
         "diagnostics.unused_classes": None,
         "workers.accuracy_over_time": {**p, "windows": 2},
         "workers.accuracy_change": {**p, "minimum": 2},

@@ -23,6 +23,9 @@ MIN_Z = 3.0
 UNUSED = 0.5
 # A label is rare if it was given at most so often; with more classes than this, most of them should not be rare.
 RARE, MANY = 2, 10
+# A fit is far from the votes if its label differs from all majority labels for more than this share of at least so many items:
+# on 26 public sets the largest share was .26 (docs/benchmarks/default-model.md).
+FAR, MIN_FAR_ITEMS = 0.3, 50
 _CODES = arguments.array("annotation", kind="whole")
 
 
@@ -98,6 +101,33 @@ def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
         f"the fit assigns no item to {labels}, which was given {int(given[unused].sum()):,} times and has the most votes of "
         f"{int(wins[unused].sum()):,} of {data.N:,} items: there are too few labels for this model, or annotators do not tell "
         f"these classes apart; compare with model='majority-vote', or with method='gibbs', or merge the classes"
+    ]
+
+
+def far_from_votes(data: Annotations, probability: Tensor) -> list[str]:
+    """Return a sentence if a fit disagrees with the majority vote about more items than it does on public crowds.
+
+    Items count that have at least two annotations and no known truth. The label differs if it is not among those with the most
+    votes.
+
+    Args:
+        data: the annotations.
+        probability: probability of each class for each item, ``(N, K)``.
+    """
+    counted = (data.annotations_per_item >= 2) & (data.truth < 0)
+    size = int(counted.sum())
+    if size < MIN_FAR_ITEMS:
+        return []
+    best = probability.argmax(1, keepdim=True)
+    cell = data.item * data.K + data.label
+    votes = torch.bincount(cell, minlength=data.N * data.K).view(data.N, data.K)
+    changed = int(((votes.gather(1, best).squeeze(1) < votes.amax(1)) & counted).sum())
+    if changed <= FAR * size:
+        return []
+    return [
+        f"the label is not that of the majority for {changed:,} of {size:,} items, a larger share than on any of 26 public "
+        f"sets (26%): either most annotators are wrong on many items, or the fit has changed the meaning of classes; give known "
+        f"true labels of some of these items, or look at them: crowdppl compare lists them"
     ]
 
 

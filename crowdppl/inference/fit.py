@@ -18,7 +18,7 @@ import torch
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.diagnostics import review, unused_classes
+from crowdppl.data.diagnostics import far_from_votes, review, unused_classes
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.truths import Truth
 from crowdppl.errors import DataError, ModelError, OptionError, listed, suggestion, warn
@@ -220,7 +220,7 @@ def fit(
         draws.facts |= convergence(data, evaluated, draws.diagnosis)
         failed = not_converged(draws.facts)
         draws.warnings[:0] = [failed] if failed else []
-    draws.warnings += unused_classes(data, evaluated.probability)
+    draws.warnings += unused_classes(data, evaluated.probability) + far_from_votes(data, evaluated.probability)
     hyperparameters, name = _hyperparameters(chosen), _model_name(chosen)
     run = {
         "model": name,

@@ -11,7 +11,7 @@ from catalog import quiet_fit
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning
-from crowdppl.data.diagnostics import connected_groups, review, unused_classes, worker_information
+from crowdppl.data.diagnostics import connected_groups, far_from_votes, review, unused_classes, worker_information
 from crowdppl.data.identifier_checks import variants
 
 
@@ -196,3 +196,24 @@ def test_good_fits_use_all_classes(name, public):
         warnings.simplefilter("ignore", CrowdpplWarning)
         posterior = crowdppl.fit(data, "dawid-skene", method="em", num_samples=5)
     assert not any("assigns no item" in sentence for sentence in posterior.warnings)
+
+
+def test_a_fit_far_from_the_votes_says_so():
+    """Three annotations of 60 items; labels that are nobody's majority for a third of them. Ties, known truths and single
+    annotations do not count."""
+    item, worker = np.repeat(np.arange(60), 3), np.tile(np.arange(3), 60)
+    data = Annotations.from_arrays(item, worker, np.zeros(180, int), labels=[0, 1, 2])
+    votes = torch.nn.functional.one_hot(torch.zeros(60, dtype=torch.int64), 3).double()
+    assert far_from_votes(data, votes) == []
+    third = votes.clone()
+    third[:18] = torch.tensor([0.0, 1.0, 0.0])
+    assert far_from_votes(data, third) == []
+    third[:20] = torch.tensor([0.0, 1.0, 0.0])
+    (sentence,) = far_from_votes(data, third)
+    assert "for 20 of 60 items" in sentence
+    known = Annotations.from_arrays(item, worker, np.zeros(180, int), labels=[0, 1, 2], truth={i: 1 for i in range(20)})
+    assert far_from_votes(known, third) == []
+    tied = Annotations.from_arrays(item[:120], worker[:120] % 2, np.tile([0, 1], 60), labels=[0, 1, 2])
+    assert far_from_votes(tied, third[:40]) == []  # too few items, too
+    single = Annotations.from_arrays(np.arange(60), np.zeros(60, int), np.zeros(60, int), labels=[0, 1, 2])
+    assert far_from_votes(single, third) == []
