@@ -33,6 +33,7 @@ votes. Class probabilities are those of the model at these parameters. ``anchori
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -48,7 +49,7 @@ from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.hyperparameters import refuse_weights, require_positive, require_pseudo_counts, require_share
-from crowdppl.model.logit_rows import Rows
+from crowdppl.model.logit_rows import RowCounts, Rows
 from crowdppl.model.plates import Plates
 from crowdppl.model.priors import class_prior
 from crowdppl.model.weighted_votes import weighted_votes
@@ -214,7 +215,7 @@ class ItemEffects(AnnotationModel):
 
         The first M step learns mean and precision of the crowd's competence by empirical Bayes; later ones keep them.
         """
-        counts = data.counts.expected(responsibility).unflatten(-2, (data.K, -1))  # (J, K, M, K)
+        counts = RowCounts.of(data.counts.expected(responsibility).unflatten(-2, (data.K, -1)))  # from (J, K, M, K)
         items = responsibility.sum(-2).unflatten(-1, (data.K, -1))  # (K, M)
         out = {
             "prevalence": dirichlet_mode(self.prior_items + items.sum(-1)),
@@ -256,13 +257,20 @@ class ItemEffects(AnnotationModel):
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw the parameters given states ``(C, N)``: workers' rows by Metropolis-Hastings steps, the rest exactly."""
-        C, M = len(truth), self.states_per_class(data)
-        S = data.K * M
+        C, J, K, M = len(truth), data.J, data.K, self.states_per_class(data)
         chain = torch.arange(C, device=data.device).unsqueeze(-1)
-        cell = ((chain * data.J + data.worker) * S + truth[:, data.item]) * data.K + data.label  # (C, A)
-        counts = torch.bincount(cell.flatten(), minlength=C * data.J * S * data.K).to(data.dtype)
-        counts = counts.view(C, data.J, data.K, M, data.K)
-        items = torch.bincount((chain * S + truth).flatten(), minlength=C * S).to(data.dtype).view(C, data.K, M)
+        state = truth[:, data.item]  # (C, A)
+        worker = chain * J + data.worker
+
+        def counted(cell: Tensor, *shape: int) -> Tensor:
+            return torch.bincount(cell.flatten(), minlength=math.prod(shape)).to(data.dtype).view(shape)
+
+        true_label = torch.div(state, M, rounding_mode="floor")
+        counts = RowCounts(
+            counted((worker * K + true_label) * K + data.label, C, J, K, K),
+            counted(worker * (K * M) + state, C, J, K, M),
+        )
+        items = counted(chain * (K * M) + truth, C, K, M)
         effects = self._by_strength(items.sum(-2), data)
         rows = self._rows(parameters, data)
         mean, precision = rows.draw(counts, parameters["crowd_precision"], MEAN, PRECISION)

@@ -8,6 +8,7 @@ Gibbs sampling).
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,6 +17,23 @@ from crowdppl.model.base import Parameters
 
 # Largest change of a logit in one Newton step, the first share of it that is tried, and how often it is shortened.
 LONGEST, FIRST_SHARE, SHORTER = 2.0, 0.5, 7
+
+
+class RowCounts(NamedTuple):
+    """What the likelihood of the rows needs of the labels.
+
+    Attributes:
+        labels: labels of each worker by class and label, ``(..., J, K, K)``.
+        effects: by class and effect of the item, ``(..., J, K, M)``.
+    """
+
+    labels: Tensor
+    effects: Tensor
+
+    @classmethod
+    def of(cls, counts: Tensor) -> RowCounts:
+        """Return the sums of labels by class, effect and label, ``(..., J, K, M, K)``."""
+        return cls(counts.sum(-2), counts.sum(-1))
 
 
 class Rows:
@@ -42,6 +60,8 @@ class Rows:
         self.competence, self.preferences = competence, preferences
         self.crowd_confusion, self.deviations = crowd_confusion, deviations
         self.scales, self.effects = scales, effects
+        # Of a row ``p`` without effect, effect ``m`` makes ``p_l factors_ml / sum_l p_l factors_ml``: no further exponentials.
+        self.factors = effects.exp()
         self.eye = torch.eye(effects.shape[-1], dtype=effects.dtype, device=effects.device)
 
     def parameters(self) -> Parameters:
@@ -54,16 +74,18 @@ class Rows:
         expected = self.competence[..., None, None] * self.eye + self.preferences.unsqueeze(-2)
         return expected + self.crowd_confusion.unsqueeze(-3)
 
-    def _table(self, logits: Tensor) -> Tensor:
-        return (logits.unsqueeze(-2) + self.effects).softmax(-1)
-
     def table(self) -> Tensor:
         """Return the probabilities of labels, ``(..., J, K, M, K)``."""
-        return self._table(self._mean() + self.deviations)
+        p = (self._mean() + self.deviations).softmax(-1)
+        table = p.unsqueeze(-2) * self.factors
+        return (
+            table.div_(table.sum(-1, keepdim=True)) if not table.requires_grad else table / table.sum(-1, keepdim=True)
+        )
 
-    def _fit(self, logits: Tensor, counts: Tensor) -> Tensor:
-        """Return the log-likelihood of counts ``(..., J, K, M, K)``, for each row ``(..., J, K)``."""
-        return (counts * (logits.unsqueeze(-2) + self.effects).log_softmax(-1)).sum((-2, -1))
+    def _fit(self, logits: Tensor, counts: RowCounts) -> Tensor:
+        """Return the log-likelihood of the counts up to a constant, for each row ``(..., J, K)``."""
+        logs = logits.log_softmax(-1)
+        return (counts.labels * logs).sum(-1) - (counts.effects * (logs.exp() @ self.factors.mT).log()).sum(-1)
 
     def log_prior(self, mean: Tensor, precision: Tensor) -> Tensor:
         """Return the log density of the four sites, ``(...)``, given mean and precision of the competence ``(...)``."""
@@ -83,21 +105,25 @@ class Rows:
 
     # ------------------------------------------------------------------ mode
 
-    def _slopes(self, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _slopes(self, counts: RowCounts) -> tuple[Tensor, Tensor, Tensor]:
         """Return first derivatives of the log-likelihood by the logits, minus the second ones, and itself by row.
 
         The first two are ``(..., J, K, K)``, the third is ``(..., J, K)``.
         """
-        logs = ((self._mean() + self.deviations).unsqueeze(-2) + self.effects).log_softmax(-1)
+        logs = (self._mean() + self.deviations).log_softmax(-1)
         p = logs.exp()
-        expected = counts.sum(-1, keepdim=True) * p
-        return (counts - expected).sum(-2), (expected - expected * p).sum(-2), (counts * logs).sum((-2, -1))
+        total = p @ self.factors.mT  # (..., J, K, M)
+        share = counts.effects / total
+        expected = p * (share @ self.factors)
+        curve = expected - p.square() * ((share / total) @ self.factors.square())
+        fit = (counts.labels * logs).sum(-1) - (counts.effects * total.log()).sum(-1)
+        return counts.labels - expected, curve, fit
 
-    def newton_step(self, counts: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
+    def newton_step(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> Tensor:
         """Take a Newton step for each worker, then one for the crowd, so that the log joint does not fall.
 
         Args:
-            counts: expected labels of each worker by class and effect, ``(J, K, M, K)``.
+            counts: expected labels of the workers.
             mean: of the competence, a scalar.
             precision: of the competence, a scalar.
 
@@ -108,7 +134,7 @@ class Rows:
         self._newton_crowd(counts)
         return variance
 
-    def _newton_workers(self, counts: Tensor, mean: Tensor, precision: Tensor) -> Tensor:
+    def _newton_workers(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> Tensor:
         preference, _, deviation = (scale**-2 for scale in self.scales)
         slope, curve, fit = self._slopes(counts)
         # Twice the diagonal bounds the matrix of second derivatives of a softmax.
@@ -147,7 +173,7 @@ class Rows:
         self.competence, self.preferences, self.deviations = moved(size)
         return 1 / curve_a
 
-    def _newton_crowd(self, counts: Tensor) -> None:
+    def _newton_crowd(self, counts: RowCounts) -> None:
         _, crowd, deviation = (scale**-2 for scale in self.scales)
         slope, curve, fit = self._slopes(counts)
         slope, curve = slope.sum(-3), curve.sum(-3)
@@ -174,7 +200,7 @@ class Rows:
 
     def draw(
         self,
-        counts: Tensor,
+        counts: RowCounts,
         precision: Tensor,
         mean_prior: tuple[float, float],
         precision_prior: tuple[float, float],
@@ -187,7 +213,7 @@ class Rows:
         (interweaving: Y. Yu and X.-L. Meng 2011, Journal of Computational and Graphical Statistics 20, 531-570).
 
         Args:
-            counts: labels of each worker by class and effect, ``(C, J, K, M, K)``.
+            counts: labels of the workers, in ``C`` chains.
             precision: of the competence, ``(C,)``.
             mean_prior: mean and standard deviation of ``mean``.
             precision_prior: shape and rate of ``precision``.
@@ -205,18 +231,20 @@ class Rows:
         precision = torch._standard_gamma(torch.full_like(rate, precision_prior[0] + J / 2)) / rate
         return mean, precision
 
-    def _proposal(self, logits: Tensor, counts: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
+    def _proposal(self, logits: Tensor, counts: RowCounts, mean: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean ``(..., K)`` and Cholesky factor of the precision ``(..., K, K)`` of each row's proposal."""
-        certain = self.scales[2] ** -2
-        p = self._table(logits)  # (..., K, M, K)
-        total = counts.sum(-1, keepdim=True)
-        expected = total * p
-        curve = torch.diag_embed(expected.sum(-2) + certain) - expected.mT @ p
-        factor = torch.linalg.cholesky(curve)
-        slope = (counts - expected).sum(-2) - certain * (logits - mean)
+        certain, K = self.scales[2] ** -2, logits.shape[-1]
+        p = logits.softmax(-1)
+        total = p @ self.factors.mT  # (..., J, K, M)
+        share = counts.effects / total
+        expected = p * (share @ self.factors)
+        pairs = (self.factors.unsqueeze(-1) * self.factors.unsqueeze(-2)).flatten(-2)  # (M, K * K)
+        together = ((share / total) @ pairs).unflatten(-1, (K, K)) * p.unsqueeze(-1) * p.unsqueeze(-2)
+        factor = torch.linalg.cholesky(torch.diag_embed(expected + certain) - together)
+        slope = counts.labels - expected - certain * (logits - mean)
         return logits + torch.cholesky_solve(slope.unsqueeze(-1), factor).squeeze(-1), factor
 
-    def _move_rows(self, counts: Tensor) -> Tensor:
+    def _move_rows(self, counts: RowCounts) -> Tensor:
         """Return new logits of the rows, ``(C, J, K, K)``."""
         mean = self._mean()
         logits = mean + self.deviations
@@ -280,20 +308,21 @@ class Rows:
         self.competence, self.preferences = drawn[..., 0], drawn[..., 1:]
         return mean
 
-    def _move_competence(self, counts: Tensor, mean: Tensor, precision: Tensor) -> None:
+    def _move_competence(self, counts: RowCounts, mean: Tensor, precision: Tensor) -> None:
         """Move each worker's competence with the deviations held, by a Metropolis-Hastings step as for rows."""
         rest = self._mean() + self.deviations - self.competence[..., None, None] * self.eye
-        total = counts.sum(-1)  # (C, J, K, M)
-        right = counts.sum(-2).diagonal(dim1=-2, dim2=-1).sum(-1)  # (C, J)
+        right = counts.labels.diagonal(dim1=-2, dim2=-1).sum(-1)  # (C, J)
         mean, precision = mean.unsqueeze(-1), precision.unsqueeze(-1)
 
         def proposal(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            logits = rest + a[..., None, None] * self.eye
-            log_p = (logits.unsqueeze(-2) + self.effects).log_softmax(-1)
-            p = log_p.exp().diagonal(dim1=-3, dim2=-1).mT  # (C, J, K, M): of the correct label
-            curve = (total * p * (1 - p)).sum((-2, -1)) + precision
-            slope = right - (total * p).sum((-2, -1)) - precision * (a - mean)
-            density = (counts * log_p).sum((-3, -2, -1)) - precision * (a - mean).square() / 2
+            logs = (rest + a[..., None, None] * self.eye).log_softmax(-1)
+            p = logs.exp()
+            total = p @ self.factors.mT  # (C, J, K, M)
+            correct = p.diagonal(dim1=-2, dim2=-1).unsqueeze(-1) * self.factors.mT / total  # (C, J, K, M)
+            curve = (counts.effects * correct * (1 - correct)).sum((-2, -1)) + precision
+            slope = right - (counts.effects * correct).sum((-2, -1)) - precision * (a - mean)
+            fit = (counts.labels * logs).sum((-2, -1)) - (counts.effects * total.log()).sum((-2, -1))
+            density = fit - precision * (a - mean).square() / 2
             return a + slope / curve, curve, density
 
         a = self.competence
