@@ -19,7 +19,7 @@ from crowdppl.isolation import isolated
 from crowdppl.kernels import ops
 from crowdppl.model.base import provides
 from crowdppl.model.bound import bind
-from crowdppl.model.program import check, responsibilities
+from crowdppl.model.program import check
 from crowdppl.models import DawidSkene, ItemSubtypes, MajorityVote
 
 # Most fits here are about the point: few draws are taken, and the library says that their intervals are rough.
@@ -129,9 +129,10 @@ def test_em_ends_at_a_fixed_point(case):
             for name in sites
         }
         closed = "gibbs" in case.methods
+        data = model.anchored(data)
         if closed:
             with torch.no_grad():
-                r = responsibilities(model, point, data)
+                _, r = model.expectation(model.item_log_joint(point, data), data)
                 for name, value in model.m_step(r, data, point).items():
                     torch.testing.assert_close(value, point[name], atol=1e-5, rtol=0)
         if case.name.endswith("-flat"):
@@ -139,8 +140,10 @@ def test_em_ends_at_a_fixed_point(case):
         for value in point.values():
             value.requires_grad_()
         parameters, log_prior = model.conditioned(point, data)
-        density = torch.logsumexp(model.item_log_joint(parameters, data), -1).sum() + log_prior
+        density = model.objective(model.item_log_joint(parameters, data), data).sum() + log_prior
         for name, slope in zip(point, torch.autograd.grad(density, list(point.values())), strict=True):
+            if name in ("crowd_mean", "crowd_precision"):
+                continue  # learned by empirical Bayes in the first step
             value = point[name].detach()
             if is_simplex(sites[name]["fn"].support):
                 slope = value * (slope - (slope * value).sum(-1, keepdim=True))
