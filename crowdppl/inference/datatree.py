@@ -103,7 +103,7 @@ def to_datatree(
         "repeats": data.repeats,
         "kind": draws.kind,
         "interval_method": draws.interval_method,
-        "correlation": PUBLISHED if effect is None or published else WEIGHTED.format(rho=effect.say()),
+        "correlation": PUBLISHED if effect is None or published else WEIGHTED.format(rho=effect.say(run["model"])),
         "coverage": coverage,
         "warnings": json.dumps(draws.warnings),
         "notes": json.dumps([*data.notes, *notes]),

@@ -207,14 +207,14 @@ class DesignEffect:
         chosen = torch.randint(each, (count, 1), device=data.device)
         return nodes.gather(-1, chosen).squeeze(-1), nodes
 
-    def say(self) -> str:
-        """Return a description of ``rho`` and of where it is from, in words."""
+    def say(self, model: str = "") -> str:
+        """Return a description of ``rho`` and of where it is from, in words, for a model of this name in the catalogue."""
         if self.known is not None:
             return f"rho = {self.known:g}, as given"
         if self.spread == 0:
             return f"rho = {1 / (1 + math.exp(-self.mean)):.2g}, as given"
         prior = f"logit rho normal with mean {self.mean:g} and sd {self.spread:g}"
-        average = "average of public crowds" if self == DesignEffect() else "prior as given"
+        average = "average of public crowds" if self == self.of_crowds(model) else "prior as given"
         if self.likelihood is None:
             return f"rho drawn anew with every draw, {average}: {prior}"
         (low, high), (mean, spread) = self.crowd_interval(LEVEL), self.mean_sd

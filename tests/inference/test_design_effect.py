@@ -261,6 +261,7 @@ def test_models_with_item_effects_leave_less_correlation():
     assert mean["plain"] == design_effect.POPULATION[0]
     assert mean["effects"] == design_effect.RESIDUAL["item-effects"][0] < mean["plain"]
     for posterior in (plain, effects):
+        assert "average of public crowds" in posterior.correlation
         assert "average of public crowds" in acquisition.redundancy_source(posterior)
     given = quiet_fit(data, "item-effects", method="em", num_samples=20, independent=False, rho=(-1.0, 3.0))
     assert acquisition.redundancy_source(given) == "rho as given"
