@@ -319,7 +319,10 @@ def page(runs: Runs, candidates: list[str], missing: list[str], method: str) -> 
     parts = [
         f"""Candidates for the default model on public sets of known truth. Models by `{method}` with default priors (item
 subtypes by EM with `subtype_concentration=1`), seed 1; *majority* is the share of votes, *crowd-kit DS* its Dawid–Skene with
-defaults. The *better baseline* is the better of these two on each set. Known truths are used for nothing but the scores."""
+defaults. The *better baseline* is the better of these two on each set. Known truths are used for nothing but the scores.
+
+`crowdppl.fit` and `crowdppl fit` still use Dawid–Skene by Gibbs sampling where no model is named. These figures speak for
+item effects by EM, `model="item-effects", method="em"`, which differ most where workers share mistakes or mostly guess."""
     ]
     if missing:
         parts.append(f"Not run: {', '.join(missing)}.")
@@ -327,7 +330,7 @@ defaults. The *better baseline* is the better of these two on each set. Known tr
         names = [name for name in members if name in runs]
         if names:
             parts += [f"## Accuracy: {group}", TEXTS[group], accuracies(runs, names, candidates)]
-    parts += ["## Means", MEANS, summaries(runs, candidates), "## How the default was chosen", CHOSEN]
+    parts += ["## Means", MEANS, summaries(runs, candidates), "## Choosing on the other sets", CHOSEN]
     names = complete(runs, GROUPS["public"], candidates)
     if len(names) > 2:
         values = {c: mean(runs[name][c]["accuracy"] for name in names) for c in candidates}
