@@ -259,7 +259,7 @@ def test_control_c_keeps_what_is_there(tmp_path):
     import safetensors
 
     with safetensors.safe_open(state, framework="pt") as file:
-        assert any(name.startswith("state/parameters/") for name in file.keys())  # noqa: SIM118 - no mapping
+        assert any("/parameters/" in name for name in file.keys())  # noqa: SIM118 - no mapping
     assert killed(tmp_path, "gibbs", signal.SIGINT, 60.0)
     assert not state.exists()
 
