@@ -104,6 +104,7 @@ def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
     ]
 
 
+@arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)
 def far_from_votes(data: Annotations, probability: Tensor) -> list[str]:
     """Return a sentence if a fit disagrees with the majority vote about more items than it does on public crowds.
 
