@@ -16,7 +16,6 @@ from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import CrowdpplError, ModelError
 from crowdppl.isolation import isolated
-from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, _Means, bind, is_unknown
 from crowdppl.model.networks import is_weight
@@ -175,8 +174,3 @@ def together(sets: Sequence[Mapping[str, Any]]) -> Parameters:
 def apart(parameters: Parameters) -> list[Parameters]:
     """Undo :func:`together`: a set for each place on the leading axis."""
     return [dict(zip(parameters, values, strict=True)) for values in zip(*parameters.values(), strict=True)]
-
-
-def responsibilities(model: BoundModel, parameters: Parameters, data: Annotations) -> Tensor:
-    """Return ``p(truth_i = s | labels, parameters)``, ``(..., N, S)``."""
-    return normalise(model.item_log_joint(parameters, data))[1]
