@@ -221,11 +221,10 @@ class ItemEffects(AnnotationModel):
             "prevalence": dirichlet_mode(self.prior_items + items.sum(-1)),
             "effect_weights": dirichlet_mode(self.prior_effects + self._by_strength(items.sum(-2), data)),
         }
-        if parameters is None:
-            parameters = self._start(data)
+        first = parameters is None
+        parameters = self._start(data) if parameters is None else parameters
         mean, precision = parameters["crowd_mean"], parameters["crowd_precision"]
         rows = self._rows(parameters, data)
-        first = bool((rows.deviations == 0).all())
         for _ in range(FIRST if first else LATER):
             variance = rows.newton_step(counts, mean, precision)  # (J,) approximate posterior variance of competence
             if first:
@@ -247,7 +246,7 @@ class ItemEffects(AnnotationModel):
             "crowd_precision": zeros.new_tensor(MEAN[1] ** -2),
             "competence": zeros.new_full((data.J,), MEAN[0]),
             "preferences": zeros[:, 0],
-            "crowd_confusion": zeros[0] if data.J else zeros.new_zeros(data.K, data.K),
+            "crowd_confusion": zeros.new_zeros(data.K, data.K),
             "deviations": zeros,
         }
 
