@@ -16,6 +16,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.files import atomic
 from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.variables import NOT_CONVERGED
 from crowdppl.report.figures import content
 from crowdppl.report.items import Descriptions
 from crowdppl.report.plan import Actions
@@ -25,13 +26,18 @@ from crowdppl.report.plan import Actions
 def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
     """Return the report as HTML; arguments as of :func:`write`."""
     data = content(posterior, run, **options)
-    title, alert = data["title"], posterior.alert
+    title = data["title"]
+    # Which quantities failed, and by how much, stands with the other statistics in the appendix.
+    alert = (
+        f'<p class="note alert" role="alert">This result has {NOT_CONVERGED}. '
+        '<a href="#appendix">The appendix</a> says why and what to change.</p>'
+    )
     style, script = _part("style.css"), _part("script.js")
     parts = {
         "TITLE": html.escape(title),
         "HEADING": html.escape(title),
         # In the page itself: it is seen without scripts, too.
-        "ALERT": f'<p class="note alert" role="alert">{html.escape(alert)}</p>' if alert else "",
+        "ALERT": alert if posterior.alert else "",
         "STYLE_HASH": _digest(style),
         "SCRIPT_HASH": _digest(script),
         "STYLE": style,
