@@ -6,6 +6,7 @@ Writes docs/benchmarks/known-truths.md. `WITHIN` in crowdppl/inference/design_ef
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import sys
@@ -22,27 +23,32 @@ import torch
 from typer.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parent))
 from common import fit, table, write
-from design_effect import SETS, known_of
+from default_model import GROUPS, load
 
 import crowdppl
 from crowdppl import Annotations, Posterior, criticism
 from crowdppl.cli.main import app
-from crowdppl.data import datasets
 from crowdppl.errors import silent
-from crowdppl.inference import design_effect, known_truths
+from crowdppl.inference import design_effect
+from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.posterior.known_truth import truth_indices
 
 MINIMUM = 20  # annotations of evaluated items that a worker must have
 FEW, MANY = 30, 100  # known true labels
-WITHIN = (0.5, 1.5, 2.0, 2.5, 2.9)  # standard deviations of logit rho within a crowd, compared for MANY true labels
+WITHIN = (0.5, 1.5, 2.5)  # standard deviations of logit rho within a crowd, compared in the first repetition
+# Sets with more annotations or classes are slow: fewer repetitions. The largest: fewer still.
+ANNOTATIONS, CLASSES, LARGE = 20_000, 4, 30_000
+SMALL = 6_000  # annotations of a set on which the commands run and WITHIN is compared
 OPTIONS: dict[str, dict[str, Any]] = {
-    "em": {"num_samples": 300},
-    "gibbs": {"chains": 2, "warmup": 200, "num_samples": 150},
-    "svi": {"num_samples": 300},
+    "em": {"num_samples": 200},
+    "gibbs": {"chains": 2, "warmup": 200, "num_samples": 100},
+    "svi": {"num_samples": 200},
 }
 # Completed repetitions, one per line, so that an interrupted run continues from there. Delete it to repeat all.
 DONE = Path(__file__).parents[2] / "build" / "known_truths.jsonl"
+SUMMED = ("share", "accuracy")  # counts of workers
+MEANS = ("width", "log_loss", "ece", "expected_ece")
 
 
 def options() -> argparse.Namespace:
@@ -51,21 +57,39 @@ def options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="three small sets, to see that it runs; writes nothing")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"), help="folder [docs/benchmarks]")
     parser.add_argument("--repetitions", type=int, default=20, help="random choices of known items per set [20]")
-    parser.add_argument("--model", default="dawid-skene", help="[dawid-skene]")
+    parser.add_argument(
+        "--slow", type=int, default=4, help=f"above {ANNOTATIONS:,} annotations or {CLASSES} classes [4]"
+    )
+    parser.add_argument("--large", type=int, default=1, help=f"above {LARGE:,} annotations [1]")
+    parser.add_argument("--model", default="item-effects", help="[item-effects]")
     parser.add_argument("--method", default="em", choices=sorted(OPTIONS), help="[em]")
-    parser.add_argument("--largest", type=int, default=30_000, help="annotations of a set, at most [30000]")
+    parser.add_argument("--processes", type=int, default=2, help="at a time [2]")
+    parser.add_argument("--write", action="store_true", help="write the page from the completed repetitions")
     return parser.parse_args()
 
 
+def expected_ece(posterior: Posterior, items: np.ndarray) -> float:
+    """Return the calibration error of the same probabilities if they were calibrated: mean over 200 draws of true labels."""
+    p = posterior.probability()[items].astype(float)
+    confidence = p.max(1)
+    place = np.minimum((confidence * 10).astype(int), 9)
+    hit = np.random.default_rng(0).random((200, len(p))) < confidence
+    gaps = [np.abs((hit - confidence)[:, place == b].sum(1)) for b in np.unique(place)]
+    return float(np.sum(gaps, 0).mean() / len(p))
+
+
 def measured(posterior: Posterior, truths: dict[Any, Any]) -> dict[str, Any]:
-    """Count covered workers on evaluated items, and take widths and the log loss, given true labels of these items."""
+    """Count covered workers on evaluated items; take widths, log loss and calibration error, given true labels of these items."""
     workers = criticism.coverage(posterior, truths, minimum=MINIMUM).workers
+    calibration = criticism.calibration(posterior, truths)
     return {
         "workers": len(workers),
         "share": int(workers["share_correct_covers"].sum()),
         "accuracy": int(workers["accuracy_covers"].sum()),
         "width": float((workers["share_correct_high"] - workers["share_correct_low"]).mean()),
-        "log_loss": criticism.calibration(posterior, truths).log_loss,
+        "log_loss": calibration.log_loss,
+        "ece": calibration.ece,
+        "expected_ece": expected_ece(posterior, truth_indices(posterior, truths) >= 0),
     }
 
 
@@ -92,17 +116,31 @@ def proposed(data: Annotations, truths: dict[Any, Any], model: str, method: str,
         return crowdppl.load(place / "results" / "posterior.nc")
 
 
+def slow(data: Annotations) -> bool:
+    """Return whether a set has fewer repetitions."""
+    return data.A > ANNOTATIONS or data.K > CLASSES
+
+
+@functools.lru_cache(maxsize=64)
+def uninformed(name: str, model: str, method: str) -> Posterior:
+    """Fit one set without true labels; the same for all repetitions."""
+    return fit(load(name)[0], model, method=method, seed=0, independent=False, **OPTIONS[method])[0]
+
+
 def repetition(job: tuple[str, int, str, str]) -> dict[str, Any]:
-    """Fit one set without and with true labels of random items; what was measured, by number of them."""
+    """Fit one set without and with true labels of random items; what was measured, by number of them.
+
+    In the first repetition of a small set, 100 true labels are given by the commands; in the others by a fit with the
+    same options, which is what the proposed command runs.
+    """
     name, number, model, method = job
     torch.set_num_threads(1)
     with silent():
-        data, truth = datasets.public(name)
-    known = known_of(name, data, truth)
+        data, truth = load(name)
+    codes = {str(label): k for k, label in enumerate(data.labels.tolist())}
+    known = np.array([codes.get(truth.get(str(item), ""), -1) for item in data.items.tolist()])
     rng = np.random.default_rng([number, 1])
     out: dict[str, Any] = {"set": name, "repetition": number, "model": model, "method": method, "annotations": data.A}
-    more = {"method": method, "seed": number, "independent": False, **OPTIONS[method]}
-    without, _ = fit(data, model, **more)
     for count in (FEW, MANY):
         have = np.flatnonzero(known >= 0)
         if len(have) < 2 * count:
@@ -113,73 +151,73 @@ def repetition(job: tuple[str, int, str, str]) -> dict[str, Any]:
         truths = {data.items[i]: data.labels[known[i]] for i in np.flatnonzero((known >= 0) & (given < 0))}
         gold = {data.items[i]: data.labels[known[i]] for i in chosen}
         informed = replace(data, truth=torch.from_numpy(given))
-        runs = {"without": without}
-        if count == FEW:
-            runs["with"], _ = fit(informed, model, **more)
-        else:
-            runs["proposed"] = proposed(data, gold, model, method, number)
+        more = {"method": method, "seed": number, "independent": False, **OPTIONS[method]}
+        runs = {"without": uninformed(name, model, method)}
+        runs["with"] = (
+            proposed(data, gold, model, method, number)
+            if count == MANY and number == 0
+            else fit(informed, model, **more)[0]
+        )
+        if count == FEW and number == 0 and data.A <= LARGE:
             for spread in WITHIN:
-                share = (spread / design_effect.POPULATION[1]) ** 2
-                with mock.patch.object(design_effect, "WITHIN", share):
+                with mock.patch.object(design_effect, "WITHIN", (spread / DesignEffect.of_crowds(model).spread) ** 2):
                     runs[f"within {spread}"], _ = fit(informed, model, **more)
-        if count == FEW:
-            with mock.patch.object(known_truths, "truncated", uniform):
-                runs["not left out"], _ = fit(informed, model, **more)
         out[str(count)] = {kind: measured(p, truths) | rho_of(p) for kind, p in runs.items()}
     return out
 
 
-def uniform(own: torch.Tensor) -> torch.Tensor:
-    """Return equal weights of draws (S, n): items vouch for themselves."""
-    return torch.full_like(own, 1 / len(own))
-
-
 def rho_of(posterior: Posterior) -> dict[str, float]:
     """Return mean and standard deviation of logit rho on average of the crowd, where true labels informed it."""
-    truths = posterior.info["rho"]["truths"]
+    truths = (posterior.info["rho"] or {}).get("truths")
     return {} if truths is None else {"rho": truths["crowd_mean"], "rho_sd": truths["crowd_spread"]}
 
 
 def mean(runs: list[dict[str, Any]], count: int, kind: str, what: str) -> float:
     """Mean over repetitions; of coverage, over workers as well."""
-    parts = [run[str(count)][kind] for run in runs if str(count) in run]
-    if what in ("share", "accuracy"):
+    parts = [run[str(count)][kind] for run in runs if kind in run.get(str(count), {})]
+    if what in SUMMED:
         workers = sum(part["workers"] for part in parts)
         return sum(part[what] for part in parts) / workers if workers else math.nan
-    values = [part[what] for part in parts]
+    values = [part[what] for part in parts if what in part]
     return float(np.nanmean(values)) if len(values) and not np.isnan(values).all() else math.nan
 
 
-def rows_of(by_set: dict[str, list[dict[str, Any]]], count: int, after: str) -> list[list[Any]]:
-    """Return a row for each set: coverage before and after, width, log loss and rho."""
+def rows_of(by_set: dict[str, list[dict[str, Any]]], count: int) -> list[list[Any]]:
+    """Return a row for each set: coverage before and after, width, log loss, calibration error and rho."""
     rows = []
     for name, runs in by_set.items():
-        if not any(str(count) in run and run[str(count)]["without"]["workers"] for run in runs):
+        runs = [run for run in runs if str(count) in run]
+        if not runs:
             continue
-        pairs = [(mean(runs, count, "without", what), mean(runs, count, after, what)) for what in ("share", "accuracy")]
-        cells = [f"{b:.2f} → {a:.2f}" for b, a in pairs]
-        for what in ("width", "log_loss"):
-            cells.append(f"{mean(runs, count, 'without', what):.2f} → {mean(runs, count, after, what):.2f}")
-        rho = f"{mean(runs, count, after, 'rho'):.2f} ± {mean(runs, count, after, 'rho_sd'):.2f}"
+        pairs = {what: [mean(runs, count, kind, what) for kind in ("without", "with")] for what in (*SUMMED, *MEANS)}
+        cells = [
+            "–" if math.isnan(b) else f"{b:.2f} → {a:.2f}" for b, a in (pairs[what] for what in (*SUMMED, "width"))
+        ]
+        cells += [f"{b:.3f} → {a:.3f}" for b, a in (pairs[what] for what in ("log_loss", "ece"))]
+        rho = f"{mean(runs, count, 'with', 'rho'):.2f} ± {mean(runs, count, 'with', 'rho_sd'):.2f}"
         workers = mean(runs, count, "without", "workers")
-        rows.append([name, f"{runs[0]['annotations']:,}", f"{workers:.0f}", *cells, rho])
+        expected = f"{pairs['expected_ece'][1]:.3f}"
+        rows.append([name, f"{runs[0]['annotations']:,}", f"{len(runs)}", f"{workers:.0f}", *cells, expected, rho])
     return rows
 
 
-def summary(by_set: dict[str, list[dict[str, Any]]], count: int, after: str) -> dict[str, Any]:
-    """Return means over sets before and after, and the largest drop of a set's coverage with its name."""
+def summary(by_set: dict[str, list[dict[str, Any]]], count: int, after: str = "with") -> dict[str, Any]:
+    """Return means over sets before and after, pooled coverage, and sets with the largest drop and the lowest coverage."""
+    by_set = {name: [run for run in runs if after in run.get(str(count), {})] for name, runs in by_set.items()}
     out: dict[str, Any] = {}
-    for what in ("share", "accuracy", "width", "log_loss", "rho"):
-        before = design_effect.POPULATION[0] if what == "rho" else None
-        pairs = {
-            name: (before or mean(runs, count, "without", what), mean(runs, count, after, what))
-            for name, runs in by_set.items()
-        }
+    for what in (*SUMMED, *MEANS):
+        pairs = {name: [mean(runs, count, kind, what) for kind in ("without", after)] for name, runs in by_set.items()}
         pairs = {name: pair for name, pair in pairs.items() if not np.isnan(pair).any()}
-        out[what] = [float(np.mean([pair[n] for pair in pairs.values()])) for n in (0, 1)]
-        if what in ("share", "accuracy"):
+        out[what] = np.mean(list(pairs.values()), 0).tolist()
+        if what in SUMMED:
+            # Each set weighs as many workers as it has, whatever its number of repetitions.
+            weight = {name: mean(by_set[name], count, after, "workers") for name in pairs}
+            out[f"{what}_pooled"] = [
+                float(np.average([p[k] for p in pairs.values()], weights=list(weight.values()))) for k in (0, 1)
+            ]
             worst = max(pairs, key=lambda name: pairs[name][0] - pairs[name][1])
             out[f"{what}_drop"] = [pairs[worst][0] - pairs[worst][1], worst]
+            out[f"{what}_low"] = {name: pair[1] for name, pair in pairs.items() if pair[1] < 0.6}
     return out
 
 
@@ -187,58 +225,74 @@ def main() -> None:
     """Repeat on every set, write the page."""
     chosen = options()
     with silent():
-        sizes = {name: datasets.public(name)[0].A for name in SETS}
-    sets = [name for name, size in sizes.items() if size <= chosen.largest][: 3 if chosen.quick else None]
-    jobs = [(s, r, chosen.model, chosen.method) for r in range(2 if chosen.quick else chosen.repetitions) for s in sets]
+        sizes = {name: load(name)[0].A for name in GROUPS["public"]}
+        often = {name: chosen.slow if slow(load(name)[0]) else chosen.repetitions for name in sizes}
+    sets = sorted(sizes, key=lambda name: (sizes[name] > LARGE, slow(load(name)[0]), sizes[name]))[
+        : 3 if chosen.quick else None
+    ]
+    often = {name: 2 if chosen.quick else chosen.large if sizes[name] > LARGE else often[name] for name in sets}
+    jobs = [(s, r, chosen.model, chosen.method) for r in range(max(often.values())) for s in sets if r < often[s]]
     DONE.parent.mkdir(exist_ok=True)
     lines = DONE.read_text().splitlines() if DONE.exists() and not chosen.quick else []
     key = ("set", "repetition", "model", "method")
     done = {tuple(run[part] for part in key): run for run in map(json.loads, lines)}
-    with ProcessPoolExecutor(2) as pool, DONE.open("a", encoding="utf-8") as kept:
-        for run in pool.map(repetition, [job for job in jobs if job not in done]):
+    with ProcessPoolExecutor(chosen.processes) as pool, DONE.open("a", encoding="utf-8") as kept:
+        for run in pool.map(repetition, [] if chosen.write else [job for job in jobs if job not in done]):
             done[tuple(run[part] for part in key)] = run
             if not chosen.quick:
                 kept.write(json.dumps(run) + "\n")
                 kept.flush()
             print(run["set"], run["repetition"], flush=True)
-    by_set = {name: [done[job] for job in jobs if job[0] == name] for name in sets}
-    head = [
-        "set",
-        "annotations",
-        "workers",
-        "share correct covered",
-        "accuracy covered",
-        "width",
-        "log loss",
-        "logit rho",
-    ]
-    few, many = summary(by_set, FEW, "with"), summary(by_set, MANY, "proposed")
-    kinds = [(FEW, "with", "leaving each item out"), (FEW, "not left out", "each item vouching for itself")]
-    kinds += [(MANY, f"within {spread}", f"{spread:g} within crowds") for spread in WITHIN]
-    compared = []
-    for count, kind, words in kinds:
-        one = summary(by_set, count, kind)
-        drops = [f"{100 * one[f'{what}_drop'][0]:.0f} ({one[f'{what}_drop'][1]})" for what in ("share", "accuracy")]
-        means = [f"{one['share'][1]:.3f}", drops[0], f"{one['accuracy'][1]:.3f}", drops[1]]
-        ends = [f"{one['width'][1]:.3f}", f"{one['log_loss'][1]:.3f}", f"{one['rho'][1]:.2f}"]
-        compared.append([f"{count} true labels, {words}", *means, *ends])
+    by_set = {name: [done[job] for job in jobs if job[0] == name and job in done] for name in sets}
+    head = ["set", "annotations", "repetitions", "workers", "share correct covered", "accuracy covered", "width"]
+    head += ["log loss", "calibration error", "if calibrated", "logit rho"]
+    few, many = summary(by_set, FEW), summary(by_set, MANY)
+    prior = DesignEffect.of_crowds(chosen.model)
+    before = f"{prior.mean:g} ± {prior.crowd_mean_sd[1]:.2f}"
+
+    def pair(one: dict[str, Any], what: str) -> str:
+        return f"{one[what][0]:.3f} → {one[what][1]:.3f}"
 
     def sentence(one: dict[str, Any]) -> str:
+        low = [
+            f"{words}: {', '.join(f'{name} {value:.2f}' for name, value in one[f'{what}_low'].items()) or 'none'}"
+            for what, words in (("share", "share correct"), ("accuracy", "accuracy"))
+        ]
         return (
-            f"Mean over sets: share correct {one['share'][0]:.3f} → {one['share'][1]:.3f}, accuracy {one['accuracy'][0]:.3f} → "
-            f"{one['accuracy'][1]:.3f}, width {one['width'][0]:.3f} → {one['width'][1]:.3f}, log loss {one['log_loss'][0]:.3f} → "
-            f"{one['log_loss'][1]:.3f}. Largest drop of a set: {100 * one['share_drop'][0]:.1f} points of the share correct "
-            f"({one['share_drop'][1]}), {100 * one['accuracy_drop'][0]:.1f} of the accuracy ({one['accuracy_drop'][1]})."
+            f"Mean over sets: share correct {pair(one, 'share')}, accuracy {pair(one, 'accuracy')}, width {pair(one, 'width')}, "
+            f"log loss {pair(one, 'log_loss')}, calibration error {pair(one, 'ece')} "
+            f"(if calibrated: {one['expected_ece'][1]:.3f}). "
+            f"Over all workers: share correct {pair(one, 'share_pooled')}, accuracy {pair(one, 'accuracy_pooled')}. "
+            f"Largest drop of a set: {100 * one['share_drop'][0]:.1f} points of the share correct "
+            f"({one['share_drop'][1]}), {100 * one['accuracy_drop'][0]:.1f} of the accuracy ({one['accuracy_drop'][1]}). "
+            f"Sets below .60 with the true labels: {'; '.join(low)}."
         )
 
-    columns = ["", "share correct", "largest drop", "accuracy", "largest drop", "width", "log loss", "mean logit rho"]
+    compared = []
+    for spread in WITHIN:
+        one = summary(by_set, FEW, f"within {spread}")
+        figures = [
+            one[what][1]
+            for what in ("share", "share_pooled", "accuracy", "accuracy_pooled", "width", "log_loss", "ece")
+        ]
+        compared.append([f"{spread:g}", *(f"{value:.3f}" for value in figures)])
+    columns = [
+        "sd within crowds",
+        "share correct, mean of sets",
+        "all workers",
+        "accuracy, mean of sets",
+        "all workers",
+    ]
+    columns += ["width", "log loss", "calibration error"]
     body = f"""
-{chosen.model} by {chosen.method}; {len(sets)} public sets with known truth and at most {chosen.largest:,} annotations;
-repetitions, each with other known items, chosen at random: {len(jobs) // len(sets)}. Workers with at least {MINIMUM} annotations
-of evaluated items: those whose true label is known, but was not given. Coverage of 89% intervals, of the share of a worker's
+{chosen.model} by {chosen.method}; {len(sets)} public sets with known truth, those of [the default model](default-model.md).
+Repetitions, each with other known items, chosen at random: {chosen.repetitions}, and fewer where a set has more than
+{ANNOTATIONS:,} annotations or {CLASSES} classes, since its fits take long. Workers with at least {MINIMUM} annotations of
+evaluated items: those whose true label is known, but was not given. Coverage of 89% intervals, of the share of a worker's
 annotations that are correct and of the accuracy, over all workers and repetitions of a set; *width* is that of the interval of
-the share; *log loss* is that of the evaluated items; *logit rho* is mean ± sd of the crowd's mean given the true labels
-(before: -1 ± 1.66). Before and after are the same fit without and with the true labels, both with default options.
+the share; *log loss* and *calibration error* (ten bins) are those of the evaluated items; *if calibrated* is the calibration
+error that calibrated probabilities would have on as many items; *logit rho* is mean ± sd of the crowd's mean given the true
+labels (before: {before}). Before and after are the same fit without and with the true labels, both with default options.
 
 The share of correct annotations on evaluated items is what its interval is about. The accuracy is a parameter, and that share a
 sample of it, of as few as {MINIMUM} annotations, from which the given items are excluded. True labels narrow the interval of the
@@ -246,26 +300,28 @@ parameter and leave the error of the sample: coverage that was above 89% can the
 
 ## {FEW} known true labels in the fit
 
-{table(head, rows_of(by_set, FEW, "with"))}
+{table(head, rows_of(by_set, FEW))}
 
 {sentence(few)}
 
 ## {MANY} known true labels: `crowdppl calibrate`, then the command that it proposes
 
-{table(head, rows_of(by_set, MANY, "proposed"))}
+Sets with at least {2 * MANY} known true labels. The commands run in the first repetition of sets with at most {SMALL:,}
+annotations and {CLASSES} classes; the others run the fit that the proposed command is.
+
+{table(head, rows_of(by_set, MANY))}
 
 {sentence(many)}
 
 ## What was compared
 
-Two parts of the method, by coverage and the largest drop of a set in points. *Leaving each item out*: the parameters were learned
-with the true labels, so draws are weighted to undo it. *Within crowds*: standard deviation of logit rho around the crowd's mean;
-with the part between crowds it makes 3, the spread over public sets. With none of it, intervals take the mean of the crowd for
-every worker, and are too narrow.
+The standard deviation of logit rho within crowds: with the part between crowds it makes {prior.spread:g}, the spread over public
+sets. First repetition, {FEW} true labels, sets with at most {SMALL:,} annotations and {CLASSES} classes. With little of it,
+intervals take the mean of the crowd for every worker, and are too narrow.
 
 {table(columns, compared)}
 """
-    results = {"repetitions": len(jobs) // len(sets), "few": few, "many": many, "runs": by_set}
+    results = {"few": few, "many": many, "runs": by_set}
     write("known_truths", "Known true labels in a fit", body, results, chosen, "calibration/known_truths")
 
 

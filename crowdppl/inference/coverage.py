@@ -15,7 +15,7 @@ TOO_NARROW = 0.8
 
 @cache
 def measured() -> dict[str, dict[str, dict[str, dict[str, float]]]]:
-    """Return what benchmarks/calibration/coverage.py measured: figures by model, engine, and ``default`` or ``independent``."""
+    """Return figures of benchmarks/calibration/model_coverage.py by model, engine, and ``default`` or ``independent``."""
     return dict(json.loads(resources.files("crowdppl.inference").joinpath("coverage.json").read_text(encoding="utf-8")))
 
 

@@ -52,6 +52,8 @@ WITHIN = (2.5 / 3) ** 2
 # Where true labels are known: values of logit rho at which their likelihood is computed, values at which it is interpolated, and
 # standard deviations of the prior that both extend to, those between crowds and all of them.
 PLACES, FINE, SPREADS = 71, 4001, 6.0
+# Standard deviations within a crowd that an average over it extends to, on either side.
+WITHIN_SPREADS = 3.0
 # Probability of the interval of rho in the sentence on it.
 LEVEL = 0.89
 _finite = number()
@@ -136,6 +138,20 @@ class DesignEffect:
     def places(self) -> Array:
         """Return the values of ``logit rho`` at which a likelihood has to be known, ascending, ``(PLACES,)``."""
         return self.mean + self._between * np.linspace(-SPREADS, SPREADS, PLACES)
+
+    def averages(self) -> tuple[Array, Array, Array]:
+        """Return the places of the crowd's mean, and what averages over ``rho`` within the crowd at each of them.
+
+        Returns:
+            Places ``(PLACES,)``; values of ``logit rho`` with the same spacing that reach as far beyond the places as ``rho``
+            differs within a crowd, ``(V,)``; and weights of the values at each place, ``(PLACES, V)``, with sum 1.
+        """
+        places, within = self.places(), math.sqrt(WITHIN) * self.spread
+        spacing = float(places[1] - places[0])
+        beyond = math.ceil(WITHIN_SPREADS * within / spacing)
+        values = places[0] + spacing * np.arange(-beyond, PLACES + beyond)
+        kernel = np.exp(-0.5 * ((values - places[:, None]) / within) ** 2)
+        return places, values, kernel / kernel.sum(1, keepdims=True)
 
     @property
     def _between(self) -> float:

@@ -1,19 +1,18 @@
 """What known true labels say about the correlation of errors, ``rho``.
 
 Where the true label of an item is known, its annotations alone, tempered by the design effect, give that label a probability at
-every ``rho``:
+every ``rho``. With ``m`` the mean of ``logit rho`` over the crowd, around which ``rho`` differs within it
+(:data:`crowdppl.inference.design_effect.WITHIN`):
 
-    p(rho | known true labels)  proportional to  p(rho) prod_i p(truth_i = known class | labels of i, parameters, rho)
+    p(m | known true labels)  proportional to  p(m) prod_i E[p(truth_i = known class | labels of i, parameters, rho_i) | m]
 
 with the probability of each item averaged over draws of the parameters. A crowd that agrees on wrong labels has a large
-``rho``, a crowd whose confidence is deserved a small one.
+``rho``, a crowd whose confidence is deserved a small one. The probabilities that are reported are averages over the same
+distribution of ``rho`` around ``m``, whatever the number of known true labels, so that these judge what is reported.
 
 The parameters were learned with these true labels, and would find each of them too probable. Draws are therefore weighted for
 each item by the reciprocal of the probability that they give to its own true label, as if only the others had been known:
 importance sampling for leaving one out (Gelfand, Dey and Chang 1992), with weights truncated (Ionides 2008).
-
-``rho`` here is the crowd's mean on the logit scale. Within a crowd it differs, so that the values that are drawn have a standard
-deviation around it (:data:`crowdppl.inference.design_effect.WITHIN`), whatever the number of known true labels.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -79,7 +77,7 @@ def rho_likelihood(
         annotations: number of annotations of each item, ``(n,)``.
         often: how often each item counts, ``(n,)``; once where ``None``.
     """
-    places = effect.places()
+    places, values, kernel = effect.averages()
     more = (annotations - 1).clamp(min=0).to(logs.dtype)  # (n,)
     at = truth.view(1, -1, 1).expand(len(logs), -1, 1)
 
@@ -92,11 +90,15 @@ def rho_likelihood(
 
     own = log_probability(0.0)
     weight = truncated(-own if often is None else -own * often)
-    total = []
-    for rho in torch.sigmoid(torch.from_numpy(places)).tolist():
-        mean = (weight * log_probability(rho).exp()).sum(0).double().log()
-        total.append(float((mean if often is None else mean * often).sum()))
-    return RhoLikelihood(len(truth), places, np.array(total))
+    probability = torch.stack(
+        [
+            (weight * log_probability(rho).exp()).sum(0).double()
+            for rho in torch.sigmoid(torch.from_numpy(values)).tolist()
+        ]
+    )  # (V, n)
+    total = (torch.from_numpy(kernel) @ probability.cpu()).log()  # (G, n)
+    counted = total.sum(-1) if often is None else (total * often.cpu()).sum(-1)
+    return RhoLikelihood(len(truth), places, counted.numpy())
 
 
 def truncated(logs: Tensor) -> Tensor:

@@ -142,7 +142,7 @@ row.
         body,
         {"sets": sets, "runs": dict(cited)},
         options,
-        "calibration/coverage",
+        "calibration/model_coverage",
     )
     if not options.quick:
         PLACE.write_text(json.dumps(cited, indent=1) + "\n", encoding="utf-8")
