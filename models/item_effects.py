@@ -52,7 +52,7 @@ from crowdppl.model.hyperparameters import refuse_weights, require_positive, req
 from crowdppl.model.logit_rows import RowCounts, Rows
 from crowdppl.model.plates import Plates
 from crowdppl.model.priors import class_prior
-from crowdppl.model.weighted_votes import weighted_votes
+from crowdppl.model.weighted_votes import rival_votes, weighted_votes
 
 # Prior of the crowd's mean competence: mean and standard deviation; of its precision: shape and rate.
 MEAN, PRECISION = (2.0, 2.0), (1.0, 1.0)
@@ -162,8 +162,11 @@ class ItemEffects(AnnotationModel):
         return Categorical(self.confusion(parameters, data)[data.worker])
 
     def anchor(self, data: Annotations) -> Tensor | None:
-        """Return the weighted votes times ``anchoring``."""
-        return self.anchoring * weighted_votes(data) if self.anchoring else None
+        """Return the weighted votes times ``anchoring``; of anchored data those of another solution for the weights, if any."""
+        if not self.anchoring:
+            return None
+        votes = weighted_votes(data) if data.anchor is None else rival_votes(data, data.anchor / self.anchoring)
+        return None if votes is None else self.anchoring * votes
 
     def initial(self, data: Annotations) -> Tensor:
         """Return the weighted votes, the same for all effects but for their prior weights, ``(N, S)``."""

@@ -21,10 +21,12 @@ from crowdppl.inference.options import engine
 from crowdppl.inference.passes import Sweeps, at
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.sampling import sample_truth
+from crowdppl.inference.solutions import share, solution, warning
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, repeated
 from crowdppl.model.program import check, dispersed
+from crowdppl.model.weighted_votes import contrary_votes
 
 # Results of restarts whose log posteriors differ by less than this fraction are one mode.
 SAME_MODE = 1e-6
@@ -78,7 +80,9 @@ def em(
         max_iter: largest number of E steps.
         tol: stop when the log posterior rises by less than this fraction of itself (with networks: over
             :data:`crowdppl.inference.em_stochastic.PATIENCE` steps).
-        restarts: further starts around the majority vote; the best result is kept, and the log posterior of each reported.
+        restarts: further starts; the best result is kept, and the log posterior of each reported. The first is from the votes of
+            the workers whom the first solution trusts least, others are around the first start, as all are of models with
+            networks or in which an item has several truths.
         accelerate: extrapolate along the path of closed-form steps (SQUAREM, Varadhan and Roland 2008), falling back
             to the plain step wherever the log posterior would fall.
         num_samples: draws for intervals, see ``interval_method`` of the result.
@@ -113,9 +117,9 @@ def em(
         while (begun := len(results)) <= restarts:
             if begun and model.networks is not None:  # networks start anew
                 model.networks.renew(model.model.networks(data))
-            numbers = range(begun, begun + loop.width(restarts + 1 - begun))
-            results += loop.run([dispersed(first, data) if n else first for n in numbers])
+            results += loop.run(_starts(model, data, first, results, loop.width(restarts + 1 - begun)))
         best = max(results, key=lambda result: result.score)
+        notes, differing = ([], []) if held_out is not None else _others(loop, best, results)
         if model.networks is not None:
             model.networks.take(best.buffers)
         out = _intervals(model, data, space, best.point, num_samples, loop.e_step.passes)
@@ -130,18 +134,60 @@ def em(
         "log_likelihood": best.log_likelihood if data.anchor is None else _log_likelihood(model, data, best.point),
         "restarts": finals,
     }
+    if differing:
+        out.facts["different_labels"] = differing
+    out.warnings += notes
     if held_out is not None:
         out.facts["validation"] = {"accuracy": best.score[0], "iteration": best.iteration}
     if not best.converged and not m_step.stochastic:
         out.warnings.append(
             f"EM stopped after {best.evaluations} evaluations before it converged; raise max_iter=..., or loosen tol=..."
         )
-    if max(finals) > finals[0] + SAME_MODE * abs(finals[0]):
+    if not notes and max(finals) > finals[0] + SAME_MODE * abs(finals[0]):
         out.warnings.append(
             f"a restart ended higher than the majority start (log posterior {max(finals):.4f} against {finals[0]:.4f}); "
             f"the posterior has several modes"
         )
     return out
+
+
+def _starts(model: BoundModel, data: Annotations, first: Tensor, results: list[EMResult], width: int) -> list[Tensor]:
+    """Return responsibilities ``(N, S)`` of the next starts, up to ``width`` of them, after those with results."""
+    if model.networks is not None or data.parent_item is not None:
+        begun = len(results)
+        return [dispersed(first, data) if n else first for n in range(begun, begun + width)]
+    if not results:
+        return [first]  # the second start opposes the end of this one
+    starts = [dispersed(first, data) for _ in range(width)]
+    if len(results) == 1:
+        contrary = contrary_votes(data, solution(model, data, results[0]).probability)
+        starts[0] = model.at_shares(contrary, first)
+    return starts
+
+
+def _others(loop: EMLoop, best: EMResult, results: list[EMResult]) -> tuple[list[str], list[float]]:
+    """Compare the best solution with others.
+
+    Returns:
+        A sentence if one of them explains the annotations about as well and gives other labels. For each start the share of items
+        whose label differs from that reported; empty for a single start.
+    """
+    model, data = loop.model, loop.data
+    notes, differing = [], []
+    if len(results) > 1:
+        chosen = solution(model, data, best)
+        others = [solution(model, data, result) for result in results]
+        differing = [share(chosen, other, data) for other in others]
+        notes = warning(chosen, others, data)
+    if data.anchor is None or loop.m_step.stochastic or notes:
+        return notes, differing
+    other = model.anchored(data)
+    if other.anchor is not None and not torch.equal(other.anchor, data.anchor):  # found another
+        rival = loop.like(other)
+        result = rival.run([model.initial(other)])[0]
+        pair = [solution(model, data, end, anchored=False) for end in (best, result)]
+        notes = warning(pair[0], pair[1:], data)
+    return notes, differing
 
 
 def _log_likelihood(model: BoundModel, data: Annotations, point: Parameters) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from crowdppl.data.annotations import Annotations
 from crowdppl.inference.checkpoint import NOTHING
 from crowdppl.inference.e_step import EStep
 from crowdppl.inference.early_stopping import Validation
@@ -55,6 +56,13 @@ class EMLoop:
         self.spare: list[Parameters] = []
         self.keep, self.results = NOTHING, list[EMResult]()
 
+    def like(self, data: Annotations) -> EMLoop:
+        """Return a loop for a further start on data with another anchor; it keeps no checkpoint."""
+        step = MStep(self.model, data, self.space, self.m_step.schedule)
+        loop = EMLoop(step, self.max_iter, self.tol, self.report, accelerate=self.accelerate)
+        loop.results = self.results
+        return loop
+
     def width(self, starts: int) -> int:
         """Return how many of ``starts`` runs to take in parallel.
 
@@ -77,7 +85,17 @@ class EMLoop:
         share = self.e_step.share
         theta = self.m_step.start(responsibility if share is None else share.given(responsibility))
         self.accelerate = self.accelerate and self.m_step.closed and bool(self.space.sizes)
-        return theta
+        return theta | self._learned_once(responsibility, theta)
+
+    def _learned_once(self, responsibility: Tensor, theta: Parameters) -> Parameters:
+        """Return, for a further start, the sites that only its first M step learns, from the first start.
+
+        By empirical Bayes, for example: with values of their own, log posteriors could not be compared.
+        """
+        if not self.results or not self.m_step.closed or self.e_step.share is not None:
+            return {}
+        later = self.m_step(responsibility, theta)
+        return {name: self.results[0].point[name] for name, value in later.items() if value is theta[name]}
 
     def run(self, starts: Sequence[Tensor]) -> list[EMResult]:
         """Run EM from responsibilities ``(N, S)``: from several in parallel, where :meth:`width` allows it."""

@@ -46,7 +46,10 @@ class EMOptions(TypedDict, total=False):
         float,
         Option(1e-9, at_least_zero, "stop where the log posterior rises by less than this fraction of itself"),
     ]
-    restarts: Annotated[int, Option(0, whole(0), "further starts around the majority vote; the best end is kept")]
+    restarts: Annotated[
+        int,
+        Option(0, whole(0), "further starts, the first from the votes of those trusted least; the best end is kept"),
+    ]
     accelerate: Annotated[
         bool, Option(True, flag, "extrapolate along the path of closed-form steps (SQUAREM) where that rises")
     ]

@@ -117,6 +117,9 @@ class AnnotationModel(ABC):
         ``(N, K)``, not negative, with row sums of at most 1. Where the sum is ``b``, the item enters the likelihood with power
         ``1 - b``, and with power ``b`` as an item of known class, which the row distributes. It keeps the classes' meaning.
         Reported class probabilities and likelihoods are without it.
+
+        Where ``data.anchor`` is given, another one that the annotations may support as well, ``None`` for none: EM then looks for
+        a second solution with it, and warns if that explains the annotations about equally well.
         """
         return None
 
@@ -158,7 +161,8 @@ class AnnotationModel(ABC):
         """Return parameters that maximise the expected log joint plus log prior, given responsibilities ``(N, S)``.
 
         Responsibilities come multiplied by the items' multiplicities. ``parameters`` are the current ones, ``None`` at the start.
-        Sites that are not returned are raised by gradients; at the start their first values may be returned as well.
+        Sites that are not returned are raised by gradients; at the start their first values may be returned as well. Sites that
+        only the first M step learns are returned later as they are, and further starts of EM take them from the first.
         """
         raise NotImplementedError
 

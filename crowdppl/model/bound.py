@@ -118,13 +118,15 @@ class BoundModel:
         ``data.start`` is over classes; the states of each class keep the shares that the model's own have.
         """
         first = self.model.initial(data)
-        if data.start is None:
-            return first
+        return first if data.start is None else self.at_shares(data.start, first)
+
+    def at_shares(self, shares: Tensor, like: Tensor) -> Tensor:
+        """Return responsibilities ``(N, S)`` with shares of classes ``(N, K)``, divided within a class as ``like`` ``(N, S)``."""
         M = self.states_per_class
-        within = first.unflatten(-1, (-1, M)) if M > 1 else first.unsqueeze(-1)  # (N, K, M)
+        within = like.unflatten(-1, (-1, M)) if M > 1 else like.unsqueeze(-1)  # (N, K, M)
         total = within.sum(-1, keepdim=True)
         share = torch.where(total > 0, within / above_zero(total), 1 / M)
-        return (share * data.start.unsqueeze(-1)).flatten(-2)
+        return (share * shares.unsqueeze(-1)).flatten(-2)
 
     # ------------------------------------------------------------------ what the model's structure allows
 

@@ -99,6 +99,8 @@ def _check_contract(model: AnnotationModel, data: Annotations) -> None:
     require("log_truth", bound.log_truth(parameters, data).shape, (S,), (N, S))
     require("log_likelihoods", bound.log_likelihoods(parameters, data).shape, (N, S))
     r = bound.initial(data)
+    anchor = model.anchor(data)
+    require("anchor", (N, K) if anchor is None else anchor.shape, (N, K))
     if bound.provides("confusion"):
         table = model.confusion(parameters, data)
         require("confusion", table.shape, (J, S, K), (1, S, K))

@@ -11,9 +11,15 @@ log odds ``a_j`` above a distribution of the worker's own, by which a worker of 
 
 Classes cannot change their meaning here, since all that distinguishes them is which label is correct. The mode is found by
 EM; mean and standard deviation of the crowd's competence are those of its approximate marginal likelihood (Laplace).
+
+Where two groups of workers contradict each other, either may be the competent one: EM that starts from the votes of those whom
+its first solution trusts least then ends elsewhere, in :func:`rival_votes`.
 """
 
 from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -30,6 +36,8 @@ STEPS, GAIN = 100, 1e-7
 NEWTON, SHORTER = 4, 6
 # Smallest weight of a worker: an item that spammers alone annotated still has their votes.
 LEAST = 0.02
+# EM steps after which rival votes are compared with the first ones, and the share of items that must differ.
+COMPARED, RIVAL = 5, 0.1
 
 
 def competence_weights(data: Annotations) -> Tensor:
@@ -37,11 +45,61 @@ def competence_weights(data: Annotations) -> Tensor:
 
     The mean over classes of the probability of the correct label, minus ``1 / K``, over ``1 - 1 / K``.
     """
+    return deque(_learned(data, data.majority()), maxlen=1)[0]
+
+
+def weighted_votes(data: Annotations) -> Tensor:
+    """Return vote shares ``(N, K)`` with each worker's votes weighted by competence.
+
+    Uniform for items without annotations, one-hot for known truths.
+    """
+    return data.majority() if data.A == 0 else _shares(data, competence_weights(data))
+
+
+def contrary_votes(data: Annotations, probability: Tensor) -> Tensor:
+    """Return vote shares ``(N, K)`` in which workers weigh the more, the less they agree with a solution.
+
+    The start of a search for another solution: where two groups of workers contradict each other, it is near that of the other
+    group; where most agree, EM returns from it to the solution it opposes.
+
+    Args:
+        data: the annotations.
+        probability: of each class for each item, ``(N, K)``, by the solution.
+    """
+    number = data.annotations_per_worker.clamp(min=1).to(data.dtype)
+    agreement = sum_by(data.worker, probability[data.item, data.label], data.J) / number
+    return _shares(data, 1 + LEAST - _above_chance(agreement, data.K).clamp(0, 1))
+
+
+def rival_votes(data: Annotations, votes: Tensor) -> Tensor | None:
+    """Return weighted votes of another solution for the weights, ``(N, K)``; ``None`` where EM finds the same one again.
+
+    Args:
+        data: the annotations.
+        votes: those of the first solution, ``(N, K)``.
+    """
+    if data.A == 0:
+        return None
+    first = votes.argmax(-1)
+    for step, weight in enumerate(_learned(data, contrary_votes(data, votes))):
+        # Where there is one solution only, the first steps already return to it.
+        if step % COMPARED == COMPARED - 1 and not _differ(_shares(data, weight), first):
+            return None
+    rival = _shares(data, weight)
+    return rival if _differ(rival, first) else None
+
+
+def _differ(votes: Tensor, first: Tensor) -> bool:
+    return bool((votes.argmax(-1) != first).double().mean() > RIVAL)
+
+
+def _learned(data: Annotations, r: Tensor) -> Iterator[Tensor]:
+    """Yield the workers' weights after each EM step from responsibilities ``(N, K)``."""
     J, K = data.J, data.K
     eye = torch.eye(K, dtype=data.dtype, device=data.device)
     mean, variance = START[0], START[1] ** 2
     a, b = eye.new_full((J,), mean), eye.new_zeros(J, K)
-    r, earlier = data.majority(), None
+    earlier = None
     for _ in range(STEPS):
         prevalence = r.sum(-2) + 1
         counts = data.counts.expected(r)  # (J, K, K)
@@ -57,27 +115,25 @@ def competence_weights(data: Annotations) -> Tensor:
             a, b = _raised(a, b, (slope_a / curve_a), slope_b / curve_b, counts, mean, variance, eye)
         mean = float((a.sum() + START[0]) / (J + 1))
         variance = float((((a - mean) ** 2 + 1 / curve_a).sum() + 2) / (J + 2))
-        joint = data.counts.log_likelihoods(_table(a, b, eye).log()).add_((prevalence / prevalence.sum()).log())
+        table = _table(a, b, eye)
+        yield _above_chance(table.diagonal(dim1=-2, dim2=-1).mean(-1), K).clamp(min=LEAST)
+        joint = data.counts.log_likelihoods(table.log()).add_((prevalence / prevalence.sum()).log())
         marginal, r = normalise(joint if data.clamp is None else joint.add_(data.clamp), overwrite=True)
         now = float(marginal.sum())
         if earlier is not None and abs(now - earlier) < GAIN * abs(now):
             break
         earlier = now
-    accuracy = _table(a, b, eye).diagonal(dim1=-2, dim2=-1).mean(-1)
-    return ((accuracy - 1 / K) / (1 - 1 / K)).clamp(min=LEAST)
 
 
-def weighted_votes(data: Annotations) -> Tensor:
-    """Return vote shares ``(N, K)`` with each worker's votes weighted by competence.
+def _above_chance(accuracy: Tensor, K: int) -> Tensor:
+    return (accuracy - 1 / K) / (1 - 1 / K)
 
-    Uniform for items without annotations, one-hot for known truths.
-    """
-    if data.A == 0:
-        return data.majority()
-    weight = competence_weights(data)[data.worker]
-    share = sum_by(data.item * data.K + data.label, weight, data.N * data.K).view(data.N, data.K)
-    total = share.sum(-1, keepdim=True)
-    share = torch.where(total > 0, share / above_zero(total), 1 / data.K)
+
+def _shares(data: Annotations, weight: Tensor) -> Tensor:
+    """Return vote shares ``(N, K)`` with votes weighted by worker, ``(J,)``."""
+    votes = sum_by(data.item * data.K + data.label, weight[data.worker], data.N * data.K).view(data.N, data.K)
+    total = votes.sum(-1, keepdim=True)
+    share = torch.where(total > 0, votes / above_zero(total), 1 / data.K)
     known = data.truth >= 0
     share[known] = torch.nn.functional.one_hot(data.truth[known], data.K).to(data.dtype)
     return share
