@@ -82,15 +82,15 @@ def share(one: Solution, other: Solution, data: Annotations) -> float:
 def warning(best: Solution, others: list[Solution], data: Annotations) -> list[str]:
     """Return a sentence if another solution explains the annotations about as well as the best and gives items other labels."""
     annotations = float(data.A if data.multiplicity is None else data.multiplicity[data.item].sum())
-    found = [
+    rivals = [
         (*different(best, other, data), other.log_posterior)
         for other in others
         if abs(best.log_posterior - other.log_posterior) <= NEAR * annotations
     ]
-    found = [entry for entry in found if entry[1] >= MIN_ITEMS and entry[0] > OTHER * entry[1]]
-    if not found:
+    rivals = [entry for entry in rivals if entry[1] >= MIN_ITEMS and entry[0] > OTHER * entry[1]]
+    if not rivals:
         return []
-    changed, size, log_posterior = max(found)
+    changed, size, log_posterior = max(rivals)
     return [
         f"two solutions explain the annotations about equally well (log posterior {best.log_posterior:.1f}, reported, and "
         f"{log_posterior:.1f}) and give different labels to {changed:,} of {size:,} items: the annotations alone do not decide "

@@ -48,8 +48,8 @@ def test_known_truths_decide_between_two_camps():
     posterior = quiet_fit(data, DawidSkene(), method="em", restarts=1, num_samples=2)
     assert posterior.info["facts"]["different_labels"] == [0.0, 0.0]
     assert not several(posterior)
-    found = posterior.truth()["label"].to_numpy().astype(int)
-    assert (found == truth).mean() > 0.9
+    estimated = posterior.truth()["label"].to_numpy().astype(int)
+    assert (estimated == truth).mean() > 0.9
     assert not several(quiet_fit(data, ItemEffects(), method="em", num_samples=2))
 
 
@@ -127,14 +127,16 @@ def test_ties_known_truths_and_items_without_annotations_do_not_differ():
 
 def test_solutions_of_a_model_in_which_an_item_has_several_truths(monkeypatch):
     """What is compared is what is reported: the mean over the cells of an item."""
-    data, found = crowd(1, items=30)[0], []
+    data, compared = crowd(1, items=30)[0], []
     compare = crowdppl.inference.em.solution
-    monkeypatch.setattr(crowdppl.inference.em, "solution", lambda *given: found.append(compare(*given)) or found[-1])
+    monkeypatch.setattr(
+        crowdppl.inference.em, "solution", lambda *given: compared.append(compare(*given)) or compared[-1]
+    )
     options = {"max_iter": 4, "steps": 5, "num_samples": 2}
     posterior = quiet_fit(data, LIA(hidden=(3,)), method="em", restarts=1, **options)
     facts = posterior.info["facts"]
-    assert len(facts["different_labels"]) == len(found) - 1 == 2
-    torch.testing.assert_close(found[0].probability, torch.as_tensor(posterior.probability()), atol=1e-6, rtol=0)
+    assert len(facts["different_labels"]) == len(compared) - 1 == 2
+    torch.testing.assert_close(compared[0].probability, torch.as_tensor(posterior.probability()), atol=1e-6, rtol=0)
 
 
 def test_compiled_passes_leave_anchored_data_alone():
