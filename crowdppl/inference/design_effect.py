@@ -74,11 +74,14 @@ class RhoLikelihood:
         items: number of items with a known true label and at least two annotations.
         logit: values of ``logit rho``, ascending, ``(G,)``.
         log_likelihood: log probability of these true labels at each, up to a constant, ``(G,)``.
+        averaged: the same with the probability of each item averaged over ``rho`` within a crowd with this mean; ``None`` where
+            it is the same.
     """
 
     items: int
     logit: Array
     log_likelihood: Array
+    averaged: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -125,13 +128,13 @@ class DesignEffect:
         """Whether ``rho`` has one value, so that there is nothing to average over."""
         return self.known is not None or self.spread == 0
 
-    def quantiles(self, u: Tensor) -> Tensor:
-        """Return the quantiles of ``rho`` at probabilities ``u``, in the shape of ``u``."""
+    def quantiles(self, u: Tensor, *, reported: bool = False) -> Tensor:
+        """Return quantiles at probabilities ``u``, in their shape: of ``rho`` as drawn, or as reported probabilities need it."""
         if self.known is not None:
             return torch.full_like(u, self.known)
         if self.likelihood is None:
             return torch.sigmoid(self.mean + self.spread * torch.special.ndtri(u))
-        logit, weight = self._drawn
+        logit, weight = self._reported if reported else self._drawn
         total = weight.cumsum() - weight / 2
         return torch.sigmoid(torch.from_numpy(np.interp(u.cpu().double().numpy(), total, logit)).to(u))
 
@@ -166,18 +169,33 @@ class DesignEffect:
     def _crowd(self) -> tuple[Array, Array]:
         """Evenly spaced values of ``logit rho``, and weights of the crowd's mean there, given the true labels: their sum is 1."""
         assert self.likelihood is not None
+        return self._posterior(self.likelihood.log_likelihood)
+
+    def _posterior(self, log_likelihood: Array) -> tuple[Array, Array]:
+        """Return evenly spaced values of ``logit rho`` and weights of the crowd's mean there, given log-likelihoods ``(G,)``."""
+        assert self.likelihood is not None
         logit = np.linspace(self.mean - SPREADS * self.spread, self.mean + SPREADS * self.spread, FINE)
         places = self.likelihood.logit
         # Beyond the places the prior leaves nothing.
-        log_likelihood = CubicSpline(places, self.likelihood.log_likelihood)(logit.clip(places[0], places[-1]))
-        density = log_likelihood - 0.5 * ((logit - self.mean) / self._between) ** 2
+        interpolated = CubicSpline(places, log_likelihood)(logit.clip(places[0], places[-1]))
+        density = interpolated - 0.5 * ((logit - self.mean) / self._between) ** 2
         weight = np.exp(density - density.max())
         return logit, weight / weight.sum()
 
     @cached_property
     def _drawn(self) -> tuple[Array, Array]:
         """The same of the values that are drawn: around the crowd's mean, as they differ within a crowd."""
-        logit, weight = self._crowd
+        return self._around(*self._crowd)
+
+    @cached_property
+    def _reported(self) -> tuple[Array, Array]:
+        """The same of the values that reported probabilities are averaged over."""
+        assert self.likelihood is not None
+        averaged = self.likelihood.averaged
+        return self._drawn if averaged is None else self._around(*self._posterior(averaged))
+
+    def _around(self, logit: Array, weight: Array) -> tuple[Array, Array]:
+        """Return the distribution within a crowd whose mean has these weights."""
         within = math.sqrt(WITHIN) * self.spread
         weight = np.convolve(weight, np.exp(-0.5 * ((logit - self.mean) / within) ** 2), mode="same")
         return logit, weight / weight.sum()
@@ -205,7 +223,7 @@ class DesignEffect:
         """Return equally probable values of ``rho`` to average over, ``(Q,)``: midpoints of ``NODES`` quantile ranges."""
         count = 1 if self.fixed else NODES
         u = (torch.arange(count, dtype=data.dtype, device=data.device) + 0.5) / count
-        return self.quantiles(u)
+        return self.quantiles(u, reported=True)
 
     def draw(self, count: int, data: Annotations) -> tuple[Tensor, Tensor]:
         """Draw ``rho`` for each of ``count`` draws of the parameters.
@@ -214,14 +232,13 @@ class DesignEffect:
         average probabilities over, so that a label's probability does not depend on the number of draws.
 
         Returns:
-            ``rho (count,)``, and the values to average over, ``(count, Q)``, of which ``rho`` is one.
+            ``rho (count,)``, and the values to average over, ``(count, Q)``: without known true labels ``rho`` is one of them.
         """
         each = 1 if self.fixed else max(1, -(-NODES // count))
         order = torch.randperm(count, device=data.device).unsqueeze(-1)  # (count, 1)
         u = (torch.arange(each, dtype=data.dtype, device=data.device) + (order + 0.5) / count) / each  # (count, Q)
-        nodes = self.quantiles(u)
         chosen = torch.randint(each, (count, 1), device=data.device)
-        return nodes.gather(-1, chosen).squeeze(-1), nodes
+        return self.quantiles(u.gather(-1, chosen).squeeze(-1)), self.quantiles(u, reported=True)
 
     def say(self, model: str = "") -> str:
         """Return a description of ``rho`` and of where it is from, in words, for a model of this name in the catalogue."""

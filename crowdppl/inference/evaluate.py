@@ -89,7 +89,9 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
         rho, nodes = effect.draw(total, data)
         out.published = torch.zeros_like(out.probability)
         out.calibrated = {name: torch.empty_like(getattr(out, name)) for name in ("confusion", "prevalence")}
-    several_nodes = nodes is not None and nodes.shape[-1] > 1
+    # Known true labels inform drawn values of rho and those that probabilities are averaged over differently.
+    apart = effect is not None and effect.likelihood is not None and draws.point is None
+    several_nodes = nodes is not None and (nodes.shape[-1] > 1 or apart)
     derived: dict[str, list[Tensor]] = {}
     with torch.no_grad():
         # Compiled passes hold arrays as large as the data: they are released when this function ends.
@@ -104,7 +106,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
             mean = out.probability
             if nodes is not None and several_nodes:
                 _add_averaged(model, joint, nodes[part], data, sweeps, 1 / total, out.probability)
-                mean = torch.zeros_like(mean)  # that of the drawn rho alone is not needed
+                mean = torch.zeros_like(mean)  # that of the drawn rho is not needed
             items = Items(out.log_likelihood[part], out.truth[part], mean, out.published)
             if sweeps is not None:
                 sweeps.accumulate(joint, factor, 1 / total, items)
