@@ -73,7 +73,8 @@ def main() -> None:
     body = (
         f"Mean accuracy / mean probability of the chosen label. Public: {len(real)} sets. Sparse: {len(simulated)} simulations "
         f"with 3 annotations per item, 20 per worker and 3 classes. Accuracy of majority vote: {majority[0]:.4f} and "
-        f"{majority[1]:.4f}.\n\n" + table(["prior", "public, EM", "sparse, EM", "public, Gibbs", "sparse, Gibbs"], rows)
+        f"{majority[1]:.4f}. Learned priors and anchoring: [on 26 sets](learned-priors.md).\n\n"
+        + table(["prior", "public, EM", "sparse, EM", "public, Gibbs", "sparse, Gibbs"], rows)
     )
     write("priors", "Priors of Dawid–Skene", body, results | {"majority": majority}, options)
 
