@@ -84,6 +84,11 @@ def _in_other_thread(function: Callable[[], Any]) -> Any:
     return result[0]
 
 
+def threads_outside() -> int:
+    """Return torch's number of threads outside of blocks that limit it: as many as work that never waits by spinning may use."""
+    return int(_in_other_thread(torch.get_num_threads))
+
+
 @contextmanager
 def _threads(count: int | None) -> Iterator[None]:
     """Set the number of threads of torch's operations in this thread only.

@@ -37,6 +37,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
+import numpy as np
 import pyro
 import torch
 from pyro.distributions import Categorical, Dirichlet, Gamma, Normal
@@ -46,6 +47,7 @@ from crowdppl.arguments import shown
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.kernels.ops import sample_dirichlet
+from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.hyperparameters import refuse_weights, require_positive, require_pseudo_counts, require_share
@@ -252,6 +254,31 @@ class ItemEffects(AnnotationModel):
             "crowd_confusion": zeros.new_zeros(data.K, data.K),
             "deviations": zeros,
         }
+
+    def compiled_step(self, data: Annotations) -> CompiledStep:
+        """Return the same step as :meth:`gibbs_step`, as :mod:`crowdppl.kernels.logit_rows` takes it."""
+        J, K, M, G = data.J, data.K, self.states_per_class(data), len(self.sizes(data)) + 1
+        effects, strength = self.effects(data)
+        scales = (self.preference, self.crowd, self.deviation)
+        concentration = [1.0 + self.prior_items] * K + [1.0 + self.prior_effects] * G
+        shapes = {
+            "prevalence": (K,),
+            "effect_weights": (G,),
+            "crowd_mean": (),
+            "crowd_precision": (),
+            "crowd_confusion": (K, K),
+            "competence": (J,),
+            "preferences": (J, K),
+            "deviations": (J, K, K),
+        }
+        return CompiledStep(
+            "logit rows",
+            shapes,
+            sizes=np.array([J, K, M, G, *strength.tolist()]),
+            numbers=np.array([*MEAN, *PRECISION, *scales, *concentration, *effects.double().exp().flatten().tolist()]),
+            states=K * M,
+            work=J * K * (2 * K + M),
+        )
 
     def check_method(self, method: str, data: Annotations | None = None) -> str | None:
         """Refuse item weights in Gibbs sampling."""

@@ -35,7 +35,7 @@ from crowdppl.isolation import on_signal
 NAME = "checkpoint.safetensors"
 EVERY = 60.0
 # Increased when the state of an engine changes: earlier checkpoints then belong to another fit.
-FORMAT = 5
+FORMAT = 6
 State = TypeVar("State")
 
 

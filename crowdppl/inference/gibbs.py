@@ -1,9 +1,16 @@
-"""Gibbs sampling by exact conditionals: truths given parameters, parameters given truths, all chains as one batch."""
+"""Gibbs sampling by exact conditionals: truths given parameters, parameters given truths.
+
+Models that have a compiled step run each chain in a thread, without a call of torch in a sweep
+(:mod:`crowdppl.inference.chains`). Others run all chains as one batch of torch's operations; conjugate ones on large data one
+chain after the other by compiled passes (:mod:`crowdppl.inference.passes`).
+"""
 
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,6 +18,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
+from crowdppl.inference.chains import Chain, Chains, compiled_step
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.memory import affordable, thinned_note, thinning, work_bytes
@@ -22,7 +30,7 @@ from crowdppl.inference.sampling import GumbelMaxSampler
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, one_hot
-from crowdppl.model.program import check, dispersed, prior_draws
+from crowdppl.model.program import check, dispersed, prior_draws, together
 
 INTERVAL_METHOD = "draws from the posterior (Gibbs sampling with exact conditionals)"
 # Draws kept of a run of any length: enough for the ends of intervals, and files and views stay small.
@@ -45,10 +53,10 @@ class GroupState:
 
     Attributes:
         sweep: their next sweep.
-        parameters: after the last sweep.
+        parameters: after the last sweep; of a compiled chain the vector of its step.
         samples: draws kept, ``(draw, chain, ...)``.
         places: sweep after the warm-up of each draw kept.
-        unused: random numbers generated and not yet used, see :class:`GumbelMaxSampler`.
+        random: random numbers generated and not yet used, see :class:`GumbelMaxSampler`; of a compiled chain its stream.
         moments: of what is reported, after the warm-up.
     """
 
@@ -56,7 +64,7 @@ class GroupState:
     parameters: Parameters
     samples: Parameters
     places: list[int]
-    unused: Tensor
+    random: Tensor
     moments: BlockMoments
 
 
@@ -122,7 +130,7 @@ def gibbs(
     run = _Run(model, data, chains, warmup, num_samples)
     # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. The data's cached counts were computed by the
     # check above, outside of it.
-    with torch.inference_mode():
+    with torch.inference_mode(), closing(run):
         run.resume(keep)
         if num_samples is None:
             diagnosis, discard = run.until_converged(report, keep, max_seconds)
@@ -169,22 +177,23 @@ class _Group:
         self.parameters: Parameters = {}
         self.kept: list[tuple[int, Parameters]] = []
         self.sampler: GumbelMaxSampler | None = None
-        self.unused: Tensor | None = None
+        self.chain: Chain | None = None
+        self.random: Tensor | None = None
 
     def state(self) -> GroupState:
-        unused = self.moments.origin[:0] if self.sampler is None else self.sampler.unused
+        random = self.moments.origin[:0]
+        if self.chain is not None:
+            random = self.chain.stream
+        elif self.sampler is not None:
+            random = self.sampler.unused
         draws = [draw for _, draw in self.kept]
         samples = {name: torch.stack([draw[name] for draw in draws]) for name in draws[0]} if draws else {}
         kept_at = [place for place, _ in self.kept]
-        return GroupState(self.sweep, self.parameters, samples, kept_at, unused, self.moments)
+        return GroupState(self.sweep, self.parameters, samples, kept_at, random, self.moments)
 
     def restore(self, state: GroupState) -> None:
-        self.sweep, self.parameters, self.moments, self.unused = (
-            state.sweep,
-            state.parameters,
-            state.moments,
-            state.unused,
-        )
+        self.sweep, self.parameters, self.moments = state.sweep, state.parameters, state.moments
+        self.random = state.random
         draws = zip(*state.samples.values(), strict=True)
         self.kept = [
             (place, dict(zip(state.samples, values, strict=True)))
@@ -215,15 +224,22 @@ class _Run:
         width = max(1, min(chains, work_bytes(data) // (8 * data.N * self.states * 4)))
         sizes = [min(width, chains - start) for start in range(0, chains, width)]
         self.sweeps = Sweeps.of(model, data)
-        if self.sweeps is not None:
+        step = compiled_step(model, data, chains)
+        if self.sweeps is not None or step is not None:
             sizes = [1] * chains
         self.rows, self.layout, blocks = _layout(data, chains + len(sizes))
+        self.chains = None if step is None else Chains(step, data, self.rows, self.layout, chains)
         quantities = max(end for _, end in self.layout.kinds.values())
-        like = torch.empty((), dtype=data.dtype, device=data.device)
+        like = torch.empty((), dtype=data.dtype if self.chains is None else torch.float64, device=data.device)
         self.groups = [_Group(size, BlockMoments.empty(size, quantities, like, blocks)) for size in sizes]
         self.number = self.target = 0
         self.check = FIRST_CHECK
         self.began = time.monotonic()
+
+    def close(self) -> None:
+        """End what the run has begun."""
+        if self.chains is not None:
+            self.chains.close()
 
     # ------------------------------------------------------------------ the state
 
@@ -251,6 +267,8 @@ class _Run:
     def turn(self, target: int, report: ProgressCallback, keep: Checkpoint) -> None:
         """Let every group sweep up to ``target``."""
         self.target = target
+        if self.chains is not None:
+            return self._march(self.chains, report, keep)
         total = self.target * len(self.groups)
         while self.number < len(self.groups):
             group = self.groups[self.number]
@@ -264,6 +282,35 @@ class _Run:
                     report(done, total, "warm-up" if sweep < self.warmup else "sampling")
             self.number += 1
         self.number = 0
+
+    def _march(self, chains: Chains, report: ProgressCallback, keep: Checkpoint) -> None:
+        """Let all compiled chains sweep up to the target, in threads, some sweeps at a time."""
+        running = []
+        for group in self.groups:
+            if not group.parameters:
+                self._begin(group)
+            if group.chain is None:
+                group.chain = chains.chain(group.parameters["vector"], group.random)
+            running.append((group, group.chain))
+        while (done := self.groups[0].sweep) < self.target:
+            counts = done >= self.warmup
+            number = min(self.target - done, chains.most)
+            number = min(number, self.groups[0].moments.room if counts else self.warmup - done)
+            place = done - self.warmup
+            tasks = [
+                partial(chains.sweep, chain, number, group.moments if counts else None, place, self.step)
+                for group, chain in running
+            ]
+            for group, kept in zip(self.groups, chains.all(tasks), strict=True):
+                group.sweep += number
+                if counts:
+                    group.moments.added(number)
+                    first = place // self.step + 1
+                    draws = torch.from_numpy(kept).unsqueeze(1)
+                    group.kept += [((first + n) * self.step, {"vector": draw.clone()}) for n, draw in enumerate(draws)]
+            keep.step(self.state)
+            if self.num_samples is not None:
+                report(self.groups[0].sweep, self.target, "sampling" if counts else "warm-up")
 
     def until_converged(
         self, report: ProgressCallback, keep: Checkpoint, max_seconds: float
@@ -291,7 +338,7 @@ class _Run:
             report(int(100 * now.progress), 100, f"sampling: {self.target:,} sweeps{_standing(now)}")
 
     def _next(self) -> int:
-        ahead = self.target + TURN
+        ahead = self.target + max(TURN, self.target // TURN)
         return min(ahead, self.warmup) if self.target < self.warmup else ahead
 
     def diagnosis(self, discard: float = 0.0) -> Diagnosis:
@@ -308,9 +355,23 @@ class _Run:
             assert model.conjugacy is not None
             group.parameters = _leading(model.conjugacy.gibbs_step(self.sweeps.given(one_hot(truth[0], data))))
         else:
-            group.sampler = sampler
-            # Steps that also condition on the parameters get them from the prior: any valid point will do.
-            group.parameters = model.gibbs_step(truth, prior_draws(model, data, group.chains), data)
+            group.parameters = self._first(start, truth)
+            if self.chains is None:
+                group.sampler = sampler
+            else:
+                group.parameters = {"vector": self.chains.step.vector(group.parameters)}
+
+    def _first(self, start: Tensor, truth: Tensor) -> Parameters:
+        """Return the first parameters of some chains, whose truths start at responsibilities ``(C, N, S)``."""
+        model, data = self.model, self.data
+        own = model.provides("m_step") and model.provides("gibbs_step")
+        if own and model.model.check_method("em", data) is None:
+            # States beyond the classes are random at first: parameters drawn given them may stay in a mode of their own.
+            given = [model.m_step(one, data) for one in start]
+            if set(given[0]) == set(self.space.sites):
+                return together(given)
+        # Steps that also condition on the parameters get them from the prior: any valid point will do.
+        return model.gibbs_step(truth, prior_draws(model, data, len(start)), data)
 
     def _sweep(self, group: _Group, sweep: int) -> None:
         model, data, counts = self.model, self.data, sweep >= self.warmup
@@ -318,18 +379,20 @@ class _Run:
             now = {name: value[0] for name, value in group.parameters.items()}
             table, prior = at(model, now, data)
             if counts and sweep % SPARSE == 0:
-                self._watch(group, self.sweeps.responsibilities(table, prior).unsqueeze(0))
+                given = self.sweeps.responsibilities(table, prior).unsqueeze(0)
+                group.moments.add(self.quantities(group.parameters, given))
             _, sums = self.sweeps.draw(table, prior)
             assert model.conjugacy is not None
             group.parameters = _leading(model.conjugacy.gibbs_step(sums, now))
         else:
             if group.sampler is None:
                 group.sampler = GumbelMaxSampler((group.chains, data.N, self.states), data)
-                if group.unused is not None:
-                    group.sampler.unused, group.unused = group.unused, None
+                if group.random is not None:
+                    group.sampler.unused, group.random = group.random, None
             joint = model.item_log_joint(group.parameters, data)
             if counts:
-                self._watch(group, model.by_class(joint.softmax(-1)))
+                given = model.by_class(joint.softmax(-1))
+                group.moments.add(self.quantities(group.parameters, given.expand(group.chains, data.N, data.K)))
             truth = group.sampler.sample(model.learned_from(joint, data))
             group.parameters = model.gibbs_step(truth, group.parameters, data)
         group.sweep = sweep + 1
@@ -337,14 +400,13 @@ class _Run:
         if counts and place % self.step == 0:
             group.kept.append((place, group.parameters))
 
-    def _watch(self, group: _Group, probability: Tensor) -> None:
-        """Add what is reported at the parameters of a sweep; ``probability (c, N, K)`` are the classes given them."""
+    def quantities(self, parameters: Parameters, probability: Tensor) -> Tensor:
+        """Return what is watched at the parameters of ``c`` chains, ``(c, Q)``, given the classes' ``probability (c, N, K)``."""
         # Without parameters there is no axis of chains to carry on.
-        J, K = self.data.J, self.data.K
-        confusion = self.model.confusion_of(group.parameters, self.data).expand(group.chains, J, K, K)
-        prevalence = self.model.prevalence_of(group.parameters, self.data, (group.chains,))
-        truth = probability.expand(group.chains, *probability.shape[-2:])
-        truth = truth if self.rows is None else truth[:, self.rows]
+        J, K, chains = self.data.J, self.data.K, len(probability)
+        confusion = self.model.confusion_of(parameters, self.data).expand(chains, J, K, K)
+        prevalence = self.model.prevalence_of(parameters, self.data, (chains,))
+        truth = probability if self.rows is None else probability[:, self.rows]
         parts = {
             "accuracy": torch.einsum("ck,cjkk->cj", prevalence, confusion),
             "prevalence": prevalence,
@@ -352,7 +414,7 @@ class _Run:
             "sensitivity": confusion.diagonal(dim1=-2, dim2=-1),
             "truth": truth[..., : self.layout.classes],
         }
-        group.moments.add(torch.cat([parts[kind].flatten(1) for kind in self.layout.kinds], dim=1))
+        return torch.cat([parts[kind].flatten(1) for kind in self.layout.kinds], dim=1)
 
     # ------------------------------------------------------------------ draws kept
 
@@ -376,10 +438,14 @@ class _Run:
         return self._stacked([[draw for _, draw in group.kept] for group in self.groups])
 
     def _stacked(self, kept: list[list[Parameters]]) -> Parameters:
-        return {
+        stacked = {
             name: torch.cat([torch.stack([draw[name] for draw in draws], dim=1) for draws in kept])
-            for name in self.space.sizes
+            for name in kept[0][0]
         }
+        if self.chains is None:
+            return {name: stacked[name] for name in self.space.sizes}
+        values = self.chains.step.parameters(stacked["vector"], self.data.dtype)
+        return {name: values[name] for name in self.space.sizes}
 
 
 def _layout(data: Annotations, arrays: int) -> tuple[Tensor | None, Layout, int]:

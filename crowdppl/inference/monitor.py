@@ -100,14 +100,25 @@ class BlockMoments:
         """Number of sweeps in full blocks."""
         return self.length * self.full
 
+    @property
+    def room(self) -> int:
+        """Number of sweeps until the block that is being filled is full."""
+        return self.length - self.count
+
     def add(self, values: Tensor) -> None:
         """Add the quantities after one sweep, ``(c, Q)``."""
-        if self.full == self.count == 0:
-            self.origin = values[0].clone()
         values = values - self.origin
         self.total += values
         self.total_squares += torch.linalg.vecdot(values, values, dim=0)
-        self.count += 1
+        self.added(1)
+
+    def added(self, sweeps: int) -> None:
+        """Count sweeps, at most as many as there is room for, whose excess and squares have been added to the sums."""
+        if self.full == self.count == 0:
+            self.origin = self.total[0].clone()
+            self.total -= self.origin
+            self.total_squares = torch.linalg.vecdot(self.total, self.total, dim=0)
+        self.count += sweeps
         if self.count < self.length:
             return
         if self.full == self.means.shape[1]:

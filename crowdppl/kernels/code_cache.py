@@ -71,6 +71,15 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             super().save_overload(signature, data)
 
 
+def inner(function: Any) -> Any:
+    """Compile a function that compiled ones call: without what Python would need to call it, which takes time to compile.
+
+    Sums and products may be taken in another order, for vectors of the processor; always the same one on one machine.
+    """
+    options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return numba.njit(fastmath={"reassoc", "contract", "arcp", "nsz"}, **options)(function)
+
+
 def compiled(function: Any, signature: Any, **options: Any) -> Any:
     """Compile a function for one signature, or load it from the cache.
 

@@ -20,6 +20,7 @@ from crowdppl.errors import ModelError
 from crowdppl.isolation import floating
 from crowdppl.kernels.ops import above_zero, anchored, normalise, sum_by, times_log
 from crowdppl.kernels.statistics import Statistics
+from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model import base
 from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
 from crowdppl.model.conjugacy import Conjugacy
@@ -322,6 +323,14 @@ class BoundModel:
             raise ModelError(f"{self.name} has no gibbs_step")
         chosen = one_hot(truth, data, data.K * self.states_per_class)
         return self.conjugacy.gibbs_step(self.statistics(chosen, data), parameters)
+
+    def compiled_step(self, data: Annotations) -> CompiledStep | None:
+        """Return the compiled step that draws the same as :meth:`gibbs_step`; ``None`` where there is none.
+
+        Not part of the contract: the steps are the library's own, and its models name theirs in a method ``compiled_step``.
+        """
+        own = getattr(self.model, "compiled_step", None)
+        return None if own is None else own(data)
 
     def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any] | None:
         """Return the model's guide, or that of its conjugate sites; ``None`` where there is neither."""
