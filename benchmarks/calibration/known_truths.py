@@ -286,13 +286,13 @@ def main() -> None:
     columns += ["width", "log loss", "calibration error"]
     body = f"""
 {chosen.model} by {chosen.method}; {len(sets)} public sets with known truth, those of [the default model](default-model.md).
-Repetitions, each with other known items, chosen at random: {chosen.repetitions}, and fewer where a set has more than
-{ANNOTATIONS:,} annotations or {CLASSES} classes, since its fits take long. Workers with at least {MINIMUM} annotations of
-evaluated items: those whose true label is known, but was not given. Coverage of 89% intervals, of the share of a worker's
-annotations that are correct and of the accuracy, over all workers and repetitions of a set; *width* is that of the interval of
-the share; *log loss* and *calibration error* (ten bins) are those of the evaluated items; *if calibrated* is the calibration
-error that calibrated probabilities would have on as many items; *logit rho* is mean ± sd of the crowd's mean given the true
-labels (before: {before}). Before and after are the same fit without and with the true labels, both with default options.
+*Repetitions*: choices of known items at random; fewer where a set has more than {ANNOTATIONS:,} annotations or {CLASSES} classes,
+since its fits take long. Workers with at least {MINIMUM} annotations of evaluated items: those whose true label is known, but was
+not given. Coverage of 89% intervals, of the share of a worker's annotations that are correct and of the accuracy, over all
+workers and repetitions of a set; *width* is that of the interval of the share; *log loss* and *calibration error* (ten bins) are
+those of the evaluated items; *if calibrated* is the calibration error that calibrated probabilities would have on as many items;
+*logit rho* is mean ± sd of the crowd's mean given the true labels (before: {before}). Before and after are the same fit without
+and with the true labels, both with default options.
 
 The share of correct annotations on evaluated items is what its interval is about. The accuracy is a parameter, and that share a
 sample of it, of as few as {MINIMUM} annotations, from which the given items are excluded. True labels narrow the interval of the

@@ -20,8 +20,9 @@ from common import fit, table, write
 
 from crowdppl import Annotations, criticism
 from crowdppl.data.synthetic import correlated_crowd
+from crowdppl.model.base import AnnotationModel
 from crowdppl.model.sampling import simulate
-from crowdppl.models import DawidSkene
+from crowdppl.models import DawidSkene, ItemEffects
 
 # Classes, items, workers and annotations per item of the independent crowds.
 SIZES = ((2, 300, 30, 6), (4, 300, 30, 6), (2, 1000, 50, 10))
@@ -29,10 +30,12 @@ COPIES = (0.0, 0.4, 0.6)
 EM, GIBBS = {"num_samples": 500}, {"chains": 2, "num_samples": 250}
 # Fits by name: model, engine, and options.
 EXACT = "dawid-skene, gibbs, independent"
-FITS: dict[str, tuple[str, dict[str, Any]]] = {
+UNANCHORED = ItemEffects(anchoring=0.0)
+FITS: dict[str, tuple[str | AnnotationModel, dict[str, Any]]] = {
     EXACT: ("dawid-skene", {"method": "gibbs", "independent": True, **GIBBS}),
     "dawid-skene, gibbs": ("dawid-skene", {"method": "gibbs", "independent": False, **GIBBS}),
     "item-effects, em, independent": ("item-effects", {"method": "em", "independent": True, **EM}),
+    "item-effects without anchor, em, independent": (UNANCHORED, {"method": "em", "independent": True, **EM}),
     "item-effects, em": ("item-effects", {"method": "em", "independent": False, **EM}),
 }
 MEASURES = ("share", "share_width", "accuracy", "accuracy_width", "bias", "label", "confidence", "log_loss")
@@ -113,7 +116,7 @@ def main() -> None:
     """Fit all crowds; completed fits are kept, so that an interrupted run continues from there."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two crowds of each kind; writes nothing")
-    parser.add_argument("--crowds", type=int, default=10, help="of each kind [10]")
+    parser.add_argument("--crowds", type=int, default=5, help="of each kind [5]")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"), help="folder [docs/benchmarks]")
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -38,9 +38,12 @@ def test_figures_are_those_of_the_page():
 @pytest.mark.parametrize("method", ENGINES)
 @pytest.mark.parametrize("model", [*catalogue(), "SomeonesOwn"])
 @pytest.mark.parametrize(
-    "effect", [None, DesignEffect(), DesignEffect(known=0.3)], ids=["independent", "default", "known"]
+    "effect_of",
+    [lambda model: None, DesignEffect.of_crowds, lambda model: DesignEffect(known=0.3)],
+    ids=["independent", "default", "known"],
 )
-def test_each_model_and_engine_has_its_own_sentence(model, method, effect):
+def test_each_model_and_engine_has_its_own_sentence(model, method, effect_of):
+    effect = effect_of(model)
     sentence = cited(model, method, effect)
     figures = measured().get(model, {})
     own = figures.get("gibbs" if method == "nuts" and "gibbs" in figures else method)
