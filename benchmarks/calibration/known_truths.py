@@ -284,8 +284,11 @@ def main() -> None:
         "all workers",
     ]
     columns += ["width", "log loss", "calibration error"]
+    missing = [name for name, runs in by_set.items() if not runs]
+    left = f" Not measured: {', '.join(missing)}." if missing else ""
     body = f"""
-{chosen.model} by {chosen.method}; {len(sets)} public sets with known truth, those of [the default model](default-model.md).
+{chosen.model} by {chosen.method}; {len(sets) - len(missing)} public sets with known truth, of those of
+[the default model](default-model.md).{left}
 *Repetitions*: choices of known items at random; fewer where a set has more than {ANNOTATIONS:,} annotations or {CLASSES} classes,
 since its fits take long. Workers with at least {MINIMUM} annotations of evaluated items: those whose true label is known, but was
 not given. Coverage of 89% intervals, of the share of a worker's annotations that are correct and of the accuracy, over all
