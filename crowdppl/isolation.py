@@ -90,7 +90,7 @@ def threads_outside() -> int:
 
 
 @contextmanager
-def _threads(count: int | None) -> Iterator[None]:
+def limited_threads(count: int | None) -> Iterator[None]:
     """Set the number of threads of torch's operations in this thread only.
 
     Torch has one number for each thread and one for new threads, and always sets both.
@@ -131,7 +131,7 @@ def isolated(
     with (
         _LOCK,
         _restorable(),
-        _threads(threads),
+        limited_threads(threads),
         torch.random.fork_rng(devices=cuda),
         pyro.get_param_store().scope(),
         # Distributions would check every argument at every step; a model is checked once, before the fit.

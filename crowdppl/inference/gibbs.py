@@ -28,6 +28,7 @@ from crowdppl.inference.passes import Sweeps, at
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.sampling import GumbelMaxSampler
 from crowdppl.inference.unconstrained import Space
+from crowdppl.isolation import limited_threads
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, one_hot
 from crowdppl.model.program import check, dispersed, prior_draws, together
@@ -130,7 +131,8 @@ def gibbs(
     run = _Run(model, data, chains, warmup, num_samples)
     # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. The data's cached counts were computed by the
     # check above, outside of it.
-    with torch.inference_mode(), closing(run):
+    # Beside compiled chains torch has little to do, and its threads would wait for each other longer than they work.
+    with torch.inference_mode(), limited_threads(None if run.chains is None else 1), closing(run):
         run.resume(keep)
         if num_samples is None:
             diagnosis, discard = run.until_converged(report, keep, max_seconds)
