@@ -79,7 +79,7 @@ OPTIONS = {
 }
 # Slow fits: a step of NUTS through a network takes milliseconds, an M step by gradients up to a second.
 FEWER = {
-    ("gibbs", "item-effects"): 60,
+    ("gibbs", "item-effects"): 100,
     ("em", "item-effects"): 200,
     ("nuts", "hierarchical"): 12,
     ("nuts", "item-subtypes"): 12,
@@ -94,6 +94,8 @@ FEWER = {
     ("em", "two-coin-difficulty"): 60,
     ("em", "lia"): 8,
 }
+# Classes without an anchor can swap their meaning, which takes chains long.
+LONGER = {("gibbs", "item-effects"): {"chains": 1, "warmup": 2000, "num_samples": 9900}}
 EXACT = ("gibbs", "nuts")
 LEVEL = 0.89
 MARK = re.compile(r"<!-- sbc -->.*?<!-- /sbc -->\n?", re.DOTALL)
@@ -104,7 +106,7 @@ def run(name: str, method: str, simulations: int) -> dict[str, object]:
     torch.set_num_threads(1)
     began = time.perf_counter()
     try:
-        result = sbc.ranks(MODELS[name], method, simulations=simulations, **OPTIONS[method])
+        result = sbc.ranks(MODELS[name], method, simulations=simulations, **LONGER.get((method, name), OPTIONS[method]))
         rows = sbc.table(result, level=LEVEL).to_dict("records")
     except sbc.NoDraws:
         rows = []
@@ -168,6 +170,8 @@ next three columns give the share of 89% intervals that contain what was drawn.
 {markdown(header, [row(r) for r in results])}
 
 Item effects have no anchor here (`anchoring=0`): with one, EM and Gibbs sampling follow another objective than the likelihood.
+Without one, classes of such small data can swap their meaning, and chains move between the two slowly: their length is tenfold.
+At the length of the other models, 240 simulations gave a coverage of .81 for the accuracy and a least p of .0065.
 Gibbs and NUTS are exact up to their length (NUTS: 150 warm-up steps, 198 draws, one chain). The least p-value of {len(exact)}
 runs is {worst:.4f}; the bound for all of them together is {0.05 / max(1, len(exact)):.4f} at 5%. SVI and EM are
 approximations; the coverage of their intervals is given above and in each model's page. With `n` simulations, the standard
