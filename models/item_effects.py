@@ -92,6 +92,7 @@ class ItemEffects(AnnotationModel):
     prior_items: float = 1.0
     prior_effects: float = 1.0
 
+    default_method: ClassVar = "em"  # measured on all public data; sampling takes 100 times as long
     dims: ClassVar = {
         "prevalence": ("true_label",),
         "effect_weights": ("effect_strength",),

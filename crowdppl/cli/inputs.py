@@ -19,7 +19,7 @@ from crowdppl.data.readers.tables import integers, read_table
 from crowdppl.data.truths import truth_column
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.export import results
-from crowdppl.inference.fit import named_model
+from crowdppl.inference.catalogue import DEFAULT, named_model
 from crowdppl.model.base import AnnotationModel
 
 
@@ -111,20 +111,23 @@ def declared_classes(text: str | None) -> list[Any] | None:
     return None if text is None else integers(text.split(","))
 
 
-def chosen_model(choice: ModelChoice) -> AnnotationModel:
-    """Return the model with the hyperparameters of ``--prior``.
+def chosen_model(choice: ModelChoice) -> AnnotationModel | None:
+    """Return the model with the hyperparameters of ``--prior``; ``None`` for the default one.
 
     Raises:
         OptionError: for an unknown model or hyperparameter, or a value that is not a number.
     """
-    model = named_model(choice.model)
+    if choice.model is None and not choice.prior:
+        return None
+    name = choice.model or DEFAULT
+    model = named_model(name)
     types = {field.name: str(field.type) for field in numeric_fields(type(model))}
     values: dict[str, float] = {}
     for text in choice.prior or []:
         key, _, value = text.partition("=")
         if key not in types:
             raise OptionError(
-                f"{choice.model} has no hyperparameter {key!r}{suggestion(key, types)}; it has {', '.join(sorted(types))}"
+                f"{name} has no hyperparameter {key!r}{suggestion(key, types)}; it has {', '.join(sorted(types))}"
             )
         try:
             values[key] = int(value) if types[key] == "int" else float(value)

@@ -36,7 +36,6 @@ Format = Annotated[
 TruthColumn = Annotated[
     str | None, typer.Option("--truth", help="Column of known true labels in the annotations, blank where unknown.")
 ]
-ModelName = Annotated[str, typer.Option(help="Name from `crowdppl models`.")]
 Results = Annotated[Path, typer.Argument(help="Folder written by `crowdppl fit`.")]
 
 # ---------------------------------------------------------------------- groups
@@ -100,9 +99,18 @@ class Reading:
 class ModelChoice:
     """A model with its hyperparameters, an engine and a seed."""
 
-    model: ModelName = "dawid-skene"
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Name from `crowdppl models`. (default: item-effects; dawid-skene if that would take too long)"
+        ),
+    ] = None
     method: Annotated[
-        str | None, typer.Option(help="em, svi, gibbs or nuts. (default: gibbs where the model allows it, else em)")
+        str | None,
+        typer.Option(
+            help="em, svi, gibbs or nuts. (default: em without --model and for item-effects; for other models gibbs where "
+            "they allow it, else em)"
+        ),
     ] = None
     prior: Annotated[
         list[str] | None, typer.Option(help="Hyperparameter of the model, NAME=VALUE; may be given several times.")

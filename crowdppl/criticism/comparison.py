@@ -20,7 +20,8 @@ from crowdppl.criticism.calibration import FLOOR
 from crowdppl.criticism.cross_validation import MIN_DRAWS, loo
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import CrowdpplError, OptionError, silent, warn
-from crowdppl.inference.fit import fit, named_model
+from crowdppl.inference.catalogue import named_model
+from crowdppl.inference.fit import fit
 from crowdppl.inference.options import require_method
 from crowdppl.model.base import AnnotationModel
 from crowdppl.posterior.known_truth import truth_indices

@@ -16,8 +16,9 @@ from scipy.special import logsumexp
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError, silent, warn
+from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.evaluate import item_log_likelihood
-from crowdppl.inference.fit import fit, named_model
+from crowdppl.inference.fit import fit
 from crowdppl.inference.options import require_method
 from crowdppl.inference.predict import parameter_draws, rebuilt
 from crowdppl.isolation import isolated, without_warnings

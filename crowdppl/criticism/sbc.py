@@ -21,7 +21,8 @@ import torch
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError, OptionError, silent
-from crowdppl.inference.fit import fit, named_model
+from crowdppl.inference.catalogue import named_model
+from crowdppl.inference.fit import fit
 from crowdppl.inference.options import Method, require_method
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise

@@ -21,8 +21,9 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.diagnostics import far_from_votes, review, unused_classes
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.truths import Truth
-from crowdppl.errors import DataError, ModelError, OptionError, listed, suggestion, warn
+from crowdppl.errors import DataError, ModelError, OptionError, warn
 from crowdppl.inference import distributed
+from crowdppl.inference.catalogue import catalogue, default_model, default_model_note, model_name, named_model
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.inference.convergence import convergence
 from crowdppl.inference.convergence import warning as not_converged
@@ -99,7 +100,7 @@ class _NUTS(FitArguments, NUTSOptions):
 
 
 _Data: TypeAlias = Annotations | pd.DataFrame | Any
-_Model: TypeAlias = str | AnnotationModel
+_Model: TypeAlias = str | AnnotationModel | None
 
 
 @overload
@@ -126,7 +127,7 @@ def fit(data: _Data, model: _Model = ..., *, method: None = None, **options: Unp
 )
 def fit(
     data: Annotations | pd.DataFrame | Any,
-    model: str | AnnotationModel = "dawid-skene",
+    model: str | AnnotationModel | None = None,
     *,
     method: str | None = None,
     seed: int = 0,
@@ -147,8 +148,11 @@ def fit(
     Args:
         data: annotations, or a frame of pandas or another library, which :meth:`Annotations.from_frame` converts.
         model: a name in the catalogue (``crowdppl.models.CATALOGUE``) or an instance, which may be of a class of your own.
+            Defaults to item effects, or to Dawid and Skene's model where item effects would take too long
+            (:mod:`crowdppl.inference.catalogue`).
         method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
-            ``"nuts"`` (posterior draws, any model, small data). Defaults to Gibbs if the model allows it, else EM.
+            ``"nuts"`` (posterior draws, any model, small data). Defaults to EM without a model, and for item effects; for
+            other models to Gibbs sampling if they allow it, else EM.
         seed: of all random numbers; the same seed on the same machine gives the same result.
         device: ``"cpu"`` or ``"cuda"``. Defaults to the device of the data.
         progress: whether to show a bar in the terminal, or a function to call with ``(step, steps, what)``.
@@ -183,10 +187,10 @@ def fit(
         data = Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"), **columns)  # type: ignore[arg-type]
     elif named := [name for name, value in columns.items() if value is not None]:
         raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
-    chosen = named_model(model)
+    chosen = default_model(data) if model is None else named_model(model)
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
-    effect = None if independent else DesignEffect.of(rho, _model_name(chosen))
+    effect = None if independent else DesignEffect.of(rho, model_name(chosen))
     _require_memory(chosen, data)
     data = data.to(device)
     began = time.perf_counter()
@@ -195,7 +199,7 @@ def fit(
     with isolated(int(seed), device=data.device, dtype=data.dtype, threads=threads):
         bound = bind(chosen, data)
         if method is None:
-            method = "gibbs" if bound.why_not_gibbs() is None else "em"
+            method = chosen.default_method or ("em" if model is None or bound.why_not_gibbs() else "gibbs")
         options = filled(method, options, chosen.engine_defaults.get(method))
         reason = chosen.check_method(method, data)
         if reason is not None:
@@ -221,7 +225,7 @@ def fit(
         failed = not_converged(draws.facts)
         draws.warnings[:0] = [failed] if failed else []
     draws.warnings += unused_classes(data, evaluated.probability) + far_from_votes(data, evaluated.probability)
-    hyperparameters, name = _hyperparameters(chosen), _model_name(chosen)
+    hyperparameters, name = _hyperparameters(chosen), model_name(chosen)
     run = {
         "model": name,
         "hyperparameters": hyperparameters,
@@ -241,6 +245,8 @@ def fit(
         standard = name in catalogue() and hyperparameters == _hyperparameters(named_model(name))
         coverage = cited(name, method, effect, default_priors=standard)
     notes = (review(data) if data.A <= REVIEWED else []) + keep.troubles
+    if model is None:
+        notes += default_model_note(data, name)
     tree = to_datatree(
         data, bound, draws, evaluated, weights=weights, effect=effect, run=run, notes=notes, coverage=coverage
     )
@@ -249,32 +255,6 @@ def fit(
     for sentence in draws.warnings:
         warn(sentence)
     return posterior
-
-
-def _model_name(model: AnnotationModel) -> str:
-    """Return a model's name in the catalogue, or that of its class."""
-    return next((name for name, kind in catalogue().items() if type(model) is kind), type(model).__name__)
-
-
-def catalogue() -> dict[str, type[AnnotationModel]]:
-    """Return the model classes by name; imported here, since only this function of the library needs them."""
-    from crowdppl.models import CATALOGUE
-
-    return dict(CATALOGUE)
-
-
-def named_model(model: str | AnnotationModel) -> AnnotationModel:
-    """Return the model of this name with its default priors, or the instance itself."""
-    if isinstance(model, str):
-        zoo = catalogue()
-        if model not in zoo:
-            raise OptionError(f"no model {model!r}{suggestion(model, zoo)}; the zoo has {listed(zoo, 20)}")
-        return zoo[model]()
-    if isinstance(model, type) and issubclass(model, AnnotationModel):
-        raise OptionError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
-    if not isinstance(model, AnnotationModel):
-        raise ModelError(f"model is a {type(model).__name__}; pass a name of the zoo or a crowdppl.AnnotationModel")
-    return model
 
 
 def _hyperparameters(model: AnnotationModel) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
+from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.early_stopping import class_probabilities
-from crowdppl.inference.fit import named_model
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind

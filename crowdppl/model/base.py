@@ -49,9 +49,11 @@ class AnnotationModel(ABC):
     Attributes:
         dims: names of the axes of each site's value and of each derived quantity, for the result. Axes of plates may be omitted
             for sites.
+        default_method: the engine of a fit that names none; empty for Gibbs sampling if the model allows it, else EM.
     """
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    default_method: ClassVar[str] = ""
 
     # ------------------------------------------------------------------ the generative model: required
 

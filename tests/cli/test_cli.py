@@ -369,7 +369,7 @@ def test_demo_and_models(tmp_path):
     assert "40 of 45" in result.output or "of 45 items" in result.output
     assert (tmp_path / "d" / "posterior.nc").exists()
     listing = run("models").output
-    for name in crowdppl.inference.fit.catalogue():
+    for name in crowdppl.inference.catalogue.catalogue():
         assert name in listing
         assert "Methods: " in run("models", name).output
     output = run("models", "item-subtypes").output

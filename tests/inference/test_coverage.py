@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from catalog import SkillAndDifficulty, quiet_fit, tiny
 
+from crowdppl.inference.catalogue import catalogue
 from crowdppl.inference.coverage import cited, measured
 from crowdppl.inference.design_effect import DesignEffect
-from crowdppl.inference.fit import ENGINES, catalogue
+from crowdppl.inference.fit import ENGINES
 from crowdppl.models import DawidSkene
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "coverage.md"

@@ -17,7 +17,7 @@ from crowdppl.cli.application import command, console
 from crowdppl.cli.inputs import numeric_fields
 from crowdppl.data import datasets, download
 from crowdppl.data.readers import formats
-from crowdppl.inference.fit import catalogue, named_model
+from crowdppl.inference.catalogue import catalogue, named_model
 from crowdppl.model.base import AnnotationModel, has_gibbs
 from crowdppl.model.hyperparameters import described, summary
 

@@ -12,7 +12,7 @@ import typer
 
 from crowdppl.cli.application import command, console
 from crowdppl.errors import FileError, OptionError
-from crowdppl.inference.fit import catalogue
+from crowdppl.inference.catalogue import catalogue
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 

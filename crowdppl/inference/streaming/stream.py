@@ -19,7 +19,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import item_column
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
 from crowdppl.files import atomic
-from crowdppl.inference.fit import catalogue, named_model
+from crowdppl.inference.catalogue import catalogue, named_model
 from crowdppl.inference.passes import at
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.streaming import stepwise_em, svi
