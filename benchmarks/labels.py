@@ -38,7 +38,7 @@ def ours(path: str) -> dict[str, float]:
         taken = crowdppl.Annotations.from_parquet if path.endswith(".parquet") else crowdppl.Annotations.from_csv
         data = taken(path, task="task", worker="worker", label="label")
         read = time.perf_counter() - BEGAN - start
-        posterior = crowdppl.fit(data, method="em", num_samples=1, tol=1e-7)
+        posterior = crowdppl.fit(data, "dawid-skene", method="em", num_samples=1, tol=1e-7)
     items = len(posterior.truth())
     return {"start": start, "read": read, "items": items, "iterations": posterior.info["facts"]["evaluations"]}
 

@@ -19,7 +19,7 @@ def crowd():
 @pytest.fixture(scope="module")
 def independent():
     data, truth, _ = simulated(items=60, seed=1, per_item=3)
-    return quiet_fit(data, method="gibbs", num_samples=100), data, truth
+    return quiet_fit(data, "dawid-skene", method="gibbs", num_samples=100), data, truth
 
 
 def entropy(p):
@@ -44,7 +44,7 @@ def test_gains_by_enumeration(independent, by):
 def test_gains_with_correlation_by_enumeration():
     """A label that is a copy with probability 1 - w is less informative."""
     data, _, _ = simulated(items=30, seed=2, per_item=4)
-    posterior = quiet_fit(data, method="em", num_samples=20, independent=False, rho=0.3)
+    posterior = quiet_fit(data, "dawid-skene", method="em", num_samples=20, independent=False, rho=0.3)
     n = posterior.annotations_per_item()
     theta = np.einsum(
         "j,jkl->kl",
@@ -64,12 +64,14 @@ def test_gains_with_correlation_by_enumeration():
 def test_effective_numbers():
     np.testing.assert_allclose(acquisition.effective([0, 1, 2, 5], 0.25), [0, 1, 1.6, 2.5])
     data, _, _ = simulated(items=30, seed=2)
-    plain = quiet_fit(data, method="em", num_samples=20)
+    plain = quiet_fit(data, "dawid-skene", method="em", num_samples=20)
     table = acquisition.redundancy(plain, 5)
     np.testing.assert_allclose(table["independent"], table["annotations"])
-    known = acquisition.redundancy(quiet_fit(data, method="em", num_samples=20, independent=False, rho=0.25), 5)
+    known = acquisition.redundancy(
+        quiet_fit(data, "dawid-skene", method="em", num_samples=20, independent=False, rho=0.25), 5
+    )
     assert known["independent"].iloc[-1] == pytest.approx(2.5)
-    spread = acquisition.redundancy(quiet_fit(data, method="em", num_samples=400, independent=False), 10)
+    spread = acquisition.redundancy(quiet_fit(data, "dawid-skene", method="em", num_samples=400, independent=False), 10)
     # As with rho near .1, which matches the growth of accuracy on public sets: 10 / (1 + 9 x .1) = 5.3.
     assert 4 < spread["independent"].iloc[-1] < 6.5
     assert spread["low"].iloc[-1] < 4 < 7 < spread["high"].iloc[-1]
@@ -97,12 +99,14 @@ def test_next_items(crowd):
 def test_known_items_are_not_chosen(crowd):
     _, frame, truth = crowd
     data = crowdppl.Annotations.from_frame(frame, truth=truth.head(190))
-    posterior = quiet_fit(data, method="em", num_samples=20)
+    posterior = quiet_fit(data, "dawid-skene", method="em", num_samples=20)
     table = acquisition.next_items(posterior, 50)
     assert set(table["task"]) <= set(truth.index[190:])
     pairs = acquisition.next_pairs(posterior, 50)
     assert set(pairs["task"]) <= set(truth.index[190:])
-    everything = quiet_fit(crowdppl.Annotations.from_frame(frame, truth=truth), method="em", num_samples=20)
+    everything = quiet_fit(
+        crowdppl.Annotations.from_frame(frame, truth=truth), "dawid-skene", method="em", num_samples=20
+    )
     assert acquisition.next_items(everything, 5).empty
     with pytest.raises(OptionError, match="nothing to annotate"):
         acquisition.curve(everything)
@@ -167,8 +171,14 @@ def test_the_curve_predicts_accuracy():
             for turn, w in enumerate(rng.choice(20, 6, replace=False))
         ]
         frame = pd.DataFrame(rows, columns=["task", "worker", "label", "turn"])
-        first = quiet_fit(crowdppl.Annotations.from_frame(frame[frame["turn"] < 3]), method="em", num_samples=50)
-        later = quiet_fit(crowdppl.Annotations.from_frame(frame), method="em", num_samples=10).truth().set_index("task")
+        first = quiet_fit(
+            crowdppl.Annotations.from_frame(frame[frame["turn"] < 3]), "dawid-skene", method="em", num_samples=50
+        )
+        later = (
+            quiet_fit(crowdppl.Annotations.from_frame(frame), "dawid-skene", method="em", num_samples=10)
+            .truth()
+            .set_index("task")
+        )
         predicted = acquisition.curve(first, 1200, by="random", steps=1, replicates=30).table["accuracy"][1]
         gaps.append(predicted - (later["label"] == truth[later.index]).mean())
     assert abs(np.mean(gaps)) < 0.03  # observed: each within .03

@@ -91,7 +91,7 @@ def test_everything_beside_fits_in_threads():
             return bits(crowdppl.update(posterior, simulated(items=5, seed=3)[0], chains=1, warmup=5, num_samples=5))
 
     def fit():
-        return bits(quiet_fit(data, method="nuts", chains=1, warmup=5, num_samples=5, max_tree_depth=3))
+        return bits(quiet_fit(data, "dawid-skene", method="nuts", chains=1, warmup=5, num_samples=5, max_tree_depth=3))
 
     tasks = [simulate, predict, check, leave_out, update, fit]
     alone = [task() for task in tasks]
@@ -115,16 +115,16 @@ def test_the_number_of_threads_is_that_of_this_thread():
 def test_a_fit_within_a_fit():
     """The lock lets its own thread in again: a progress function may fit."""
     data = simulated(items=20, seed=1)[0]
-    alone = bits(quiet_fit(data, method="em", num_samples=2, seed=3))
+    alone = bits(quiet_fit(data, "dawid-skene", method="em", num_samples=2, seed=3))
     inner = []
 
     def progress(step, steps, what):
         if not inner:
-            inner.append(bits(quiet_fit(data, method="em", num_samples=2, seed=3)))
+            inner.append(bits(quiet_fit(data, "dawid-skene", method="em", num_samples=2, seed=3)))
 
-    outer = bits(quiet_fit(data, method="gibbs", chains=1, num_samples=10, warmup=5, progress=progress))
+    outer = bits(quiet_fit(data, "dawid-skene", method="gibbs", chains=1, num_samples=10, warmup=5, progress=progress))
     assert inner == [alone]
-    assert outer == bits(quiet_fit(data, method="gibbs", chains=1, num_samples=10, warmup=5))
+    assert outer == bits(quiet_fit(data, "dawid-skene", method="gibbs", chains=1, num_samples=10, warmup=5))
 
 
 def test_an_error_in_one_thread_lets_the_others_in():

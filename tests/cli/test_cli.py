@@ -29,11 +29,12 @@ def test_calibrate(public, tmp_path):
     frame = {"task": data.items[data.item], "worker": data.workers[data.worker], "label": data.labels[data.label]}
     pd.DataFrame(frame).to_csv(tmp_path / "labels.csv", index=False)
     truth.rename_axis("task").reset_index().to_csv(tmp_path / "gold.csv", index=False)
-    result = run("calibrate", tmp_path / "labels.csv", "--truth-file", tmp_path / "gold.csv", "--method", "em")
+    words = ("--model", "dawid-skene", "--method", "em")
+    result = run("calibrate", tmp_path / "labels.csv", "--truth-file", tmp_path / "gold.csv", *words)
     line = next(row for row in result.output.splitlines() if "share of correct annotations" in row)
     published, ours = (int(cell.rstrip("%")) for cell in line.split()[-2:])
     assert published < 40 < 80 < ours
-    command = f"crowdppl fit {tmp_path / 'labels.csv'} --truth-file {tmp_path / 'gold.csv'} --method em"
+    command = f"crowdppl fit {tmp_path / 'labels.csv'} --truth-file {tmp_path / 'gold.csv'} {' '.join(words)}"
     assert command in result.output.splitlines()
     assert "--rho 0" not in result.output  # a value as if it were exact
     wrong = run("calibrate", tmp_path / "labels.csv", "--truth-file", tmp_path / "labels.csv", "--method", "em", code=2)
@@ -293,6 +294,8 @@ def test_parquet_and_priors(tmp_path):
     run(
         "fit",
         tmp_path / "l.parquet",
+        "--model",
+        "dawid-skene",
         "--prior",
         "prior_correct=2",
         "--prior",
@@ -325,11 +328,24 @@ def test_parquet_and_priors(tmp_path):
         ("task,worker,label\n1,a,0\n1,b,1\n", ("--method", "em", "--chains", "3"), ["'em' has no option 'chains'"]),
         (
             "task,worker,label\n1,a,0\n1,b,1\n",
-            ("--prior", "prior_corect=3"),
+            ("--model", "dawid-skene", "--prior", "prior_corect=3"),
             ["no hyperparameter 'prior_corect'", "'prior_correct'"],
         ),
-        ("task,worker,label\n1,a,0\n1,b,1\n", ("--prior", "prior_correct=much"), ["'much' is not a number"]),
-        ("task,worker,label\n1,a,0\n1,b,1\n", ("--prior", "prior_correct=-1"), ["prior_correct is -1"]),
+        (
+            "task,worker,label\n1,a,0\n1,b,1\n",
+            ("--model", "dawid-skene", "--prior", "prior_correct=much"),
+            ["'much' is not a number"],
+        ),
+        (
+            "task,worker,label\n1,a,0\n1,b,1\n",
+            ("--model", "dawid-skene", "--prior", "prior_correct=-1"),
+            ["prior_correct is -1"],
+        ),
+        (
+            "task,worker,label\n1,a,0\n1,b,1\n",
+            ("--prior", "prior_correct=3"),
+            ["item-effects has no hyperparameter 'prior_correct'", "it has anchoring"],
+        ),
         ("task,worker,label\n1,a,0\n1,b,1\n", ("--level", "89"), ["between 0 and 1"]),
         ("task,worker,label\n1,a,0\n1,b,1\n", ("--truth", "gold"), ["no column 'gold'"]),
         ("task,worker,label\n1,a,0\n1,a,1\n", ("--repeats", "refuse"), ["labels.csv", "row 2", "repeats"]),
@@ -392,7 +408,8 @@ def folder(tmp_path_factory):
     frame, _ = crowd_with_characters(items=80, each=40, timestamps=True)
     frame["timestamp"] = (pd.Timestamp("2026-03-01") + pd.to_timedelta(frame["timestamp"], unit="s")).astype(str)
     frame.to_csv(place / "labels.csv", index=False)
-    words = ("--method", "em", "--num-samples", 60, "--timestamp", "timestamp", "--seconds", "seconds", "--report")
+    words = ("--model", "dawid-skene", "--method", "em", "--num-samples", 60)
+    words += ("--timestamp", "timestamp", "--seconds", "seconds", "--report")
     output = run("fit", place / "labels.csv", *words, "--out", place / "results").output
     assert "report.html" in output
     assert "held the share of a worker's annotations" in " ".join(output.split())

@@ -19,7 +19,7 @@ from crowdppl.models import DawidSkene, ItemSubtypes, OneCoin
 @pytest.fixture(scope="module")
 def fit_and_data():
     data, truth, _ = simulated(items=120, seed=4, per_item=5)
-    return quiet_fit(data, method="gibbs", seed=1, num_samples=200), data, truth
+    return quiet_fit(data, "dawid-skene", method="gibbs", seed=1, num_samples=200), data, truth
 
 
 def test_statistics_by_hand():
@@ -43,7 +43,7 @@ def test_p_values_are_right_where_the_model_is():
     low = []
     for seed in range(20):
         data, _, _ = simulated(items=60, seed=100 + seed, per_item=4)
-        posterior = quiet_fit(data, method="gibbs", seed=seed, num_samples=50, warmup=100)
+        posterior = quiet_fit(data, "dawid-skene", method="gibbs", seed=seed, num_samples=50, warmup=100)
         low.append(criticism.check(posterior, draws=100).table["p_value"] < 0.01)
     assert np.sum(low, axis=0).max() <= 3
 
@@ -58,7 +58,7 @@ def test_items_that_differ_are_noticed():
         for w in rng.choice(20, 6, replace=False)
     ]
     data = crowdppl.Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]))
-    plain = criticism.check(quiet_fit(data, method="gibbs", num_samples=100))
+    plain = criticism.check(quiet_fit(data, "dawid-skene", method="gibbs", num_samples=100))
     table = plain.table.set_index("statistic")
     assert table["p_value"]["agreement_spread"] < 0.02
     assert any("differ in difficulty more than the model allows" in sentence for sentence in plain.sentences)
@@ -126,7 +126,7 @@ def test_prior_check():
 def test_loo_equals_leaving_out():
     """PSIS-LOO against fits without each item, one after the other, on the anaesthesia table (45 fits)."""
     data = datasets.anaesthesia()
-    posterior = quiet_fit(data, method="gibbs", seed=3, num_samples=1000)
+    posterior = quiet_fit(data, "dawid-skene", method="gibbs", seed=3, num_samples=1000)
     result = criticism.loo(posterior)
     good = result.items["pareto_k"].to_numpy() < 0.6
     with pytest.warns(CrowdpplWarning, match="without some of the items"):  # short chains
@@ -143,7 +143,7 @@ def test_loo_where_nothing_can_move():
     frame = pd.DataFrame([(i, w, "x") for i in range(5) for w in "ab"], columns=["task", "worker", "label"])
     with pytest.warns(CrowdpplWarning, match="every label is 'x'"):
         data = crowdppl.Annotations.from_frame(frame)
-    result = criticism.loo(quiet_fit(data, method="gibbs", num_samples=20))
+    result = criticism.loo(quiet_fit(data, "dawid-skene", method="gibbs", num_samples=20))
     assert result.elpd == pytest.approx(0)
     assert result.high == 0
 
@@ -193,7 +193,7 @@ def test_kfold_by_hand():
         result = criticism.kfold(data, "dawid-skene", method="em", items=np.arange(6), folds=2, seed=0, num_samples=40)
     out = np.flatnonzero(result["fold"].to_numpy() == 0)
     rest = np.setdiff1d(np.arange(30), out)
-    posterior = quiet_fit(data.batch(torch.from_numpy(rest)), method="em", seed=0, num_samples=40)
+    posterior = quiet_fit(data.batch(torch.from_numpy(rest)), "dawid-skene", method="em", seed=0, num_samples=40)
     point = posterior.tree["point"].to_dataset()
     pi, theta = point["prevalence"].values, point["confusion"].values
     for i in out:
@@ -214,7 +214,7 @@ def test_compare_elpd(fit_and_data):
         criticism.compare_elpd({"one": posterior})
     few, _, _ = simulated(items=20, seed=9)
     with pytest.raises(OptionError, match="other annotations"):
-        criticism.compare_elpd({"one": posterior, "two": quiet_fit(few, method="em", num_samples=10)})
+        criticism.compare_elpd({"one": posterior, "two": quiet_fit(few, "dawid-skene", method="em", num_samples=10)})
 
 
 def test_workers_left_out_are_predicted():
@@ -242,7 +242,7 @@ def test_prior_sensitivity(fit_and_data, capsys):
     )
     assert strong["prior"].iloc[-1] > weak["prior"].iloc[-1]
     with pytest.raises(OptionError, match="gibbs"):
-        criticism.prior_sensitivity(quiet_fit(data, method="em", num_samples=20))
+        criticism.prior_sensitivity(quiet_fit(data, "dawid-skene", method="em", num_samples=20))
 
 
 def test_advice_is_plain():
@@ -251,7 +251,7 @@ def test_advice_is_plain():
     text = " ".join(criticism.advice(short))
     assert "disagree" in text or "do not agree yet" in text or "worth only" in text
     assert re.search(r"--num-samples \d+", text)
-    good = quiet_fit(datasets.anaesthesia(), method="gibbs", num_samples=1000)
+    good = quiet_fit(datasets.anaesthesia(), "dawid-skene", method="gibbs", num_samples=1000)
     assert any("the runs agree" in sentence for sentence in criticism.advice(good))
     assert "approximation" in criticism.advice(fitted(frame, num_samples=10))[0]
 

@@ -57,7 +57,7 @@ def interrupted(monkeypatch, data, folder, engine, after):
     monkeypatch.setattr(Checkpoint, "step", counted)
     method = engine.split()[0]
     try:
-        quiet_fit(data, method=method, seed=7, checkpoint=folder, every=0.0, **ENGINES[engine])
+        quiet_fit(data, "dawid-skene", method=method, seed=7, checkpoint=folder, every=0.0, **ENGINES[engine])
     except Stop:
         return True
     finally:
@@ -73,10 +73,12 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, data, eng
     if engine == "em in turn":
         monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
     method = engine.split()[0]
-    whole = quiet_fit(data, method=method, seed=7, **ENGINES[engine])
+    whole = quiet_fit(data, "dawid-skene", method=method, seed=7, **ENGINES[engine])
     assert interrupted(monkeypatch, data, tmp_path, engine, after)
     assert (tmp_path / NAME).is_file()
-    resumed = quiet_fit(data, method=method, seed=7, checkpoint=tmp_path, every=1000.0, **ENGINES[engine])
+    resumed = quiet_fit(
+        data, "dawid-skene", method=method, seed=7, checkpoint=tmp_path, every=1000.0, **ENGINES[engine]
+    )
     assert not (tmp_path / NAME).exists()  # the fit has ended
     for name in ("posterior", "truth", "log_likelihood", "sample_stats"):
         for key, value in whole.tree[name].data_vars.items():
@@ -125,8 +127,8 @@ def test_em_of_networks_goes_on_to_the_same_bits(monkeypatch, tmp_path, model, a
 
 
 def test_writing_changes_nothing(tmp_path, data):
-    plain = quiet_fit(data, method="gibbs", seed=3, **ENGINES["gibbs"])
-    kept = quiet_fit(data, method="gibbs", seed=3, checkpoint=tmp_path, every=0.0, **ENGINES["gibbs"])
+    plain = quiet_fit(data, "dawid-skene", method="gibbs", seed=3, **ENGINES["gibbs"])
+    kept = quiet_fit(data, "dawid-skene", method="gibbs", seed=3, checkpoint=tmp_path, every=0.0, **ENGINES["gibbs"])
     np.testing.assert_array_equal(plain.tree["posterior"]["confusion"], kept.tree["posterior"]["confusion"])
     assert list(tmp_path.iterdir()) == []
 
@@ -136,21 +138,23 @@ def test_a_checkpoint_of_another_fit_is_refused(monkeypatch, tmp_path, data):
     settings = ENGINES["gibbs"]
     other, _, _ = simulated(items=60, seed=3, per_item=4)
     for change in (
-        lambda: quiet_fit(data, method="gibbs", seed=8, checkpoint=tmp_path, **settings),
-        lambda: quiet_fit(other, method="gibbs", seed=7, checkpoint=tmp_path, **settings),
+        lambda: quiet_fit(data, "dawid-skene", method="gibbs", seed=8, checkpoint=tmp_path, **settings),
+        lambda: quiet_fit(other, "dawid-skene", method="gibbs", seed=7, checkpoint=tmp_path, **settings),
         lambda: quiet_fit(data, "one-coin", method="gibbs", seed=7, checkpoint=tmp_path, **settings),
-        lambda: quiet_fit(data, method="gibbs", seed=7, checkpoint=tmp_path, **(settings | {"warmup": 31})),
+        lambda: quiet_fit(
+            data, "dawid-skene", method="gibbs", seed=7, checkpoint=tmp_path, **(settings | {"warmup": 31})
+        ),
     ):
         with pytest.raises(FileError, match="belongs to another fit"):
             change()
     (tmp_path / NAME).write_bytes((tmp_path / NAME).read_bytes()[:500])
     with pytest.raises(FileError, match="not a checkpoint that can be read"):
-        quiet_fit(data, method="gibbs", seed=7, checkpoint=tmp_path, **settings)
+        quiet_fit(data, "dawid-skene", method="gibbs", seed=7, checkpoint=tmp_path, **settings)
     with pytest.raises(OptionError, match="at least 0"):
-        quiet_fit(data, method="gibbs", checkpoint=tmp_path / "x", every=-1.0)
+        quiet_fit(data, "dawid-skene", method="gibbs", checkpoint=tmp_path / "x", every=-1.0)
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot write"):
-        quiet_fit(data, method="gibbs", checkpoint=tmp_path / "file" / "below")
+        quiet_fit(data, "dawid-skene", method="gibbs", checkpoint=tmp_path / "file" / "below")
 
 
 def test_the_digest_sees_everything(data):
@@ -244,7 +248,7 @@ def test_killed_at_random_moments(tmp_path, method):
     }[method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        alone = crowdppl.fit(frame, method=method, seed=1, independent=True, **options)
+        alone = crowdppl.fit(frame, "dawid-skene", method=method, seed=1, independent=True, **options)
     np.testing.assert_array_equal(result.tree["posterior"]["confusion"], alone.tree["posterior"]["confusion"])
     np.testing.assert_array_equal(result.probability(), alone.probability())
 
@@ -275,24 +279,28 @@ def test_the_state_of_another_version_is_refused(monkeypatch, tmp_path, data):
     assert interrupted(monkeypatch, data, tmp_path, "em", 3)
     monkeypatch.setattr(crowdppl.inference.checkpoint, "FORMAT", -1)
     with pytest.raises(FileError, match="options, seed or version"):
-        quiet_fit(data, method="em", seed=7, checkpoint=tmp_path, **ENGINES["em"])
+        quiet_fit(data, "dawid-skene", method="em", seed=7, checkpoint=tmp_path, **ENGINES["em"])
 
 
 def test_a_full_disk_costs_no_fit(monkeypatch, tmp_path, data):
     """The checkpoint before stays, the fit ends as it does without one, and the result says what happened."""
     assert interrupted(monkeypatch, data, tmp_path, "gibbs", 3)
     before = (tmp_path / NAME).read_bytes()
-    whole = quiet_fit(data, method="gibbs", seed=7, **ENGINES["gibbs"])
+    whole = quiet_fit(data, "dawid-skene", method="gibbs", seed=7, **ENGINES["gibbs"])
 
     def full(*_):
         raise safetensors.SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
     monkeypatch.setattr(safetensors.torch, "save_file", full)
     with pytest.warns(CrowdpplWarning, match="no checkpoint could be written in .*No space left"):
-        result = crowdppl.fit(data, method="gibbs", seed=7, independent=True, checkpoint=tmp_path / "new", every=0.0)
+        result = crowdppl.fit(
+            data, "dawid-skene", method="gibbs", seed=7, independent=True, checkpoint=tmp_path / "new", every=0.0
+        )
     assert any("No space left" in note for note in result.notes)
     assert list((tmp_path / "new").iterdir()) == []
-    resumed = quiet_fit(data, method="gibbs", seed=7, checkpoint=tmp_path, every=1000.0, **ENGINES["gibbs"])
+    resumed = quiet_fit(
+        data, "dawid-skene", method="gibbs", seed=7, checkpoint=tmp_path, every=1000.0, **ENGINES["gibbs"]
+    )
     np.testing.assert_array_equal(resumed.tree["posterior"]["confusion"], whole.tree["posterior"]["confusion"])
     (tmp_path / NAME).write_bytes(before)
     keep = Checkpoint(tmp_path / "other", every=0.0)
@@ -382,7 +390,9 @@ print("ended")
 def test_a_checkpoint_of_another_floating_type_is_refused(monkeypatch, tmp_path, data):
     assert interrupted(monkeypatch, data, tmp_path, "gibbs", 2)
     with pytest.raises(FileError, match="floating type"):
-        quiet_fit(data.to(dtype=torch.float32), method="gibbs", seed=7, checkpoint=tmp_path, **ENGINES["gibbs"])
+        quiet_fit(
+            data.to(dtype=torch.float32), "dawid-skene", method="gibbs", seed=7, checkpoint=tmp_path, **ENGINES["gibbs"]
+        )
 
 
 class Scaled(OwnCoin):
@@ -429,7 +439,7 @@ def test_what_is_described_is_the_same_in_every_process():
 def test_control_c_stops_nuts_within_a_chain(monkeypatch, tmp_path, data):
     """At its next draw, with the chains that have ended; the fit then ends as one that was never stopped."""
     options = ENGINES["nuts"] | {"method": "nuts", "seed": 7}
-    whole = quiet_fit(data, **options)
+    whole = quiet_fit(data, "dawid-skene", **options)
     stopped = []
 
     def progress(step, steps, what):
@@ -439,10 +449,15 @@ def test_control_c_stops_nuts_within_a_chain(monkeypatch, tmp_path, data):
         assert not stopped or step == stopped[0], "it went on after Ctrl-C"
 
     with pytest.raises(KeyboardInterrupt, match="1 of 3 chains are kept, chain 2 begins again"):
-        quiet_fit(data, checkpoint=tmp_path, every=1000.0, progress=progress, **options)
+        quiet_fit(data, "dawid-skene", checkpoint=tmp_path, every=1000.0, progress=progress, **options)
     began = []
     resumed = quiet_fit(
-        data, checkpoint=tmp_path, every=1000.0, progress=lambda step, steps, what: began.append(what), **options
+        data,
+        "dawid-skene",
+        checkpoint=tmp_path,
+        every=1000.0,
+        progress=lambda step, steps, what: began.append(what),
+        **options,
     )
     assert began[0].startswith("chain 2")
     np.testing.assert_array_equal(resumed.tree["posterior"]["confusion"], whole.tree["posterior"]["confusion"])
@@ -456,7 +471,7 @@ def test_a_checkpoint_stays_until_the_result_is_there(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("crowdppl.inference.fit.convergence", stop)
         with pytest.raises(KeyboardInterrupt):
-            quiet_fit(FOUR_ITEMS, checkpoint=tmp_path / "state", **options)
+            quiet_fit(FOUR_ITEMS, "dawid-skene", checkpoint=tmp_path / "state", **options)
     assert any(path.is_file() for path in (tmp_path / "state").rglob("*"))
-    again = quiet_fit(FOUR_ITEMS, checkpoint=tmp_path / "state", **options)
-    np.testing.assert_array_equal(again.probability(), quiet_fit(FOUR_ITEMS, **options).probability())
+    again = quiet_fit(FOUR_ITEMS, "dawid-skene", checkpoint=tmp_path / "state", **options)
+    np.testing.assert_array_equal(again.probability(), quiet_fit(FOUR_ITEMS, "dawid-skene", **options).probability())

@@ -36,13 +36,13 @@ def hopeless():
     """A clock that counts sweeps, so that a busy machine changes nothing: 1,500 sweeps in all."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(engine._Run, "clock", lambda self: self.target / 1500)
-        return quiet_fit(two_camps(), method="gibbs", seed=0, max_seconds=1.0)
+        return quiet_fit(two_camps(), "dawid-skene", method="gibbs", seed=0, max_seconds=1.0)
 
 
 def test_easy_data_converge(easy):
     with warnings.catch_warnings():
         warnings.simplefilter("error", CrowdpplWarning)
-        posterior = crowdppl.fit(easy, method="gibbs", seed=1)
+        posterior = crowdppl.fit(easy, "dawid-skene", method="gibbs", seed=1)
     facts = posterior.info["facts"]
     assert facts["converged"]
     assert max(facts["r_hat"].values()) <= 1.01
@@ -54,20 +54,22 @@ def test_easy_data_converge(easy):
     assert sizes["chain"] * sizes["draw"] <= engine.KEPT
     assert min(facts["ess_stored"].values()) <= sizes["chain"] * sizes["draw"]
     # Of the same posterior as a run of a given length: probabilities within .05, some five standard errors of the smaller run.
-    long = fit(easy, method="gibbs", seed=5, num_samples=2000)
+    long = fit(easy, "dawid-skene", method="gibbs", seed=5, num_samples=2000)
     assert np.abs(long.probability_as_published() - posterior.probability_as_published()).max() < 0.05
 
 
 def test_the_same_seed_gives_the_same_result(easy):
     """However long it took: the rule looks at draws only."""
-    one, two = (quiet_fit(easy, method="gibbs", seed=3, max_seconds=seconds) for seconds in (500.0, 600.0))
+    one, two = (
+        quiet_fit(easy, "dawid-skene", method="gibbs", seed=3, max_seconds=seconds) for seconds in (500.0, 600.0)
+    )
     assert one.info["facts"]["num_samples"] == two.info["facts"]["num_samples"]
     np.testing.assert_array_equal(one.draws("confusion"), two.draws("confusion"))
 
 
 def test_chains_in_turn_converge(monkeypatch, easy):
     monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
-    posterior = fit(easy, method="gibbs", seed=1, chains=3)
+    posterior = fit(easy, "dawid-skene", method="gibbs", seed=1, chains=3)
     assert posterior.info["facts"]["converged"]
     assert posterior.tree["posterior"].sizes["chain"] == 3
 
@@ -75,7 +77,7 @@ def test_chains_in_turn_converge(monkeypatch, easy):
 def test_many_sweeps_keep_few_draws(monkeypatch, easy):
     """Draws are thinned as the run grows, and those kept are spread evenly over the sweeps that count."""
     monkeypatch.setattr(engine, "KEPT", 40)
-    posterior = fit(easy, method="gibbs", seed=1)
+    posterior = fit(easy, "dawid-skene", method="gibbs", seed=1)
     facts, sizes = posterior.info["facts"], posterior.tree["posterior"].sizes
     assert sizes["draw"] == 10
     assert facts["thin"] == facts["num_samples"] // 10
@@ -88,13 +90,13 @@ def test_items_beyond_memory_are_watched_in_part(monkeypatch, easy):
     assert blocks == 32
     assert end <= 200
     assert len(rows) * layout.classes == end - begin
-    assert fit(easy, method="gibbs", seed=1).info["facts"]["converged"]
+    assert fit(easy, "dawid-skene", method="gibbs", seed=1).info["facts"]["converged"]
 
 
 @pytest.mark.parametrize("budget", [1e-9, 0.05])
 def test_a_budget_too_small_is_told(easy, budget):
     with pytest.warns(CrowdpplWarning, match=NOT_CONVERGED):
-        posterior = crowdppl.fit(easy, method="gibbs", seed=1, max_seconds=budget)
+        posterior = crowdppl.fit(easy, "dawid-skene", method="gibbs", seed=1, max_seconds=budget)
     assert posterior.warnings[0] == posterior.alert
     assert posterior.alert.startswith(NOT_CONVERGED)
     assert "raise max_seconds to about" in posterior.alert
@@ -116,7 +118,7 @@ def test_several_modes_are_told(hopeless):
 
 def test_known_truths_help():
     """What the warning about several modes advises."""
-    assert fit(two_camps(known=12), method="gibbs", seed=0).info["facts"]["converged"]
+    assert fit(two_camps(known=12), "dawid-skene", method="gibbs", seed=0).info["facts"]["converged"]
 
 
 def test_every_view_says_so_first(hopeless, tmp_path):
@@ -130,7 +132,7 @@ def test_every_view_says_so_first(hopeless, tmp_path):
 
 
 def test_too_few_draws_of_a_given_number_are_told(easy):
-    posterior = quiet_fit(easy, method="gibbs", seed=1, num_samples=20)
+    posterior = quiet_fit(easy, "dawid-skene", method="gibbs", seed=1, num_samples=20)
     assert "raise num_samples to about" in posterior.alert
 
 
@@ -178,12 +180,12 @@ def test_a_stopped_run_goes_on_to_the_same_bits(monkeypatch, tmp_path, easy, tog
     if not together:
         monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
     options = {"method": "gibbs", "seed": 7, "chains": 2, "warmup": 60}
-    whole = quiet_fit(easy, **options)
+    whole = quiet_fit(easy, "dawid-skene", **options)
     with monkeypatch.context() as patched:
         stopping(patched, after)
         with pytest.raises(Stop):
-            quiet_fit(easy, checkpoint=tmp_path, every=0.0, **options)
-    resumed = quiet_fit(easy, checkpoint=tmp_path, every=1000.0, **options)
+            quiet_fit(easy, "dawid-skene", checkpoint=tmp_path, every=0.0, **options)
+    resumed = quiet_fit(easy, "dawid-skene", checkpoint=tmp_path, every=1000.0, **options)
     assert resumed.info["facts"] == whole.info["facts"]
     for name in ("posterior", "truth"):
         for key, value in whole.tree[name].data_vars.items():
@@ -198,14 +200,16 @@ def test_time_before_a_stop_counts(monkeypatch, tmp_path, easy):
         stopping(patched, 40)
         patched.setattr(engine._Run, "clock", lambda self: 1000.0)
         with pytest.raises(Stop):
-            quiet_fit(easy, every=0.0, **options)
-    posterior = quiet_fit(easy, every=1000.0, **options)
+            quiet_fit(easy, "dawid-skene", every=0.0, **options)
+    posterior = quiet_fit(easy, "dawid-skene", every=1000.0, **options)
     assert posterior.info["facts"]["num_samples"] == engine.TURN
 
 
 def test_progress_says_where_it_stands(easy):
     seen = []
-    quiet_fit(easy, method="gibbs", seed=1, progress=lambda step, steps, what: seen.append((step, steps, what)))
+    quiet_fit(
+        easy, "dawid-skene", method="gibbs", seed=1, progress=lambda step, steps, what: seen.append((step, steps, what))
+    )
     assert all(0 <= step <= steps for step, steps, _ in seen)
     assert seen[0][2] == "warm-up"
     assert any("R-hat" in what and "effective sample size" in what for *_, what in seen)

@@ -61,16 +61,16 @@ def test_each_model_and_engine_has_its_own_sentence(model, method, effect_of):
 
 def test_results_cite_their_own():
     data = tiny(seed=1, items=20, workers=4)
-    em, gibbs = (quiet_fit(data, method=m, num_samples=20, independent=False) for m in ("em", "gibbs"))
+    em, gibbs = (quiet_fit(data, "dawid-skene", method=m, num_samples=20, independent=False) for m in ("em", "gibbs"))
     assert "dawid-skene by em:" in em.coverage
     assert "dawid-skene by gibbs:" in gibbs.coverage
     assert em.coverage != gibbs.coverage
-    published = quiet_fit(data, method="em", num_samples=20)
+    published = quiet_fit(data, "dawid-skene", method="em", num_samples=20)
     assert f"{measured()['dawid-skene']['em']['independent']['share']:.0%}" in published.coverage
     other = quiet_fit(data, DawidSkene(prior_incorrect=3.0), method="em", num_samples=20)
     assert "default priors, which this fit does not use" in other.coverage
     own = quiet_fit(data, SkillAndDifficulty(), method="em", num_samples=20)
     assert "not measured on public data for SkillAndDifficulty by em" in own.coverage
-    point = quiet_fit(data, method="svi", guide="point", max_iter=20)
+    point = quiet_fit(data, "dawid-skene", method="svi", guide="point", max_iter=20)
     assert point.coverage == ""
     assert json.loads(point.tree.attrs["run"])["method"] == "svi"

@@ -26,8 +26,8 @@ def test_rho_zero_is_the_model_as_published():
     """Same truths to rounding; and the sentence says which of the two it is."""
     data, _, _ = simulated(items=80, seed=1)
     for method in ("em", "gibbs"):
-        plain = quiet_fit(data, method=method, seed=2)
-        zero = quiet_fit(data, method=method, seed=2, independent=False, rho=0.0)
+        plain = quiet_fit(data, "dawid-skene", method=method, seed=2)
+        zero = quiet_fit(data, "dawid-skene", method=method, seed=2, independent=False, rho=0.0)
         np.testing.assert_allclose(zero.probability(), plain.probability(), atol=1e-12)
         assert "as published" in plain.correlation
         assert "rho = 0" in zero.correlation
@@ -106,7 +106,7 @@ def test_intervals_of_a_correlated_crowd():
     for seed in range(12):
         data, truth = correlated(items=200, copies=0.6, seed=seed)
         for independent in (True, False):
-            posterior = quiet_fit(data, method="em", seed=seed, independent=independent, num_samples=200)
+            posterior = quiet_fit(data, "dawid-skene", method="em", seed=seed, independent=independent, num_samples=200)
             hits[independent].append(criticism.coverage(posterior, truth).share_correct)
             table = posterior.truth().set_index("task").loc[truth.index]
             gap[independent].append(table["probability"].mean() - (table["label"] == truth).mean())
@@ -121,11 +121,11 @@ def test_calibration_finds_rho_and_fit_takes_it():
     results = []
     for copies in (0.0, 0.4, 0.8):
         data, truth = correlated(copies=copies, seed=5)
-        posterior = quiet_fit(data, method="em", independent=False, num_samples=50)
+        posterior = quiet_fit(data, "dawid-skene", method="em", independent=False, num_samples=50)
         results.append(criticism.calibration(posterior, truth))
     assert results[0].rho_high < results[2].rho_low
     assert results[0].crowd_logit_rho < results[1].crowd_logit_rho < results[2].crowd_logit_rho
-    again = quiet_fit(data, method="em", independent=False, rho=results[2].logit_rho, num_samples=50)
+    again = quiet_fit(data, "dawid-skene", method="em", independent=False, rho=results[2].logit_rho, num_samples=50)
     better = criticism.calibration(again, truth)
     assert better.log_loss <= results[2].log_loss + 0.01
     few = criticism.calibration(posterior, truth.iloc[:2])
@@ -135,7 +135,7 @@ def test_calibration_finds_rho_and_fit_takes_it():
 def test_calibration_by_hand():
     """Accuracy, log loss, Brier score and calibration error of four items, and the bins they fall in."""
     data = crowdppl.Annotations.from_arrays(list("aabbccdd"), list("uvuvuvuv"), [0, 0, 1, 1, 0, 1, 1, 1])
-    posterior = quiet_fit(data, method="em", num_samples=5)
+    posterior = quiet_fit(data, "dawid-skene", method="em", num_samples=5)
     probability = np.array([[0.95, 0.05], [0.2, 0.8], [0.55, 0.45], [0.15, 0.85]])
     posterior.tree["truth"]["probability"].values[:] = probability
     measured = criticism.calibration(posterior, {"a": 0, "b": 1, "c": 1, "d": 0})
@@ -150,7 +150,7 @@ def test_calibration_by_hand():
 def test_coverage_by_hand():
     """Share of correct annotations of items of known truth, worker by worker, and who has enough of them."""
     data, truth = correlated(items=60, workers=5, per_item=3, seed=2)
-    posterior = quiet_fit(data, method="em", num_samples=100, independent=False)
+    posterior = quiet_fit(data, "dawid-skene", method="em", num_samples=100, independent=False)
     some = truth.iloc[::2]
     measured = criticism.coverage(posterior, some, minimum=5)
     item, worker, label = data.item.numpy(), data.worker.numpy(), data.label.numpy()
@@ -169,7 +169,7 @@ def test_coverage_by_hand():
 
 def test_share_correct_is_counted_draw_by_draw():
     data = tiny(2)
-    posterior = quiet_fit(data, method="gibbs", chains=2, warmup=5, num_samples=4)
+    posterior = quiet_fit(data, "dawid-skene", method="gibbs", chains=2, warmup=5, num_samples=4)
     shares = posterior.share_correct_draws()
     draws = posterior.tree["truth"]["draw_of"].values.reshape(-1, data.N)
     for s, state in enumerate(draws):
@@ -181,7 +181,7 @@ def test_share_correct_is_counted_draw_by_draw():
 @pytest.mark.parametrize("rho", [-0.1, 1.1, "much", (1.0, -1.0), True, (1.0,)])
 def test_bad_rho_is_refused(rho):
     with pytest.raises(OptionError, match=r"^rho=[^\n]*$"):
-        crowdppl.fit(tiny(), method="em", rho=rho)
+        crowdppl.fit(tiny(), "dawid-skene", method="em", rho=rho)
 
 
 def test_impossible_crowds_are_refused():
@@ -193,7 +193,7 @@ def test_impossible_crowds_are_refused():
 
 def test_contradictions_are_refused():
     with pytest.raises(OptionError, match="contradict"):
-        crowdppl.fit(tiny(), method="em", rho=0.2, independent=True)
+        crowdppl.fit(tiny(), "dawid-skene", method="em", rho=0.2, independent=True)
 
 
 @pytest.mark.parametrize(
@@ -206,13 +206,13 @@ def test_contradictions_are_refused():
     ],
 )
 def test_bad_truths_are_refused(truth, said):
-    posterior = quiet_fit(tiny(), method="em", num_samples=5)
+    posterior = quiet_fit(tiny(), "dawid-skene", method="em", num_samples=5)
     with pytest.raises(crowdppl.DataError, match=said):
         criticism.calibration(posterior, truth)
 
 
 def test_truths_the_fit_knew_are_refused():
-    posterior = quiet_fit(tiny(known=True), method="em", num_samples=5)
+    posterior = quiet_fit(tiny(known=True), "dawid-skene", method="em", num_samples=5)
     with pytest.raises(OptionError, match="knew all of these"):
         criticism.coverage(posterior, {"item 1": 2})
 
@@ -239,14 +239,15 @@ def test_convergence_is_judged_by_the_model_itself():
     """Quality drawn anew with every draw would look mixed whatever the chain did."""
     data, _, _ = simulated(items=60, seed=1)
     facts = [
-        quiet_fit(data, method="gibbs", seed=1, independent=i, num_samples=300).info["facts"] for i in (True, False)
+        quiet_fit(data, "dawid-skene", method="gibbs", seed=1, independent=i, num_samples=300).info["facts"]
+        for i in (True, False)
     ]
     assert facts[0]["ess"] == facts[1]["ess"]
     assert facts[0]["r_hat"] == facts[1]["r_hat"]
 
 
 def test_the_result_remembers(tmp_path):
-    posterior = quiet_fit(tiny(), method="em", num_samples=5, independent=False, rho=0.25)
+    posterior = quiet_fit(tiny(), "dawid-skene", method="em", num_samples=5, independent=False, rho=0.25)
     back = crowdppl.load(posterior.save(tmp_path / "p.nc"))
     assert "rho = 0.25" in back.correlation
     assert json.loads(back.tree.attrs["run"])["rho"]["known"] == 0.25

@@ -157,7 +157,7 @@ def test_restarts_find_no_better_mode(name, anaesthesia, public):
     data = anaesthesia if name == "anaesthesia" else public(name)[0]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        facts = fit(data, method="em", restarts=10, num_samples=2, seed=1).info["facts"]
+        facts = fit(data, "dawid-skene", method="em", restarts=10, num_samples=2, seed=1).info["facts"]
     ends = facts["restarts"]
     assert len(ends) == 11
     assert facts["log_posterior"] == max(ends)
@@ -303,7 +303,8 @@ def test_no_convergence_is_told(anaesthesia):
 def test_truth_is_that_of_the_point(anaesthesia):
     """The truth's probabilities are those at the mode, not averages over the draws that serve the intervals."""
     few, many = (
-        fit(anaesthesia, method="em", num_samples=n, seed=n).tree["truth"]["probability"].values for n in (2, 200)
+        fit(anaesthesia, "dawid-skene", method="em", num_samples=n, seed=n).tree["truth"]["probability"].values
+        for n in (2, 200)
     )
     np.testing.assert_array_equal(few, many)
 
@@ -370,7 +371,7 @@ def test_default_prior_keeps_sparse_data_from_collapse():
         right = rng.random(3000) < rng.uniform(0.55, 0.95, 150)[worker]
         label = np.where(right, truth[item], (truth[item] + rng.integers(1, 3, 3000)) % 3)
         data = crowdppl.Annotations.from_arrays(item, worker, label)
-        table = fit(data, method="em", num_samples=2).truth()
+        table = fit(data, "dawid-skene", method="em", num_samples=2).truth()
         ours.append((table["label"] == truth).mean())
         gap.append(table["probability"].mean() - ours[-1])
         votes = data.votes.numpy()
@@ -381,8 +382,8 @@ def test_default_prior_keeps_sparse_data_from_collapse():
 
 
 def test_float32_is_near_float64(anaesthesia):
-    double = fit(anaesthesia, method="em", num_samples=2)
-    single = fit(anaesthesia.to(dtype=torch.float32), method="em", num_samples=2, tol=1e-6)
+    double = fit(anaesthesia, "dawid-skene", method="em", num_samples=2)
+    single = fit(anaesthesia.to(dtype=torch.float32), "dawid-skene", method="em", num_samples=2, tol=1e-6)
     assert single.info["dtype"] == "float32"
     assert all(kind == np.float32 for kind in single.truth().dtypes.iloc[2:])
     np.testing.assert_allclose(single.tree["truth"]["probability"], double.tree["truth"]["probability"], atol=2e-3)

@@ -33,7 +33,9 @@ def rho_given(copies, count, seed, method="em", **options):
     data, truth = crowd(copies, seed)
     index = torch.from_numpy(np.random.default_rng(seed).choice(data.N, count, replace=False))
     options = {"num_samples": 100} | options
-    return quiet_fit(knowing(data, truth, index), method=method, independent=False, **options).info["rho"]["truths"]
+    return quiet_fit(knowing(data, truth, index), "dawid-skene", method=method, independent=False, **options).info[
+        "rho"
+    ]["truths"]
 
 
 @pytest.mark.parametrize("method", ["em", "gibbs"])
@@ -145,12 +147,20 @@ def test_an_item_does_not_vouch_for_itself():
     for seed in range(4):
         data, truth = crowd(0.5, seed, items=80, workers=40, per_item=4, classes=4)
         index = torch.arange(40)
-        without = quiet_fit(data, method="gibbs", chains=2, warmup=100, num_samples=100, independent=False)
+        without = quiet_fit(
+            data, "dawid-skene", method="gibbs", chains=2, warmup=100, num_samples=100, independent=False
+        )
         logs = torch.from_numpy(without.probability_as_published()[None, :40]).clamp(min=1e-300).log()
         outside = known_truths.rho_likelihood(DesignEffect(), logs, truth[:40], data.annotations_per_item[:40])
         reference = DesignEffect().given(outside).crowd_mean_sd[0]
         inside = quiet_fit(
-            knowing(data, truth, index), method="gibbs", chains=2, warmup=100, num_samples=100, independent=False
+            knowing(data, truth, index),
+            "dawid-skene",
+            method="gibbs",
+            chains=2,
+            warmup=100,
+            num_samples=100,
+            independent=False,
         )
         apart.append(inside.info["rho"]["truths"]["crowd_mean"] - reference)
     assert abs(np.mean(apart)) < 0.5
@@ -182,6 +192,7 @@ def test_items_that_stand_for_several():
     once, often = (
         quiet_fit(
             dataclasses.replace(data, multiplicity=torch.full((data.N,), count, dtype=torch.float64)),
+            "dawid-skene",
             method="em",
             independent=False,
             num_samples=50,
@@ -194,7 +205,7 @@ def test_items_that_stand_for_several():
 def test_without_true_labels_nothing_changes():
     """Bit by bit: the distribution of public crowds."""
     data, _ = crowd(0.3, items=60)
-    first = quiet_fit(data, method="em", independent=False, num_samples=20)
+    first = quiet_fit(data, "dawid-skene", method="em", independent=False, num_samples=20)
     assert first.info["rho"] == {"mean": POPULATION[0], "spread": POPULATION[1], "known": None, "truths": None}
     assert "average of public crowds" in first.correlation
     assert acquisition.redundancy_source(first).startswith("average of public crowds")
@@ -202,7 +213,9 @@ def test_without_true_labels_nothing_changes():
 
 def test_single_annotations_say_nothing():
     data, truth = crowd(0.3, items=40, per_item=1)
-    posterior = quiet_fit(knowing(data, truth, torch.arange(10)), method="em", independent=False, num_samples=20)
+    posterior = quiet_fit(
+        knowing(data, truth, torch.arange(10)), "dawid-skene", method="em", independent=False, num_samples=20
+    )
     assert posterior.info["rho"]["truths"] is None
 
 
@@ -210,7 +223,12 @@ def test_a_fixed_rho_stays():
     data, truth = crowd(0.3, items=40)
     for rho in (0.3, (-1.0, 0.0)):
         posterior = quiet_fit(
-            knowing(data, truth, torch.arange(10)), method="em", independent=False, rho=rho, num_samples=20
+            knowing(data, truth, torch.arange(10)),
+            "dawid-skene",
+            method="em",
+            independent=False,
+            rho=rho,
+            num_samples=20,
         )
         assert posterior.info["rho"]["truths"] is None
         assert np.ptp(posterior.draws("rho")) == 0
@@ -219,7 +237,7 @@ def test_a_fixed_rho_stays():
 def test_the_prior_stays_the_caller_s():
     data, truth = crowd(0.3, items=60)
     data = knowing(data, truth, torch.arange(20))
-    narrow = quiet_fit(data, method="em", independent=False, rho=(-3.0, 0.1), num_samples=50).info["rho"]
+    narrow = quiet_fit(data, "dawid-skene", method="em", independent=False, rho=(-3.0, 0.1), num_samples=50).info["rho"]
     assert (narrow["mean"], narrow["spread"]) == (-3.0, 0.1)
     assert narrow["truths"]["mean"] == pytest.approx(-3.0, abs=0.1)
     assert narrow["truths"]["spread"] == pytest.approx(0.1, abs=0.01)
@@ -232,7 +250,7 @@ def test_draws_and_probabilities_follow_the_posterior(method):
     data = knowing(data, truth, torch.arange(60))
     options = {"num_samples": 800} if method == "em" else {"chains": 2, "warmup": 100, "num_samples": 200}
     with mock.patch.object(evaluate, "informed", wraps=known_truths.informed) as seen:
-        posterior = quiet_fit(data, method=method, independent=False, **options)
+        posterior = quiet_fit(data, "dawid-skene", method=method, independent=False, **options)
         effect = known_truths.informed(*seen.call_args.args)
     stored = posterior.info["rho"]["truths"]
     rho = posterior.draws("rho")
@@ -252,14 +270,16 @@ def test_draws_and_probabilities_follow_the_posterior(method):
 
 def test_what_is_said(tmp_path):
     data, truth = crowd(0.5, items=80)
-    posterior = quiet_fit(knowing(data, truth, torch.arange(30)), method="em", independent=False, num_samples=50)
+    posterior = quiet_fit(
+        knowing(data, truth, torch.arange(30)), "dawid-skene", method="em", independent=False, num_samples=50
+    )
     assert "estimated from 30 known true labels of this crowd" in posterior.correlation
     assert acquisition.redundancy_source(posterior) == "estimated from 30 known true labels of this crowd"
     assert "from which this fit estimates rho" in posterior.coverage
     back = crowdppl.load(posterior.save(tmp_path / "p.nc"))
     assert back.correlation == posterior.correlation
     assert back.info["rho"] == posterior.info["rho"]
-    given = quiet_fit(data, method="em", independent=False, rho=(-1.0, 1.0), num_samples=20)
+    given = quiet_fit(data, "dawid-skene", method="em", independent=False, rho=(-1.0, 1.0), num_samples=20)
     assert "prior as given" in given.correlation
     assert acquisition.redundancy_source(given) == "rho as given"
 
@@ -269,7 +289,9 @@ def test_effective_numbers_are_the_crowd_s():
     numbers = []
     for copies in (0.0, 0.8):
         data, truth = crowd(copies, items=200)
-        posterior = quiet_fit(knowing(data, truth, torch.arange(60)), method="em", independent=False, num_samples=100)
+        posterior = quiet_fit(
+            knowing(data, truth, torch.arange(60)), "dawid-skene", method="em", independent=False, num_samples=100
+        )
         numbers.append(acquisition.redundancy(posterior, 10)["independent"].iloc[-1])
         assert len(acquisition.curve(posterior, 20, steps=2, replicates=5).table) == 3
     assert numbers[1] < 0.7 * numbers[0]
@@ -278,12 +300,14 @@ def test_effective_numbers_are_the_crowd_s():
 def test_updates_count_the_true_labels_of_both():
     data, truth = crowd(0.5, items=80)
     data = knowing(data, truth, torch.arange(30, 50))
-    half = quiet_fit(data.batch(torch.arange(40)), method="em", independent=False, num_samples=30)
+    half = quiet_fit(data.batch(torch.arange(40)), "dawid-skene", method="em", independent=False, num_samples=30)
     assert half.info["rho"]["truths"]["items"] == 10
     later = crowdppl.update(half, data.batch(torch.arange(40, 80)))
     assert later.info["rho"]["truths"]["items"] == 20
     assert (later.info["rho"]["mean"], later.info["rho"]["spread"]) == POPULATION
-    given = quiet_fit(data.batch(torch.arange(40)), method="em", independent=False, rho=(-1.5, 1.0), num_samples=30)
+    given = quiet_fit(
+        data.batch(torch.arange(40)), "dawid-skene", method="em", independent=False, rho=(-1.5, 1.0), num_samples=30
+    )
     later = crowdppl.update(given, data.batch(torch.arange(40, 80)))
     assert (later.info["rho"]["mean"], later.info["rho"]["spread"]) == (-1.5, 1.0)
 
@@ -292,7 +316,9 @@ def test_single_precision():
     data, truth = crowd(0.5, items=80)
     data = knowing(data, truth, torch.arange(30))
     double, single = (
-        quiet_fit(data.to(dtype=kind), method="em", independent=False, num_samples=100).info["rho"]["truths"]
+        quiet_fit(data.to(dtype=kind), "dawid-skene", method="em", independent=False, num_samples=100).info["rho"][
+            "truths"
+        ]
         for kind in (torch.float64, torch.float32)
     )
     assert single["mean"] == pytest.approx(double["mean"], abs=0.1)
@@ -302,9 +328,9 @@ def test_compiled_passes(monkeypatch):
     """They hold known true labels fixed; what these say about rho is the same."""
     data, truth = crowd(0.6)
     data = knowing(data, truth, torch.arange(0, 300, 5))
-    plain = quiet_fit(data, method="em", independent=False, num_samples=200).info["rho"]["truths"]
+    plain = quiet_fit(data, "dawid-skene", method="em", independent=False, num_samples=200).info["rho"]["truths"]
     monkeypatch.setattr(passes, "ANNOTATIONS", 1)
-    compiled = quiet_fit(data, method="em", independent=False, num_samples=200).info["rho"]["truths"]
+    compiled = quiet_fit(data, "dawid-skene", method="em", independent=False, num_samples=200).info["rho"]["truths"]
     assert compiled["items"] == plain["items"] == 60
     # Two hundred other draws.
     assert compiled["crowd_mean"] == pytest.approx(plain["crowd_mean"], abs=0.05)

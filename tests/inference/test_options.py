@@ -68,13 +68,13 @@ def test_options_of_another_engine_say_whose_they_are():
     with pytest.raises(
         OptionError, match=r"'em' has no option 'chains', which is an option of 'gibbs' and 'nuts'; it takes"
     ):
-        crowdppl.fit(tiny(), method="em", chains=2)
+        crowdppl.fit(tiny(), "dawid-skene", method="em", chains=2)
     with pytest.raises(OptionError, match=r"'gibbs' has no option 'warm_up' \(did you mean 'warmup'\?\)"):
-        crowdppl.fit(tiny(), method="gibbs", warm_up=2)
+        crowdppl.fit(tiny(), "dawid-skene", method="gibbs", warm_up=2)
     with pytest.raises(OptionError, match=r"max_iter=None; it must be a whole number of at least 1"):
-        crowdppl.fit(tiny(), method="em", max_iter=None)
+        crowdppl.fit(tiny(), "dawid-skene", method="em", max_iter=None)
     with pytest.raises(OptionError, match=r"target_accept=2; it must be between 0 and 1, such as 0.8"):
-        crowdppl.fit(tiny(), method="nuts", target_accept=2)
+        crowdppl.fit(tiny(), "dawid-skene", method="nuts", target_accept=2)
 
 
 @pytest.mark.parametrize("method", list(options.OPTIONS))

@@ -41,10 +41,10 @@ def test_nuts_agrees_with_gibbs(anaesthesia):
 
     180 + 80 numbers; at 5 standard errors a false alarm in one of 6,000 runs if errors were normal.
     """
-    gibbs = fit(anaesthesia, method="gibbs", seed=1, chains=4, num_samples=5000)
+    gibbs = fit(anaesthesia, "dawid-skene", method="gibbs", seed=1, chains=4, num_samples=5000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        nuts = fit(anaesthesia, method="nuts", seed=1, chains=4, warmup=200, num_samples=300)
+        nuts = fit(anaesthesia, "dawid-skene", method="nuts", seed=1, chains=4, warmup=200, num_samples=300)
     difference = gibbs.tree["posterior"]["confusion"].mean(("chain", "draw")) - nuts.tree["posterior"][
         "confusion"
     ].mean(("chain", "draw"))
@@ -61,8 +61,8 @@ def test_nuts_agrees_with_gibbs(anaesthesia):
 @pytest.mark.parametrize(("method", "truth_bound", "confusion_bound"), [("em", 0.35, 0.08), ("svi", 0.10, 0.07)])
 def test_em_and_svi_within_stated_bounds(anaesthesia, method, truth_bound, confusion_bound):
     """The bounds that docs/guide/engines.md states for the anaesthesia table under the default prior."""
-    gibbs = fit(anaesthesia, method="gibbs", seed=1, chains=4, num_samples=2000)
-    other = fit(anaesthesia, method=method, seed=1)
+    gibbs = fit(anaesthesia, "dawid-skene", method="gibbs", seed=1, chains=4, num_samples=2000)
+    other = fit(anaesthesia, "dawid-skene", method=method, seed=1)
     for group, name, bound in (("truth", "probability", truth_bound), ("posterior", "confusion", confusion_bound)):
         one, two = (p.tree[group][name] for p in (gibbs, other))
         if group == "posterior":
@@ -72,8 +72,8 @@ def test_em_and_svi_within_stated_bounds(anaesthesia, method, truth_bound, confu
 
 def test_svi_in_batches_meets_svi_on_all():
     data, truth, _ = simulated(items=400, workers=20, parameters={"prevalence": [0.5, 0.3, 0.2]})
-    whole = fit(data, method="svi", seed=1, num_samples=300)
-    parts = fit(data, method="svi", seed=1, batch_size=80, num_samples=300)
+    whole = fit(data, "dawid-skene", method="svi", seed=1, num_samples=300)
+    parts = fit(data, "dawid-skene", method="svi", seed=1, batch_size=80, num_samples=300)
     assert parts.info["facts"]["batch_size"] == 80
     apart = np.abs(whole.tree["truth"]["probability"] - parts.tree["truth"]["probability"])
     assert float(apart.mean()) < 0.02
@@ -102,7 +102,7 @@ def test_intervals_cover_under_the_model():
         data, _, parameters = simulated(items=150, workers=20, per_item=6, seed=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdpplWarning)
-            table = fit(data, method="gibbs", seed=seed, num_samples=500).workers()
+            table = fit(data, "dawid-skene", method="gibbs", seed=seed, num_samples=500).workers()
         order = [int(w) for w in table["worker"]]
         accuracy = np.einsum("k,jkk->j", parameters["prevalence"], parameters["confusion"])
         by_name = {w: accuracy[n] for n, w in enumerate(data.workers)}
@@ -117,7 +117,7 @@ def test_large_draws_are_thinned_and_told(monkeypatch, anaesthesia):
     monkeypatch.setattr(crowdppl.inference.memory, "KEEP_BYTES", 2**20)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        posterior = fit(anaesthesia, method="gibbs", seed=1, chains=2, num_samples=1000)
+        posterior = fit(anaesthesia, "dawid-skene", method="gibbs", seed=1, chains=2, num_samples=1000)
     assert posterior.info["facts"]["thin"] > 1
     assert any("of 2,000 draws" in sentence and "within 0.000976562 GiB" in sentence for sentence in posterior.warnings)
     assert posterior.tree["posterior"].sizes["draw"] < 1000
@@ -128,16 +128,16 @@ def test_chains_in_turn_are_chains(monkeypatch, anaesthesia):
     import crowdppl.inference.memory
 
     monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
-    posterior = fit(anaesthesia, method="gibbs", seed=1, chains=3, num_samples=1000)
+    posterior = fit(anaesthesia, "dawid-skene", method="gibbs", seed=1, chains=3, num_samples=1000)
     assert posterior.tree["posterior"].sizes["chain"] == 3
     assert max(posterior.info["facts"]["r_hat"].values()) < 1.02
 
 
 def test_one_chain_and_few_draws_are_told(anaesthesia):
     with pytest.warns(CrowdpplWarning, match="the effective sample size of .* is [0-9]+, at least 400 is good"):
-        fit(anaesthesia, method="gibbs", chains=1, num_samples=50)
+        fit(anaesthesia, "dawid-skene", method="gibbs", chains=1, num_samples=50)
     with pytest.warns(CrowdpplWarning, match="too few draws"):
-        fit(anaesthesia, method="gibbs", chains=2, num_samples=3)
+        fit(anaesthesia, "dawid-skene", method="gibbs", chains=2, num_samples=3)
 
 
 @pytest.mark.slow
@@ -145,8 +145,10 @@ def test_one_chain_and_few_draws_are_told(anaesthesia):
 def test_nuts_compiled_or_not(anaesthesia, jit):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        posterior = fit(anaesthesia, method="nuts", seed=2, chains=1, warmup=100, num_samples=100, jit=jit)
-    gibbs = fit(anaesthesia, method="gibbs", seed=1)
+        posterior = fit(
+            anaesthesia, "dawid-skene", method="nuts", seed=2, chains=1, warmup=100, num_samples=100, jit=jit
+        )
+    gibbs = fit(anaesthesia, "dawid-skene", method="gibbs", seed=1)
     np.testing.assert_allclose(posterior.prevalence()["share"], gibbs.prevalence()["share"], atol=0.05)
 
 

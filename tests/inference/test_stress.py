@@ -83,7 +83,7 @@ def test_a_million_annotations_by_one_worker():
     label = np.where(rng.random(len(item)) < right, truth[item], 1 - truth[item])
     data = A(item, np.concatenate([np.zeros(N, int), np.repeat([1, 2, 3], 1000)]), label)
     for method, options in (("em", {"num_samples": 40}), ("gibbs", {"chains": 1, "warmup": 10, "num_samples": 40})):
-        workers = quiet_fit(data, method=method, **options).workers().set_index("worker")
+        workers = quiet_fit(data, "dawid-skene", method=method, **options).workers().set_index("worker")
         width = workers["accuracy_high"] - workers["accuracy_low"]
         assert width[0] < width[[1, 2, 3]].min()
         assert workers["accuracy"][0] == pytest.approx(0.9, abs=0.06)

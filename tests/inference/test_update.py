@@ -53,8 +53,8 @@ def test_a_few_more_annotations_take_few_steps():
     late = rng.random(len(frame)) < 0.01
     before, after = frame[~late].reset_index(drop=True), frame[late].reset_index(drop=True)
     options = {"method": "em", "num_samples": 2, "accelerate": False, "tol": 1e-9}
-    updated = crowdppl.update(quiet_fit(Annotations.from_frame(before), **options), after)
-    whole = quiet_fit(joined(Annotations.from_frame(before), Annotations.from_frame(after)), **options)
+    updated = crowdppl.update(quiet_fit(Annotations.from_frame(before), "dawid-skene", **options), after)
+    whole = quiet_fit(joined(Annotations.from_frame(before), Annotations.from_frame(after)), "dawid-skene", **options)
     assert updated.info["facts"]["evaluations"] <= whole.info["facts"]["evaluations"] * 2 / 3
 
 
@@ -88,13 +88,13 @@ def test_the_first_sweeps_go_over_what_is_new_only(model, monkeypatch):
 def test_gibbs_samples_the_same_posterior():
     before, after = split(seed=1, items=120)
     options = {"method": "gibbs", "num_samples": 400}
-    first = quiet_fit(Annotations.from_frame(before), **options)
+    first = quiet_fit(Annotations.from_frame(before), "dawid-skene", **options)
     import warnings
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", crowdppl.CrowdpplWarning)
         updated = crowdppl.update(first, after, warmup=100)
-    whole = quiet_fit(joined(Annotations.from_frame(before), Annotations.from_frame(after)), **options)
+    whole = quiet_fit(joined(Annotations.from_frame(before), Annotations.from_frame(after)), "dawid-skene", **options)
     assert updated.info["options"]["warmup"] == 100
     assert np.abs(updated.probability() - whole.probability()).max() < 0.1
     gap = updated.measure("accuracy").mean(0) - whole.measure("accuracy").mean(0)
@@ -105,7 +105,7 @@ def test_rho_and_known_truths_stay():
     before, after = split(items=100)
     task = before["task"][0]
     data = Annotations.from_frame(before, truth={task: 2})
-    first = quiet_fit(data, method="em", num_samples=5, independent=False, rho=0.2)
+    first = quiet_fit(data, "dawid-skene", method="em", num_samples=5, independent=False, rho=0.2)
     updated = crowdppl.update(first, after)
     assert updated.correlation == first.correlation
     assert updated.known_truth()[updated.items().tolist().index(task)] == 2
@@ -119,8 +119,8 @@ def test_times_come_along():
     frame, _ = crowd_with_characters(items=80, each=40, timestamps=True)
     both = {"timestamp": "timestamp", "seconds": "seconds"}
     parts = [Annotations.from_frame(part, **both) for part in (frame.head(400), frame.iloc[400:])]
-    updated = crowdppl.update(quiet_fit(parts[0], method="em", num_samples=2), parts[1])
-    whole = quiet_fit(Annotations.from_frame(frame, **both), method="em", num_samples=2)
+    updated = crowdppl.update(quiet_fit(parts[0], "dawid-skene", method="em", num_samples=2), parts[1])
+    whole = quiet_fit(Annotations.from_frame(frame, **both), "dawid-skene", method="em", num_samples=2)
     pd.testing.assert_series_equal(
         updated.workers().set_index("worker")["seconds"].sort_index(),
         whole.workers().set_index("worker")["seconds"].sort_index(),
@@ -148,7 +148,7 @@ def test_what_is_known_of_items_and_workers_comes_along():
 
 def test_what_cannot_be_joined_is_told():
     before, after = split(items=100)
-    first = quiet_fit(Annotations.from_frame(before), method="em", num_samples=2)
+    first = quiet_fit(Annotations.from_frame(before), "dawid-skene", method="em", num_samples=2)
     with pytest.raises(DataError, match="labels that the result does not have, 7; its classes are 0, 1, 2"):
         crowdppl.update(
             first, after.assign(label=7 + 0 * after["label"]).assign(label=lambda f: f["label"].where(f.index > 0, 0))
@@ -174,7 +174,7 @@ def test_annotations_again_follow_the_policy_of_the_fit(policy, tmp_path):
     """What the fit did with repeated annotations is kept in its file; repeats are counted and reported."""
     before, _ = split(items=100)
     more = again(before)
-    fresh = quiet_fit(Annotations.from_frame(before, repeats=policy), method="em", num_samples=100)
+    fresh = quiet_fit(Annotations.from_frame(before, repeats=policy), "dawid-skene", method="em", num_samples=100)
     first = crowdppl.load(fresh.save(tmp_path / "x.nc"))
     message = (
         r"12 of 13 further annotations are of items that their workers had annotated before \(.* and more\), 10 of them"
@@ -199,7 +199,9 @@ def test_annotations_again_follow_the_policy_of_the_fit(policy, tmp_path):
 
 def test_new_annotations_have_no_note():
     before, after = split(items=100)
-    updated = crowdppl.update(quiet_fit(Annotations.from_frame(before), method="em", num_samples=100), after)
+    updated = crowdppl.update(
+        quiet_fit(Annotations.from_frame(before), "dawid-skene", method="em", num_samples=100), after
+    )
     assert not any("further annotations" in note for note in updated.notes)
     counts = Annotations.from_counts(pd.DataFrame({"item": ["i", "j"], "a": [3, 0], "b": [0, 2]}))
     assert not any("further annotations" in note for note in joined(counts, counts).notes)
@@ -244,7 +246,7 @@ def test_the_command(tmp_path):
 
 
 def test_an_update_may_take_another_engine_or_rho():
-    first = quiet_fit(FOUR_ITEMS, method="gibbs", chains=2, warmup=10, num_samples=30, independent=False)
+    first = quiet_fit(FOUR_ITEMS, "dawid-skene", method="gibbs", chains=2, warmup=10, num_samples=30, independent=False)
     more = pd.DataFrame({"task": ["a"], "worker": ["w"], "label": [1]})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)

@@ -398,7 +398,7 @@ def test_a_fit_makes_its_passes_once(model, method, monkeypatch):
 @pytest.mark.parametrize("K", [3, 9])
 def test_published_probabilities_sum_to_one(K, method):
     """In single precision a sum over many draws does not, of itself."""
-    actual = fit(crowd(K).to(dtype=torch.float32), method=method, num_samples=400)
+    actual = fit(crowd(K).to(dtype=torch.float32), "dawid-skene", method=method, num_samples=400)
     for group in ("truth", "calibrated"):
         part = actual.tree[group]["probability"].values
         assert part.dtype == np.float32
@@ -426,10 +426,10 @@ def test_gibbs_samples_the_same_posterior(monkeypatch):
     """Means over some 2,000 independent draws: within .02 of each other, about five standard errors at worst."""
     data = crowd(3, items=100, workers=6, annotations=500)
     options = {"method": "gibbs", "num_samples": 1500, "seed": 4}
-    quick = fit(data, **options)
+    quick = fit(data, "dawid-skene", **options)
     assert max(quick.info["facts"]["r_hat"].values()) < 1.02
     monkeypatch.setattr(sweeps, "ANNOTATIONS", 10**9)
-    slow = fit(data, **options)
+    slow = fit(data, "dawid-skene", **options)
     np.testing.assert_allclose(quick.probability_as_published(), slow.probability_as_published(), atol=0.03)
     for name in ("confusion", "prevalence"):
         one, two = (actual.variable(name).mean(("chain", "draw")) for actual in (quick, slow))
@@ -439,17 +439,17 @@ def test_gibbs_samples_the_same_posterior(monkeypatch):
 @pytest.mark.parametrize("K", [2, 9])
 def test_same_seed_same_bits_and_no_state(K):
     data = crowd(K)
-    one, two = (fit(data, method="gibbs", num_samples=30, warmup=10, chains=2, seed=9) for _ in range(2))
+    one, two = (fit(data, "dawid-skene", method="gibbs", num_samples=30, warmup=10, chains=2, seed=9) for _ in range(2))
     assert (one.draws("confusion") == two.draws("confusion")).all()
     assert (one.truth_draws() == two.truth_draws()).all()
 
 
 def test_without_numba_the_products_do_it(monkeypatch):
     data = crowd(3)
-    quick = fit(data, method="em", num_samples=2, tol=1e-10)
+    quick = fit(data, "dawid-skene", method="em", num_samples=2, tol=1e-10)
     monkeypatch.setattr(sweeps, "compiled", lambda: None)
     assert not sweeps.suits(data, 3)
-    slow = fit(data, method="em", num_samples=2, tol=1e-10)
+    slow = fit(data, "dawid-skene", method="em", num_samples=2, tol=1e-10)
     np.testing.assert_allclose(quick.probability_as_published(), slow.probability_as_published(), atol=1e-4)
 
 
@@ -481,7 +481,7 @@ def test_what_they_cannot_take_is_left_to_the_products(change):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         if data.parent_item is None:
-            assert len(fit(data, method="em", num_samples=2).truth()) == data.N
+            assert len(fit(data, "dawid-skene", method="em", num_samples=2).truth()) == data.N
 
 
 @pytest.mark.parametrize("model", ["dawid-skene", "pooled"])

@@ -22,7 +22,7 @@ matplotlib.use("Agg")
 def posterior():
     from crowdppl.data import datasets
 
-    return fit(datasets.anaesthesia(), method="gibbs", seed=1, num_samples=1000)
+    return fit(datasets.anaesthesia(), "dawid-skene", method="gibbs", seed=1, num_samples=1000)
 
 
 def test_views(posterior):
@@ -79,7 +79,7 @@ def test_arviz_reads_it(method, anaesthesia):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fits = {
-            "dawid-skene": fit(anaesthesia, method=method, seed=1, **short.get(method, {})),
+            "dawid-skene": fit(anaesthesia, "dawid-skene", method=method, seed=1, **short.get(method, {})),
             "pooled": fit(anaesthesia, "majority-vote", method=method, seed=1, **short.get(method, {})),
         }
         tree = fits["dawid-skene"].tree
@@ -98,7 +98,7 @@ def weighted():
     data = simulated(items=60, workers=8, per_item=4, seed=3)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
-        return crowdppl.fit(data, method="gibbs", seed=1, num_samples=250)
+        return crowdppl.fit(data, "dawid-skene", method="gibbs", seed=1, num_samples=250)
 
 
 def test_arviz_weighs_prior_and_likelihood(weighted):
@@ -137,7 +137,7 @@ def test_arviz_predicts_agreement(weighted):
     xr.testing.assert_identical(tree.to_dataset(), again.to_dataset())
     one = crowdppl.Annotations.from_frame(pd.DataFrame({"task": ["a", "b"], "worker": ["u", "v"], "label": ["x", "y"]}))
     with pytest.raises(DataError, match="no item has two annotations"):
-        crowdppl.criticism.predictive_tree(quiet_fit(one, method="em", num_samples=5))
+        crowdppl.criticism.predictive_tree(quiet_fit(one, "dawid-skene", method="em", num_samples=5))
 
 
 def test_a_file_of_the_earlier_layout_is_refused(weighted, tmp_path):
@@ -190,7 +190,7 @@ def test_identifiers_survive_the_file(labels, tmp_path):
     data = crowdppl.Annotations.from_arrays(
         ["ä", "b", "b"], [2**63, 5, 2**63], [labels[0], labels[1], labels[0]], labels=labels
     )
-    posterior = fit(data, method="em", num_samples=100)
+    posterior = fit(data, "dawid-skene", method="em", num_samples=100)
     back = crowdppl.load(posterior.save(tmp_path / "x.nc"))
     assert back.truth().equals(posterior.truth())
     assert back.workers()["worker"].tolist() == [2**63, 5]

@@ -154,4 +154,6 @@ def test_results_in_single_precision_are_valid():
     import torch
 
     data = simulated(items=300, classes=8)[0].to(dtype=torch.float32)
-    schema.validate(quiet_fit(data, method="gibbs", chains=1, warmup=5, num_samples=20, independent=False).tree)
+    schema.validate(
+        quiet_fit(data, "dawid-skene", method="gibbs", chains=1, warmup=5, num_samples=20, independent=False).tree
+    )

@@ -48,7 +48,7 @@ def saved(tmp_path_factory):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", crowdppl.CrowdpplWarning)
         data = crowdppl.Annotations.from_frame(frame, truth=truth.head(7), timestamp="timestamp", seconds="seconds")
-        posterior = crowdppl.fit(data, method="gibbs", num_samples=100, seed=5)
+        posterior = crowdppl.fit(data, "dawid-skene", method="gibbs", num_samples=100, seed=5)
     return crowdppl.load(posterior.save(folder / "posterior.nc"))
 
 
@@ -314,7 +314,7 @@ def test_reports_of_unusual_results(shape, browser, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", crowdppl.CrowdpplWarning)
         data = crowdppl.Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]), truth=truth)
-        posterior = crowdppl.fit(data, method="em", num_samples=20 if shape == "many classes" else 100)
+        posterior = crowdppl.fit(data, "dawid-skene", method="em", num_samples=20 if shape == "many classes" else 100)
     assert report.lines(report.actions(posterior, cost=1), posterior)
     browser.get(report.write(posterior, tmp_path / "report.html", cost=1).as_uri())
     assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]

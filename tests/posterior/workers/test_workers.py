@@ -452,5 +452,5 @@ def test_gold_accuracy():
     assert table["score"]["honest 5"] == pytest.approx((mine["label"] == known[mine["task"]].to_numpy()).mean())
     assert (table["low"] <= table["high"]).all()
     data = crowdppl.Annotations.from_frame(frame, truth=known)
-    again = workers.gold_accuracy(crowdppl.fit(data, method="em", num_samples=100)).set_index("worker")
+    again = workers.gold_accuracy(crowdppl.fit(data, "dawid-skene", method="em", num_samples=100)).set_index("worker")
     pd.testing.assert_frame_equal(again, table)

@@ -1,0 +1,66 @@
+"""Models by name, and the model of a fit that names none.
+
+That model is item effects, which find the most true labels on public data (``docs/benchmarks/default-model.md``). An item then
+has a state for each pair of class and effect, ``K (2 K + 1)`` of them for more than two classes, so that their cost grows with
+the third to fifth power of the number of classes. Where that is too much, it is Dawid and Skene's model, and a note says so.
+"""
+
+from __future__ import annotations
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.errors import ModelError, OptionError, listed, suggestion
+from crowdppl.model.base import AnnotationModel
+
+DEFAULT, LARGE = "item-effects", "dawid-skene"
+# Operations in one step of the default model, about, above which the other one is fitted: a fit takes a thousand steps.
+LARGEST = 3e7
+
+
+def catalogue() -> dict[str, type[AnnotationModel]]:
+    """Return the model classes by name; imported here, since only this function of the library needs them."""
+    from crowdppl.models import CATALOGUE
+
+    return dict(CATALOGUE)
+
+
+def named_model(model: str | AnnotationModel) -> AnnotationModel:
+    """Return the model of this name with its default priors, or the instance itself.
+
+    Raises:
+        OptionError: for an unknown name, or a class in place of an instance.
+        ModelError: for anything else that is not a model.
+    """
+    if isinstance(model, str):
+        zoo = catalogue()
+        if model not in zoo:
+            raise OptionError(f"no model {model!r}{suggestion(model, zoo)}; the zoo has {listed(zoo, 20)}")
+        return zoo[model]()
+    if isinstance(model, type) and issubclass(model, AnnotationModel):
+        raise OptionError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
+    if not isinstance(model, AnnotationModel):
+        raise ModelError(f"model is a {type(model).__name__}; pass a name of the zoo or a crowdppl.AnnotationModel")
+    return model
+
+
+def model_name(model: AnnotationModel) -> str:
+    """Return a model's name in the catalogue, or that of its class."""
+    return next((name for name, kind in catalogue().items() if type(model) is kind), type(model).__name__)
+
+
+def default_model(data: Annotations) -> AnnotationModel:
+    """Return the model of a fit that names none."""
+    usual = named_model(DEFAULT)
+    # Each annotation adds to the states of its item; each row of a worker's table has a matrix of second derivatives, to which
+    # every effect adds.
+    steps = float(data.K * usual.states_per_class(data)) * (data.A + data.J * data.K**2)
+    return usual if steps <= LARGEST else named_model(LARGE)
+
+
+def default_model_note(data: Annotations, name: str) -> list[str]:
+    """Return a note where the model of this name was fitted because the data are too large for the usual one."""
+    if name == DEFAULT:
+        return []
+    return [
+        f"{name} was fitted: with {data.K:,} classes, {data.J:,} workers and {data.A:,} annotations {DEFAULT} would take long; "
+        f"model={DEFAULT!r} fits it all the same"
+    ]

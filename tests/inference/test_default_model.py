@@ -1,0 +1,64 @@
+"""The model and the engine of a fit that names none."""
+
+import pandas as pd
+import pytest
+from catalog import quiet_fit, tiny
+
+import crowdppl
+from crowdppl.data import datasets
+from crowdppl.errors import OptionError
+from crowdppl.inference import catalogue
+from crowdppl.inference.catalogue import DEFAULT, LARGE
+
+
+def ran(posterior):
+    return posterior.info["model"], posterior.info["method"]
+
+
+def test_item_effects_by_em():
+    posterior = crowdppl.fit(datasets.anaesthesia(), seed=1)
+    assert ran(posterior) == (DEFAULT, "em") == ("item-effects", "em")
+    named = crowdppl.fit(datasets.anaesthesia(), "item-effects", seed=1)
+    pd.testing.assert_frame_equal(posterior.truth(), named.truth())
+    pd.testing.assert_frame_equal(posterior.workers(), named.workers())
+
+
+def test_another_model_by_gibbs_sampling_where_it_can():
+    assert ran(quiet_fit(tiny(), "dawid-skene", num_samples=4))[1] == "gibbs"
+    assert ran(quiet_fit(tiny(), "item-effects", method="gibbs", chains=1, warmup=2, num_samples=2))[1] == "gibbs"
+
+
+def test_another_model_where_item_effects_would_take_too_long(monkeypatch):
+    """By EM as well, and the notes say so; whoever names item effects gets them."""
+    assert not [note for note in quiet_fit(tiny()).notes if "was fitted" in note]
+    monkeypatch.setattr(catalogue, "LARGEST", 1.0)
+    posterior = quiet_fit(tiny())
+    assert ran(posterior) == (LARGE, "em")
+    assert posterior.notes[-1].startswith("dawid-skene was fitted: with 3 classes, ")
+    assert "model='item-effects' fits it all the same" in posterior.notes[-1]
+    named = quiet_fit(tiny(), DEFAULT)
+    assert ran(named) == (DEFAULT, "em")
+    assert not [note for note in named.notes if "was fitted" in note]
+
+
+@pytest.mark.parametrize(
+    ("items", "workers", "classes", "annotations", "name"),
+    [
+        (1000, 59, 8, 2547, DEFAULT),
+        (40_000, 57, 3, 216_725, DEFAULT),
+        (10_000, 500, 5, 100_000, DEFAULT),
+        (1000, 50, 50, 5000, LARGE),
+        (10_000, 2500, 10, 500_000, LARGE),
+    ],
+)
+def test_what_takes_too_long(items, workers, classes, annotations, name):
+    """The number of classes counts most."""
+    frame = pd.DataFrame({"n": range(annotations)})
+    frame = pd.DataFrame({"task": frame.n % items, "worker": frame.n // items % workers, "label": frame.n % classes})
+    data = crowdppl.Annotations.from_frame(frame, workers=range(workers), repeats="keep")
+    assert catalogue.model_name(catalogue.default_model(data)) == name
+
+
+def test_options_of_another_engine_are_refused_with_its_name():
+    with pytest.raises(OptionError, match="chains"):
+        crowdppl.fit(tiny(), chains=2)
