@@ -321,8 +321,8 @@ def page(runs: Runs, candidates: list[str], missing: list[str], method: str) -> 
 subtypes by EM with `subtype_concentration=1`), seed 1; *majority* is the share of votes, *crowd-kit DS* its Dawid–Skene with
 defaults. The *better baseline* is the better of these two on each set. Known truths are used for nothing but the scores.
 
-`crowdppl.fit` and `crowdppl fit` still use Dawid–Skene by Gibbs sampling where no model is named. These figures speak for
-item effects by EM, `model="item-effects", method="em"`, which differ most where workers share mistakes or mostly guess."""
+`crowdppl.fit` and `crowdppl fit` take item effects by EM where no model is named, `model="item-effects", method="em"`. Where
+that would take too long, mainly for many classes, they take Dawid–Skene by EM, and say so."""
     ]
     if missing:
         parts.append(f"Not run: {', '.join(missing)}.")
