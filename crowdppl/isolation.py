@@ -14,7 +14,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyro
 import torch
@@ -24,6 +24,8 @@ from pyro.poutine import runtime
 _LOCK = threading.RLock()
 # Protects the warning filters, held for a few lines only, so that readers of files need not wait for a fit.
 _FILTERS = threading.RLock()
+# State of torch's random streams: on the CPU, and on a device.
+RandomState: TypeAlias = tuple[torch.Tensor, torch.Tensor | None]
 # The thread of the active outermost block, and a function that restores the state before it.
 _ACTIVE: list[tuple[int, Callable[[], None]]] = []
 
@@ -141,6 +143,18 @@ def isolated(
     ):
         torch.manual_seed(seed)
         yield
+
+
+def random_state(device: torch.device) -> RandomState:
+    """Return the state of torch's random streams on the CPU and, where it is another one, on a device."""
+    return torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+
+
+def set_random_state(state: RandomState, device: torch.device) -> None:
+    """Continue random streams from a state that :func:`random_state` returned."""
+    torch.set_rng_state(state[0])
+    if state[1] is not None:
+        torch.cuda.set_rng_state(state[1], device)
 
 
 @contextmanager

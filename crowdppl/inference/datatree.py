@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -34,10 +36,7 @@ def to_datatree(
     evaluated: EvaluatedDraws,
     *,
     weights: Mapping[str, Tensor],
-    effect: DesignEffect | None,
-    run: Mapping[str, Any],
-    notes: list[str],
-    coverage: str,
+    attrs: Mapping[str, Any],
 ) -> xr.DataTree:
     """Lay out the result of a fit.
 
@@ -47,22 +46,11 @@ def to_datatree(
         draws: of the engine.
         evaluated: the model evaluated at the draws.
         weights: of networks, by name.
-        effect: the design effect, if any.
-        run: description of the fit, serialisable as JSON.
-        notes: sentences on the data and the fit, beside those of the data.
-        coverage: a sentence on the measured coverage of intervals.
+        attrs: of the tree, see :func:`attributes`.
     """
-    coordinates = _coordinates(data, evaluated)
-
-    def dataset(variables: Mapping[str, Variable]) -> xr.Dataset:
-        used = {dim for dims, _ in variables.values() for dim in dims}
-        return xr.Dataset(
-            {name: (dims, value.cpu().numpy()) for name, (dims, value) in variables.items()},
-            coords={dim: values for dim, values in coordinates.items() if dim in used},
-        )
-
-    sites = draws.sites
-    dims = {name: model.dims.get(name) or _dims(name, node) for name, node in sites.items()}
+    coordinates = _coordinates(data, evaluated.lp.shape)
+    dataset = partial(_dataset, coordinates)
+    dims = _site_dims(model, draws)
     stats: dict[str, Variable] = {"lp": (_DRAW, evaluated.lp)}
     stats |= {name: (("iteration",), value) for name, value in draws.trace.items()}
     truth: dict[str, Variable] = {
@@ -88,35 +76,115 @@ def to_datatree(
     if evaluated.averaged:
         groups["annotation"] = dataset({name: (model.dims[name], v) for name, v in evaluated.averaged.items()})
     if draws.point is not None:
-        groups["point"] = dataset(
-            {name: (dims[name], value) for name, value in draws.point.items() if not is_weight(sites[name])}
-        )
+        groups["point"] = dataset(_point(dims, draws))
     if weights:
         # The safetensors format inside the file: one file holds everything, and nothing in it is ever executed.
         stored = np.frombuffer(safetensors.torch.save(dict(weights)), dtype=np.uint8)
         groups["networks"] = xr.Dataset({"safetensors": (("byte",), stored)})
-    tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
-    published = effect is None or evaluated.rho is None
-    tree.attrs = {
+    return _tree(groups, attrs)
+
+
+def first_datatree(
+    data: Annotations,
+    model: BoundModel,
+    draws: Draws,
+    probability: Tensor,
+    published: Tensor | None,
+    *,
+    attrs: Mapping[str, Any],
+) -> xr.DataTree:
+    """Lay out what is known of a result before its draws: class probabilities, the point, the data, and all coordinates.
+
+    Args:
+        data: the annotations.
+        model: the fitted model.
+        draws: of the engine, still to be drawn.
+        probability: of the classes, ``(N, K)``.
+        published: likewise by the model as published, if that differs.
+        attrs: of the tree, see :func:`attributes`.
+    """
+    coordinates = _coordinates(data, (1, draws.count))
+    axes = ("item", "true_label")
+    groups = {
+        "posterior": xr.Dataset(coords={dim: values for dim, values in coordinates.items() if dim != "item"}),
+        "truth": _dataset(coordinates, {"probability": (axes, probability if published is None else published)}),
+        "point": _dataset(coordinates, _point(_site_dims(model, draws), draws)),
+        "observed_data": _dataset(coordinates, {"labels": (("annotation",), data.label)}),
+        "constant_data": _dataset(coordinates, _constant_data(data)),
+    }
+    if published is not None:
+        groups["calibrated"] = _dataset(coordinates, {"probability": (axes, probability)})
+    return _tree(groups, attrs)
+
+
+def attributes(
+    data: Annotations,
+    draws: Draws,
+    effect: DesignEffect | None,
+    *,
+    run: Mapping[str, Any],
+    notes: list[str],
+    coverage: str,
+) -> dict[str, Any]:
+    """Return the attributes of the tree.
+
+    Args:
+        data: the annotations.
+        draws: of the engine.
+        effect: the design effect that the result allows for, if any.
+        run: description of the fit, serialisable as JSON.
+        notes: sentences on the data and the fit, beside those of the data.
+        coverage: a sentence on the measured coverage of intervals.
+    """
+    return {
         "crowdppl_format": FORMAT,
         "item_column": data.item_column,
         "repeats": data.repeats,
         "kind": draws.kind,
         "interval_method": draws.interval_method,
-        "correlation": PUBLISHED if effect is None or published else WEIGHTED.format(rho=effect.say(run["model"])),
+        "correlation": PUBLISHED if effect is None else WEIGHTED.format(rho=effect.say(run["model"])),
         "coverage": coverage,
         "warnings": json.dumps(draws.warnings),
         "notes": json.dumps([*data.notes, *notes]),
         "run": json.dumps(run),
     }
-    library = {"inference_library": "crowdppl", "inference_library_version": run["versions"]["crowdppl"]}
+
+
+def _tree(groups: Mapping[str, xr.Dataset], attrs: Mapping[str, Any]) -> xr.DataTree:
+    tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
+    tree.attrs = dict(attrs)
+    library = {"inference_library": "crowdppl", "inference_library_version": version("crowdppl")}
     for name in ("posterior", "sample_stats", "log_likelihood", "log_prior", "observed_data", "constant_data"):
-        tree[name].attrs = library
+        if name in groups:
+            tree[name].attrs = library
     return tree
 
 
-def _coordinates(data: Annotations, evaluated: EvaluatedDraws) -> dict[str, pd.Index]:
-    """Return the coordinates of all dimensions: as indexes, which xarray would otherwise build for every group anew."""
+def _dataset(coordinates: Mapping[str, pd.Index], variables: Mapping[str, Variable]) -> xr.Dataset:
+    used = {dim for dims, _ in variables.values() for dim in dims}
+    return xr.Dataset(
+        {name: (dims, value.cpu().numpy()) for name, (dims, value) in variables.items()},
+        coords={dim: values for dim, values in coordinates.items() if dim in used},
+    )
+
+
+def _site_dims(model: BoundModel, draws: Draws) -> dict[str, tuple[str, ...]]:
+    return {name: model.dims.get(name) or _dims(name, node) for name, node in draws.sites.items()}
+
+
+def _point(dims: Mapping[str, tuple[str, ...]], draws: Draws) -> dict[str, Variable]:
+    """Return the values of the sites at the point, without weights of networks."""
+    point = draws.point or {}
+    return {name: (dims[name], value) for name, value in point.items() if not is_weight(draws.sites[name])}
+
+
+def _coordinates(data: Annotations, draws: Sequence[int]) -> dict[str, pd.Index]:
+    """Return the coordinates of all dimensions: as indexes, which xarray would otherwise build for every group anew.
+
+    Args:
+        data: the annotations.
+        draws: number of chains, and of the draws of each.
+    """
     items, workers, labels = (pd.Index(part, dtype=part.dtype) for part in (data.items, data.workers, data.labels))
     return {
         "item": items,
@@ -124,8 +192,8 @@ def _coordinates(data: Annotations, evaluated: EvaluatedDraws) -> dict[str, pd.I
         "true_label": labels,
         "given_label": labels,
         "annotation": pd.RangeIndex(data.A),
-        "chain": pd.RangeIndex(evaluated.lp.shape[0]),
-        "draw": pd.RangeIndex(evaluated.lp.shape[1]),
+        "chain": pd.RangeIndex(draws[0]),
+        "draw": pd.RangeIndex(draws[1]),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ class Draws:
     """Draws of the parameters, with a description of their origin.
 
     Attributes:
-        samples: value of every site, ``(chain, draw, ...)``.
+        samples: value of every site, ``(chain, draw, ...)``; empty while they are still to be drawn, see ``later``.
         kind: draws from the posterior itself, draws from an approximation to it, or one point.
         interval_method: a sentence that says how intervals computed from these draws arise.
         point: the best single value of every site, for engines that maximise.
@@ -30,6 +31,8 @@ class Draws:
         sites: of the model's prior, as :func:`crowdppl.model.program.check` returns them.
         passes: the compiled passes over the data that the engine used, for :func:`crowdppl.inference.evaluate.evaluate`.
         diagnosis: whether the chains have converged, where the engine has watched them itself.
+        later: draws the samples, given ``passes``; where an engine has its point first, and its truths need no more.
+        count: how many draws there will be, where they come later.
     """
 
     samples: Parameters
@@ -43,3 +46,11 @@ class Draws:
     sites: dict[str, Any] = field(default_factory=dict)
     passes: Sweeps | None = None
     diagnosis: Diagnosis | None = None
+    later: Callable[[Sweeps | None], Parameters] | None = None
+    count: int = 0
+
+    def drawn(self) -> Draws:
+        """Draw the samples where they are still to be drawn; return these draws."""
+        if self.later is not None:
+            self.samples, self.later = self.later(self.passes), None
+        return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -122,7 +123,7 @@ def em(
         notes, differing = ([], []) if held_out is not None else _others(loop, best, results)
         if model.networks is not None:
             model.networks.take(best.buffers)
-        out = _intervals(model, data, space, best.point, num_samples, loop.e_step.passes)
+        out = _intervals(model, data, space, best.point, num_samples)
     out.point, out.sites, out.passes = best.point, space.sites, loop.e_step.passes
     out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}
     finals = [float(result.log_posterior) for result in results]
@@ -203,27 +204,12 @@ def _intervals(
     space: Space,
     point: Parameters,
     num_samples: int,
-    passes: Sweeps | None,
 ) -> Draws:
     if model.why_not_gibbs(data) is None:
         count = affordable(space.size, data, num_samples)
         warnings = [thinned_note(count, num_samples)] if count < num_samples else []
-        sweeps = Sweeps.of(model, data, passes)
-        if sweeps is not None:
-            tables = at(model, point, data)
-            assert model.conjugacy is not None
-            draws = [model.conjugacy.gibbs_step(sweeps.draw(*tables)[1], point) for _ in range(count)]
-            swept = {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
-            return Draws(swept, "approximation", ONE_SWEEP, warnings=warnings)
-        joint = model.learned_from(model.item_log_joint(point, data), data)
-        parts = []
-        step = chunk(data, count)
-        for start in range(0, count, step):
-            size = min(step, count - start)
-            here = {name: value.expand(size, *value.shape) for name, value in point.items()}
-            parts.append(model.gibbs_step(sample_truth(joint.expand(size, *joint.shape)), here, data))
-        samples = {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
-        return Draws(samples, "approximation", ONE_SWEEP, warnings=warnings)
+        later = partial(_swept, model, data, point, count)
+        return Draws({}, "approximation", ONE_SWEEP, warnings=warnings, later=later, count=count)
     weights = {name: point[name] for name in space.weights}
     rest = space.part(set(space.sizes) - space.weights)
     count = affordable(rest.size, data, num_samples)
@@ -233,6 +219,25 @@ def _intervals(
         return Draws(normal, "approximation", LAPLACE + (FIXED if weights else ""), fixed=weights, warnings=warnings)
     samples = {name: point[name][None, None] for name in rest.sizes}
     return Draws(samples, "point", POINT, fixed=weights, warnings=[POINT])
+
+
+def _swept(model: BoundModel, data: Annotations, point: Parameters, count: int, passes: Sweeps | None) -> Parameters:
+    """Draw the parameters by a Gibbs sweep from the point, ``(1, count, ...)`` by site."""
+    with torch.no_grad():
+        sweeps = Sweeps.of(model, data, passes)
+        if sweeps is not None:
+            tables = at(model, point, data)
+            assert model.conjugacy is not None
+            draws = [model.conjugacy.gibbs_step(sweeps.draw(*tables)[1], point) for _ in range(count)]
+            return {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
+        joint = model.learned_from(model.item_log_joint(point, data), data)
+        parts = []
+        step = chunk(data, count)
+        for start in range(0, count, step):
+            size = min(step, count - start)
+            here = {name: value.expand(size, *value.shape) for name, value in point.items()}
+            parts.append(model.gibbs_step(sample_truth(joint.expand(size, *joint.shape)), here, data))
+        return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
 
 
 def _laplace(

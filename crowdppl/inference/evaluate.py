@@ -132,17 +132,13 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
                 else:
                     derived.setdefault(name, []).append(value.unsqueeze(0) if isinstance(part, int) else value)
         if draws.point is not None:  # engines that maximise report the true labels at the point
-            parameters = draws.point if model.batched else model.conditioned(draws.point, arranged)[0]
-            point_nodes = None if effect is None else effect.nodes(data)
-            _evaluate_point(model, parameters, arranged, data, point_nodes, sweeps, spare, out)
+            weighted = effect if out.published is not None else None
+            out.probability, out.published = _at_point(model, draws.point, arranged, data, weighted, sweeps, spare)
     for probability in (out.probability, out.published):
         if probability is not None:
             probability /= probability.sum(-1, keepdim=True)  # averages sum to one only up to rounding
     if not bool(torch.isfinite(out.log_likelihood).all()):
-        raise ModelError(
-            f"{model.name}: some item has a likelihood of zero or that is not a number at the fitted parameters; "
-            f"check that every label is possible under some truth"
-        )
+        raise ModelError(_impossible(model))
 
     def by_chain(value: Tensor) -> Tensor:
         return value.unflatten(0, (chains, count))
@@ -213,28 +209,61 @@ def _log_joints(
         yield part, parameters, *densities(model, parameters, data)
 
 
-def _evaluate_point(
+def evaluate_point(
+    model: BoundModel, data: Annotations, draws: Draws, effect: DesignEffect | None
+) -> tuple[Tensor, Tensor | None]:
+    """Evaluate an engine's point alone: ``probability`` and ``published`` of :class:`EvaluatedDraws`, the same bits.
+
+    Known true labels inform the design effect through draws: it is taken as given here.
+
+    Raises:
+        ModelError: for an item whose likelihood is zero or not a number.
+    """
+    assert draws.point is not None
+    arranged = model.expand(data)
+    with torch.no_grad():
+        sweeps = Sweeps.of(model, arranged, earlier=draws.passes)
+        spare = None if sweeps is None else sweeps.spare()
+        weighted = None if arranged.parent_item is not None else effect
+        out = _at_point(model, draws.point, arranged, data, weighted, sweeps, spare)
+        for probability in out:
+            if probability is not None:
+                probability /= probability.sum(-1, keepdim=True)
+                if not bool(torch.isfinite(probability).all()):
+                    raise ModelError(_impossible(model))
+    return out
+
+
+def _at_point(
     model: BoundModel,
-    parameters: Parameters,
+    point: Parameters,
     arranged: Annotations,
     data: Annotations,
-    nodes: Tensor | None,
+    effect: DesignEffect | None,
     sweeps: Sweeps | None,
     spare: Tensor | None,
-    out: EvaluatedDraws,
-) -> None:
-    """Replace the probabilities of true labels by those at a point, averaged over ``nodes (Q,)`` of rho, if any."""
-    published = out.probability if out.published is None else out.published
+) -> tuple[Tensor, Tensor | None]:
+    """Return class probabilities ``(N, K)`` at a point, averaged over rho, and those as published where there is a rho."""
+    parameters = point if model.batched else model.conditioned(point, arranged)[0]
+    nothing = torch.zeros(data.N, data.K, dtype=data.dtype, device=data.device)
     if sweeps is not None:
         joint = sweeps.joint(*at(model, parameters, arranged), spare)
-        sweeps.accumulate(joint, None, 1.0, Items(*_unused(data), published.zero_(), None))
+        published = nothing.clone()
+        sweeps.accumulate(joint, None, 1.0, Items(*_unused(data), published, None))
     else:
         joint = model.item_log_joint(parameters, arranged)
-    if out.published is not None and nodes is not None:
-        out.probability.zero_()
-        _add_averaged(model, joint, nodes, data, sweeps, 1.0, out.probability)
+    if effect is not None:
+        _add_averaged(model, joint, effect.nodes(data), data, sweeps, 1.0, nothing)
     if sweeps is None:
-        published.copy_(_by_item(model, parameters, joint, arranged, data)[1])  # overwrites the joint
+        published = _by_item(model, parameters, joint, arranged, data)[1]  # overwrites the joint
+    return (published, None) if effect is None else (nothing, published)
+
+
+def _impossible(model: BoundModel) -> str:
+    return (
+        f"{model.name}: some item has a likelihood of zero or that is not a number at the fitted parameters; "
+        f"check that every label is possible under some truth"
+    )
 
 
 def _unused(data: Annotations) -> tuple[Tensor, Tensor]:

@@ -28,11 +28,11 @@ from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.inference.convergence import convergence
 from crowdppl.inference.convergence import warning as not_converged
 from crowdppl.inference.coverage import cited
-from crowdppl.inference.datatree import to_datatree
+from crowdppl.inference.datatree import attributes, first_datatree, to_datatree
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.em import em
-from crowdppl.inference.evaluate import evaluate
+from crowdppl.inference.evaluate import evaluate, evaluate_point
 from crowdppl.inference.fingerprint import of_model
 from crowdppl.inference.gibbs import gibbs
 from crowdppl.inference.nuts import nuts
@@ -46,8 +46,9 @@ from crowdppl.inference.options import (
     with_options,
 )
 from crowdppl.inference.progress import ProgressCallback, progress_bar
+from crowdppl.inference.result import Rest, can_wait
 from crowdppl.inference.svi import svi
-from crowdppl.isolation import isolated
+from crowdppl.isolation import isolated, random_state
 from crowdppl.kernels.sparse import DENSE_CELLS
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import bind
@@ -196,7 +197,8 @@ def fit(
     began = time.perf_counter()
     # On small data threads wait for each other longer than they work, many times longer where cores are shared.
     threads = 1 if data.N * data.J * data.K <= DENSE_CELLS else None
-    with isolated(int(seed), device=data.device, dtype=data.dtype, threads=threads):
+    isolation: dict[str, Any] = {"seed": int(seed), "device": data.device, "dtype": data.dtype, "threads": threads}
+    with isolated(**isolation):
         bound = bind(chosen, data)
         if method is None:
             method = chosen.default_method or ("em" if model is None or bound.why_not_gibbs() else "gibbs")
@@ -211,20 +213,28 @@ def fit(
             torch.manual_seed(int(seed))  # networks have drawn from the stream
             with keep.stoppable():
                 draws = ENGINES[method](bound, arranged, report, keep, **options)
-            evaluated = evaluate(bound, data, draws, effect)
+            stream = random_state(data.device)
+            evaluated = None
+            if can_wait(draws, data, effect):
+                probability, published = evaluate_point(bound, data, draws, effect)
+                draws.passes = None
+                count, weighted = draws.count, published is not None
+            else:
+                evaluated = evaluate(bound, data, draws.drawn(), effect)
+                effect, probability = evaluated.effect, evaluated.probability
+                count, weighted = evaluated.lp.numel(), evaluated.rho is not None
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
     seconds = time.perf_counter() - began
-    effect = evaluated.effect
-    count = evaluated.lp.numel()
     if draws.kind == "approximation" and count < FEW_DRAWS:
         draws.warnings.append(
             f"the ends of intervals come from {count} draws and are rough; raise num_samples to at least 100"
         )
     if draws.kind == "posterior":
+        assert evaluated is not None
         draws.facts |= convergence(data, evaluated, draws.diagnosis)
         failed = not_converged(draws.facts)
         draws.warnings[:0] = [failed] if failed else []
-    draws.warnings += unused_classes(data, evaluated.probability) + far_from_votes(data, evaluated.probability)
+    draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)
     hyperparameters, name = _hyperparameters(chosen), model_name(chosen)
     run = {
         "model": name,
@@ -247,10 +257,12 @@ def fit(
     notes = (review(data) if data.A <= REVIEWED else []) + keep.troubles
     if model is None:
         notes += default_model_note(data, name)
-    tree = to_datatree(
-        data, bound, draws, evaluated, weights=weights, effect=effect, run=run, notes=notes, coverage=coverage
-    )
-    posterior = Posterior(tree)
+    attrs = attributes(data, draws, effect if weighted else None, run=run, notes=notes, coverage=coverage)
+    if evaluated is not None:
+        posterior = Posterior(to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs))
+    else:
+        first = first_datatree(data, bound, draws, probability, published, attrs=attrs)
+        posterior = Posterior(first, Rest(data, bound, draws, effect, attrs, isolation, stream))
     keep.clear()
     for sentence in draws.warnings:
         warn(sentence)

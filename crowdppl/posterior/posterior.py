@@ -45,8 +45,7 @@ class Posterior(PosteriorVariables):
     - ``networks``: the weights of networks in the safetensors format, see :attr:`networks`.
     - ``observed_data``, ``constant_data``: labels, items and workers of the annotations, known truths.
 
-    Attributes:
-        tree: the whole result; ArviZ's functions accept it directly.
+    Truths are there when a fit ends. After EM, draws and all that follows from them are made when they are first asked for.
     """
 
     def truth(self) -> pd.DataFrame:

@@ -6,7 +6,7 @@ Only the tree is used, no engine or model, so a loaded result is equivalent to a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,12 @@ class PosteriorVariables:
 
     :class:`~crowdppl.Posterior` documents the groups of ``tree``.
 
-    Attributes:
-        tree: the whole result; ArviZ's functions accept it directly.
+    Args:
+        tree: the whole result, or what is known of it before its draws.
+        complete: returns the whole result, where ``tree`` is only its beginning; called when something else is asked for.
     """
 
-    def __init__(self, tree: xr.DataTree):
+    def __init__(self, tree: xr.DataTree, complete: Callable[[], xr.DataTree] | None = None):
         if not isinstance(tree, xr.DataTree):
             raise DataError(f"tree is a {type(tree).__name__}; pass an xarray.DataTree, or use crowdppl.load")
         missing = {"posterior", "truth", "constant_data", "observed_data"} - set(tree.children)
@@ -46,42 +47,58 @@ class PosteriorVariables:
             raise DataError(
                 f"not a result of crowdppl: the tree lacks {', '.join(sorted(missing)) or 'its format number'}"
             )
-        self.tree = tree
+        self._known = tree
+        self._complete = complete
+
+    @property
+    def tree(self) -> xr.DataTree:
+        """The whole result; ArviZ's functions accept it directly.
+
+        Where draws are still to be made, as after EM, they are made now: with the seed of the fit, so that they do not depend
+        on when, or in which order, anything is asked for.
+        """
+        if self._complete is not None:
+            self._known = self._complete()
+            self._complete = None
+        return self._known
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_known": self.tree, "_complete": None}
 
     @property
     def info(self) -> dict[str, Any]:
         """Model, method, options, seed, versions and facts of the run."""
-        return dict(json.loads(self.tree.attrs["run"]))
+        return dict(json.loads(self._known.attrs["run"]))
 
     @property
     def interval_method(self) -> str:
         """How the intervals were computed, in a sentence."""
-        return str(self.tree.attrs["interval_method"])
+        return str(self._known.attrs["interval_method"])
 
     @property
     def correlation(self) -> str:
         """Whether and how truths and workers allow for correlated errors of annotations of one item, in a sentence."""
-        return str(self.tree.attrs.get("correlation", ""))
+        return str(self._known.attrs.get("correlation", ""))
 
     @property
     def coverage(self) -> str:
         """Measured coverage of such intervals on real data, in a sentence: the footnote of every interval shown."""
-        return str(self.tree.attrs.get("coverage", ""))
+        return str(self._known.attrs.get("coverage", ""))
 
     @property
     def calibrated(self) -> bool:
         """Whether truths and workers allow for correlated errors: the tree then has the group ``calibrated``."""
-        return "calibrated" in self.tree.children
+        return "calibrated" in self._known.children
 
     @property
     def kind(self) -> str:
         """Kind of the draws: ``posterior``, ``approximation`` or ``point``."""
-        return str(self.tree.attrs["kind"])
+        return str(self._known.attrs["kind"])
 
     @property
     def warnings(self) -> list[str]:
         """Warnings about the reliability of the result."""
-        return list(json.loads(self.tree.attrs["warnings"]))
+        return list(json.loads(self._known.attrs["warnings"]))
 
     @property
     def alert(self) -> str:
@@ -92,7 +109,7 @@ class PosteriorVariables:
     @property
     def notes(self) -> list[str]:
         """Notes on data that were dropped, merged or unusual."""
-        return list(json.loads(self.tree.attrs["notes"]))
+        return list(json.loads(self._known.attrs["notes"]))
 
     @property
     def labels(self) -> Array:
@@ -102,14 +119,14 @@ class PosteriorVariables:
     @property
     def item_column(self) -> str:
         """Name of the item column in tables: ``"item"`` if the annotations used it, otherwise ``"task"``."""
-        return str(self.tree.attrs.get("item_column", "task"))
+        return str(self._known.attrs.get("item_column", "task"))
 
     def __repr__(self) -> str:
-        sizes = self.tree["posterior"].sizes
+        sizes = self._known["posterior"].sizes
         info = self.info
         alert = f"{NOT_CONVERGED}; " if self.alert else ""
         return (
-            f"Posterior({alert}{info['model']} by {info['method']}: {self.tree['truth'].sizes['item']:,} items, "
+            f"Posterior({alert}{info['model']} by {info['method']}: {self._known['truth'].sizes['item']:,} items, "
             f"{sizes['worker']:,} workers, {sizes['true_label']} classes; "
             f"{sizes['chain']} x {sizes['draw']:,} draws, {self.kind})"
         )
@@ -120,7 +137,7 @@ class PosteriorVariables:
 
         To write them to a file: ``safetensors.torch.save_file(posterior.networks, path)``.
         """
-        if "networks" not in self.tree.children:
+        if "networks" not in self._known.children:
             return {}
         return dict(safetensors.torch.load(self._values("networks", "safetensors").astype(np.uint8).tobytes()))
 
@@ -235,7 +252,7 @@ class PosteriorVariables:
         Raises:
             OptionError: if the annotations do not have it.
         """
-        if name not in self.tree["constant_data"]:
+        if name not in self._known["constant_data"]:
             raise OptionError(f"the annotations have no {name!r}; name its column with from_frame(..., {name}=...)")
         return self._values("constant_data", name)
 
@@ -314,7 +331,8 @@ class PosteriorVariables:
         return "calibrated" if self.calibrated else "truth"
 
     def _values(self, group: str, name: str) -> Array:
-        return np.asarray(self.tree[group].to_dataset()[name].values)
+        known = self._known[group].to_dataset() if group in self._known.children else {}
+        return np.asarray((known if name in known else self.tree[group].to_dataset())[name].values)
 
 
 def _count_table(row: Array, column: Array, rows: int, columns: int) -> Array:

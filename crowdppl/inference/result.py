@@ -1,0 +1,68 @@
+"""What of a result waits until it is asked for: draws, and all that follows from them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.distributed
+import xarray as xr
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.inference.datatree import to_datatree
+from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.draws import Draws
+from crowdppl.inference.evaluate import evaluate
+from crowdppl.isolation import RandomState, isolated, set_random_state
+from crowdppl.model.bound import BoundModel
+
+
+def can_wait(draws: Draws, data: Annotations, effect: DesignEffect | None) -> bool:
+    """Tell whether the truths of a fit need no draws.
+
+    Known true labels inform the design effect through draws. Several processes share a fit as long as their group is open.
+    """
+    informed = effect is not None and not effect.fixed and bool((data.truth >= 0).any())
+    apart = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return draws.later is not None and not informed and not apart
+
+
+class Rest:
+    """Draws the parameters and lays out the whole result, at the first call, from the random stream of the fit.
+
+    Args:
+        data: the annotations.
+        model: the fitted model.
+        draws: of the engine, still to be drawn.
+        effect: the design effect, if any.
+        attrs: of the tree.
+        isolation: arguments of :func:`crowdppl.isolation.isolated`.
+        stream: the random stream where the engine left it, see :func:`crowdppl.isolation.random_state`.
+    """
+
+    def __init__(
+        self,
+        data: Annotations,
+        model: BoundModel,
+        draws: Draws,
+        effect: DesignEffect | None,
+        attrs: Mapping[str, Any],
+        isolation: Mapping[str, Any],
+        stream: RandomState,
+    ):
+        self._data, self._model, self._effect, self._attrs = data, model, effect, attrs
+        self._draws = dataclasses.replace(draws, passes=None)  # compiled passes hold arrays as large as the data
+        self._isolation, self._stream = isolation, stream
+        self._tree: xr.DataTree | None = None
+
+    def __call__(self) -> xr.DataTree:
+        """Return the whole result."""
+        with isolated(**self._isolation):  # of several threads one draws
+            if self._tree is None:
+                set_random_state(self._stream, self._data.device)
+                draws = dataclasses.replace(self._draws).drawn()
+                evaluated = evaluate(self._model, self._data, draws, self._effect)
+                self._tree = to_datatree(self._data, self._model, draws, evaluated, weights={}, attrs=self._attrs)
+            return self._tree

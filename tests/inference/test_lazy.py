@@ -1,0 +1,120 @@
+"""After EM the truths are there; draws, and what follows from them, are made when they are first asked for."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from catalog import quiet_fit, simulated, tiny
+
+import crowdppl
+from crowdppl.inference import fit as fitting
+from crowdppl.inference import result
+from crowdppl.models import DawidSkene
+
+MODELS = ["item-effects", "dawid-skene", "one-coin"]
+
+
+def by_em(model="item-effects", data=None, **options):
+    return quiet_fit(tiny() if data is None else data, model, method="em", seed=3, num_samples=40, **options)
+
+
+def is_whole(posterior):
+    return posterior._complete is None
+
+
+@pytest.mark.parametrize("independent", [True, False])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_same_bits_as_all_at_once(monkeypatch, model, independent):
+    """Whatever is asked for first."""
+    later = by_em(model, independent=independent)
+    assert not is_whole(later)
+    monkeypatch.setattr(fitting, "can_wait", lambda *_: False)
+    at_once = by_em(model, independent=independent)
+    assert is_whole(at_once)
+    pd.testing.assert_frame_equal(later.truth(), at_once.truth())
+    assert not is_whole(later)
+    pd.testing.assert_frame_equal(later.workers(), at_once.workers())
+    assert is_whole(later)
+    assert set(later.tree.children) == set(at_once.tree.children)
+    for group in at_once.tree.children:
+        xr.testing.assert_identical(later.tree[group].to_dataset(), at_once.tree[group].to_dataset())
+    told = {"run", "warnings"}  # seconds differ
+    assert {k: v for k, v in later.tree.attrs.items() if k not in told} == {
+        k: v for k, v in at_once.tree.attrs.items() if k not in told
+    }
+
+
+def test_what_needs_no_draws():
+    posterior = by_em(independent=False)
+    before = posterior.truth()
+    for method in ("probability", "probability_as_published", "items", "worker_names", "votes", "known_truth"):
+        getattr(posterior, method)()
+    assert len(posterior.labels) == 3
+    assert posterior.info["facts"]["converged"]
+    assert posterior.calibrated
+    assert "40 draws" in repr(posterior)
+    assert (posterior.kind, posterior.warnings, posterior.alert) == ("approximation", [], "")
+    assert posterior.interval_method.startswith("EM gives a point")
+    assert posterior.correlation
+    assert not is_whole(posterior)
+    posterior.prevalence()
+    assert is_whole(posterior)
+    pd.testing.assert_frame_equal(posterior.truth(), before)
+
+
+def test_known_truths_inform_the_truths_through_draws(monkeypatch):
+    """They are drawn at once, unless rho is given or not used."""
+    assert is_whole(by_em(data=tiny(known=True), independent=False))
+    assert not is_whole(by_em(data=tiny(known=True), independent=False, rho=0.3))
+    assert not is_whole(by_em(data=tiny(known=True)))
+
+
+def test_a_result_is_whole_when_it_leaves_the_process(tmp_path):
+    """By a file, or by pickle."""
+    posterior = by_em()
+    loaded = crowdppl.load(posterior.save(tmp_path / "p.nc"))
+    assert is_whole(loaded)
+    fresh = by_em()
+    copy = pickle.loads(pickle.dumps(fresh))
+    for other in (loaded, copy):
+        pd.testing.assert_frame_equal(other.workers(), posterior.workers())
+
+
+def test_several_threads_ask_at_once(monkeypatch):
+    """One of them draws."""
+    calls = []
+    evaluate = result.evaluate
+    monkeypatch.setattr(result, "evaluate", lambda *args: calls.append(1) or evaluate(*args))
+    posterior = by_em()
+    with ThreadPoolExecutor(4) as pool:
+        tables = list(pool.map(lambda _: posterior.workers(), range(4)))
+    assert len(calls) == 1
+    for table in tables[1:]:
+        pd.testing.assert_frame_equal(table, tables[0])
+
+
+def test_a_request_that_was_stopped_can_be_made_again(monkeypatch):
+    whole = by_em().workers()
+    posterior = by_em()
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(result, "evaluate", stop)
+        with pytest.raises(KeyboardInterrupt):
+            posterior.workers()
+    assert not is_whole(posterior)
+    pd.testing.assert_frame_equal(posterior.workers(), whole)
+
+
+def test_what_cannot_be_is_refused_in_the_fit(monkeypatch):
+    """A likelihood of zero at the point is an error of the fit, not of the first table."""
+    data, _, _ = simulated(items=20, seed=1)
+    confusion = DawidSkene.confusion
+    monkeypatch.setattr(DawidSkene, "confusion", lambda *args: confusion(*args) * np.nan)
+    with pytest.raises(crowdppl.CrowdpplError):
+        quiet_fit(data, "dawid-skene", method="em", num_samples=3, max_iter=1)
