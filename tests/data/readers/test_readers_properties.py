@@ -112,7 +112,9 @@ def test_other_names_permute_the_results_and_nothing_else(tmp_path_factory, writ
         frac=1, random_state=seed
     )
     options = {"method": "em", "num_samples": 2, "independent": True, "max_iter": 20, "tol": 0.0}
-    one, two = (fit(read(tmp_path_factory.mktemp("files"), table, writer), **options) for table in (frame, other))
+    one, two = (
+        fit(read(tmp_path_factory.mktemp("files"), table, writer), "dawid-skene", **options) for table in (frame, other)
+    )
     back = {column: {new: old for old, new in names.items()} for column, names in renamed.items()}
     for axes, a, b in (
         (("item", "true_label"), one.tree["truth"]["probability"], two.tree["truth"]["probability"]),
