@@ -190,6 +190,7 @@ def measure(name: str, candidate: str, method: str) -> dict[str, Any]:
     model = ItemSubtypes(subtype_concentration=1.0) if (candidate, method) == ("item-subtypes", "em") else candidate
     posterior, seconds = fit(data, model, method=method, seed=1, independent=False, **OPTIONS[method])
     out |= {"seconds": seconds} | scores(posterior.probability(), data, truth)
+    out["converged"] = bool(posterior.info["facts"]["converged"])
     covered = criticism.coverage(posterior, truth, minimum=MINIMUM).workers
     out["covered"] = [len(covered), *(int(covered[f"{what}_covers"].sum()) for what in ("share_correct", "accuracy"))]
     if data.N <= SCORED:
@@ -236,6 +237,7 @@ def summaries(runs: Runs, candidates: list[str]) -> str:
                 shares = [pooled[1] / pooled[0], by_set[:, 1].mean(), pooled[2] / pooled[0], by_set[:, 2].mean()]
                 covered = [f"{share:.0%}" for share in shares]
             changed = sum(run["changed"] for run in own) / sum(run["items"] for run in own)
+            told = [run["converged"] for run in own if "converged" in run]
             figures = [mean(run[what] for run in own) for what in ("accuracy", "log_loss", "ece")]
             rows.append(
                 [
@@ -245,12 +247,13 @@ def summaries(runs: Runs, candidates: list[str]) -> str:
                     *figures,
                     *covered,
                     f"{changed:.1%}",
+                    f"{sum(told)} of {len(told)}" if told else "–",
                     sum(run["seconds"] for run in own),
                 ]
             )
     head = ["group", "sets", "model", "accuracy", "log loss", "calibration error"]
     head += ["share correct: workers covered", "mean of sets", "accuracy: workers covered", "mean of sets"]
-    return table([*head, "labels that differ from votes", "seconds, all sets"], rows)
+    return table([*head, "labels that differ from votes", "converged", "seconds, all sets"], rows)
 
 
 def complete(runs: Runs, names: Iterable[str], candidates: Iterable[str]) -> list[str]:
@@ -401,7 +404,7 @@ relation is among those that a worker chose.""",
 MEANS = f"""Means over the sets that every model was run on. Log loss in nats, probabilities floored at a millionth.
 Calibration error over ten bins. *Covered*: workers with at least {MINIMUM} annotations of items of known truth whose share of
 correct ones lies in their 89% interval of `share_correct`, and of `accuracy`. *Labels that differ*: items whose label is none
-with the most votes. Seconds include intervals, and were taken while other programs ran."""
+with the most votes. *Converged*: fits that converged within the defaults, of those where it was recorded. Seconds include intervals, and were taken while other programs ran."""
 CHOSEN = """The item-effects model was designed on these same sets: some 70 variants of it were tried on them. Its own figures are
 therefore not held out, and are optimistic by an amount that this page cannot measure. Leaving one set out at a time removes the
 choice *among the candidates of this page* from the figure, not the choice among these variants."""
