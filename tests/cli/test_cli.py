@@ -408,7 +408,7 @@ def folder(tmp_path_factory):
     frame, _ = crowd_with_characters(items=80, each=40, timestamps=True)
     frame["timestamp"] = (pd.Timestamp("2026-03-01") + pd.to_timedelta(frame["timestamp"], unit="s")).astype(str)
     frame.to_csv(place / "labels.csv", index=False)
-    words = ("--model", "dawid-skene", "--method", "em", "--num-samples", 60)
+    words = ("--num-samples", 60)
     words += ("--timestamp", "timestamp", "--seconds", "seconds", "--report")
     output = run("fit", place / "labels.csv", *words, "--out", place / "results").output
     assert "report.html" in output

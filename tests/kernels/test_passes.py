@@ -362,18 +362,16 @@ def test_truths_at_a_point_are_those_of_the_products(K, rho):
     model = bind(DawidSkene(), data)
     passes = Sweeps.over(data, 2)
     theta = model.conjugacy.m_step(passes.given(data.majority()))
-    effects, both = None if rho is None else torch.tensor(rho, dtype=torch.float64), []
+    nodes, both = None if rho is None else torch.tensor(rho, dtype=torch.float64), []
+    effect = None if rho is None else SimpleNamespace(nodes=lambda _: nodes)
     with isolated(0):
         for compiled_passes, spare in (
             (passes, None),
             (passes, torch.rand(data.N, K, dtype=torch.float64)),
             (None, None),
         ):
-            # What was there of the draws is replaced.
-            mean = torch.rand(data.N, K, dtype=torch.float64)
-            out = SimpleNamespace(probability=mean, published=None if rho is None else mean.clone())
-            evaluate._evaluate_point(model, theta, data, data, effects, compiled_passes, spare, out)
-            both.append((out.probability, out.probability if rho is None else out.published))
+            probability, published = evaluate._at_point(model, theta, data, data, effect, compiled_passes, spare)
+            both.append((probability, probability if published is None else published))
     for actual in both[:2]:
         for one, other in zip(actual, both[2], strict=True):
             torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)

@@ -1,6 +1,7 @@
 """The report: every number from the posterior file, names as text only, and the page in a real browser."""
 
 import json
+import math
 import re
 import shutil
 from pathlib import Path
@@ -390,7 +391,7 @@ def test_sorting_searching_and_opening(opened, saved):
     """Sort by clicks, search by typing, open a worker."""
     assert not [entry for entry in opened.get_log("browser") if entry["level"] == "SEVERE"]
     probability = saved.probability().max(1)
-    assert column(opened, "items", 3)[0] == f"{100 * round(probability.min(), 4):.1f}%"
+    assert column(opened, "items", 3)[0] == f"{math.floor(1000 * round(probability.min(), 4) + 0.5) / 10:.1f}%"
     opened.find_element("xpath", "//*[@id='items-table']//button[text()='probability']").click()
     assert column(opened, "items", 3)[0] == f"{100 * round(probability.max(), 4):.1f}%"
     head = opened.find_element("xpath", "//*[@id='items-table']//th[button[text()='probability']]")
