@@ -1,4 +1,4 @@
-"""What of a result waits until it is asked for: draws, and all that follows from them."""
+"""The part of a result that is computed on first use: draws, and all that follows from them."""
 
 from __future__ import annotations
 
