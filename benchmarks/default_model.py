@@ -237,7 +237,7 @@ def summaries(runs: Runs, candidates: list[str]) -> str:
                 shares = [pooled[1] / pooled[0], by_set[:, 1].mean(), pooled[2] / pooled[0], by_set[:, 2].mean()]
                 covered = [f"{share:.0%}" for share in shares]
             changed = sum(run["changed"] for run in own) / sum(run["items"] for run in own)
-            told = [run["converged"] for run in own if "converged" in run]
+            recorded = [run["converged"] for run in own if "converged" in run]
             figures = [mean(run[what] for run in own) for what in ("accuracy", "log_loss", "ece")]
             rows.append(
                 [
@@ -247,7 +247,7 @@ def summaries(runs: Runs, candidates: list[str]) -> str:
                     *figures,
                     *covered,
                     f"{changed:.1%}",
-                    f"{sum(told)} of {len(told)}" if told else "–",
+                    f"{sum(recorded)} of {len(recorded)}" if recorded else "–",
                     sum(run["seconds"] for run in own),
                 ]
             )

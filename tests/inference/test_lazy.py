@@ -41,9 +41,9 @@ def test_the_same_bits_as_all_at_once(monkeypatch, model, independent):
     assert set(later.tree.children) == set(at_once.tree.children)
     for group in at_once.tree.children:
         xr.testing.assert_identical(later.tree[group].to_dataset(), at_once.tree[group].to_dataset())
-    told = {"run", "warnings"}  # seconds differ
-    assert {k: v for k, v in later.tree.attrs.items() if k not in told} == {
-        k: v for k, v in at_once.tree.attrs.items() if k not in told
+    varying = {"run", "warnings"}  # seconds differ
+    assert {k: v for k, v in later.tree.attrs.items() if k not in varying} == {
+        k: v for k, v in at_once.tree.attrs.items() if k not in varying
     }
 
 
