@@ -1,22 +1,47 @@
-"""crowdppl: generative models of crowdsourced annotation, fitted by EM, SVI, Gibbs or NUTS, with calibrated uncertainty."""
+"""crowdppl: generative models of crowdsourced annotation, fitted by EM, SVI, Gibbs or NUTS, with calibrated uncertainty.
 
-from importlib.metadata import version
+A name or a module of the library is imported when it is first used: torch, Pyro, pandas and xarray take seconds to import, which
+nobody should wait for who asks for help or catches an error.
+"""
 
-from crowdppl.criticism import compare
-from crowdppl.data.annotations import Annotations
-from crowdppl.data.read import read
+import importlib
+import importlib.util
+import pkgutil
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from crowdppl import isolation  # noqa: F401 - tells the system what a child process does after a fork
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, FileError, ModelError, OptionError
-from crowdppl.inference.fit import fit
-from crowdppl.inference.predict import predict, predict_correct, predict_workers
-from crowdppl.inference.streaming import stream
-from crowdppl.inference.update import update
-from crowdppl.model.base import AnnotationModel
-from crowdppl.model.plates import Plates
-from crowdppl.model.program import check_contract
-from crowdppl.model.sampling import simulate
-from crowdppl.posterior.posterior import Posterior, load
 
-__version__ = version("crowdppl")
+if TYPE_CHECKING:
+    from crowdppl import acquisition as acquisition
+    from crowdppl import criticism as criticism
+    from crowdppl import crowdkit as crowdkit
+    from crowdppl import data as data
+    from crowdppl import errors as errors
+    from crowdppl import export as export
+    from crowdppl import inference as inference
+    from crowdppl import kernels as kernels
+    from crowdppl import model as model
+    from crowdppl import models as models
+    from crowdppl import plots as plots
+    from crowdppl import posterior as posterior
+    from crowdppl import report as report
+    from crowdppl.criticism import compare
+    from crowdppl.data.annotations import Annotations
+    from crowdppl.data.read import read
+    from crowdppl.inference.fit import fit
+    from crowdppl.inference.predict import predict, predict_correct, predict_workers
+    from crowdppl.inference.streaming.stream import stream
+    from crowdppl.inference.update import update
+    from crowdppl.model.base import AnnotationModel
+    from crowdppl.model.plates import Plates
+    from crowdppl.model.program import check_contract
+    from crowdppl.model.sampling import simulate
+    from crowdppl.posterior.posterior import Posterior, load
+
+    __version__: str
 
 __all__ = [
     "AnnotationModel",
@@ -41,3 +66,58 @@ __all__ = [
     "stream",
     "update",
 ]
+
+# Where the names are that are imported on use; the same as for type checkers above.
+_MODULES = {
+    "compare": "criticism",
+    "Annotations": "data.annotations",
+    "read": "data.read",
+    "fit": "inference.fit",
+    "predict": "inference.predict",
+    "predict_correct": "inference.predict",
+    "predict_workers": "inference.predict",
+    "stream": "inference.streaming.stream",
+    "update": "inference.update",
+    "AnnotationModel": "model.base",
+    "Plates": "model.plates",
+    "check_contract": "model.program",
+    "simulate": "model.sampling",
+    "Posterior": "posterior.posterior",
+    "load": "posterior.posterior",
+}
+
+
+def _module(package: str, name: str) -> ModuleType:
+    """Import a module of a package, so that it is an attribute of the package without an import by the caller.
+
+    Raises:
+        AttributeError: if the package has no such module.
+    """
+    path = f"{package}.{name}"
+    if name.startswith("_") or importlib.util.find_spec(path) is None:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    return importlib.import_module(path)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("crowdppl")
+    elif name in _MODULES:
+        value = getattr(importlib.import_module(f"crowdppl.{_MODULES[name]}"), name)
+    else:
+        value = _module("crowdppl", name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    modules = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    return sorted([*__all__, "__version__", *modules])
+
+
+# These packages have no names of their own, only modules.
+for _name in ("data", "data.readers", "inference", "kernels", "model", "posterior"):
+    _package = importlib.import_module(f"crowdppl.{_name}")
+    vars(_package)["__getattr__"] = partial(_module, _package.__name__)

@@ -2,6 +2,8 @@
 
 A check is a function ``(name, value) -> value`` that returns the value in the expected type, or raises. :func:`checked` applies
 checks to the arguments of a function by name. ``None`` is accepted if it is the default, or the type allows it.
+
+The command imports this module for its options: torch is imported by the checks that need it.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
-import torch
 
 from crowdppl.errors import DataError, FileError, OptionError, suggestion
+
+if TYPE_CHECKING:
+    import torch
 
 Check = Callable[[str, Any], Any]
 P = ParamSpec("P")
@@ -429,6 +433,8 @@ def mapping(name: str, value: Any) -> Mapping[Any, Any]:
 
 def tensor(name: str, value: Any) -> torch.Tensor:
     """Accept a tensor with at least one axis."""
+    import torch
+
     if not isinstance(value, torch.Tensor) or not value.dim():
         raise refuse(name, value, "a tensor")
     return value
@@ -436,6 +442,8 @@ def tensor(name: str, value: Any) -> torch.Tensor:
 
 def positions(name: str, value: Any) -> torch.Tensor:
     """Accept a tensor of indices, integers of at least 0."""
+    import torch
+
     if not isinstance(value, torch.Tensor) or value.dtype != torch.int64 or value.dim() != 1 or bool((value < 0).any()):
         raise refuse(name, value, "a tensor of whole numbers of at least 0, one axis, int64")
     return value
@@ -443,6 +451,8 @@ def positions(name: str, value: Any) -> torch.Tensor:
 
 def mask(name: str, value: Any) -> torch.Tensor:
     """Accept a boolean mask as a tensor."""
+    import torch
+
     if not isinstance(value, torch.Tensor) or value.dtype != torch.bool or value.dim() != 1:
         raise refuse(name, value, "a tensor of True and False with one axis")
     return value
@@ -450,6 +460,8 @@ def mask(name: str, value: Any) -> torch.Tensor:
 
 def floating(name: str, value: Any) -> torch.dtype:
     """Accept a floating type supported by the library."""
+    import torch
+
     if not isinstance(value, torch.dtype) or value not in (torch.float32, torch.float64):
         given = value if isinstance(value, torch.dtype) else shown(value)
         raise OptionError(f"{name}={given}; it must be a floating type, torch.float64 or torch.float32")
@@ -467,6 +479,8 @@ def by_item(name: str, value: Any) -> Any:
 
 def place(name: str, value: Any) -> torch.device:
     """Accept the name of a device known to torch."""
+    import torch
+
     try:
         return torch.device(value)
     except (RuntimeError, TypeError):
@@ -475,6 +489,8 @@ def place(name: str, value: Any) -> torch.device:
 
 def device(name: str, value: Any) -> torch.device:
     """Accept the name of a device available on this machine."""
+    import torch
+
     torch_device = place(name, value)
     if torch_device.type not in ("cpu", "cuda"):
         raise OptionError(f"{name}={str(torch_device)!r}; fits run on 'cpu' or 'cuda'")

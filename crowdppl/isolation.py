@@ -4,28 +4,30 @@ Torch has one random stream and one default floating type per process, Pyro one 
 validation switch, and Python one list of warning filters. Code of the library that changes any of them holds a re-entrant lock:
 fits in several threads run one after another and give the same bits as alone. A child process created by ``fork`` during a fit
 starts with the state before that fit.
+
+Torch and Pyro are imported where they are used: importing the library and showing the help of the command need neither.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pyro
-import torch
-from pyro.poutine import runtime
+if TYPE_CHECKING:
+    import torch
 
 # Protects global state of the process.
 _LOCK = threading.RLock()
 # Protects the warning filters, held for a few lines only, so that readers of files need not wait for a fit.
 _FILTERS = threading.RLock()
 # State of torch's random streams: on the CPU, and on a device.
-RandomState: TypeAlias = tuple[torch.Tensor, torch.Tensor | None]
+RandomState: TypeAlias = "tuple[torch.Tensor, torch.Tensor | None]"
 # The thread of the active outermost block, and a function that restores the state before it.
 _ACTIVE: list[tuple[int, Callable[[], None]]] = []
 
@@ -88,6 +90,8 @@ def _in_other_thread(function: Callable[[], Any]) -> Any:
 
 def threads_outside() -> int:
     """Return torch's number of threads outside of blocks that limit it: as many as work that never waits by spinning may use."""
+    import torch
+
     return int(_in_other_thread(torch.get_num_threads))
 
 
@@ -97,6 +101,8 @@ def limited_threads(count: int | None) -> Iterator[None]:
 
     Torch has one number for each thread and one for new threads, and always sets both.
     """
+    import torch
+
     if count is None or count == torch.get_num_threads():
         yield
         return
@@ -113,7 +119,7 @@ def limited_threads(count: int | None) -> Iterator[None]:
 
 @contextmanager
 def isolated(
-    seed: int, *, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float64, threads: int | None = None
+    seed: int, *, device: torch.device | str = "cpu", dtype: torch.dtype | None = None, threads: int | None = None
 ) -> Iterator[None]:
     """Run a block with its own random stream, an empty Pyro parameter store and a default device and floating type.
 
@@ -123,9 +129,12 @@ def isolated(
     Args:
         seed: seed of torch's random streams in the block.
         device: default device of tensors in the block.
-        dtype: default floating type of tensors in the block.
+        dtype: default floating type of tensors in the block. Defaults to float64.
         threads: number of threads of torch's operations in the block. Defaults to that outside.
     """
+    import pyro
+    import torch
+
     device = torch.device(device)
     # A default device slows down every operation: set it only if it differs.
     default_device = nullcontext() if device.type == "cpu" else device
@@ -138,7 +147,7 @@ def isolated(
         pyro.get_param_store().scope(),
         # Distributions would check every argument at every step; a model is checked once, before the fit.
         pyro.validation_enabled(False),
-        _floating(dtype),
+        _floating(torch.float64 if dtype is None else dtype),
         default_device,
     ):
         torch.manual_seed(seed)
@@ -147,11 +156,15 @@ def isolated(
 
 def random_state(device: torch.device) -> RandomState:
     """Return the state of torch's random streams on the CPU and, where it is another one, on a device."""
+    import torch
+
     return torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
 
 
 def set_random_state(state: RandomState, device: torch.device) -> None:
     """Continue random streams from a state that :func:`random_state` returned."""
+    import torch
+
     torch.set_rng_state(state[0])
     if state[1] is not None:
         torch.cuda.set_rng_state(state[1], device)
@@ -166,6 +179,8 @@ def floating(dtype: torch.dtype) -> Iterator[None]:
 
 @contextmanager
 def _floating(dtype: torch.dtype) -> Iterator[None]:
+    import torch
+
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -177,6 +192,10 @@ def _floating(dtype: torch.dtype) -> Iterator[None]:
 @contextmanager
 def _restorable() -> Iterator[None]:
     """Register, in the outermost block, how a forked child restores the state; the parent restores it itself."""
+    import pyro
+    import torch
+    from pyro.poutine import runtime
+
     if _ACTIVE:
         yield
         return
@@ -206,8 +225,9 @@ def _restorable() -> Iterator[None]:
 def _in_child() -> None:
     """Restore the state in a child created by ``fork``, in which only the forking thread exists."""
     global _LOCK, _FILTERS
-    # If the parent used several threads, the first parallel operation of the child would wait for them forever.
-    torch.set_num_threads(1)
+    # If the parent used several threads of torch, the first parallel operation of the child would wait for them forever.
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(1)
     _LOCK, _FILTERS = threading.RLock(), threading.RLock()
     if _ACTIVE and _ACTIVE[0][0] != threading.get_ident():
         _ACTIVE.pop()[1]()

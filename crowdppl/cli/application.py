@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,7 +14,9 @@ from rich.markup import escape
 from crowdppl.cli import wording
 from crowdppl.cli.options import with_option_groups
 from crowdppl.errors import CrowdpplError
-from crowdppl.posterior.posterior import Posterior
+
+if TYPE_CHECKING:
+    from crowdppl.posterior.posterior import Posterior
 
 app = typer.Typer(
     add_completion=False,
@@ -34,6 +35,8 @@ _STATE = ["nothing was written"]
 
 def _version(requested: bool) -> None:
     if requested:
+        from importlib.metadata import version
+
         console.print(f"crowdppl {version('crowdppl')}")
         raise typer.Exit
 

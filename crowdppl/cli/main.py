@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from crowdppl.cli.application import app, report_error
 from crowdppl.cli.commands import checking, fitting, listings, new_model, outputs
 from crowdppl.cli.encoding import accept_any_text
 from crowdppl.errors import CrowdpplError
-from crowdppl.inference import distributed
 
 # In the order of the help.
 COMMANDS = {
@@ -31,11 +33,23 @@ for _name, _function in COMMANDS.items():
     app.command(_name)(_function)
 
 
+@contextmanager
+def joined() -> Iterator[bool]:
+    """As :func:`crowdppl.inference.distributed.joined`, which is imported only if ``torchrun`` has started this process."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        yield True
+        return
+    from crowdppl.inference import distributed
+
+    with distributed.joined() as first:
+        yield first
+
+
 def main() -> None:
     """Run the command. Of several processes rank 0 runs it, and the other ranks take part in its computations."""
     accept_any_text()
     try:
-        with distributed.joined() as first:
+        with joined() as first:
             if first:
                 app()
     except CrowdpplError as error:  # on another rank: commands report their own errors

@@ -13,13 +13,15 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdppl.data.readers.records import Choices
 from crowdppl.errors import OptionError
 from crowdppl.inference import options as engine_options
+
+if TYPE_CHECKING:
+    from crowdppl.data.readers.records import Choices
 
 # ---------------------------------------------------------------------- single options
 
@@ -92,6 +94,8 @@ class Reading:
         Raises:
             OptionError: for an unknown value.
         """
+        from crowdppl.data.readers.records import Choices
+
         return Choices(self.question, self.skip, self.several, self.keep_rejected)  # type: ignore[arg-type]  # checked there
 
 

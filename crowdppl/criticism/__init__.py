@@ -2,11 +2,12 @@
 
 from crowdppl.criticism.advice import advice
 from crowdppl.criticism.calibration import Calibration, Coverage, calibration, coverage
-from crowdppl.criticism.comparison import MODELS, Comparison, compare
+from crowdppl.criticism.comparison import Comparison, compare
 from crowdppl.criticism.cross_validation import LeaveOneOut, compare_elpd, kfold, leave_workers_out, loo
 from crowdppl.criticism.group_selection import choose_groups
 from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, predictive_tree, prior_check, replicates
 from crowdppl.criticism.prior_sensitivity import prior_sensitivity
+from crowdppl.inference.catalogue import MODELS
 
 __all__ = [
     "MODELS",

@@ -20,7 +20,7 @@ from crowdppl.criticism.calibration import FLOOR
 from crowdppl.criticism.cross_validation import MIN_DRAWS, loo
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import CrowdpplError, OptionError, silent, warn
-from crowdppl.inference.catalogue import named_model
+from crowdppl.inference.catalogue import MODELS, named_model
 from crowdppl.inference.fit import fit
 from crowdppl.inference.options import require_method
 from crowdppl.model.base import AnnotationModel
@@ -30,9 +30,6 @@ from crowdppl.posterior.workers import default_level
 
 Array = npt.NDArray[Any]
 
-# The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
-# the same items.
-MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
 # Draws of a fit by EM for the predictive score; importance sampling takes longer than the fit with more.
 EM_DRAWS = 400
 # Probabilities this close are equal: classes with equal votes differ by rounding.

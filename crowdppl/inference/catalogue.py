@@ -7,17 +7,24 @@ the third to fifth power of the number of classes. Where that is too much, it is
 
 from __future__ import annotations
 
-from crowdppl.data.annotations import Annotations
+from typing import TYPE_CHECKING
+
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
-from crowdppl.model.base import AnnotationModel
+
+if TYPE_CHECKING:
+    from crowdppl.data.annotations import Annotations
+    from crowdppl.model.base import AnnotationModel
 
 DEFAULT, LARGE = "item-effects", "dawid-skene"
+# The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
+# the same items.
+MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
 # Operations in one step of the default model, about, above which the other one is fitted: a fit takes a thousand steps.
 LARGEST = 3e7
 
 
 def catalogue() -> dict[str, type[AnnotationModel]]:
-    """Return the model classes by name; imported here, since only this function of the library needs them."""
+    """Return the model classes by name; imported here, so that the names above are there without them."""
     from crowdppl.models import CATALOGUE
 
     return dict(CATALOGUE)
@@ -30,6 +37,8 @@ def named_model(model: str | AnnotationModel) -> AnnotationModel:
         OptionError: for an unknown name, or a class in place of an instance.
         ModelError: for anything else that is not a model.
     """
+    from crowdppl.model.base import AnnotationModel
+
     if isinstance(model, str):
         zoo = catalogue()
         if model not in zoo:

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.interpolate import CubicSpline
 from torch import Tensor
 
 from crowdppl.arguments import at_least_zero, number, share, shown
@@ -173,6 +172,8 @@ class DesignEffect:
 
     def _posterior(self, log_likelihood: Array) -> tuple[Array, Array]:
         """Return evenly spaced values of ``logit rho`` and weights of the crowd's mean there, given log-likelihoods ``(G,)``."""
+        from scipy.interpolate import CubicSpline  # here: slow to import, and used only where true labels are known
+
         assert self.likelihood is not None
         logit = np.linspace(self.mean - SPREADS * self.spread, self.mean + SPREADS * self.spread, FINE)
         places = self.likelihood.logit

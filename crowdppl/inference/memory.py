@@ -1,8 +1,11 @@
-"""Memory limits: how many draws are kept, and how many are handled at a time."""
+"""Memory limits: how many draws are kept, how many are handled at a time, and how many annotations a stream holds."""
 
 from __future__ import annotations
 
-from crowdppl.data.annotations import Annotations
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crowdppl.data.annotations import Annotations
 
 # Draws kept in memory and on disk take at most this many bytes; beyond it they are thinned, and a warning says so.
 KEEP_BYTES = 2**30
@@ -11,6 +14,9 @@ KEEP_BYTES = 2**30
 WORK_BYTES = 2**22
 # On a GPU, which has no such caches and is idle where a batch is small.
 GPU_WORK_BYTES = 2**29
+# Annotations that a stream holds at a time, a batch: the tables of all workers are gone through once a batch, which is to be
+# little beside its annotations.
+ROWS = 2_000_000
 
 
 def thinning(size: int, data: Annotations, draws: int) -> int:

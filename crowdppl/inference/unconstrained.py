@@ -47,8 +47,8 @@ class Space:
             name: identity_transform if support.is_discrete else biject_to(support)
             for name, support in self.supports.items()
         }
-        shapes = {name: node["value"].shape for name, node in sites.items()}
-        self.shapes = {name: self.transforms[name].inverse_shape(shape) for name, shape in shapes.items()}
+        # Taken from a value: inverse_shape of torch's affine transform would import SymPy, longer than a small fit takes.
+        self.shapes = {name: self.transforms[name].inv(node["value"]).shape for name, node in sites.items()}
         self.sizes = {name: int(shape.numel()) for name, shape in self.shapes.items()}
         self.size = sum(self.sizes.values())
 

@@ -254,6 +254,8 @@ def interval(draws: Array, level: float | None = None) -> tuple[Array, Array, Ar
 @arguments.checked(level=arguments.level)
 def default_level(level: float | None) -> float:
     """Return the given level, or ArviZ's default."""
+    if level is not None:
+        return level
     from arviz_base import rcParams  # here: slow to import
 
-    return float(rcParams["stats.ci_prob"]) if level is None else level
+    return float(rcParams["stats.ci_prob"])

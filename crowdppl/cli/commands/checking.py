@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import typer.main
 from rich.markup import escape
 
-from crowdppl import criticism
-from crowdppl.cli import display, inputs
 from crowdppl.cli.application import app, command, console, err, in_command
 from crowdppl.cli.options import Columns, KnownTruth, Level, ModelChoice, Reading, Results, Seed
-from crowdppl.data import read as reading
-from crowdppl.data.annotations import Annotations
-from crowdppl.data.readers.streams import source_name
 from crowdppl.errors import OptionError, silent
-from crowdppl.export import results
-from crowdppl.inference.fit import fit
-from crowdppl.posterior.workers import default_level
-from crowdppl.report.plan import shell_line
+from crowdppl.inference.catalogue import MODELS
+
+if TYPE_CHECKING:
+    from crowdppl.cli import display
+    from crowdppl.data.annotations import Annotations
 
 
 @command
@@ -38,6 +34,11 @@ def calibrate(
     level: Level = None,
 ) -> None:
     """How well calibrated are the intervals on my crowd? Fit without the known true labels, then compare with them."""
+    from crowdppl import criticism
+    from crowdppl.cli import display, inputs
+    from crowdppl.inference.fit import fit
+    from crowdppl.posterior.workers import default_level
+
     probability = default_level(level)
     model = inputs.chosen_model(choice)
     fits: dict[str, display.Comparison] = {}
@@ -83,6 +84,10 @@ def calibrate(
 
 def _read(file: Path, how_read: Reading, columns: Columns, known: KnownTruth) -> tuple[Annotations, Any]:
     """Read annotations without their known true labels, and these, ``None`` where there are none."""
+    from crowdppl.cli import inputs
+    from crowdppl.data import read as reading
+    from crowdppl.data.readers.streams import source_name
+
     records, _ = inputs.read_annotations(file, how_read.format, how_read.choices())
     truth: Any = records.truth
     if known.given:
@@ -106,12 +111,15 @@ def compare(
     columns: Columns,
     models: Annotated[
         str, typer.Option(help="Names from `crowdppl models`, at least two, separated by commas.")
-    ] = ",".join(criticism.MODELS),
+    ] = ",".join(MODELS),
     method: Annotated[str, typer.Option(help="em, svi, gibbs or nuts, the same for all models.")] = "em",
     level: Level = None,
     seed: Seed = 0,
 ) -> None:
     """Where do several models differ on my labels? And which one do known true labels favour?"""
+    from crowdppl import criticism
+    from crowdppl.cli import display
+
     names = [name.strip() for name in models.split(",") if name.strip()]
     with silent():
         data, truth = _read(file, how_read, columns, known)
@@ -121,6 +129,8 @@ def compare(
 
 def _as_fit(context: typer.Context, more: list[str]) -> str:
     """Return a command as a `crowdppl fit` with the same input and options, and some more, to be pasted into a shell."""
+    from crowdppl.report.plan import shell_line
+
     group: Any = typer.main.get_command(app)
     shared = {parameter.name for parameter in group.commands["fit"].params}
     files, words = [], []
@@ -148,6 +158,11 @@ def check(
     level: Level = None,
 ) -> None:
     """Would the fitted model give labels like these? And can the numbers be relied on?"""
+    from crowdppl import criticism
+    from crowdppl.cli import display
+    from crowdppl.export import results
+    from crowdppl.posterior.workers import default_level
+
     posterior, _ = results.opened(folder)
     result = criticism.check(posterior, draws=draws, level=level)
     display.show_alert(posterior)

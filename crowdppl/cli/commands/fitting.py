@@ -7,14 +7,11 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
-import pandas as pd
 import typer
 from rich.markup import escape
 
-from crowdppl import export, report
-from crowdppl.cli import display, inputs
 from crowdppl.cli.application import command, console, err, leave, set_state
 from crowdppl.cli.options import (
     Checkpoints,
@@ -33,22 +30,15 @@ from crowdppl.cli.options import (
     Seed,
     TruthColumn,
 )
-from crowdppl.data import datasets
-from crowdppl.data import read as reading
-from crowdppl.data.annotations import Annotations
-from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS
-from crowdppl.data.readers.arrow import release_memory
-from crowdppl.data.readers.streams import source_name
 from crowdppl.errors import silent
-from crowdppl.export import results
-from crowdppl.export.folders import replaced
-from crowdppl.inference import streaming
-from crowdppl.inference.fit import fit
-from crowdppl.inference.memory import result_bytes
-from crowdppl.inference.progress import progress_bar
-from crowdppl.inference.update import update
-from crowdppl.posterior.posterior import Posterior
-from crowdppl.posterior.workers import default_level
+from crowdppl.inference.memory import ROWS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from crowdppl import report
+    from crowdppl.data.annotations import Annotations
+    from crowdppl.posterior.posterior import Posterior
 
 STREAM_FILES = ("truth.parquet", "workers.csv", "run.json")
 
@@ -78,6 +68,13 @@ def fit_command(
     Exit status: 0; 2 after an error, with nothing written; 3 if the chains have not converged: the results are written, but
     do not use their intervals; 130 if stopped.
     """
+    from crowdppl import report
+    from crowdppl.cli import inputs
+    from crowdppl.export import results
+    from crowdppl.inference.fit import fit
+    from crowdppl.inference.memory import result_bytes
+    from crowdppl.posterior.workers import default_level
+
     default_level(output.level)
     report.price(report_options.cost)
     if checkpoints.checkpoint is None:
@@ -115,6 +112,13 @@ def _read(
     texts: ReportOptions,
 ) -> tuple[Annotations, dict[str, Any], dict[str, Any]]:
     """Read all input of a fit: the annotations, texts and links of items, and what identifies the file."""
+    from crowdppl import report
+    from crowdppl.cli import inputs
+    from crowdppl.data import read as reading
+    from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS
+    from crowdppl.data.readers.arrow import release_memory
+    from crowdppl.data.readers.streams import source_name
+
     source = source_name(file)
     records, digest = inputs.read_annotations(file, how_read.format, how_read.choices())
     frame = records.frame
@@ -159,6 +163,11 @@ def _finish(
     cost: float | None = None,
 ) -> _Finished:
     """Write a result to its folder and show it."""
+    from crowdppl import report
+    from crowdppl.cli import display
+    from crowdppl.export import results
+    from crowdppl.posterior.workers import default_level
+
     start = time.perf_counter()
     run["command"] = ["crowdppl", *sys.argv[1:]]
     run["timings"] |= {"fit": posterior.info["seconds"]}
@@ -177,6 +186,9 @@ def _finish(
 
 def _report(posterior: Posterior, output: Output, options: ReportOptions, finished: _Finished) -> None:
     """Write the report of a result that has just been written and shown."""
+    from crowdppl import report
+    from crowdppl.cli import display
+
     folder, path = output.out, output.out / "report.html"
     set_state(f"the results are in {folder}, but no report was written; for one: crowdppl report {folder}")
     report.write(
@@ -211,10 +223,16 @@ def stream_command(
     ] = "em",
     truth: TruthColumn = None,
     passes: Annotated[int, typer.Option(help="Passes over the data to learn from; one more writes the consensus.")] = 4,
-    rows: Annotated[int, typer.Option(help="Annotations held in memory at a time, about.")] = streaming.ROWS,
+    rows: Annotated[int, typer.Option(help="Annotations held in memory at a time, about.")] = ROWS,
     seed: Seed = 0,
 ) -> None:
     """Fit a model to more annotations than memory holds, batch by batch from disk: consensus and workers, no posterior."""
+    from crowdppl import export
+    from crowdppl.export import results
+    from crowdppl.export.folders import replaced
+    from crowdppl.inference import streaming
+    from crowdppl.inference.progress import progress_bar
+
     results.free(output.out, overwrite=output.overwrite, files=STREAM_FILES)
     start = time.perf_counter()
     then = partial(set_state, f"the results are in {output.out}")
@@ -274,6 +292,14 @@ def update_command(
     raw: Raw = False,
 ) -> None:
     """Add annotations to a result: fit again, starting from the earlier result."""
+    from crowdppl import report
+    from crowdppl.cli import inputs
+    from crowdppl.data import read as reading
+    from crowdppl.data.readers.streams import source_name
+    from crowdppl.export import results
+    from crowdppl.inference.update import update
+    from crowdppl.posterior.workers import default_level
+
     default_level(level)
     earlier, run = results.opened(folder)
     target = folder if out is None else out
@@ -293,6 +319,10 @@ def update_command(
 @command
 def demo_command(output: DemoOutput, seed: Seed = 0) -> None:
     """Fit Dawid and Skene's anaesthesia table, which comes with the library."""
+    from crowdppl.data import datasets
+    from crowdppl.export import results
+    from crowdppl.inference.fit import fit
+
     results.free(output.out, overwrite=output.overwrite)
     data = datasets.anaesthesia()
     err.print(

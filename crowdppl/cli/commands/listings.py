@@ -5,26 +5,24 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from crowdppl.cli import display
 from crowdppl.cli.application import command, console
-from crowdppl.cli.inputs import numeric_fields
-from crowdppl.data import datasets, download
-from crowdppl.data.readers import formats
-from crowdppl.inference.catalogue import catalogue, named_model
-from crowdppl.model.base import AnnotationModel, has_gibbs
-from crowdppl.model.hyperparameters import described, summary
+
+if TYPE_CHECKING:
+    from crowdppl.model.base import AnnotationModel
 
 
 @command
 def formats_command() -> None:
     """List the file formats that are read."""
+    from crowdppl.cli import display
+    from crowdppl.data.readers import formats
+
     table = display.grid("Formats")
     table.add_column("--format", no_wrap=True)
     table.add_column("what it is")
@@ -41,6 +39,8 @@ def datasets_command(
     fetch: Annotated[str | None, typer.Option(help="Download this one from its authors, into the cache.")] = None,
 ) -> None:
     """List public data sets: in the folder that CROWDPPL_DATA names, in the cache, or to download; with citation and licence."""
+    from crowdppl.data import datasets, download
+
     if fetch is not None:
         console.print(f"{fetch} is in {escape(str(download.fetch(fetch)))}")
         return
@@ -55,6 +55,8 @@ def datasets_command(
 
 def _sizes(row: Mapping[Any, Any]) -> str:
     """Return the numbers of annotations, items, workers and known true labels of a data set, as far as they are known."""
+    import pandas as pd
+
     number = {
         key: "" if pd.isna(value) else f"{value:,.0f}" for key, value in row.items() if isinstance(value, (int, float))
     }
@@ -72,6 +74,9 @@ def models_command(
     if name is not None:
         _explain(name)
         return
+    from crowdppl.inference.catalogue import catalogue
+    from crowdppl.model.hyperparameters import summary
+
     table = Table(title="Models", title_justify="left", show_lines=True)
     for column in ("name", "what it assumes", "methods"):
         table.add_column(column, no_wrap=column == "name")
@@ -83,6 +88,11 @@ def models_command(
 
 def _explain(name: str) -> None:
     """Print one model: what it assumes, its source, its engines, and each hyperparameter with its default and meaning."""
+    from crowdppl.cli import display
+    from crowdppl.cli.inputs import numeric_fields
+    from crowdppl.inference.catalogue import named_model
+    from crowdppl.model.hyperparameters import described, summary
+
     kind = type(named_model(name))
     console.print(f"[bold]{name}[/bold]: {escape(summary(kind))}\n")
     for paragraph in inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "").replace("``", "").split("\n\n"):
@@ -108,5 +118,7 @@ def _explain(name: str) -> None:
 
 def _methods(kind: type[AnnotationModel]) -> list[str]:
     """Return the engines that fit a model."""
+    from crowdppl.model.base import has_gibbs
+
     every = ["em", "svi", "nuts"] + (["gibbs"] if has_gibbs(kind()) else [])
     return sorted(method for method in every if kind().check_method(method) is None)

@@ -12,7 +12,6 @@ import typer
 
 from crowdppl.cli.application import command, console
 from crowdppl.errors import FileError, OptionError
-from crowdppl.inference.catalogue import catalogue
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -25,6 +24,8 @@ def new_model_command(
     ] = Path(),
 ) -> None:
     """Write a working model file as a template for your own model."""
+    from crowdppl.inference.catalogue import catalogue
+
     if not NAME.fullmatch(name):
         raise OptionError(
             f"{name!r} is not a valid model name; use lower-case letters, digits and hyphens, such as my-model"

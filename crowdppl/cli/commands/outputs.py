@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 from rich.markup import escape
 
-from crowdppl import acquisition, export, report
-from crowdppl.cli import display
 from crowdppl.cli.application import command, console, err, set_state
 from crowdppl.cli.options import Level, Raw, ReportOptions, Results
 from crowdppl.errors import OptionError
-from crowdppl.export import results
-from crowdppl.posterior.posterior import Posterior
-from crowdppl.posterior.workers import default_level
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from crowdppl.posterior.posterior import Posterior
 
 
 @command
@@ -34,6 +33,11 @@ def report_command(
     ] = None,
 ) -> None:
     """Write one HTML file for people to read: what to do, workers, who confuses what, items to send out again, checks."""
+    from crowdppl import report
+    from crowdppl.cli import display
+    from crowdppl.export import results
+    from crowdppl.posterior.workers import default_level
+
     default_level(level)
     report.price(options.cost)
     texts: dict[str, Any] = {}
@@ -79,6 +83,10 @@ def next_command(
     raw: Raw = False,
 ) -> None:
     """Choose what to have labelled next, and write it as a batch."""
+    from crowdppl import export
+    from crowdppl.cli import display
+    from crowdppl.export import results
+
     posterior, _ = results.opened(folder)
     batch = _batch(posterior, n, by, pairs, sure)
     path = folder / "next.csv" if out is None else out
@@ -93,6 +101,8 @@ def next_command(
 
 def _batch(posterior: Posterior, n: int, by: Any, pairs: bool, sure: float | None) -> pd.DataFrame:
     """Return the items, or pairs of an item and a worker, to be annotated next, without those that are sure enough."""
+    from crowdppl import acquisition
+
     count = n if sure is None else len(posterior.items())
     if pairs:
         batch = acquisition.next_pairs(posterior, count, by="information" if by == "entropy" else by)
@@ -117,6 +127,10 @@ def export_command(
     raw: Raw = False,
 ) -> None:
     """Write consensus labels, soft labels, training weights or workers for other programs."""
+    from crowdppl import export
+    from crowdppl.cli import display
+    from crowdppl.export import results
+
     posterior, _ = results.opened(folder)
     path = export.to_file(posterior, what, folder / f"{what}.csv" if out is None else out, level=level, raw=raw)
     set_state(f"the file is {path}")

@@ -4,7 +4,7 @@
 the facade.
 """
 
-from crowdppl.inference.streaming.dataset import ROWS
+from crowdppl.inference.memory import ROWS
 from crowdppl.inference.streaming.stream import Streamed, stream
 
 __all__ = ["ROWS", "Streamed", "stream"]

@@ -20,12 +20,11 @@ from crowdppl.data.readers.streams import is_stream, source_name
 from crowdppl.data.readers.tables import READ_ERRORS, unreadable_parquet
 from crowdppl.data.truths import truth_column
 from crowdppl.errors import DataError, FileError, listed
+from crowdppl.inference.memory import ROWS
 from crowdppl.inference.streaming.codes import Codes
 
 Array = npt.NDArray[Any]
 NOTHING = "nothing"
-# Rows of a batch: the tables of all workers are gone through once a batch, which is to be little beside its annotations.
-ROWS = 2_000_000
 # Rows read at once; a batch is put together of several.
 PIECE = 2**20
 

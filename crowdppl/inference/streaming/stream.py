@@ -20,10 +20,11 @@ from crowdppl.data.columns import item_column
 from crowdppl.errors import ModelError, OptionError, listed, suggestion
 from crowdppl.files import atomic
 from crowdppl.inference.catalogue import catalogue, named_model
+from crowdppl.inference.memory import ROWS
 from crowdppl.inference.passes import at
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.streaming import stepwise_em, svi
-from crowdppl.inference.streaming.dataset import ROWS, Stored
+from crowdppl.inference.streaming.dataset import Stored
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters, provides
 from crowdppl.model.bound import BoundModel, bind

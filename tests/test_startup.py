@@ -1,0 +1,214 @@
+"""What is imported, and when: the library and the help of the command load nothing that takes long to import."""
+
+import ast
+import inspect
+import os
+import pickle
+import pydoc
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import crowdppl
+from crowdppl.cli.main import COMMANDS
+
+# Packages of which each takes a tenth of a second or more to import.
+SLOW = (
+    "arviz_base",
+    "arviz_plots",
+    "arviz_stats",
+    "h5py",
+    "matplotlib",
+    "numba",
+    "pandas",
+    "pyarrow",
+    "pyro",
+    "scipy",
+    "sympy",
+    "torch",
+    "xarray",
+)
+# The command as its entry point runs it, and what it leaves imported.
+COMMAND = """
+    import io, sys
+    from contextlib import redirect_stderr, redirect_stdout
+    from crowdppl.cli.main import main
+
+    for words, status in {runs!r}:
+        sys.argv = ["crowdppl", *words]
+        output = io.StringIO()
+        with redirect_stdout(output), redirect_stderr(output):
+            try:
+                main()
+            except SystemExit as end:
+                assert end.code == status, (words, end.code, output.getvalue())
+        assert output.getvalue(), words
+"""
+
+
+def run(script):
+    """Run a program in a process of its own; return what it prints."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TORCHELASTIC")}
+    words = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def imported(script, packages=SLOW):
+    """Return which of the packages a program has imported when it ends."""
+    left = f"\nimport sys\nprint(*[name for name in {packages!r} if name in sys.modules])"
+    return run(textwrap.dedent(script) + left).splitlines()[-1].split()
+
+
+def test_importing_the_library_imports_nothing_slow():
+    assert imported("import crowdppl", (*SLOW, "numpy", "rich", "typer")) == []
+
+
+def test_errors_and_names_are_there_without_anything_slow():
+    script = """
+        import crowdppl
+        assert "fit" in dir(crowdppl) and "plots" in dir(crowdppl) and crowdppl.__version__
+        assert not hasattr(crowdppl, "no_such_name") and not hasattr(crowdppl.data, "no_such_module")
+        try:
+            raise crowdppl.OptionError("a message")
+        except crowdppl.CrowdpplError:
+            pass
+    """
+    assert imported(script) == []
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [(["--help"], 0), (["--version"], 0), ([], 2)],
+        [([name, "--help"], 0) for name in COMMANDS],
+        [
+            (["fit", "--no-such-option"], 2),
+            (["fit"], 2),
+            (["no-such-command"], 2),
+            (["stream", "x", "--rows", "many"], 2),
+        ],
+    ],
+    ids=["command", "commands", "usage errors"],
+)
+def test_help_imports_nothing_slow(runs):
+    assert imported(COMMAND.format(runs=runs)) == []
+
+
+def test_true_labels_by_em_import_no_more_than_they_need():
+    """SymPy would take longer to import than the fit takes."""
+    script = """
+        import crowdppl
+        from crowdppl.data import datasets
+
+        assert len(crowdppl.fit(datasets.anaesthesia(), method="em").truth()) == 45
+    """
+    unneeded = ("arviz_base", "arviz_plots", "arviz_stats", "h5py", "matplotlib", "numba", "sympy", "scipy.interpolate")
+    assert imported(script, (*unneeded, "scipy.stats", "rich", "crowdppl.criticism")) == []
+
+
+def test_type_checkers_see_the_names_of_the_program():
+    """Each name stands twice in the file, once for type checkers and once for the program."""
+    tree = ast.parse(Path(crowdppl.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        (node.module, alias.name)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module != "crowdppl"
+        for alias in node.names
+    }
+    assert seen == {(f"crowdppl.{module}", name) for name, module in crowdppl._MODULES.items()}
+    at_once = {name for name in crowdppl.__all__ if name in vars(crowdppl.errors)}
+    assert set(crowdppl._MODULES) | at_once == set(crowdppl.__all__)
+
+
+def test_every_name_is_what_its_module_defines():
+    for name in crowdppl.__all__:
+        value = getattr(crowdppl, name)
+        assert value.__name__ == name
+        assert getattr(sys.modules[value.__module__], name) is value
+    space = {}
+    exec("from crowdppl import *", space)
+    assert set(crowdppl.__all__) == set(space) - {"__builtins__"}
+    assert space["fit"] is crowdppl.fit
+
+
+REACHED = [
+    "acquisition.next_items",
+    "arguments.checked",
+    "criticism.comparison",
+    "criticism.compare",
+    "crowdkit.DawidSkene",
+    "data.readers.formats",
+    "data.datasets",
+    "errors.DataError",
+    "export.to_file",
+    "inference.distributed.joined",
+    "inference.streaming.stream",
+    "kernels.ops",
+    "model.bound",
+    "models.DawidSkene",
+    "plots.workers",
+    "posterior.posterior",
+    "posterior.workers.verdicts",
+    "report.write",
+]
+
+
+@pytest.mark.parametrize("names", [REACHED, REACHED[::-1]], ids=["forth", "back"])
+def test_modules_are_reached_without_an_import_of_their_own(names):
+    """In two orders: whether a module is there must not depend on what was used before."""
+    run(f"from operator import attrgetter; import crowdppl\nfor name in {names}: attrgetter(name)(crowdppl)")
+
+
+@pytest.mark.parametrize("module", [crowdppl, crowdppl.data, crowdppl.posterior])
+def test_an_unknown_name_is_the_usual_error(module):
+    with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no attribute 'no_such_name'$"):
+        module.no_such_name  # noqa: B018
+    with pytest.raises(ImportError, match=f"^cannot import name 'no_such_name' from '{module.__name__}'"):
+        exec(f"from {module.__name__} import no_such_name")
+    # A module that starts the command, and names of Python's own protocols.
+    assert not [name for name in ("__main__", "__wrapped__", "_repr_html_") if hasattr(module, name)]
+
+
+def test_an_error_within_a_module_is_not_taken_for_an_unknown_name():
+    """A package that is not installed is reported as such."""
+    script = """
+        import sys
+        import crowdppl
+        sys.modules["numpy"] = None
+        try:
+            crowdppl.plots
+        except ModuleNotFoundError as error:
+            print(error.name)
+    """
+    assert run(script).split() == ["numpy"]
+
+
+def test_tools_see_the_library():
+    assert list(inspect.signature(crowdppl.fit).parameters)[:2] == ["data", "model"]
+    text = pydoc.plain(pydoc.render_doc(crowdppl))
+    for name in crowdppl.__all__:
+        assert f"{name}(" in text or f"class {name}" in text, name
+    assert pickle.loads(pickle.dumps(crowdppl.Posterior)) is crowdppl.Posterior
+    assert set(crowdppl.__all__) <= set(dir(crowdppl))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_a_forked_child_can_compute_where_the_library_was_only_imported():
+    """Torch's threads do not survive a fork, so that an operation that needs them would wait for ever."""
+    script = """
+        import os
+        import crowdppl, torch
+        torch.set_num_threads(2)
+        torch.ones(2000, 2000) @ torch.ones(2000, 2000)
+        child = os.fork()
+        if child == 0:
+            os._exit(torch.get_num_threads())
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), torch.get_num_threads())
+    """
+    assert run(script).split() == ["1", "2"]
