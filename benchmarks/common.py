@@ -57,7 +57,7 @@ def median_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
 
 
 def fit(data: Annotations, model: Any, **options: Any) -> tuple[Posterior, float]:
-    """Fit the model, as published by default, without printing warnings; return the result and the seconds it took.
+    """Fit the model, as published by default, without printing warnings; return the whole result and the seconds it took.
 
     Warnings stay in ``Posterior.warnings``.
     """
@@ -66,6 +66,7 @@ def fit(data: Annotations, model: Any, **options: Any) -> tuple[Posterior, float
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         posterior = crowdppl.fit(data, model, **options)
+        _ = posterior.tree  # with draws for intervals, which EM makes on first use
     return posterior, time.perf_counter() - began
 
 

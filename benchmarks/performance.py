@@ -251,7 +251,7 @@ def restarts(size: tuple[int, int, int, int]) -> dict[str, float]:
 
     def seconds() -> float:
         options = {"restarts": 20, "num_samples": 1, "independent": True}
-        return median_seconds(lambda: fit(data, method="em", **options), 5)
+        return median_seconds(lambda: fit(data, "dawid-skene", method="em", **options), 5)
 
     data = annotations(size)
     torch.set_num_threads(1)

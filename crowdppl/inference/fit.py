@@ -45,6 +45,7 @@ from crowdppl.inference.options import (
     require_method,
     with_options,
 )
+from crowdppl.inference.passes import ANNOTATIONS
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.result import Rest, can_wait
 from crowdppl.inference.svi import svi
@@ -195,8 +196,10 @@ def fit(
     _require_memory(chosen, data)
     data = data.to(device)
     began = time.perf_counter()
-    # On small data threads wait for each other longer than they work, many times longer where cores are shared.
-    threads = 1 if data.N * data.J * data.K <= DENSE_CELLS else None
+    # Threads of small operations wait for each other longer than they work, many times longer where cores are shared. Larger data
+    # and networks keep them busy.
+    small = data.A <= ANNOTATIONS and not data.D
+    threads = 1 if small or data.N * data.J * data.K <= DENSE_CELLS else None
     isolation: dict[str, Any] = {"seed": int(seed), "device": data.device, "dtype": data.dtype, "threads": threads}
     with isolated(**isolation):
         bound = bind(chosen, data)
