@@ -174,8 +174,10 @@ def test_decision_table_cites_what_was_measured():
     simulated = {tuple(row[:2]): row[3] for row in rows((ROOT / "docs/benchmarks/sbc.md").read_text(encoding="utf-8"))}
     assert set(CATALOGUE) <= set(table)
     for name in CATALOGUE:
-        figures = measured().get(name, {}).get("gibbs", {}).get("default")
+        by = CATALOGUE[name].default_method or "gibbs"
+        figures = measured().get(name, {}).get(by, {}).get("default")
         public = f"{figures['share']:.0%}, {figures['accuracy']:.0%}" if figures else "not measured"
+        public += " (em)" if figures and by == "em" else ""
         engine = "gibbs" if (name, "gibbs") in simulated else "nuts"
         share = simulated.get((name, engine))
         assert table[name][4:] == [public, f"{float(share):.0%} ({engine})" if share else "not measured"], name
