@@ -238,7 +238,7 @@ def pressed(*_, **__):
 def test_control_c_reports_what_is_on_disk(tmp_path, labels, monkeypatch):
     out = tmp_path / "out"
     with monkeypatch.context() as during:
-        during.setattr("crowdppl.cli.commands.fitting.fit", pressed)
+        during.setattr("crowdppl.inference.fit.fit", pressed)
         stopped = run("fit", labels, "--out", out)
     assert stopped.exit_code == 130
     assert "stopped: nothing was written; with --checkpoint" in stopped.stderr
