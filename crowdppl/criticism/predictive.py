@@ -17,14 +17,17 @@ import pandas as pd
 import scipy.sparse as sparse
 import torch
 import xarray as xr
+from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
+from crowdppl.inference.passes import threads_for
 from crowdppl.inference.predict import data_of, parameter_draws
-from crowdppl.inference.sampling import sample_truth
+from crowdppl.inference.sampling import sample_truth, sample_truth_from_probabilities
 from crowdppl.isolation import isolated
-from crowdppl.model.base import AnnotationModel
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.bound import BoundModel
 from crowdppl.model.sampling import simulate
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level
@@ -309,15 +312,24 @@ def predictive_tree(
 def _from_model(
     posterior: Posterior, draws: int, seed: int, data: Annotations, model: AnnotationModel | None
 ) -> Iterator[Array]:
-    with isolated(seed), torch.no_grad():
+    with isolated(seed, threads=threads_for(data)), torch.no_grad():
         # A point, or too few draws, are reused: truths and labels are drawn again each time.
         for bound, values in islice(cycle(parameter_draws(posterior, data, model, draws)), draws):
             if bound.expand(data).parent_item is not None:
                 raise ModelError("each annotation has a truth of its own in this model; omit data=...")
             parameters, _ = bound.conditioned(values, data)
             state = sample_truth(bound.item_log_joint(parameters, data))  # (N,)
-            under_each = bound.emission(parameters, data).sample()  # (A, S): a label under each state
-            yield under_each.gather(-1, state[data.item].unsqueeze(-1)).squeeze(-1).long().numpy()
+            yield _labels(bound, parameters, state, data).long().numpy()
+
+
+def _labels(bound: BoundModel, parameters: Parameters, state: Tensor, data: Annotations) -> Tensor:
+    """Draw the labels of all annotations, ``(A,)``, given the states of the items ``(N,)``."""
+    if bound.provides("confusion"):
+        table = bound.model.confusion(parameters, data)  # (J, S, K), or (1, S, K) for all workers
+        worker = data.worker if len(table) == data.J else torch.zeros_like(data.worker)
+        return sample_truth_from_probabilities(table[worker, state[data.item]])
+    under_each = bound.emission(parameters, data).sample()  # (A, S): a label under each state
+    return under_each.gather(-1, state[data.item].unsqueeze(-1)).squeeze(-1)
 
 
 def _from_tables(posterior: Posterior, draws: int, seed: int) -> Iterator[Array]:

@@ -45,12 +45,11 @@ from crowdppl.inference.options import (
     require_method,
     with_options,
 )
-from crowdppl.inference.passes import ANNOTATIONS
+from crowdppl.inference.passes import threads_for
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.result import Rest, can_wait
 from crowdppl.inference.svi import svi
 from crowdppl.isolation import isolated, random_state
-from crowdppl.kernels.sparse import DENSE_CELLS
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import bind
 from crowdppl.posterior.posterior import Posterior
@@ -196,11 +195,12 @@ def fit(
     _require_memory(chosen, data)
     data = data.to(device)
     began = time.perf_counter()
-    # Threads of small operations wait for each other longer than they work, many times longer where cores are shared. Larger data
-    # and networks keep them busy.
-    small = data.A <= ANNOTATIONS and not data.D
-    threads = 1 if small or data.N * data.J * data.K <= DENSE_CELLS else None
-    isolation: dict[str, Any] = {"seed": int(seed), "device": data.device, "dtype": data.dtype, "threads": threads}
+    isolation: dict[str, Any] = {
+        "seed": int(seed),
+        "device": data.device,
+        "dtype": data.dtype,
+        "threads": threads_for(data),
+    }
     with isolated(**isolation):
         bound = bind(chosen, data)
         if method is None:

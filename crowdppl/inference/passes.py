@@ -20,6 +20,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import normalise
+from crowdppl.kernels.sparse import DENSE_CELLS
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
@@ -52,6 +53,16 @@ def plain_joint(table: Tensor, prior: Tensor, data: Annotations) -> Tensor:
     """Return the item log joint ``(N, S)`` by a sparse product."""
     joint = data.counts.log_likelihoods(table.log()).add_(prior.log())
     return joint if data.clamp is None else joint.add_(data.clamp)
+
+
+def threads_for(data: Annotations) -> int | None:
+    """Return how many threads torch's operations on these data take; ``None`` for as many as torch has.
+
+    Threads of small operations wait for each other longer than they work, many times longer where cores are shared. Larger data
+    and networks keep them busy.
+    """
+    small = data.A <= ANNOTATIONS and not data.D
+    return 1 if small or data.N * data.J * data.K <= DENSE_CELLS else None
 
 
 @cache
