@@ -184,8 +184,9 @@ frame = pd.read_csv(sys.argv[1])
 method, folder, out = sys.argv[2:5]
 options = {"gibbs": dict(chains=2, warmup=300, num_samples=500), "em": dict(restarts=600, num_samples=20, tol=1e-13),
            "svi": dict(max_iter=700, num_samples=20, tol=0.0), "nuts": dict(chains=4, warmup=15, num_samples=15)}[method]
+fit = crowdppl.fit
 print("ready", flush=True)
-posterior = crowdppl.fit(frame, method=method, seed=1, checkpoint=folder, every=0.05, independent=True, **options)
+posterior = fit(frame, "dawid-skene", method=method, seed=1, checkpoint=folder, every=0.05, independent=True, **options)
 posterior.save(out)
 """
 

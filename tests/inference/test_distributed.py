@@ -89,10 +89,10 @@ OTHER_RANKS = """
             def another(step, steps, what):  # within one fit another one uses the other ranks
                 fit(small, **options)
 
-            options = {"method": "em", "num_samples": 2, "max_iter": 15, "tol": 0.0, "accelerate": False}
+            options = {"model": "dawid-skene", "method": "em", "num_samples": 2, "max_iter": 15, "tol": 0.0, "accelerate": False}
             ends = [fit(data, **options, progress=shown).info["facts"]["log_posterior"] for shown in (False, another)]
             say("same" if abs(ends[0] - ends[1]) < 1e-9 * abs(ends[0]) else ends)
-            fit(small, method="gibbs", num_samples=5, warmup=5, chains=1)
+            fit(small, "dawid-skene", method="gibbs", num_samples=5, warmup=5, chains=1)
             Annotations.from_csv(sys.argv[1], task="nowhere")
         else:
             try:
@@ -109,7 +109,8 @@ FOREIGN = """
     from crowdppl import Annotations, errors, fit
     from crowdppl.inference import distributed
     torch.distributed.init_process_group("gloo")
-    say("fitted", fit(Annotations.from_csv(sys.argv[1]), method="em", num_samples=2).info["facts"]["log_posterior"])
+    data = Annotations.from_csv(sys.argv[1])
+    say("fitted", fit(data, "dawid-skene", method="em", num_samples=2).info["facts"]["log_posterior"])
     try:
         with distributed.joined():
             raise AssertionError
@@ -125,7 +126,7 @@ AGAIN = """
     from crowdppl.inference import distributed, passes
 
     def fitted():
-        result = fit(Annotations.from_csv(sys.argv[1]), method="em", num_samples=2)
+        result = fit(Annotations.from_csv(sys.argv[1]), "dawid-skene", method="em", num_samples=2)
         return result.info["facts"]["log_posterior"]
 
     def fails(self, *arguments):
