@@ -1,6 +1,7 @@
 """Every model and configuration under test, and small data for them. A new model is under the contract by a row here."""
 
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from pyro.distributions import Beta, Categorical, Dirichlet, LogNormal, Normal
 import crowdppl
 from crowdppl import AnnotationModel, Annotations
 from crowdppl.errors import silent
+from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.model.hyperparameters import refuse_weights
 from crowdppl.models import (
     LIA,
@@ -259,6 +261,29 @@ def quiet_fit(*args, **options):
     """Fit as published, with the library's warnings kept back: they stand in the result."""
     with silent():
         return fit(*args, **options)
+
+
+class Stop(Exception):
+    """Raised in the middle of a fit by :func:`stopping`."""
+
+
+@contextmanager
+def stopping(after):
+    """Raise :class:`Stop` in the fit of a block once it has come to this number of checkpoints, which is 1 or more."""
+    step, left = Checkpoint.step, after
+
+    def counted(self, state):
+        nonlocal left
+        step(self, state)
+        left -= 1
+        if left == 0:
+            raise Stop
+
+    Checkpoint.step = counted
+    try:
+        yield
+    finally:
+        Checkpoint.step = step
 
 
 def annotation_counts(data):

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from catalog import CASES, quiet_fit, simulated, tiny
+from catalog import CASES, Stop, quiet_fit, simulated, stopping, tiny
 
 from crowdppl import Annotations
 from crowdppl.inference import chains as compiled
 from crowdppl.inference import gibbs
-from crowdppl.inference.checkpoint import NOTHING, Checkpoint
+from crowdppl.inference.checkpoint import NOTHING
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
@@ -139,10 +139,6 @@ def test_results_do_not_depend_on_threads(monkeypatch, name):
     assert len(np.unique(results[0][:, -1, 0])) == 3
 
 
-class Stop(Exception):
-    """Raised in the middle of a fit."""
-
-
 @pytest.mark.parametrize("options", [{"warmup": 10, "num_samples": 30}, {"warmup": 60, "max_seconds": 60}])
 @pytest.mark.parametrize("after", [1, 25])
 def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, options, after):
@@ -150,18 +146,8 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, options, 
     monkeypatch.setattr(compiled, "CALL", 1)  # a checkpoint after every sweep
     options = options | {"method": "gibbs", "seed": 7, "chains": 2}
     whole = quiet_fit(data, model, **options)
-    step, count = Checkpoint.step, [0]
-
-    def stopping(self, state):
-        step(self, state)
-        count[0] += 1
-        if count[0] == after:
-            raise Stop
-
-    monkeypatch.setattr(Checkpoint, "step", stopping)
-    with pytest.raises(Stop):
+    with stopping(after), pytest.raises(Stop):
         quiet_fit(data, model, checkpoint=tmp_path, every=0.0, **options)
-    monkeypatch.setattr(Checkpoint, "step", step)
     resumed = quiet_fit(data, model, checkpoint=tmp_path, every=1000.0, **options)
     for group in ("posterior", "truth", "log_likelihood"):
         for key, value in whole.tree[group].data_vars.items():

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import safetensors.torch
 import torch
-from catalog import OwnCoin, quiet_fit, simulated
+from catalog import OwnCoin, Stop, quiet_fit, simulated, stopping
 from crowds import FOUR_ITEMS
 
 import crowdppl
@@ -34,35 +34,16 @@ ENGINES = {
 }
 
 
-class Stop(Exception):
-    """Raised in the middle of a fit."""
-
-
 @pytest.fixture(scope="module")
 def data():
     return simulated(items=60, seed=2, per_item=4)[0]
 
 
-def interrupted(monkeypatch, data, folder, engine, after):
+def interrupt(data, folder, engine, after):
     """Fit with a checkpoint at every chance, and stop at the given one."""
-    written = [0]
-    step = Checkpoint.step
-
-    def counted(self, state):
-        step(self, state)
-        written[0] += 1
-        if written[0] == after:
-            raise Stop
-
-    monkeypatch.setattr(Checkpoint, "step", counted)
-    method = engine.split()[0]
-    try:
-        quiet_fit(data, "dawid-skene", method=method, seed=7, checkpoint=folder, every=0.0, **ENGINES[engine])
-    except Stop:
-        return True
-    finally:
-        monkeypatch.setattr(Checkpoint, "step", step)
-    return False
+    options = {"method": engine.split()[0], "seed": 7, **ENGINES[engine]}
+    with stopping(after), pytest.raises(Stop):
+        quiet_fit(data, "dawid-skene", checkpoint=folder, every=0.0, **options)
 
 
 @pytest.mark.parametrize("after", [1, pytest.param(3, marks=pytest.mark.slow), 40])
@@ -74,7 +55,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, data, eng
         monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
     method = engine.split()[0]
     whole = quiet_fit(data, "dawid-skene", method=method, seed=7, **ENGINES[engine])
-    assert interrupted(monkeypatch, data, tmp_path, engine, after)
+    interrupt(data, tmp_path, engine, after)
     assert (tmp_path / NAME).is_file()
     resumed = quiet_fit(
         data, "dawid-skene", method=method, seed=7, checkpoint=tmp_path, every=1000.0, **ENGINES[engine]
@@ -97,7 +78,7 @@ NETWORKS = {
 
 @pytest.mark.parametrize("after", [1, pytest.param(4, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("model", list(NETWORKS))
-def test_em_of_networks_goes_on_to_the_same_bits(monkeypatch, tmp_path, model, after):
+def test_em_of_networks_goes_on_to_the_same_bits(tmp_path, model, after):
     """Adam's moments, the batches to come and the networks' buffers go on, too."""
     data, _, _ = simulated(items=60, seed=2, per_item=4, classes=2)
     generator = torch.Generator().manual_seed(0)
@@ -106,18 +87,8 @@ def test_em_of_networks_goes_on_to_the_same_bits(monkeypatch, tmp_path, model, a
         model
     ]
     whole = quiet_fit(data, **options)
-    step, count = Checkpoint.step, [0]
-
-    def stopping(self, state):
-        step(self, state)
-        count[0] += 1
-        if count[0] == after:
-            raise Stop
-
-    monkeypatch.setattr(Checkpoint, "step", stopping)
-    with pytest.raises(Stop):
+    with stopping(after), pytest.raises(Stop):
         quiet_fit(data, checkpoint=tmp_path, every=0.0, **options)
-    monkeypatch.setattr(Checkpoint, "step", step)
     assert (tmp_path / NAME).is_file()
     resumed = quiet_fit(data, checkpoint=tmp_path, every=1000.0, **options)
     assert resumed.info["facts"] == whole.info["facts"]
@@ -133,8 +104,8 @@ def test_writing_changes_nothing(tmp_path, data):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_checkpoint_of_another_fit_is_refused(monkeypatch, tmp_path, data):
-    assert interrupted(monkeypatch, data, tmp_path, "gibbs", 2)
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path, data):
+    interrupt(data, tmp_path, "gibbs", 2)
     settings = ENGINES["gibbs"]
     other, _, _ = simulated(items=60, seed=3, per_item=4)
     for change in (
@@ -277,7 +248,7 @@ def test_control_c_after_the_last_step_is_not_lost(tmp_path):
 
 def test_the_state_of_another_version_is_refused(monkeypatch, tmp_path, data):
     """What engines keep has changed: it is not read as if it had not."""
-    assert interrupted(monkeypatch, data, tmp_path, "em", 3)
+    interrupt(data, tmp_path, "em", 3)
     monkeypatch.setattr(crowdppl.inference.checkpoint, "FORMAT", -1)
     with pytest.raises(FileError, match="options, seed or version"):
         quiet_fit(data, "dawid-skene", method="em", seed=7, checkpoint=tmp_path, **ENGINES["em"])
@@ -285,7 +256,7 @@ def test_the_state_of_another_version_is_refused(monkeypatch, tmp_path, data):
 
 def test_a_full_disk_costs_no_fit(monkeypatch, tmp_path, data):
     """The checkpoint before stays, the fit ends as it does without one, and the result says what happened."""
-    assert interrupted(monkeypatch, data, tmp_path, "gibbs", 3)
+    interrupt(data, tmp_path, "gibbs", 3)
     before = (tmp_path / NAME).read_bytes()
     whole = quiet_fit(data, "dawid-skene", method="gibbs", seed=7, **ENGINES["gibbs"])
 
@@ -325,12 +296,10 @@ def own_stream():
         yield
 
 
-def test_a_checkpoint_knows_the_weights_of_networks(monkeypatch, tmp_path, data, own_stream):
+def test_a_checkpoint_knows_the_weights_of_networks(tmp_path, data, own_stream):
     options = {"method": "em", "seed": 3, "num_samples": 3, "max_iter": 6, "restarts": 0}
-    stop_after(monkeypatch, 2)
-    with pytest.raises(Stop):
+    with stopping(2), pytest.raises(Stop):
         quiet_fit(data, Raykar(network=small_network(1.0)), checkpoint=tmp_path, every=0.0, **options)
-    monkeypatch.undo()
     for other in (Raykar(network=small_network(2.0)), Raykar(network=small_network(1.0)[:1] + small_network(1.0)[1:2])):
         with pytest.raises(FileError, match="network weights"):
             quiet_fit(data, other, checkpoint=tmp_path, every=0.0, **options)
@@ -339,19 +308,7 @@ def test_a_checkpoint_knows_the_weights_of_networks(monkeypatch, tmp_path, data,
     np.testing.assert_array_equal(result.probability(), whole.probability())
 
 
-def stop_after(monkeypatch, count):
-    step, left = Checkpoint.step, [count]
-
-    def stopping(self, state):
-        step(self, state)
-        left[0] -= 1
-        if left[0] == 0:
-            raise Stop
-
-    monkeypatch.setattr(Checkpoint, "step", stopping)
-
-
-def test_a_network_of_a_lambda_goes_on_in_another_process(monkeypatch, tmp_path):
+def test_a_network_of_a_lambda_goes_on_in_another_process(tmp_path):
     """Its address in memory is another there; what it makes is the same."""
     script = """
 import sys, warnings
@@ -359,21 +316,14 @@ warnings.simplefilter("ignore")
 import torch
 torch.set_num_threads(1)
 import crowdppl
-from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.models import Raykar
-from catalog import simulated
-sys.path.insert(0, "tests")
+from catalog import simulated, stopping
 folder, after, width = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-step, left = Checkpoint.step, [after]
-def stopping(self, state):
-    step(self, state)
-    left[0] -= 1
-    if left[0] == 0:
-        raise SystemExit(9)
-Checkpoint.step = stopping
 padding = [object() for _ in range(after * 1000)]  # addresses differ
 model = Raykar(network=lambda d, k: torch.nn.Sequential(torch.nn.Linear(d, width), torch.nn.Tanh(), torch.nn.Linear(width, k)))
-crowdppl.fit(simulated(items=30, seed=2)[0], model, method="em", seed=1, max_iter=6, num_samples=2, checkpoint=folder, every=0.0)
+options = dict(method="em", seed=1, max_iter=6, num_samples=2, checkpoint=folder, every=0.0)
+with stopping(after):
+    crowdppl.fit(simulated(items=30, seed=2)[0], model, **options)
 print("ended")
 """
 
@@ -382,14 +332,14 @@ print("ended")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[1])])}
         return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, env=environment)
 
-    assert run(2).returncode == 9
+    assert run(2).stderr.endswith("catalog.Stop\n")
     assert "belongs to another fit" in run(99, width=4).stderr
     done = run(99)
     assert done.stdout == "ended\n", done.stderr[-1000:]
 
 
-def test_a_checkpoint_of_another_floating_type_is_refused(monkeypatch, tmp_path, data):
-    assert interrupted(monkeypatch, data, tmp_path, "gibbs", 2)
+def test_a_checkpoint_of_another_floating_type_is_refused(tmp_path, data):
+    interrupt(data, tmp_path, "gibbs", 2)
     with pytest.raises(FileError, match="floating type"):
         quiet_fit(
             data.to(dtype=torch.float32), "dawid-skene", method="gibbs", seed=7, checkpoint=tmp_path, **ENGINES["gibbs"]
@@ -409,10 +359,8 @@ class Scaled(OwnCoin):
 def test_a_checkpoint_knows_models_of_ones_own(monkeypatch, tmp_path, data):
     """By their attributes and by the code of their methods."""
     options = {"method": "svi", "seed": 3, "max_iter": 20, "num_samples": 3}
-    stop_after(monkeypatch, 5)
-    with pytest.raises(Stop):
+    with stopping(5), pytest.raises(Stop):
         quiet_fit(data, Scaled(1.0), checkpoint=tmp_path, every=0.0, **options)
-    monkeypatch.undo()
     with pytest.raises(FileError, match="belongs to another fit"):
         quiet_fit(data, Scaled(2.0), checkpoint=tmp_path, **options)
     with monkeypatch.context() as changed:

@@ -6,13 +6,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from catalog import fit, quiet_fit, simulated
+from catalog import Stop, fit, quiet_fit, simulated, stopping
 from commands import run
 
 import crowdppl
 from crowdppl import CrowdpplWarning, Posterior, criticism, report
 from crowdppl.inference import gibbs as engine
-from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.inference.convergence import warning
 from crowdppl.posterior.variables import NOT_CONVERGED
 
@@ -157,23 +156,6 @@ def test_the_command_leaves_with_a_status_of_its_own(easy, tmp_path):
     assert "3 if the chains have not converged" in " ".join(run("fit", "--help").output.split())
 
 
-class Stop(Exception):
-    """Raised in the middle of a fit."""
-
-
-def stopping(monkeypatch, after):
-    """Stop at the checkpoint of this number."""
-    step, written = Checkpoint.step, [0]
-
-    def counted(self, state):
-        step(self, state)
-        written[0] += 1
-        if written[0] == after:
-            raise Stop
-
-    monkeypatch.setattr(Checkpoint, "step", counted)
-
-
 @pytest.mark.parametrize(("together", "after"), [(True, 10), (True, 300), (False, 75)])
 def test_a_stopped_run_goes_on_to_the_same_bits(monkeypatch, tmp_path, easy, together, after):
     """Stopped in the warm-up, and after some turns: also where chains take their turns one after the other."""
@@ -181,10 +163,8 @@ def test_a_stopped_run_goes_on_to_the_same_bits(monkeypatch, tmp_path, easy, tog
         monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
     options = {"method": "gibbs", "seed": 7, "chains": 2, "warmup": 60}
     whole = quiet_fit(easy, "dawid-skene", **options)
-    with monkeypatch.context() as patched:
-        stopping(patched, after)
-        with pytest.raises(Stop):
-            quiet_fit(easy, "dawid-skene", checkpoint=tmp_path, every=0.0, **options)
+    with stopping(after), pytest.raises(Stop):
+        quiet_fit(easy, "dawid-skene", checkpoint=tmp_path, every=0.0, **options)
     resumed = quiet_fit(easy, "dawid-skene", checkpoint=tmp_path, every=1000.0, **options)
     assert resumed.info["facts"] == whole.info["facts"]
     for name in ("posterior", "truth"):
@@ -197,9 +177,8 @@ def test_time_before_a_stop_counts(monkeypatch, tmp_path, easy):
 
     options = {"method": "gibbs", "seed": 7, "warmup": 10, "max_seconds": 100.0, "checkpoint": tmp_path}
     with monkeypatch.context() as patched:
-        stopping(patched, 40)
         patched.setattr(engine._Run, "clock", lambda self: 1000.0)
-        with pytest.raises(Stop):
+        with stopping(40), pytest.raises(Stop):
             quiet_fit(easy, "dawid-skene", every=0.0, **options)
     posterior = quiet_fit(easy, "dawid-skene", every=1000.0, **options)
     assert posterior.info["facts"]["num_samples"] == engine.TURN
