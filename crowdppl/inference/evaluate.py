@@ -245,18 +245,24 @@ def _at_point(
 ) -> tuple[Tensor, Tensor | None]:
     """Return class probabilities ``(N, K)`` at a point, averaged over rho, and those as published where there is a rho."""
     parameters = point if model.batched else model.conditioned(point, arranged)[0]
-    nothing = torch.zeros(data.N, data.K, dtype=data.dtype, device=data.device)
-    if sweeps is not None:
-        joint = sweeps.joint(*at(model, parameters, arranged), spare)
-        published = nothing.clone()
-        sweeps.accumulate(joint, None, 1.0, Items(*_unused(data), published, None))
-    else:
-        joint = model.item_log_joint(parameters, arranged)
-    if effect is not None:
-        _add_averaged(model, joint, effect.nodes(data), data, sweeps, 1.0, nothing)
+
+    def zeros() -> Tensor:
+        return torch.zeros(data.N, data.K, dtype=data.dtype, device=data.device)
+
     if sweeps is None:
-        published = _by_item(model, parameters, joint, arranged, data)[1]  # overwrites the joint
-    return (published, None) if effect is None else (nothing, published)
+        joint = model.item_log_joint(parameters, arranged)
+    else:
+        joint = sweeps.joint(*at(model, parameters, arranged), spare)
+    averaged = None
+    if effect is not None:
+        averaged = zeros()
+        _add_averaged(model, joint, effect.nodes(data), data, sweeps, 1.0, averaged)
+    if sweeps is None:
+        published = _by_item(model, parameters, joint, arranged, data)[1]  # overwrites the joint: comes last
+    else:
+        published = zeros()
+        sweeps.accumulate(joint, None, 1.0, Items(*_unused(data), published, None))
+    return (published, None) if averaged is None else (averaged, published)
 
 
 def _impossible(model: BoundModel) -> str:
