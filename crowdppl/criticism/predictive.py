@@ -28,7 +28,7 @@ from crowdppl.inference.sampling import sample_truth, sample_truth_from_probabil
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.sampling import simulate
+from crowdppl.model.sampling import sample_labels, simulate
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level
 
@@ -328,8 +328,7 @@ def _labels(bound: BoundModel, parameters: Parameters, state: Tensor, data: Anno
         table = bound.model.confusion(parameters, data)  # (J, S, K), or (1, S, K) for all workers
         worker = data.worker if len(table) == data.J else torch.zeros_like(data.worker)
         return sample_truth_from_probabilities(table[worker, state[data.item]])
-    under_each = bound.emission(parameters, data).sample()  # (A, S): a label under each state
-    return under_each.gather(-1, state[data.item].unsqueeze(-1)).squeeze(-1)
+    return sample_labels(bound, parameters, state, data)
 
 
 def _from_tables(posterior: Posterior, draws: int, seed: int) -> Iterator[Array]:

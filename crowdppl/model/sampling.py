@@ -11,12 +11,13 @@ import numpy.typing as npt
 import pyro.distributions as dist
 import torch
 from pyro import poutine
+from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.isolation import isolated
-from crowdppl.model.base import AnnotationModel
-from crowdppl.model.bound import bind, is_unknown
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.bound import BoundModel, bind, is_unknown
 
 Array = npt.NDArray[Any]
 
@@ -77,11 +78,16 @@ def simulate(
         drawn = traced.nodes["_RETURN"]["value"]
         log_prior = bound.log_truth(drawn, layout)
         state = dist.Categorical(logits=log_prior.expand(layout.N, log_prior.shape[-1])).sample()  # (N,)
-        under_each = bound.emission(drawn, layout).sample()  # (A, S): a label under each state
-        label = under_each.gather(-1, state[layout.item].unsqueeze(-1)).squeeze(-1)
+        label = sample_labels(bound, drawn, state, layout)
         values = {
             name: node["value"].numpy() for name, node in traced.nodes.items() if is_unknown(node) or name in fixed
         }
     data = replace(design, label=label.long(), notes=())
     truth = torch.div(state, bound.states_per_class, rounding_mode="floor")
     return data, truth.numpy(), values
+
+
+def sample_labels(model: BoundModel, parameters: Parameters, state: Tensor, data: Annotations) -> Tensor:
+    """Draw the labels of all annotations from the emission, ``(A,)``, given the states of the items ``(N,)``."""
+    under_each = model.emission(parameters, data).sample()  # (A, S): a label under each state
+    return under_each.gather(-1, state[data.item].unsqueeze(-1)).squeeze(-1)
