@@ -14,6 +14,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.monitor import BlockMoments, Layout
+from crowdppl.inference.passes import REAL, in_full
 from crowdppl.isolation import threads_outside
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.bound import BoundModel
@@ -145,9 +146,8 @@ class Chains:
 
 def compiled_step(model: BoundModel, data: Annotations, chains: int) -> CompiledStep | None:
     """Return the compiled step of a model, where it has one and compiled chains can take the data; else ``None``."""
-    real = data.device.type == "cpu" and data.dtype in (torch.float64, torch.float32)
-    once = data.weight is None and data.multiplicity is None and data.parent_item is None
-    if not real or not once or np.iinfo(np.int16).max < data.K or max(data.J * data.K, data.N) >= 2**31:
+    real = data.device.type == "cpu" and data.dtype in REAL
+    if not real or not in_full(data) or np.iinfo(np.int16).max < data.K or max(data.J * data.K, data.N) >= 2**31:
         return None
     step = model.compiled_step(data)
     if step is None or 8 * chains * (data.J * data.K * step.states + step.work) > ROOM or kernel(step.family) is None:

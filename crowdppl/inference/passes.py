@@ -77,10 +77,14 @@ def compiled() -> Any:
     return found
 
 
+def in_full(data: Annotations) -> bool:
+    """Tell whether rows are items, each of which counts once and in full."""
+    return data.weight is None and data.multiplicity is None and data.parent_item is None
+
+
 def once(data: Annotations) -> bool:
     """Tell whether rows are items, each of which counts once, in full, and whatever its class."""
-    plain = data.weight is None and data.multiplicity is None and data.anchor is None
-    return plain and data.parent_item is None
+    return in_full(data) and data.anchor is None
 
 
 def suits(data: Annotations, states: int) -> bool:
