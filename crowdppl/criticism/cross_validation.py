@@ -20,6 +20,7 @@ from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.evaluate import item_log_likelihood
 from crowdppl.inference.fit import fit
 from crowdppl.inference.options import require_method
+from crowdppl.inference.passes import threads_for
 from crowdppl.inference.predict import parameter_draws, rebuilt
 from crowdppl.isolation import isolated, without_warnings
 from crowdppl.model.base import AnnotationModel
@@ -200,7 +201,7 @@ def kfold(
         train, test = data.batch(torch.from_numpy(rest)), data.batch(torch.from_numpy(out))
         posterior = _quiet_fit(train, chosen_model, method=method, seed=seed, independent=True, **options)
         warnings += posterior.warnings
-        with isolated(seed), torch.no_grad():
+        with isolated(seed, threads=threads_for(test)), torch.no_grad():
             logs = []
             for bound, values in parameter_draws(posterior, test, chosen_model):
                 parameters, _ = bound.conditioned(values, test)

@@ -15,6 +15,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.early_stopping import class_probabilities
+from crowdppl.inference.passes import threads_for
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind
@@ -47,7 +48,7 @@ def predict(
     """
     design = _design(posterior, items, "items")
     total = torch.zeros(design.N, design.K, dtype=design.dtype)
-    with isolated(seed), torch.no_grad():
+    with isolated(seed, threads=threads_for(design)), torch.no_grad():
         count = 0
         for bound, values in parameter_draws(posterior, design, model):
             total += class_probabilities(bound, values, design)
@@ -76,7 +77,7 @@ def predict_correct(
     asked = _design(posterior, design, "design")
     pairs = asked.paired()
     total = torch.zeros(pairs.A, dtype=asked.dtype)
-    with isolated(seed), torch.no_grad():
+    with isolated(seed, threads=threads_for(pairs)), torch.no_grad():
         count = 0
         for bound, values in parameter_draws(posterior, pairs, model):
             parameters, _ = bound.conditioned(values, pairs)
@@ -126,7 +127,7 @@ def predict_workers(
     """
     design = _design(posterior, data, "data")
     confusion, prevalence = [], []
-    with isolated(seed), torch.no_grad():
+    with isolated(seed, threads=threads_for(design)), torch.no_grad():
         for bound, values in parameter_draws(posterior, design, model):
             parameters, _ = bound.conditioned(values, design)
             asked = design if design.A else design.paired()

@@ -16,6 +16,7 @@ from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
 from crowdppl.errors import DataError, listed, warn
 from crowdppl.inference.fit import fit
+from crowdppl.inference.passes import threads_for
 from crowdppl.inference.predict import data_of, rebuilt
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
@@ -112,7 +113,8 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     bound = bind(model, batch)
     M = bound.states_per_class
     r = start if M == 1 else start.repeat_interleave(M, -1) / M
-    with isolated(0, device=batch.device, dtype=batch.dtype), torch.no_grad():
+    isolation = isolated(0, device=batch.device, dtype=batch.dtype, threads=threads_for(batch))
+    with isolation, torch.no_grad():
         for _ in range(SWEEPS):
             theta = bound.m_step(r, batch)
             theta |= {
