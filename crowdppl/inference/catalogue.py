@@ -20,7 +20,7 @@ DEFAULT, LARGE = "item-effects", "dawid-skene"
 # the same items.
 MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
 # Operations in one step of the default model, about, above which the other one is fitted: a fit takes a thousand steps.
-LARGEST = 3e7
+MOST_OPERATIONS = 3e7
 
 
 def catalogue() -> dict[str, type[AnnotationModel]]:
@@ -56,20 +56,16 @@ def model_name(model: AnnotationModel) -> str:
     return next((name for name, kind in catalogue().items() if type(model) is kind), type(model).__name__)
 
 
-def default_model(data: Annotations) -> AnnotationModel:
-    """Return the model of a fit that names none."""
+def default_model(data: Annotations) -> tuple[AnnotationModel, str | None]:
+    """Return the model of a fit that names none, and a note where it is not the usual one, for which the data are too large."""
     usual = named_model(DEFAULT)
     # Each annotation adds to the states of its item; each row of a worker's table has a matrix of second derivatives, to which
     # every effect adds.
-    steps = float(data.K * usual.states_per_class(data)) * (data.A + data.J * data.K**2)
-    return usual if steps <= LARGEST else named_model(LARGE)
-
-
-def default_model_note(data: Annotations, name: str) -> list[str]:
-    """Return a note where the model of this name was fitted because the data are too large for the usual one."""
-    if name == DEFAULT:
-        return []
-    return [
-        f"{name} was fitted: with {data.K:,} classes, {data.J:,} workers and {data.A:,} annotations {DEFAULT} would take long; "
+    operations = float(data.K * usual.states_per_class(data)) * (data.A + data.J * data.K**2)
+    if operations <= MOST_OPERATIONS:
+        return usual, None
+    note = (
+        f"{LARGE} was fitted: with {data.K:,} classes, {data.J:,} workers and {data.A:,} annotations {DEFAULT} would take long; "
         f"model={DEFAULT!r} fits it all the same"
-    ]
+    )
+    return named_model(LARGE), note

@@ -23,7 +23,7 @@ from crowdppl.data.frames import to_pandas
 from crowdppl.data.truths import Truth
 from crowdppl.errors import DataError, ModelError, OptionError, warn
 from crowdppl.inference import distributed
-from crowdppl.inference.catalogue import catalogue, default_model, default_model_note, model_name, named_model
+from crowdppl.inference.catalogue import catalogue, default_model, model_name, named_model
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.inference.convergence import convergence
 from crowdppl.inference.convergence import warning as not_converged
@@ -188,7 +188,7 @@ def fit(
         data = Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"), **columns)  # type: ignore[arg-type]
     elif named := [name for name, value in columns.items() if value is not None]:
         raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
-    chosen = default_model(data) if model is None else named_model(model)
+    chosen, note = default_model(data) if model is None else (named_model(model), None)
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
     effect = None if independent else DesignEffect.of(rho, model_name(chosen))
@@ -258,8 +258,8 @@ def fit(
         standard = name in catalogue() and hyperparameters == _hyperparameters(named_model(name))
         coverage = cited(name, method, effect, default_priors=standard)
     notes = (review(data) if data.A <= REVIEWED else []) + keep.troubles
-    if model is None:
-        notes += default_model_note(data, name)
+    if note is not None:
+        notes.append(note)
     attrs = attributes(data, draws, effect if weighted else None, run=run, notes=notes, coverage=coverage)
     if evaluated is not None:
         posterior = Posterior(to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs))

@@ -31,7 +31,7 @@ def test_another_model_by_gibbs_sampling_where_it_can():
 def test_another_model_where_item_effects_would_take_too_long(monkeypatch):
     """By EM as well, and the notes say so; whoever names item effects gets them."""
     assert not [note for note in quiet_fit(tiny()).notes if "was fitted" in note]
-    monkeypatch.setattr(catalogue, "LARGEST", 1.0)
+    monkeypatch.setattr(catalogue, "MOST_OPERATIONS", 1.0)
     posterior = quiet_fit(tiny())
     assert ran(posterior) == (LARGE, "em")
     assert posterior.notes[-1].startswith("dawid-skene was fitted: with 3 classes, ")
@@ -56,7 +56,9 @@ def test_what_takes_too_long(items, workers, classes, annotations, name):
     frame = pd.DataFrame({"n": range(annotations)})
     frame = pd.DataFrame({"task": frame.n % items, "worker": frame.n // items % workers, "label": frame.n % classes})
     data = crowdppl.Annotations.from_frame(frame, workers=range(workers), repeats="keep")
-    assert catalogue.model_name(catalogue.default_model(data)) == name
+    model, note = catalogue.default_model(data)
+    assert catalogue.model_name(model) == name
+    assert (note is None) == (name == DEFAULT)
 
 
 def test_options_of_another_engine_are_refused_with_its_name():
