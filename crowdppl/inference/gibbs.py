@@ -21,7 +21,7 @@ from crowdppl.errors import ModelError
 from crowdppl.inference.chains import Chain, Chains, compiled_step
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
-from crowdppl.inference.memory import affordable, thinned_note, thinning, work_bytes
+from crowdppl.inference.memory import KEPT, affordable, thinned_note, thinning, work_bytes
 from crowdppl.inference.monitor import BLOCKS, MOMENT_BYTES, BlockMoments, Diagnosis, Layout, diagnose, places
 from crowdppl.inference.options import engine
 from crowdppl.inference.passes import Sweeps, at
@@ -34,8 +34,6 @@ from crowdppl.model.bound import BoundModel, one_hot
 from crowdppl.model.program import check, dispersed, prior_draws, together
 
 INTERVAL_METHOD = "draws from the posterior (Gibbs sampling with exact conditionals)"
-# Draws kept of a run of any length: enough for the ends of intervals, and files and views stay small.
-KEPT = 1000
 # A run without num_samples goes on in turns of so many sweeps, and is judged when it has grown by a fifth.
 TURN = 32
 FIRST_CHECK = 8 * TURN

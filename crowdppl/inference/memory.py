@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from crowdppl.inference.options import OPTIONS, require_method
 
 if TYPE_CHECKING:
     from crowdppl.data.annotations import Annotations
 
 # Draws kept in memory and on disk take at most this many bytes; beyond it they are thinned, and a warning says so.
 KEEP_BYTES = 2**30
+# Draws kept of a Gibbs sampler's run of any length: enough for the ends of intervals, and files and views stay small.
+KEPT = 1000
 # Temporary arrays of batched draws take at most this many bytes: within the caches, and small enough for the allocator to
 # retain (larger ones come from the system page by page: measured five times slower at 2**27).
 WORK_BYTES = 2**22
@@ -38,6 +43,23 @@ def affordable(size: int, data: Annotations, draws: int) -> int:
 def _draw_bytes(size: int, data: Annotations) -> int:
     # Confusion matrices twice: as published and calibrated.
     return 8 * (size + 2 * data.J * data.K**2 + data.N) + 2 * data.N
+
+
+def most_draws(method: str, options: Mapping[str, Any]) -> int:
+    """Return how many draws of all chains a fit keeps at most, before any thinning for memory.
+
+    Args:
+        method: the engine.
+        options: of the engine, those that are given; they need not be valid.
+
+    Raises:
+        OptionError: for an unknown method.
+    """
+    chosen = {name: option.default for name, option in OPTIONS[require_method("method", method)].items()} | dict(
+        options
+    )
+    chains, each = max(1, chosen.get("chains", 1)), chosen["num_samples"]
+    return chains * (-(-KEPT // chains) if each is None else each)
 
 
 def result_bytes(data: Annotations, draws: int) -> int:

@@ -1,8 +1,11 @@
 """Results on disk: updates, interruptions, owners of folders, links, long names and required disk space."""
 
 import os
+import shutil
+import sys
 import threading
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +19,7 @@ from crowdppl import CrowdpplWarning, FileError, export, report
 from crowdppl.cli import main
 from crowdppl.export import results
 from crowdppl.files import atomic
+from crowdppl.inference.memory import result_bytes
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +107,27 @@ def test_room_is_made_sure_of_for_long_identifiers(tmp_path):
     path = posterior.save(tmp_path / "p.nc")
     assert path.stat().st_size <= crowdppl.posterior.io.HEADERS + crowdppl.posterior.io._size(posterior.tree)
     assert path.stat().st_size > sum(node.to_dataset().nbytes for node in posterior.tree.subtree)
+
+
+@pytest.mark.parametrize(
+    ("options", "draws"),
+    [
+        ((), 1000),
+        (("--num-samples", 30), 30),
+        (("--model", "dawid-skene", "--num-samples", 30), 120),
+        (("--model", "dawid-skene", "--method", "em", "--num-samples", 30), 30),
+        (("--method", "gibbs", "--chains", 2, "--num-samples", 30), 60),
+    ],
+)
+def test_room_is_made_sure_of_for_the_draws_of_the_engine(tmp_path, monkeypatch, options, draws):
+    """A fit is refused where the disk is full to the last byte that its result may take, and not where there is room for it."""
+    FRAME.to_csv(tmp_path / "labels.csv", index=False)
+    words = ("fit", tmp_path / "labels.csv", "--out", tmp_path / "out", *options)
+    size = result_bytes(crowdppl.Annotations.from_frame(FRAME), draws)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=size - 1))
+    assert "the result may take" in " ".join(run(*words, code=2).split())
+    fitted = []
+    monkeypatch.setattr(crowdppl.inference.fit, "fit", lambda *_, **__: fitted.append(True) or sys.exit(0))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=size))
+    run(*words)
+    assert fitted

@@ -72,7 +72,7 @@ def fit_command(
     from crowdppl.cli import inputs
     from crowdppl.export import results
     from crowdppl.inference.fit import fit
-    from crowdppl.inference.memory import result_bytes
+    from crowdppl.inference.memory import most_draws, result_bytes
     from crowdppl.posterior.workers import default_level
 
     default_level(output.level)
@@ -87,7 +87,9 @@ def fit_command(
         seconds = time.perf_counter() - start
         name = escape(source["file"])
         err.print(f"[bold]{name}[/bold]: {data.A:,} annotations of {data.N:,} items by {data.J:,} workers")
-        size = result_bytes(data, (engine.get("num_samples") or 1000) * engine.get("chains", 4))
+        # A model that leaves the choice to the fit gets Gibbs sampling or EM, which keeps no more draws.
+        method = choice.method or ("em" if model is None else model.default_method or "gibbs")
+        size = result_bytes(data, most_draws(method, engine))
         results.free(output.out, overwrite=output.overwrite, size=size)
         options = engine | correlation.options() | vars(checkpoints)
         options |= {"method": choice.method, "seed": choice.seed, "device": device, "progress": err.is_terminal}

@@ -1,0 +1,37 @@
+"""How many draws a fit keeps, and the bytes of its result, as they are known before it."""
+
+import pytest
+from catalog import quiet_fit, simulated
+
+from crowdppl.errors import OptionError
+from crowdppl.inference.memory import most_draws, result_bytes
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "kept"),
+    [
+        ("em", {}, 1000),
+        ("em", {"num_samples": 7}, 7),
+        ("svi", {"num_samples": 7, "max_iter": 20}, 7),
+        ("gibbs", {"num_samples": 7, "warmup": 5}, 28),
+        ("gibbs", {"num_samples": 7, "warmup": 5, "chains": 3}, 21),
+        ("gibbs", {"chains": 3}, 1002),
+        ("nuts", {"num_samples": 7, "warmup": 5, "chains": 2}, 14),
+    ],
+)
+def test_draws_kept_by_each_engine(method, options, kept):
+    data = simulated(items=40, seed=1)[0]
+    posterior = quiet_fit(data, "dawid-skene", method=method, seed=1, independent=False, **options)
+    sizes = posterior.tree["posterior"].sizes
+    assert most_draws(method, options) == kept
+    # Until it converges a sampler may keep fewer.
+    assert sizes["chain"] * sizes["draw"] == kept or ("num_samples" not in options and sizes["draw"] <= kept // 3)
+    size = sum(node.to_dataset(inherit=False).nbytes for node in posterior.tree.subtree)
+    assert size <= result_bytes(data, kept)
+
+
+def test_of_options_that_a_fit_refuses():
+    """The fit says what is wrong with them."""
+    assert most_draws("gibbs", {"chains": 0, "num_samples": 5}) == 5
+    with pytest.raises(OptionError, match="no method 'gibs'"):
+        most_draws("gibs", {})
