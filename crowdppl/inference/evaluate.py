@@ -121,10 +121,8 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
             if factor is not None:
                 pair = _quality(out.truth[part], data, passes)
                 out.calibrated["confusion"][part], out.calibrated["prevalence"][part] = pair
-            del (
-                joint,
-                factor,
-            )  # as large as the items: freed before those of the next draw, or of the point, are allocated
+            # As large as the items: freed before those of the next draw, or of the point, are allocated.
+            del joint, factor
             for name, value in model.derived(parameters, data).items():
                 if "annotation" in model.dims.get(name, ()):
                     share = (value if isinstance(part, int) else value.sum(0)) / total

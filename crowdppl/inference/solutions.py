@@ -10,7 +10,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.em_state import EMResult
 from crowdppl.kernels.ops import above_zero, normalise, sum_by
-from crowdppl.model.bound import BoundModel
+from crowdppl.model.bound import BoundModel, repeated
 
 # Two solutions explain the annotations about equally well if their log posteriors differ by at most so much an annotation, and
 # differ in what they say if the labels do for more than this share of at least so many items. On public crowds they never did
@@ -46,12 +46,12 @@ def solution(model: BoundModel, data: Annotations, result: EMResult, *, anchored
             model.networks.take(result.buffers)
         parameters = result.point if model.batched else model.conditioned(result.point, data)[0]
         marginal, r = normalise(model.item_log_joint(parameters, data), overwrite=True)
-        often = torch.ones_like(marginal) if data.multiplicity is None else data.multiplicity
         log_posterior = result.log_posterior
         if not anchored:
-            log_posterior = float((marginal * often).sum() + model.log_prior(result.point, data))
+            log_posterior = float(repeated(marginal, data).sum() + model.log_prior(result.point, data))
         probability = model.by_class(r)
         if data.parent_item is not None:  # the mean over the parts of an item that have a truth each
+            often = torch.ones_like(marginal) if data.multiplicity is None else data.multiplicity
             number = sum_by(data.parent_item, often, int(data.parent_item.max()) + 1)
             probability = sum_by(data.parent_item, probability * often.unsqueeze(-1), len(number))
             probability /= above_zero(number).unsqueeze(-1)

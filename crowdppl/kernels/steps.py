@@ -30,13 +30,8 @@ class CompiledStep:
     states: int
     work: int
 
-    @property
-    def length(self) -> int:
-        """Length of the vector of parameters."""
-        return sum(int(np.prod(shape)) for shape in self.shapes.values())
-
     def vector(self, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Return sites ``(..., *shape)`` as vectors of float64, ``(..., length)``."""
+        """Return sites ``(..., *shape)`` as vectors of float64, ``(..., P)``."""
         parts = [
             parameters[name].flatten(-len(shape)) if shape else parameters[name].unsqueeze(-1)
             for name, shape in self.shapes.items()
@@ -44,7 +39,7 @@ class CompiledStep:
         return torch.cat(parts, -1).double()
 
     def parameters(self, vector: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
-        """Return the sites ``(..., *shape)`` of vectors ``(..., length)``, in a floating type."""
+        """Return the sites ``(..., *shape)`` of vectors ``(..., P)``, in a floating type."""
         parts = vector.to(dtype).split([int(np.prod(shape)) for shape in self.shapes.values()], -1)
         return {
             name: part.reshape(*vector.shape[:-1], *shape)
