@@ -210,7 +210,8 @@ def parameter_draws(
         bound.networks.load(state)
         values |= bound.networks.start()
     sites = unknowns(bound, design)
-    place = "point" if "point" in posterior.tree.children else "posterior"
+    # The mode of an engine that maximises; else draws, of a result from a small file fewer.
+    place = next(name for name in ("point", "thinned", "posterior") if name in posterior.tree.children)
     group = posterior.tree[place].to_dataset()
     same = {
         axis: axis in group.coords and group[axis].values.tolist() == names.tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -135,15 +135,22 @@ class Posterior(PosteriorVariables):
         mean, low, high = interval(self.draws("prevalence"), level)
         return pd.DataFrame({"label": self.labels, "share": mean, "low": low, "high": high})
 
-    @arguments.checked(path=arguments.output_file)
-    def save(self, path: str | Path) -> Path:
-        """Write the whole result to one NetCDF file, atomically: an interruption leaves the old file or the new one.
+    @arguments.checked(path=arguments.output_file, keep=arguments.choice("small", "full"))
+    def save(self, path: str | Path, *, keep: Literal["small", "full"] = "small") -> Path:
+        """Write the result to one NetCDF file, atomically: an interruption leaves the old file or the new one.
+
+        Args:
+            path: of the file.
+            keep: what the file holds. ``"small"``: what all tables, reports, ``next``, ``check``, ``update`` and ArviZ's
+                summary and leave-one-out prediction need, with draws rounded (see :mod:`crowdppl.posterior.compact`); parameters
+                of single workers and items are left out. ``"full"``: everything as it is, many times as large.
 
         Raises:
             FileError: if the file cannot be written.
+            OptionError: for ``keep="full"`` of a result that was loaded from a small file.
         """
         path = Path(path)
-        io.write(self.tree, path)
+        io.write(self.tree, path, keep)
         return path
 
 
@@ -174,6 +181,9 @@ def probability_columns(labels: Array) -> list[str]:
 @arguments.checked(path=arguments.input_path)
 def load(path: str | Path) -> Posterior:
     """Read a result written by :meth:`Posterior.save` and validate it, see :mod:`crowdppl.posterior.schema`.
+
+    Large draws are read, and validated, when they are first used. The file is open only while it is read. What was not read of a
+    file that has been moved, replaced or changed since gives a ``FileError``; ``posterior.tree.load()`` reads all at once.
 
     Raises:
         FileError: if the file is missing, damaged, of another kind, or of an earlier or later format.

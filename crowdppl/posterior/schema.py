@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,10 @@ DISTRIBUTIONS = (
     ("calibrated", "prevalence"),
     ("calibrated", "confusion"),
 )
+# Largest value of variables that are at least 0.
+RANGES = {("calibrated", "rho"): 1.0, ("constant_data", "weight"): np.inf}
+# Variables without missing values.
+NUMBERS = (("sample_stats", "lp"), ("log_likelihood", "labels"), ("log_prior", "parameters"))
 KINDS = ("posterior", "approximation", "point")
 # Entries of the metadata of a run, and their types.
 RUN: dict[str, type | tuple[type, ...]] = {
@@ -84,39 +89,78 @@ def _values(tree: xr.DataTree, group: str, name: str) -> np.ndarray[Any, Any]:
 def required(tree: xr.DataTree) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the axes of the variables that a tree must have, by group."""
     if "calibrated" in tree.children:
-        return VARIABLES | {"calibrated": CALIBRATED}
+        own = VARIABLES["posterior"]
+        if "posterior/confusion" in dropped(tree):
+            own = {name: axes for name, axes in own.items() if name != "confusion"}
+        return VARIABLES | {"posterior": own, "calibrated": CALIBRATED}
     return VARIABLES | {"truth": VARIABLES["truth"] | DRAWN}
+
+
+def dropped(tree: xr.DataTree) -> list[str]:
+    """Return the variables that a small file has left out, as paths in the tree.
+
+    Raises:
+        DataError: if the attribute is damaged.
+    """
+    if "dropped" not in tree.attrs:
+        return []
+    names = _json(tree.attrs, "dropped")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise DataError("attribute 'dropped' is not a list of variables")
+    return names
 
 
 def _has(tree: xr.DataTree, group: str, name: str) -> bool:
     return group in tree.children and name in tree[group].data_vars
 
 
-def validate(tree: xr.DataTree) -> None:
+def validate(tree: xr.DataTree, waiting: AbstractSet[tuple[str, str]] = frozenset()) -> dict[str, int]:
     """Check groups, axes, types, indices, probabilities and metadata of a result.
+
+    Args:
+        tree: the result.
+        waiting: group and name of variables whose values are not read yet; they are checked when they are.
+
+    Returns:
+        The length of each axis.
 
     Raises:
         DataError: if the tree is invalid; the message is one line.
     """
     _check_groups(tree)
     sizes = _check_axes(tree)
-    for (group, name), (axis, minimum) in INDICES.items():
-        if not _has(tree, group, name):
-            continue  # required ones are there: checked above
-        _check_indices(f"{group}/{name}", _values(tree, group, name), minimum, sizes[axis], axis)
+    for group, name in (*INDICES, *DISTRIBUTIONS, *RANGES, *NUMBERS):
+        if _has(tree, group, name) and (group, name) not in waiting:  # required ones are there: checked above
+            check_values(group, name, _values(tree, group, name), sizes)
     if not bool((np.diff(_values(tree, "constant_data", "item_index")) >= 0).all()):
         raise DataError("constant_data/item_index is not ascending")
-    for group, name in DISTRIBUTIONS:
-        if _has(tree, group, name):
-            _check_distribution(f"{group}/{name}", _values(tree, group, name))
-    for group, name in (("calibrated", "rho"), ("constant_data", "weight")):
-        if _has(tree, group, name):
-            _check_range(f"{group}/{name}", _values(tree, group, name), 1.0 if name == "rho" else np.inf)
-    for group, name in (("sample_stats", "lp"), ("log_likelihood", "labels"), ("log_prior", "parameters")):
-        if np.isnan(_values(tree, group, name)).any():
-            raise DataError(f"{group}/{name} contains NaN")
     _check_metadata(tree)
     _check_networks(tree)
+    return sizes
+
+
+def check_values(group: str, name: str, values: Array, sizes: Mapping[str, int]) -> None:
+    """Check the values of a variable: indices, probabilities, numbers.
+
+    Args:
+        group: of the variable.
+        name: of the variable.
+        values: all of them.
+        sizes: length of each axis.
+
+    Raises:
+        DataError: if they are invalid.
+    """
+    where, place = f"{group}/{name}", (group, name)
+    if place in INDICES:
+        axis, minimum = INDICES[place]
+        _check_indices(where, values, minimum, sizes[axis], axis)
+    if place in DISTRIBUTIONS:
+        _check_distribution(where, values)
+    if place in RANGES:
+        _check_range(where, values, RANGES[place])
+    if place in NUMBERS and np.isnan(values).any():
+        raise DataError(f"{where} contains NaN")
 
 
 def _check_groups(tree: xr.DataTree) -> None:

@@ -18,6 +18,7 @@ import xarray as xr
 from crowdppl import arguments
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.posterior.measures import measure as measure_of
+from crowdppl.posterior.schema import dropped
 
 Array = npt.NDArray[Any]
 
@@ -63,7 +64,7 @@ class PosteriorVariables:
         return self._known
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_known": self.tree, "_complete": None}
+        return {"_known": self.tree.load(), "_complete": None}
 
     @property
     def info(self) -> dict[str, Any]:
@@ -153,7 +154,7 @@ class PosteriorVariables:
                 ones, which are the default.
 
         Raises:
-            OptionError: for an unknown variable.
+            OptionError: for an unknown variable, or one that a small file has left out.
         """
         own = self.tree["posterior"].to_dataset()
         better = self.tree["calibrated"].to_dataset() if self.calibrated else own
@@ -162,6 +163,11 @@ class PosteriorVariables:
         if name == "rho" and self.calibrated:
             return better[name]
         if name not in own.data_vars:
+            if f"posterior/{name}" in dropped(self._known):
+                raise OptionError(
+                    f"name={name!r}: this result was loaded from a small file, which has no draws of it; fit again and save "
+                    f"with keep='full' (--keep full)"
+                )
             known = [str(variable) for variable in own.data_vars] + ["rho"] * self.calibrated
             raise OptionError(
                 f"name={name!r}: no such variable{suggestion(name, known)}; use one of {listed(known, 20)}"

@@ -1,0 +1,150 @@
+"""Arrays of a file that are read when they are first used."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from xarray.backends import BackendArray
+from xarray.core.indexing import ExplicitIndexer, IndexingSupport, LazilyIndexedArray, explicit_indexing_adapter
+
+from crowdppl.errors import DataError, FileError
+from crowdppl.posterior.compact import Coded
+
+Array = npt.NDArray[Any]
+
+# HDF5 handles one call at a time.
+_LOCK = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file as it was when it was opened. It is open only while something is read, so that it can be moved or replaced.
+
+    Attributes:
+        path: where it was.
+        mark: its identity, size and time of change.
+    """
+
+    path: Path
+    mark: tuple[int, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> Source:
+        """Return the source of an existing file."""
+        path = path.absolute()
+        return cls(path, _mark(path))
+
+    def read(self, names: tuple[str, ...]) -> list[Array]:
+        """Return variables of the file by their paths in it.
+
+        Raises:
+            FileError: if the file is gone, was replaced, or is damaged.
+        """
+        name = self.path.name
+        again = f"load it again, or read all at once: posterior = crowdppl.load({name!r}); posterior.tree.load()"
+        try:
+            if _mark(self.path) != self.mark:
+                raise FileError(f"{name} was replaced or changed after it was loaded; {again}")
+            with h5py.File(self.path, "r") as file:
+                return [np.asarray(file[each][...]) for each in names]
+        except FileNotFoundError:
+            raise FileError(f"{name} is no longer in {self.path.parent}, where it was loaded; {again}") from None
+        except (OSError, KeyError, RuntimeError, ValueError) as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"{name} cannot be read: {' '.join(str(error).split())[:120]}") from None
+
+
+def _mark(path: Path) -> tuple[int, ...]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+class StoredArray(BackendArray):
+    """A variable of a file: read, decoded and checked when it is first used, and held from then on.
+
+    Args:
+        source: the file.
+        name: path of the variable in the file, without the suffixes of codes.
+        shape: of the variable.
+        dtype: of the variable.
+        coded: how it is coded, if it is.
+        check: raises a ``DataError`` for values that are not valid.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: Any,
+        coded: Coded | None,
+        check: Callable[[Array], None],
+    ):
+        self.shape, self.dtype = shape, np.dtype(dtype)
+        self._source, self._name, self._coded, self._check = source, name, coded, check
+        self._values: Array | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the values have been read."""
+        return self._values is not None
+
+    def values(self) -> Array:
+        """Return all values.
+
+        Raises:
+            FileError: if the file is gone, was replaced, or is damaged.
+        """
+        with _LOCK:
+            if self._values is None:
+                self._values = self._read()
+            return self._values
+
+    def _read(self) -> Array:
+        file = self._source.path.name
+        if self._coded is None:
+            (values,) = self._source.read((self._name,))
+        else:
+            parts = self._source.read(tuple(self._name + suffix for suffix in self._coded.parts))
+            try:
+                values = self._coded.decoded(*parts)
+            except ValueError as error:
+                raise FileError(f"{file} is damaged or was changed: {self._name}: {error}; fit again") from None
+        try:
+            self._check(values)
+        except DataError as error:
+            raise FileError(f"{file} is damaged or was changed: {error}; fit again, or restore a copy of it") from None
+        return values
+
+    def __getitem__(self, key: ExplicitIndexer) -> Any:
+        """Return a part of the values, as xarray asks for it."""
+        return explicit_indexing_adapter(key, self.shape, IndexingSupport.BASIC, lambda at: self.values()[at])
+
+    def __deepcopy__(self, memo: Any) -> StoredArray:
+        """Return the array itself: it stands for values in a file."""
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickle the values: another process may not see the file."""
+        return _held, (self.values(),)
+
+
+def _held(values: Array) -> StoredArray:
+    """Return an array that holds its values."""
+    out = StoredArray(Source(Path(), ()), "", values.shape, values.dtype, None, lambda _: None)
+    out._values = values
+    return out
+
+
+def variable(dims: tuple[str, ...], array: StoredArray) -> xr.Variable:
+    """Return a variable of xarray whose values are read when they are first used."""
+    return xr.Variable(dims, LazilyIndexedArray(array))
