@@ -22,19 +22,20 @@ crowd, :func:`redundancy` reports that.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import torch
 
 from crowdppl import arguments
 from crowdppl.errors import OptionError
-from crowdppl.inference.design_effect import POPULATION, DesignEffect
 from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, interval
+
+if TYPE_CHECKING:
+    from crowdppl.inference.design_effect import DesignEffect
 
 __all__ = [
     "Curve",
@@ -88,6 +89,8 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
         A row for each ``n`` from 1: ``annotations``, ``independent``, ``low``, ``high``. All are equal to ``n`` for a result that
         counts annotations as independent.
     """
+    from crowdppl.inference.design_effect import DesignEffect  # here: it imports torch
+
     n = np.arange(1, most + 1)
     truths = _truths(posterior)
     crowd = None if truths is None else DesignEffect(truths["crowd_mean"], truths["crowd_spread"])
@@ -99,6 +102,8 @@ def redundancy(posterior: Posterior, most: int = 20, *, level: float | None = No
 @arguments.checked(posterior=arguments.posterior)
 def redundancy_source(posterior: Posterior) -> str:
     """Return where the effective numbers of :func:`redundancy` are from, in a few words."""
+    from crowdppl.inference.design_effect import DesignEffect  # here: it imports torch
+
     effect, truths = DesignEffect.of_json(posterior.info.get("rho")), _truths(posterior)
     if effect is None:
         return "annotations of one item count as independent"
@@ -443,6 +448,8 @@ def _all_rho(posterior: Posterior) -> Array:
 
 def _rho(posterior: Posterior, count: int = RHOS) -> Array:
     """Return quantiles of the distribution of ``rho`` (``GROWTH``, unless the fit has its own), ascending: ``(count,)``."""
+    from crowdppl.inference.design_effect import DesignEffect  # here: it imports torch
+
     effect, truths = DesignEffect.of_json(posterior.info.get("rho")), _truths(posterior)
     if effect is None:
         return np.zeros(count)
@@ -454,6 +461,8 @@ def _rho(posterior: Posterior, count: int = RHOS) -> Array:
 
 
 def _quantiles(effect: DesignEffect, count: int) -> Array:
+    import torch  # here: slow to import
+
     return effect.quantiles((torch.arange(count, dtype=torch.float64) + 0.5) / count).numpy()
 
 
@@ -468,6 +477,8 @@ def _chosen(posterior: Posterior, count: int, draws: int) -> Array:
     The importance weights are the ratio of the density ``GROWTH`` of ``logit rho`` to that of the draws, ``POPULATION`` or what
     known true labels made of it. A fit with a ``rho`` of its own has equal weights.
     """
+    from crowdppl.inference.design_effect import POPULATION, DesignEffect  # here: it imports torch
+
     weight = np.ones(draws)
     truths = _truths(posterior)
     if DesignEffect.of_json(posterior.info.get("rho")) == DesignEffect():

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from crowdppl import criticism, report
 from crowdppl.cli.application import console, in_command
 from crowdppl.data.columns import ITEM_COLUMNS
 from crowdppl.posterior.posterior import Posterior, probability_columns
 from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS
+
+if TYPE_CHECKING:
+    from crowdppl import criticism, report
+
+    Comparison = tuple[criticism.Calibration, criticism.Coverage]
 
 SHOWN_ITEMS = 12
 SHOWN_WORKERS = 20
@@ -46,6 +50,8 @@ def show_notes(sentences: Sequence[str]) -> None:
 
 def show_actions(actions: report.Actions, posterior: Posterior) -> None:
     """Print what to do, in a few lines: the same as the report's first screen."""
+    from crowdppl import report  # here: slow to import
+
     console.print("\n[bold]What to do[/bold]")
     for line in report.lines(actions, posterior)[bool(posterior.alert) :]:  # an alert is shown above
         head, colon, rest = line.partition(": ")
@@ -146,9 +152,6 @@ def _stored(posterior: Posterior) -> str:
     if not worth or stored >= facts["chains"] * facts["num_samples"]:
         return ""
     return f"; {stored:,} of them are kept, with an effective sample size of at least {min(worth.values()):,.0f}"
-
-
-Comparison = tuple[criticism.Calibration, criticism.Coverage]
 
 
 def show_calibration(title: str, fits: Mapping[str, Comparison], level: float) -> None:
@@ -273,6 +276,8 @@ def _show_shares(names: Sequence[str], shares: pd.DataFrame) -> None:
 
 def show_check(check: criticism.PredictiveCheck, level: float) -> None:
     """Print a posterior predictive check: statistics of the labels given beside those of replicated data."""
+    from crowdppl import criticism  # here: slow to import
+
     table = grid("\nLabels given and labels of the model")
     for column in ("", "statistic", "given", f"the model's ({level:.0%})", "p-value"):
         table.add_column(column, justify="left" if column in ("", "statistic") else "right")

@@ -32,6 +32,12 @@ Seed = Annotated[int, typer.Option(help="Seed of all random numbers: same seed, 
 Raw = Annotated[
     bool, typer.Option("--raw", help="Leave text in CSV as it is, even where a spreadsheet would run it as a formula.")
 ]
+Keep = Annotated[
+    str,
+    typer.Option(
+        help="small: posterior.nc holds what reports, next, check and update need; full: all draws as they are, many times as large."
+    ),
+]
 Format = Annotated[
     str | None, typer.Option(help="Format of the file, see `crowdppl formats`. (default: detected from the file)")
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from torch import Tensor
 
 from crowdppl.data.frames import to_series
 from crowdppl.data.readers.tables import UNQUOTED
@@ -30,7 +30,8 @@ def series(values: Any, name: str) -> pd.Series[Any]:
     if isinstance(values, (str, bytes, set, frozenset, Mapping)) or not isinstance(values, Iterable) or len(shape) != 1:
         kind = f"has shape {shape}" if len(shape) != 1 else f"is of type {type(values).__name__}"
         raise DataError(f"{name} {kind}; pass three one-dimensional arrays of equal length")
-    if isinstance(values, Tensor):
+    torch = sys.modules.get("torch")  # without it there is no tensor, and it is slow to import
+    if torch is not None and isinstance(values, torch.Tensor):
         values = values.detach().cpu().numpy()
     if hasattr(values, "dtype"):
         return pd.Series(values).reset_index(drop=True)

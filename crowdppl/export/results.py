@@ -7,11 +7,11 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import pandas as pd
 
-from crowdppl import export
+from crowdppl import arguments, export
 from crowdppl.errors import FileError
 from crowdppl.export.folders import recover, replaced, tidy
 from crowdppl.files import require_disk_space
@@ -53,6 +53,15 @@ def free(folder: Path, *, overwrite: bool, size: int = 0, files: Sequence[str] =
     require_disk_space(folder, size, "the result")
 
 
+def kept(keep: str) -> Literal["small", "full"]:
+    """Return what the file of a result is to hold, before the computation starts.
+
+    Raises:
+        OptionError: if it is neither ``small`` nor ``full``.
+    """
+    return cast(Literal["small", "full"], arguments.choice("small", "full")("keep", keep))
+
+
 class Written(NamedTuple):
     """What was written.
 
@@ -74,6 +83,7 @@ def write(
     level: float | None = None,
     run: Mapping[str, Any],
     raw: bool = False,
+    keep: Literal["small", "full"] = "small",
     then: Callable[[], None] = lambda: None,
 ) -> Written:
     """Write all result files atomically, and remove the report of an earlier run.
@@ -86,6 +96,7 @@ def write(
         level: probability of the intervals in the tables.
         run: added to ``posterior.info`` in ``run.json`` (input, command, timings).
         raw: leave text in CSV as it is, see :func:`crowdppl.export.to_file`.
+        keep: what ``posterior.nc`` holds, see :meth:`crowdppl.Posterior.save`.
         then: called as soon as the files are in place.
 
     Raises:
@@ -94,7 +105,7 @@ def write(
     failed: BaseException | None = None
     workers = pd.DataFrame()
     with replaced(folder, (*FILES, *DERIVED), then) as staging:
-        posterior.save(staging / "posterior.nc")
+        posterior.save(staging / "posterior.nc", keep=keep)
         story = (
             posterior.info
             | {

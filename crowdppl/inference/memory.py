@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from crowdppl.inference.options import OPTIONS, require_method
+from crowdppl.posterior.compact import SMALL, THINNED
 
 if TYPE_CHECKING:
     from crowdppl.data.annotations import Annotations
@@ -62,10 +63,24 @@ def most_draws(method: str, options: Mapping[str, Any]) -> int:
     return chains * (-(-KEPT // chains) if each is None else each)
 
 
-def result_bytes(data: Annotations, draws: int) -> int:
-    """Return an upper bound on the bytes of a result with ``draws`` draws, before compression."""
-    kept = min(KEEP_BYTES, draws * _draw_bytes(data.J * data.K**2, data)) + _draw_bytes(data.J * data.K**2, data)
-    return kept + 24 * data.A + 8 * data.N * (2 * data.K + 2)
+def result_bytes(data: Annotations, draws: int, keep: Literal["small", "full"] = "small") -> int:
+    """Return an upper bound on the bytes of the file of a result with ``draws`` draws, before compression.
+
+    Args:
+        data: the annotations.
+        draws: number of draws over all chains.
+        keep: what the file holds, see :meth:`crowdppl.Posterior.save`.
+    """
+    each = _draw_bytes(data.J * data.K**2, data)
+    once = each + 24 * data.A + 8 * data.N * (2 * data.K + 2)
+    everything = min(KEEP_BYTES, draws * each) + once
+    if keep == "full":
+        return everything
+    # Codes of two bytes of confusion matrices, log-likelihoods and truths; prevalence, parameters of the crowd and densities as
+    # they are, and so are some small arrays; a few draws of parameters of workers and items.
+    codes = 2 * data.J * data.K**2 + 4 * data.N
+    coded = min(draws, KEEP_BYTES // each + 1) * (codes + 8 * (2 * data.K**2 + 2 * data.K + 8)) + 6 * 8 * SMALL
+    return min(everything, coded + min(draws, THINNED) * each + once)
 
 
 def thinned_note(kept: int, requested: int) -> str:

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import safetensors
-import safetensors.torch
 import xarray as xr
 
 from crowdppl.errors import DataError, listed
@@ -291,6 +289,8 @@ def _json(attributes: Mapping[Any, Any], name: str) -> Any:
 def _check_networks(tree: xr.DataTree) -> None:
     if "networks" not in tree.children:
         return
+    import safetensors.torch  # here: slow to import
+
     packed = tree["networks"].data_vars.get("safetensors")
     try:
         if packed is None or packed.ndim != 1:

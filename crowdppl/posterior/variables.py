@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import safetensors.torch
-import torch
 import xarray as xr
 
 from crowdppl import arguments
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.posterior.measures import measure as measure_of
 from crowdppl.posterior.schema import dropped
+
+if TYPE_CHECKING:
+    import torch
 
 Array = npt.NDArray[Any]
 
@@ -140,6 +141,8 @@ class PosteriorVariables:
         """
         if "networks" not in self._known.children:
             return {}
+        import safetensors.torch  # here: slow to import
+
         return dict(safetensors.torch.load(self._values("networks", "safetensors").astype(np.uint8).tobytes()))
 
     # ------------------------------------------------------------------ arrays

@@ -7,7 +7,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 
 import typer
 from rich.markup import escape
@@ -20,6 +20,7 @@ from crowdppl.cli.options import (
     Covariates,
     DemoOutput,
     Format,
+    Keep,
     KnownTruth,
     Level,
     ModelChoice,
@@ -61,6 +62,7 @@ def fit_command(
     with_report: Annotated[bool, typer.Option("--report", help="Also write report.html.")] = False,
     report_options: ReportOptions,
     raw: Raw = False,
+    keep: Keep = "small",
     **engine: Any,
 ) -> None:
     """Fit a model to a file of labels and write consensus, workers and posterior.
@@ -76,6 +78,7 @@ def fit_command(
     from crowdppl.posterior.workers import default_level
 
     default_level(output.level)
+    kept = results.kept(keep)
     report.price(report_options.cost)
     if checkpoints.checkpoint is None:
         set_state("nothing was written; with --checkpoint FOLDER a fit that is stopped can be continued")
@@ -89,7 +92,7 @@ def fit_command(
         err.print(f"[bold]{name}[/bold]: {data.A:,} annotations of {data.N:,} items by {data.J:,} workers")
         # A model that leaves the choice to the fit gets Gibbs sampling or EM, which keeps no more draws.
         method = choice.method or ("em" if model is None else model.default_method or "gibbs")
-        size = result_bytes(data, most_draws(method, engine))
+        size = result_bytes(data, most_draws(method, engine), kept)
         results.free(output.out, overwrite=output.overwrite, size=size)
         options = engine | correlation.options() | vars(checkpoints)
         options |= {"method": choice.method, "seed": choice.seed, "device": device, "progress": err.is_terminal}
@@ -99,7 +102,7 @@ def fit_command(
     run: dict[str, Any] = {"input": source, "timings": {"read": seconds}}
     if report_options.title is not None:
         run["title"] = report_options.title
-    finished = _finish(posterior, output.out, output.level, run, raw=raw, cost=report_options.cost)
+    finished = _finish(posterior, output.out, output.level, run, raw=raw, keep=kept, cost=report_options.cost)
     if with_report:
         _report(posterior, output, report_options, finished)
     leave(posterior)
@@ -162,6 +165,7 @@ def _finish(
     run: dict[str, Any],
     *,
     raw: bool = False,
+    keep: Literal["small", "full"] = "small",
     cost: float | None = None,
 ) -> _Finished:
     """Write a result to its folder and show it."""
@@ -174,7 +178,7 @@ def _finish(
     run["command"] = ["crowdppl", *sys.argv[1:]]
     run["timings"] |= {"fit": posterior.info["seconds"]}
     then = partial(set_state, f"the results are in {folder}")
-    written = results.write(posterior, folder, level=level, run=run, raw=raw, then=then)
+    written = results.write(posterior, folder, level=level, run=run, raw=raw, keep=keep, then=then)
     actions = report.actions(posterior, cost=cost, worker_table=written.workers)
     display.show_alert(posterior)
     display.show_actions(actions, posterior)
@@ -292,6 +296,7 @@ def update_command(
     ] = None,
     level: Level = None,
     raw: Raw = False,
+    keep: Keep = "small",
 ) -> None:
     """Add annotations to a result: fit again, starting from the earlier result."""
     from crowdppl import report
@@ -303,6 +308,7 @@ def update_command(
     from crowdppl.posterior.workers import default_level
 
     default_level(level)
+    kept = results.kept(keep)
     earlier, run = results.opened(folder)
     target = folder if out is None else out
     results.free(target, overwrite=out is None)
@@ -314,7 +320,7 @@ def update_command(
         later = report.carried(earlier, later)
     source = {"file": source_name(file), "sha256": digest, "rows": more.A, "added to": run.get("input", {})}
     title = {"title": run["title"]} if run.get("title") else {}
-    _finish(later, target, level, {"input": source, "timings": {}} | title, raw=raw)
+    _finish(later, target, level, {"input": source, "timings": {}} | title, raw=raw, keep=kept)
     leave(later)
 
 
