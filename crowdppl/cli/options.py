@@ -35,7 +35,7 @@ Raw = Annotated[
 Keep = Annotated[
     str,
     typer.Option(
-        help="small: posterior.nc holds what reports, next, check and update need; full: all draws as they are, many times as large."
+        help="small: posterior.nc holds what reports, next, check and update need; full: all draws as they are, a large file."
     ),
 ]
 Format = Annotated[

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from crowdppl.inference.options import OPTIONS, require_method
-from crowdppl.posterior.compact import SMALL, THINNED
 
 if TYPE_CHECKING:
     from crowdppl.data.annotations import Annotations
@@ -63,7 +62,7 @@ def most_draws(method: str, options: Mapping[str, Any]) -> int:
     return chains * (-(-KEPT // chains) if each is None else each)
 
 
-def result_bytes(data: Annotations, draws: int, keep: Literal["small", "full"] = "small") -> int:
+def result_bytes(data: Annotations, draws: int, keep: Literal["small", "full"] = "full") -> int:
     """Return an upper bound on the bytes of the file of a result with ``draws`` draws, before compression.
 
     Args:
@@ -71,6 +70,8 @@ def result_bytes(data: Annotations, draws: int, keep: Literal["small", "full"] =
         draws: number of draws over all chains.
         keep: what the file holds, see :meth:`crowdppl.Posterior.save`.
     """
+    from crowdppl.posterior.compact import SMALL, THINNED  # here: it imports xarray
+
     each = _draw_bytes(data.J * data.K**2, data)
     once = each + 24 * data.A + 8 * data.N * (2 * data.K + 2)
     everything = min(KEEP_BYTES, draws * each) + once

@@ -303,7 +303,7 @@ def compact(tree: xr.DataTree) -> tuple[xr.DataTree, dict[str, dict[str, dict[st
     groups = {name: _without_names(name, group) for name, group in groups.items()}
     small = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     small.attrs = tree.attrs | {
-        "crowdppl_format": CODED_FORMAT,
+        "crowdppl_format": max(CODED_FORMAT, tree.attrs["crowdppl_format"]),
         "keep": "small",
         "coded": json.dumps(coded),
         "dropped": json.dumps(dropped),

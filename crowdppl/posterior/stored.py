@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
@@ -48,6 +47,8 @@ class Source:
         Raises:
             FileError: if the file is gone, was replaced, or is damaged.
         """
+        import h5py  # here: a fit does not need it
+
         name = self.path.name
         again = f"load it again, or read all at once: posterior = crowdppl.load({name!r}); posterior.tree.load()"
         try:

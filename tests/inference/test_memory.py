@@ -19,7 +19,7 @@ from crowdppl.inference.memory import most_draws, result_bytes
         ("nuts", {"num_samples": 7, "warmup": 5, "chains": 2}, 14),
     ],
 )
-def test_draws_kept_by_each_engine(method, options, kept):
+def test_draws_kept_by_each_engine(method, options, kept, tmp_path):
     data = simulated(items=40, seed=1)[0]
     posterior = quiet_fit(data, "dawid-skene", method=method, seed=1, independent=False, **options)
     sizes = posterior.tree["posterior"].sizes
@@ -28,6 +28,11 @@ def test_draws_kept_by_each_engine(method, options, kept):
     assert sizes["chain"] * sizes["draw"] == kept or ("num_samples" not in options and sizes["draw"] <= kept // 3)
     size = sum(node.to_dataset(inherit=False).nbytes for node in posterior.tree.subtree)
     assert size <= result_bytes(data, kept)
+    assert (
+        posterior.save(tmp_path / "p.nc").stat().st_size
+        <= result_bytes(data, kept, "small")
+        <= result_bytes(data, kept)
+    )
 
 
 def test_of_options_that_a_fit_refuses():
