@@ -212,3 +212,22 @@ def test_a_forked_child_can_compute_where_the_library_was_only_imported():
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), torch.get_num_threads())
     """
     assert run(script).split() == ["1", "2"]
+
+
+def test_the_choice_of_items_imports_no_torch(tmp_path):
+    """`crowdppl next` reads a result: it has no use for what takes longest to import."""
+    from crowdppl.data import datasets
+    from crowdppl.export import results
+
+    results.write(crowdppl.fit(datasets.anaesthesia(), method="em", num_samples=20), tmp_path / "r", run={})
+    unneeded = (
+        "torch",
+        "pyro",
+        "arviz_stats",
+        "arviz_plots",
+        "matplotlib",
+        "numba",
+        "sympy",
+        "crowdppl.criticism",
+    )
+    assert imported(COMMAND.format(runs=[(("next", str(tmp_path / "r")), 0)]), unneeded) == []

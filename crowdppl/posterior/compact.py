@@ -7,7 +7,7 @@ for summaries and leave-one-out prediction:
 - draws of the confusion matrices that are reported, as whole numbers on a scale of square roots (:func:`encode_distributions`);
 - log-likelihoods of items, in steps of 1/24 of the standard deviation over the draws of an item (:func:`encode_logs`);
 - drawn truths, in bits (:func:`encode_indices`);
-- of other draws of single workers and items, those of the model that is not reported included, every tenth or so in the group
+- of other draws of single workers and items, those of the model that is not reported included, two hundred in the group
   ``thinned``, where predictive checks draw labels from them; none where there is a mode (``point``), from which they draw.
 
 Other draws are stored in single precision. Arrays of at most ``SMALL`` values are stored as they are, so that a small result
@@ -40,8 +40,8 @@ FLOOR = (0.25 / ROOTS) ** 2
 STEPS = 24
 # Range over draws below which log-likelihoods of an item are one number.
 CONSTANT = 1e-9
-# Draws kept of parameters of single workers and items, where labels are replicated from draws: as many as predictions average.
-THINNED = 100
+# Draws kept of parameters of single workers and items, where labels are replicated from draws: as many as a check replicates.
+THINNED = 200
 # Bits of the mantissa of these parameters.
 MANTISSA = 12
 # Draws of parameters of single workers that views of workers read.
@@ -293,6 +293,7 @@ def compact(tree: xr.DataTree) -> tuple[xr.DataTree, dict[str, dict[str, dict[st
                 if variable.dtype.kind == "f" and variable.dims[:2] == DRAW
             }
         )
+    precision = str(groups["posterior"]["prevalence"].dtype)
     groups["posterior"] = groups["posterior"].assign(
         {
             str(name): variable.astype(np.float32)
@@ -307,14 +308,20 @@ def compact(tree: xr.DataTree) -> tuple[xr.DataTree, dict[str, dict[str, dict[st
         "keep": "small",
         "coded": json.dumps(coded),
         "dropped": json.dumps(dropped),
+        "precision": precision,
     }
     for name, node in tree.children.items():
         small[str(name)].attrs = node.attrs
     return small, {f"/{name}": _encoding(group) for name, group in groups.items()}
 
 
-def expand(groups: Mapping[str, xr.Dataset]) -> dict[str, xr.Dataset]:
-    """Return the groups of a small file as a result has them: with the names of items and workers, which it stores once."""
+def expand(groups: Mapping[str, xr.Dataset], precision: str) -> dict[str, xr.Dataset]:
+    """Return the groups of a small file as a result has them.
+
+    Args:
+        groups: as stored: with the names of items and workers once, and some draws in single precision.
+        precision: type of draws.
+    """
     homes = {
         axis: groups[home][axis] for axis, home in _HOMES.items() if home in groups and axis in groups[home].coords
     }
@@ -326,10 +333,9 @@ def expand(groups: Mapping[str, xr.Dataset]) -> dict[str, xr.Dataset]:
             if axis in group.dims and axis not in group.coords and group.sizes[axis] == names.size
         }
         out[name] = group.assign_coords(absent) if absent else group
-    kind = groups["posterior"]["prevalence"].dtype if "prevalence" in groups.get("posterior", {}) else np.dtype("f8")
     for name in {"posterior", "thinned"} & out.keys():
         single = {
-            variable: values.astype(kind)
+            variable: values.astype(precision)
             for variable, values in out[name].data_vars.items()
             if values.dtype == np.float32 and values.dims[:2] == DRAW
         }

@@ -87,18 +87,14 @@ def read(path: Path) -> xr.DataTree:
         with preserved_warning_filters(), xr.open_datatree(path, engine="h5netcdf") as opened:
             _check_format(opened.attrs, path.name)
             coded = _coded(opened.attrs)
-            tree = xr.DataTree.from_dict(
-                {
-                    f"/{name}": group
-                    for name, group in expand(
-                        {
-                            str(name): _group(source, str(name), node.to_dataset(inherit=False), coded, waiting, sizes)
-                            for name, node in opened.children.items()
-                        }
-                    ).items()
-                }
-            )
-            tree.attrs = {name: value for name, value in opened.attrs.items() if name != "coded"}
+            stored = {
+                str(name): _group(source, str(name), node.to_dataset(inherit=False), coded, waiting, sizes)
+                for name, node in opened.children.items()
+            }
+            small = opened.attrs.get("keep") == "small"
+            groups = expand(stored, str(opened.attrs["precision"])) if small else stored
+            tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
+            tree.attrs = {name: value for name, value in opened.attrs.items() if name not in ("coded", "precision")}
     except FileError:
         raise
     except (OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError) as error:

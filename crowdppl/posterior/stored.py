@@ -65,8 +65,8 @@ class Source:
 
 
 def _mark(path: Path) -> tuple[int, ...]:
-    found = path.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class StoredArray(BackendArray):

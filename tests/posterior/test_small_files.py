@@ -130,6 +130,21 @@ def test_draws_of_samplers_predict(data, tmp_path):
     assert criticism.check(small, draws=150).source == "model"
 
 
+def test_draws_keep_their_precision(tmp_path):
+    """Also those that are stored in single precision, from which labels are replicated."""
+    data = simulated(items=200, workers=8, per_item=6, classes=12)[0]
+    options = {"method": "gibbs", "chains": 2, "num_samples": 500, "warmup": 20, "independent": False}
+    posterior = quiet_fit(data, "class-conditional", seed=1, **options)
+    small = crowdppl.load(posterior.save(tmp_path / "p.nc"))
+    for group in ("posterior", "thinned", "calibrated"):
+        for name, variable in small.tree[group].to_dataset().data_vars.items():
+            assert variable.dtype == (np.int16 if name == "draw_of" else np.float64), name
+    assert criticism.check(small, draws=20).source == "model"
+    np.testing.assert_allclose(
+        small.variable("prevalence", published=True), posterior.variable("prevalence", published=True), rtol=1e-6
+    )
+
+
 def test_draws_are_read_when_they_are_used(by_em, tmp_path):
     small = crowdppl.load(by_em.save(tmp_path / "p.nc"))
     places = [("log_likelihood", "labels"), ("calibrated", "confusion"), ("calibrated", "draw_of")]
@@ -309,6 +324,12 @@ DAMAGE = {
         put("log_likelihood/labels_centre", np.nan),
         lambda p: criticism.loo(p),
         r"p\.nc is damaged or was changed: log_likelihood/labels contains NaN",
+    ),
+    "no precision": (lambda file: file.attrs.__delitem__("precision"), None, r"p\.nc is not a readable NetCDF file"),
+    "another precision": (
+        lambda file: file.attrs.__setitem__("precision", "much"),
+        None,
+        r"p\.nc is not a readable NetCDF file",
     ),
     "dropped variables that are none": (
         lambda file: file.attrs.__setitem__("dropped", "3"),
