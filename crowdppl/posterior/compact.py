@@ -321,7 +321,11 @@ def expand(groups: Mapping[str, xr.Dataset], precision: str) -> dict[str, xr.Dat
     Args:
         groups: as stored: with the names of items and workers once, and some draws in single precision.
         precision: type of draws.
+
+    Raises:
+        TypeError: for a precision that is not a type.
     """
+    kind = np.dtype(precision)
     homes = {
         axis: groups[home][axis] for axis, home in _HOMES.items() if home in groups and axis in groups[home].coords
     }
@@ -335,7 +339,7 @@ def expand(groups: Mapping[str, xr.Dataset], precision: str) -> dict[str, xr.Dat
         out[name] = group.assign_coords(absent) if absent else group
     for name in {"posterior", "thinned"} & out.keys():
         single = {
-            variable: values.astype(precision)
+            variable: values.astype(kind)
             for variable, values in out[name].data_vars.items()
             if values.dtype == np.float32 and values.dims[:2] == DRAW
         }

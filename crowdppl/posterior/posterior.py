@@ -42,7 +42,7 @@ class Posterior(PosteriorVariables):
     - ``log_prior``: ``parameters (chain, draw)``, the joint log prior density of all parameters.
     - ``sample_stats``: ``lp (chain, draw)``, and the trace of the engine's objective.
     - ``annotation``: quantities of single annotations, averaged over draws, for models that have them.
-    - ``thinned``: in results from small files, some draws of all parameters, where most of those of workers and items are left out.
+    - ``thinned``: in results from small files, some draws of all parameters, where those of workers and items are left out.
     - ``networks``: the weights of networks in the safetensors format, see :attr:`networks`.
     - ``observed_data``, ``constant_data``: labels, items and workers of the annotations, known truths.
 
