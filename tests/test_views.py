@@ -20,7 +20,7 @@ from crowdppl.criticism.advice import _sampled
 from crowdppl.export import results
 from crowdppl.inference import predict
 from crowdppl.inference.update import update
-from crowdppl.posterior import workers
+from crowdppl.posterior import compact, io, workers
 from crowdppl.posterior.workers import groups
 
 mpl.use("Agg")
@@ -223,7 +223,21 @@ def test_every_view_is_in_the_table():
 
 @pytest.mark.parametrize("name", FITS)
 def test_views(name, fits, tmp_path):
-    posterior = fits(name)
+    _look(name, fits(name), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["em", "em, a truth for each annotation", "svi", "gibbs, subtypes", "gibbs, groups"])
+def test_views_of_a_small_file(name, fits, tmp_path, monkeypatch):
+    """With all draws coded, thinned or left out, as those of large data are."""
+    monkeypatch.setattr(compact, "SMALL", 0)
+    monkeypatch.setattr(io, "EAGER", 0)
+    posterior = crowdppl.load(fits(name).save(tmp_path / "small.nc"))
+    assert posterior.tree.attrs["keep"] == "small"
+    _look(name, posterior, tmp_path)
+
+
+def _look(name, posterior, tmp_path):
+    """Look at a result in every view."""
     failures = []
     for view, look in VIEWS.items():
         refused, words = REFUSED.get(view, (set(), ""))
