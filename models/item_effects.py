@@ -25,10 +25,13 @@ so that ten equal incorrect labels are weaker evidence than ten independent ones
 effect; both are summed out or drawn exactly.
 
 *Anchoring.* A class means what its label says only as long as workers are mostly right; where they are not, the likelihood
-alone lets a class drift to whatever separates items best. With ``anchoring = b`` each item enters the likelihood with power
-``1 - b`` without its class, and with power ``b`` with a class drawn from the votes, weighted by the workers' competence
+alone lets a class drift to whatever separates items best. Each item enters the likelihood with power ``1 - b`` without its
+class, and with power ``b`` with a class drawn from the votes, weighted by the workers' competence
 (:mod:`crowdppl.model.weighted_votes`): parameters are learned as if a share ``b`` of the items had been labelled by these
-votes. Class probabilities are those of the model at these parameters. ``anchoring=0`` gives the likelihood.
+votes. It is items with an effect that let a class drift; a crowd that shows none is learned from little but its likelihood. So
+``b = anchoring * (1 - 0.9 u_0)``, where ``u_0`` is the weight of no effect: EM begins with ``b = anchoring``, and alternates
+between the parameters and ``b`` until they agree; other engines take ``b`` from EM. Class probabilities are those of the model at
+these parameters. ``anchoring=0`` gives the likelihood.
 """
 
 from __future__ import annotations
@@ -60,12 +63,19 @@ from crowdppl.model.weighted_votes import rival_votes, weighted_votes
 MEAN, PRECISION = (2.0, 2.0), (1.0, 1.0)
 # Largest strength of an effect: odds of 22,000.
 LARGEST = 10.0
+# Share of the anchor that a crowd without effects does without; the rest steadies fits to few annotations.
+RELEASED = 0.9
 # Rounds of Newton steps in the first M step, which also learns the crowd's competence, and in each later one.
 FIRST, LATER = 20, 1
 
 
 def _is_strength(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= LARGEST
+
+
+def _votes(anchor: Tensor) -> Tensor:
+    """Return the votes ``(N, K)`` of an anchor, whose rows add up to its share."""
+    return anchor / anchor.sum(-1, keepdim=True)
 
 
 @final
@@ -76,7 +86,8 @@ class ItemEffects(AnnotationModel):
     Attributes:
         strengths: sizes of item effects, on the logit scale. Defaults to 1, 2 and 3 for two classes, and to 2 for more, where
             there are effects on each label and more strengths cost time and gain nothing.
-        anchoring: share of the likelihood in which items have the class of the weighted votes, below 1.
+        anchoring: share of the likelihood in which items have the class of the weighted votes, below 1, where every item has an
+            effect; less in proportion where fewer have.
         deviation: standard deviation of a worker's own confusion around the crowd's, on the logit scale.
         preference: standard deviation of a worker's preference for a label.
         crowd: standard deviation of the crowd's confusion around equal incorrect labels.
@@ -164,16 +175,24 @@ class ItemEffects(AnnotationModel):
         """Return, for each annotation, the rows of its worker: batch ``(A, S)``."""
         return Categorical(self.confusion(parameters, data)[data.worker])
 
-    def anchor(self, data: Annotations) -> Tensor | None:
-        """Return the weighted votes times ``anchoring``; of anchored data those of another solution for the weights, if any."""
+    def anchor(self, data: Annotations, parameters: Parameters | None = None) -> Tensor | None:
+        """Return the weighted votes times ``anchoring``; of anchored data those of another solution for the weights, if any.
+
+        Given parameters, the votes of the data's anchor times ``anchoring``, less where few items have an effect.
+        """
         if not self.anchoring:
             return None
-        votes = weighted_votes(data) if data.anchor is None else rival_votes(data, data.anchor / self.anchoring)
-        return None if votes is None else self.anchoring * votes
+        if data.anchor is None:
+            return self.anchoring * weighted_votes(data)
+        votes = _votes(data.anchor)
+        if parameters is not None:
+            return self.anchoring * (1 - RELEASED * parameters["effect_weights"][0]) * votes
+        rival = rival_votes(data, votes)
+        return None if rival is None else self.anchoring * rival
 
     def initial(self, data: Annotations) -> Tensor:
         """Return the weighted votes, the same for all effects but for their prior weights, ``(N, S)``."""
-        share = weighted_votes(data) if data.anchor is None else data.anchor / self.anchoring
+        share = weighted_votes(data) if data.anchor is None else _votes(data.anchor)
         weights = share.new_full((len(self.sizes(data)) + 1,), 1 / (len(self.sizes(data)) + 1))
         return (share.unsqueeze(-1) * self._log_effects(weights, data).exp()).flatten(-2)
 

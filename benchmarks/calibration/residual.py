@@ -1,4 +1,4 @@
-"""The correlation of errors that item effects leave unexplained: its distribution over public sets.
+"""The correlation of errors that item effects leave unexplained: its distribution over public sets, and what predicts it.
 
 Writes docs/benchmarks/residual-correlation.md. The chosen distribution is `RESIDUAL` in crowdppl/inference/design_effect.py.
 """
@@ -7,41 +7,62 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from scipy.special import expit, softmax
-from scipy.stats import norm
+from scipy.stats import norm, spearmanr
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import fit, table, write
 from default_model import GROUPS, load
+from simulated import SIZES, independent_crowd
 
+from crowdppl import Annotations
 from crowdppl.criticism.calibration import FLOOR
 from crowdppl.inference.design_effect import RESIDUAL
 
 MODEL = "item-effects"
+# Independent crowds of each size.
+CROWDS = 5
 # Means and standard deviations of logit rho that are compared.
 GRID = [(mean, sd) for mean in (-1.0, -2.0, -3.0, -4.0, -5.0) for sd in (1.0, 2.0, 3.0)]
 NODES = norm.ppf((np.arange(64) + 0.5) / 64)
 BINS = 10
+# Values of logit rho among which the best for one set is sought.
+VALUES = np.arange(-12, 6.5, 0.5)
 
 
-def measured(name: str) -> dict[tuple[float, float], tuple[float, float]]:
-    """Return log loss and calibration error of a set at each point of the grid, from one fit as published by EM."""
-    data, truth = load(name)
+def measured(
+    data: Annotations, truth: Mapping[str, str]
+) -> tuple[dict[tuple[float, float], tuple[float, float]], dict]:
+    """Fit a set as published by EM, once.
+
+    Returns:
+        Log loss and calibration error at each point of the grid; and the set's mean number of annotations an item, the weight of
+        no effect, and the value of logit rho with the lowest log loss.
+    """
     posterior, _ = fit(data, MODEL, method="em", num_samples=2, independent=True, seed=0)
     codes = {str(label): k for k, label in enumerate(data.labels.tolist())}
     known = np.array([codes.get(truth.get(str(item), ""), -1) for item in data.items.tolist()])
     have = known >= 0
     logs = np.log(np.maximum(posterior.probability()[have], np.finfo(float).tiny))
     more = data.annotations_per_item.numpy()[have] - 1
+
+    def tempered(rho: float) -> np.ndarray:
+        return softmax(logs / (1 + more * rho)[:, None], -1)
+
     out = {}
     for mean, sd in GRID:
-        rho = expit(mean + sd * NODES)
-        tempered = [softmax(logs / (1 + more * value)[:, None], -1) for value in rho]
-        out[mean, sd] = scored(np.mean(tempered, 0), known[have])
-    return out
+        out[mean, sd] = scored(np.mean([tempered(value) for value in expit(mean + sd * NODES)], 0), known[have])
+    losses = [scored(tempered(value), known[have])[0] for value in expit(VALUES)]
+    seen = {
+        "annotations": float(more.mean() + 1),
+        "none": float(posterior.tree["point"]["effect_weights"][0]),
+        "best": float(VALUES[int(np.argmin(losses))]),
+    }
+    return out, seen
 
 
 def scored(probability: np.ndarray, known: np.ndarray) -> tuple[float, float]:
@@ -53,6 +74,36 @@ def scored(probability: np.ndarray, known: np.ndarray) -> tuple[float, float]:
     return float(loss), float(sum(gaps))
 
 
+def predictable(seen: dict[str, dict], simulated: list[tuple[tuple[int, ...], dict]]) -> list[str]:
+    """Return the section on whether the annotations themselves say how large rho is."""
+    pairs = np.array([(one["none"], one["best"]) for one in seen.values()])
+    rank = spearmanr(*pairs.T).statistic
+    rows = [(name, one["annotations"], one["none"], one["best"]) for name, one in seen.items()]
+    for size in SIZES:
+        K, N, J, n = size
+        ones = [one for other, one in simulated if other == size]
+        middle = [float(np.median([one[what] for one in ones])) for what in ("annotations", "none", "best")]
+        rows.append((f"*simulated: {K} classes, {N:,} items, {J} workers, {n} each*", *middle))
+    return [
+        "",
+        "## Do the annotations tell how large it is?",
+        "",
+        "Without known true labels, rho could be learned only from what it has in common with what the model sees. The weight of",
+        "no effect is the share of items on which the fit finds no common error. *Best* is the value of logit rho (at least -12,",
+        "at most 6) at which the log loss of the true labels is lowest. Simulated crowds are independent, drawn from Dawid and",
+        f"Skene's model; medians of {CROWDS}.",
+        "",
+        table(("set", "annotations an item", "weight of no effect", "best logit rho"), rows),
+        "",
+        f"Over the public sets the rank correlation of the two is {rank:.2f}. Sets on which the fit finds hardly any effect are",
+        "as overconfident as others: where most workers give the same incorrect label, it is the class that the annotations",
+        "describe, and nothing in them says that it is not the true one. Independent crowds look like such sets. A",
+        "distribution of rho that is narrow for independent crowds would therefore be too narrow for public ones. What does",
+        "inform it is known true labels ([known truths](known-truths.md)), or knowledge that workers err independently",
+        "(`independent=True`).",
+    ]
+
+
 def main() -> None:
     """Fit all sets and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -60,10 +111,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))
     parser.add_argument("--quick", action="store_true", help="writes nothing")
     options = parser.parse_args()
-    results = {}
+    results, seen = {}, {}
     for name in options.sets:
-        results[name] = measured(name)
-        print(name, results[name][RESIDUAL[MODEL]], flush=True)
+        results[name], seen[name] = measured(*load(name))
+        print(name, results[name][RESIDUAL[MODEL]], seen[name], flush=True)
+    simulated = []
+    for size in SIZES:
+        for seed in range(CROWDS):
+            data, truth, _ = independent_crowd(seed, *size)
+            names = {str(item): str(label) for item, label in truth.items()}
+            simulated.append((size, measured(data, names)[1]))
     means = {point: np.mean([one[point] for one in results.values()], 0) for point in GRID}
     left_out = {}
     for name in results:
@@ -88,6 +145,7 @@ def main() -> None:
         "Without item effects the distribution over public sets has mean -1 and sd 3",
         "([calibrated intervals](calibrated-intervals.md)): item effects explain a part of the correlation. The crowd of",
         "`hitspam-crowdflower` is unanimous, and incorrect on a third of the items of known truth; its log loss is the largest.",
+        *predictable(seen, simulated),
     ]
     figures = {name: {f"{mean:g}, {sd:g}": one[mean, sd] for mean, sd in GRID} for name, one in results.items()}
     title = "Correlation that item effects leave"

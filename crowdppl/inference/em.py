@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.inference.anchoring import settled
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.early_stopping import Validation
@@ -119,22 +120,25 @@ def em(
             if begun and model.networks is not None:  # networks start anew
                 model.networks.renew(model.model.networks(data))
             results += loop.run(_starts(model, data, first, results, loop.width(restarts + 1 - begun)))
-        best = max(results, key=lambda result: result.score)
-        notes, differing = ([], []) if held_out is not None else _others(loop, best, results)
+        winner = max(results, key=lambda result: result.score)
+        last, best = settled(loop, first, winner)
+        notes, differing = ([], []) if held_out is not None else _others(loop, first, winner, results, best)
         if model.networks is not None:
             model.networks.take(best.buffers)
-        out = _intervals(model, data, space, best.point, num_samples)
+        out = _intervals(model, last.data, space, best.point, num_samples)
     out.point, out.sites, out.passes = best.point, space.sites, loop.e_step.passes
     out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}
     finals = [float(result.log_posterior) for result in results]
     out.facts = {
         "converged": best.converged,
-        "iterations": len(best.trace),
+        "iterations": best.earlier + len(best.trace),
         "evaluations": best.evaluations,
-        "log_posterior": finals[results.index(best)],
+        "log_posterior": float(best.log_posterior),
         "log_likelihood": best.log_likelihood if data.anchor is None else _log_likelihood(model, data, best.point),
         "restarts": finals,
     }
+    if last.data.anchor is not None:
+        out.facts["anchored"] = float(last.data.anchor.sum(-1).mean())
     if differing:
         out.facts["different_labels"] = differing
     out.warnings += notes
@@ -166,8 +170,17 @@ def _starts(model: BoundModel, data: Annotations, first: Tensor, results: list[E
     return starts
 
 
-def _others(loop: EMLoop, best: EMResult, results: list[EMResult]) -> tuple[list[str], list[float]]:
+def _others(
+    loop: EMLoop, first: Tensor, winner: EMResult, results: list[EMResult], best: EMResult
+) -> tuple[list[str], list[float]]:
     """Compare the best solution with others.
+
+    Args:
+        loop: of all starts.
+        first: responsibilities of the first start, ``(N, S)``.
+        winner: the best of the results.
+        results: of the starts.
+        best: the winner with its anchor settled.
 
     Returns:
         A sentence if one of them explains the annotations about as well and gives other labels. For each start the share of items
@@ -176,7 +189,7 @@ def _others(loop: EMLoop, best: EMResult, results: list[EMResult]) -> tuple[list
     model, data = loop.model, loop.data
     notes, differing = [], []
     if len(results) > 1:
-        chosen = solution(model, data, best)
+        chosen = solution(model, data, winner)
         others = [solution(model, data, result) for result in results]
         differing = [share(chosen, other, data) for other in others]
         notes = warning(chosen, others, data)
@@ -185,7 +198,8 @@ def _others(loop: EMLoop, best: EMResult, results: list[EMResult]) -> tuple[list
     other = model.anchored(data)
     if other.anchor is not None and not torch.equal(other.anchor, data.anchor):  # found another
         rival = loop.like(other)
-        result = rival.run([model.initial(other)])[0]
+        start = model.initial(other)
+        _, result = settled(rival, start, rival.run([start])[0])
         pair = [solution(model, data, end, anchored=False) for end in (best, result)]
         notes = warning(pair[0], pair[1:], data)
     return notes, differing

@@ -57,7 +57,7 @@ class EMLoop:
         self.keep, self.results = NOTHING, list[EMResult]()
 
     def like(self, data: Annotations) -> EMLoop:
-        """Return a loop for a further start on data with another anchor; it keeps no checkpoint."""
+        """Return a loop for a further run on data with another anchor; it keeps no checkpoint."""
         step = MStep(self.model, data, self.space, self.m_step.schedule)
         loop = EMLoop(step, self.max_iter, self.tol, self.report, accelerate=self.accelerate)
         loop.results = self.results
@@ -100,6 +100,11 @@ class EMLoop:
     def run(self, starts: Sequence[Tensor]) -> list[EMResult]:
         """Run EM from responsibilities ``(N, S)``: from several in parallel, where :meth:`width` allows it."""
         return self._loop([EMState(self.begin(responsibility)) for responsibility in starts])
+
+    def onward(self, state: EMState) -> EMResult:
+        """Continue from the parameters of another run; :meth:`learn` has been called."""
+        (result,) = self._loop([state])
+        return result
 
     def resume(self, state: EMCheckpoint) -> list[EMResult]:
         """Continue a stopped fit, and return the results of the runs that were under way."""

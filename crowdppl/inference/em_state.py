@@ -24,6 +24,7 @@ class EMResult:
         score: by which runs are compared: the log posterior, or accuracy and mean log-probability on held-out items.
         iteration: the step whose point was kept.
         buffers: of the networks at the point.
+        earlier: steps before those of the trace, with another anchor.
     """
 
     point: Parameters
@@ -35,6 +36,7 @@ class EMResult:
     score: tuple[float, ...]
     iteration: int
     buffers: dict[str, Tensor]
+    earlier: int = 0
 
 
 @dataclass(eq=False)

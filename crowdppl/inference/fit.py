@@ -23,6 +23,7 @@ from crowdppl.data.frames import to_pandas
 from crowdppl.data.truths import Truth
 from crowdppl.errors import DataError, ModelError, OptionError, warn
 from crowdppl.inference import distributed
+from crowdppl.inference.anchoring import learned
 from crowdppl.inference.catalogue import catalogue, default_model, model_name, named_model
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.inference.convergence import convergence
@@ -210,6 +211,8 @@ def fit(
         if reason is not None:
             raise ModelError(f"{type(chosen).__name__} by method={method!r}: {reason}")
         arranged = bound.anchored(bound.expand(data))
+        if method != "em":
+            arranged = learned(bound, arranged)
         identity = "" if checkpoint is None else digest(data, of_model(bound), method, options, int(seed))
         keep = Checkpoint(checkpoint, identity, every)
         with progress_bar(progress, method) as report:

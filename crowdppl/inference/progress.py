@@ -10,6 +10,10 @@ from contextlib import contextmanager
 ProgressCallback = Callable[[int, int, str], None]
 
 
+def silent(step: int, steps: int, description: str) -> None:
+    """Show nothing."""
+
+
 @contextmanager
 def progress_bar(progress: bool | ProgressCallback, method: str) -> Iterator[ProgressCallback]:
     """Yield a function to call with progress: the caller's, one that moves a bar in the terminal, or one that does nothing.
@@ -22,7 +26,7 @@ def progress_bar(progress: bool | ProgressCallback, method: str) -> Iterator[Pro
         yield progress
         return
     if not progress:
-        yield lambda step, steps, description: None
+        yield silent
         return
     stream = random.getstate()
     from rich.console import Console

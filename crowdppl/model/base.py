@@ -113,7 +113,7 @@ class AnnotationModel(ABC):
         M = self.states_per_class(data)
         return data.majority() if M == 1 else data.majority().repeat_interleave(M, -1) / M
 
-    def anchor(self, data: Annotations) -> Tensor | None:
+    def anchor(self, data: Annotations, parameters: Parameters | None = None) -> Tensor | None:
         """Return the share of each item's class that parameters are learned from whatever the posterior is; ``None`` for none.
 
         ``(N, K)``, not negative, with row sums of at most 1. Where the sum is ``b``, the item enters the likelihood with power
@@ -122,6 +122,10 @@ class AnnotationModel(ABC):
 
         Where ``data.anchor`` is given, another one that the annotations may support as well, ``None`` for none: EM then looks for
         a second solution with it, and warns if that explains the annotations about equally well.
+
+        Where ``parameters`` are given too, EM has converged to them with ``data.anchor``. Then the anchor that they call for in
+        its place is returned, or ``data.anchor`` itself. EM alternates between the two until they agree
+        (:mod:`crowdppl.inference.anchoring`).
         """
         return None
 

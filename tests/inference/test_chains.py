@@ -8,6 +8,7 @@ from catalog import CASES, Stop, quiet_fit, simulated, stopping, tiny
 from crowdppl import Annotations
 from crowdppl.inference import chains as compiled
 from crowdppl.inference import gibbs
+from crowdppl.inference.anchoring import learned
 from crowdppl.inference.checkpoint import NOTHING
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import isolated
@@ -23,7 +24,7 @@ MODELS = {
 
 def prepared(model, data):
     model = bind(model, data)
-    data = model.anchored(model.expand(data))
+    data = learned(model, model.anchored(model.expand(data)))
     assert model.why_not_gibbs(data) is None  # and the cached counts of the data are there
     return model, data
 

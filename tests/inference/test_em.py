@@ -1,5 +1,6 @@
 """EM against published figures, and its promises: it rises, it stops, it says what it found."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -131,6 +132,9 @@ def test_em_ends_at_a_fixed_point(case):
         }
         closed = "gibbs" in case.methods
         data = model.anchored(data)
+        if data.anchor is not None:  # as much of it as EM ended with
+            share = posterior.info["facts"]["anchored"] / float(data.anchor.sum(-1).mean())
+            data = dataclasses.replace(data, anchor=share * data.anchor)
         if closed:
             with torch.no_grad():
                 _, r = model.expectation(model.item_log_joint(point, data), data)
