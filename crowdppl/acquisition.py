@@ -110,8 +110,7 @@ def redundancy_source(posterior: Posterior) -> str:
     if truths is not None:
         count = truths["items"]
         return f"estimated from {count:,} known true label{'' if count == 1 else 's'} of this crowd"
-    public = effect == DesignEffect.of_crowds(posterior.info["model"])
-    return "average of public crowds, not a finding about this one" if public else "rho as given"
+    return "average of public crowds, not a finding about this one" if effect.public else "rho as given"
 
 
 @arguments.checked(posterior=arguments.posterior, by=arguments.choice(*CRITERIA), worker=arguments.identifier)

@@ -6,6 +6,7 @@ Writes docs/benchmarks/residual-correlation.md. The chosen distribution is `RESI
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,20 +24,21 @@ from crowdppl import Annotations
 from crowdppl.criticism.calibration import FLOOR
 from crowdppl.inference.design_effect import RESIDUAL
 
-MODEL = "item-effects"
+MODEL, UNANIMOUS = "item-effects", "hitspam-crowdflower"
 # Independent crowds of each size.
 CROWDS = 5
-# Means and standard deviations of logit rho that are compared.
-GRID = [(mean, sd) for mean in (-1.0, -2.0, -3.0, -4.0, -5.0) for sd in (1.0, 2.0, 3.0)]
+# Distributions of logit rho that are compared: mean = level - slope * log(annotations an item), and standard deviation.
+Point = tuple[float, float, float]
+LEVELS = {0.0: (-1.0, -2.0, -3.0, -4.0), 1.0: (-1.0, -0.5, 0.0, 0.5)}
+GRID = [(slope, level, sd) for slope, levels in LEVELS.items() for level in levels for sd in (1.0, 2.0, 3.0)]
+USED = (1.0, *RESIDUAL[MODEL])
 NODES = norm.ppf((np.arange(64) + 0.5) / 64)
 BINS = 10
 # Values of logit rho among which the best for one set is sought.
 VALUES = np.arange(-12, 6.5, 0.5)
 
 
-def measured(
-    data: Annotations, truth: Mapping[str, str]
-) -> tuple[dict[tuple[float, float], tuple[float, float]], dict]:
+def measured(data: Annotations, truth: Mapping[str, str]) -> tuple[dict[Point, tuple[float, float]], dict]:
     """Fit a set as published by EM, once.
 
     Returns:
@@ -54,11 +56,12 @@ def measured(
         return softmax(logs / (1 + more * rho)[:, None], -1)
 
     out = {}
-    for mean, sd in GRID:
-        out[mean, sd] = scored(np.mean([tempered(value) for value in expit(mean + sd * NODES)], 0), known[have])
+    for slope, level, sd in GRID:
+        rho = expit(level - slope * math.log(data.A / data.N) + sd * NODES)
+        out[slope, level, sd] = scored(np.mean([tempered(value) for value in rho], 0), known[have])
     losses = [scored(tempered(value), known[have])[0] for value in expit(VALUES)]
     seen = {
-        "annotations": float(more.mean() + 1),
+        "annotations": data.A / data.N,
         "none": float(posterior.tree["point"]["effect_weights"][0]),
         "best": float(VALUES[int(np.argmin(losses))]),
     }
@@ -114,12 +117,12 @@ def main() -> None:
     results, seen = {}, {}
     for name in options.sets:
         results[name], seen[name] = measured(*load(name))
-        print(name, results[name][RESIDUAL[MODEL]], seen[name], flush=True)
+        print(name, results[name][USED], seen[name], flush=True)
     simulated = []
     for size in SIZES:
         for seed in range(CROWDS):
             data, truth, _ = independent_crowd(seed, *size)
-            names = {str(item): str(label) for item, label in truth.items()}
+            names = {str(item): str(label) for item, label in zip(data.items.tolist(), truth.tolist(), strict=True)}
             simulated.append((size, measured(data, names)[1]))
     means = {point: np.mean([one[point] for one in results.values()], 0) for point in GRID}
     left_out = {}
@@ -127,27 +130,51 @@ def main() -> None:
         others = [one for other, one in results.items() if other != name]
         left_out[name] = min(GRID, key=lambda point: np.mean([one[point][0] for one in others]))
     held_out = np.mean([results[name][point] for name, point in left_out.items()], 0)
-    rows = [(mean, sd, *map(float, means[mean, sd])) for mean, sd in GRID]
-    chosen = sorted(set(left_out.values()))
-    points = " and ".join(f"({mean:g}, {sd:g})" for mean, sd in chosen)
+    without = [name for name in results if name != UNANIMOUS]
+    rows = []
+    for point in GRID:
+        apart = np.mean([results[name][point] for name in without], 0)
+        rows.append((*point, *map(float, means[point]), *map(float, apart)))
+    points = ", ".join(
+        str(tuple(f"{value:g}" for value in point)).replace("'", "") for point in sorted(set(left_out.values()))
+    )
     text = [
         f"Model `{MODEL}` by EM, {len(results)} public sets of known truth (those of [the default model](default-model.md)).",
         "Class probabilities of the model as published are divided on the log scale by the design effect 1 + (n - 1) rho",
         "and averaged over the distribution of rho. Log loss in nats, floored at one millionth; calibration error over ten",
         "bins; means over sets.",
         "",
-        table(("mean of logit rho", "sd", "log loss", "calibration error"), rows),
+        "The mean of logit rho is *level* - *slope* x log(annotations an item). With slope 1 the median design effect is about",
+        f"1 + exp(level) for every number of annotations: {1 + math.exp(USED[1]):.1f} at the level used.",
         "",
-        f"Used by default: mean {RESIDUAL[MODEL][0]:g}, sd {RESIDUAL[MODEL][1]:g}. Chosen on the other sets by log loss, the",
-        f"points are {points}, with log loss {held_out[0]:.3f} and calibration error {held_out[1]:.3f} on the",
-        f"sets left out. {len(GRID)} points were compared.",
+        table(
+            (
+                "slope",
+                "level",
+                "sd",
+                "log loss",
+                "calibration error",
+                f"log loss without `{UNANIMOUS}`",
+                "calibration error",
+            ),
+            rows,
+        ),
+        "",
+        f"Used by default: slope {USED[0]:g}, level {USED[1]:g}, sd {USED[2]:g}, with log loss {means[USED][0]:.3f} and",
+        f"calibration error {means[USED][1]:.3f}. A smaller sd has a lower calibration error; the larger one keeps the coverage of workers'",
+        f"intervals. Chosen on the other sets by log loss, the points (slope, level, sd) are {points}, with",
+        f"log loss {held_out[0]:.3f} and calibration error {held_out[1]:.3f} on the sets left out: without `{UNANIMOUS}` among",
+        f"them, an sd of 1 is chosen for that set alone. {len(GRID)} points were compared.",
         "",
         "Without item effects the distribution over public sets has mean -1 and sd 3",
         "([calibrated intervals](calibrated-intervals.md)): item effects explain a part of the correlation. The crowd of",
-        "`hitspam-crowdflower` is unanimous, and incorrect on a third of the items of known truth; its log loss is the largest.",
+        f"`{UNANIMOUS}` is unanimous, and incorrect on a third of the items of known truth; its log loss is the largest.",
         *predictable(seen, simulated),
     ]
-    figures = {name: {f"{mean:g}, {sd:g}": one[mean, sd] for mean, sd in GRID} for name, one in results.items()}
+    figures = {
+        name: {", ".join(f"{value:g}" for value in point): one[point] for point in GRID}
+        for name, one in results.items()
+    }
     title = "Correlation that item effects leave"
     write("residual_correlation", title, "\n".join(text), figures, options, script="calibration/residual")
 

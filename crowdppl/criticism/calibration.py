@@ -179,7 +179,7 @@ def _rho_posterior(posterior: Posterior, known: Array) -> DesignEffect:
     """Return the posterior of ``rho`` given true classes ``(N,)``, -1 where unknown."""
     prior = DesignEffect.of_json(posterior.info["rho"])
     if prior is None or prior.fixed:
-        prior = DesignEffect.of_crowds(posterior.info["model"])
+        prior = DesignEffect.of_crowds(posterior.info["model"], float(posterior.annotations_per_item().mean()))
     new = np.flatnonzero((known >= 0) & (posterior.known_truth() < 0))
     published = posterior.probability_as_published()[new].astype(float)
     logs = torch.from_numpy(np.log(np.maximum(published, np.finfo(float).tiny))).unsqueeze(0)  # (1, n, K)

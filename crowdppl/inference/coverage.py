@@ -39,7 +39,7 @@ def cited(model: str, method: str, effect: DesignEffect | None, *, default_prior
         limits.append(f"by {engine}, which samples the same posterior")
     if effect is not None and effect.likelihood is not None:
         limits.append("without known true labels, from which this fit estimates rho")
-    if effect not in (None, DesignEffect.of_crowds(model)):
+    if effect is not None and not effect.public:
         limits.append("with the default spread of rho, which this fit does not use")
     if not default_priors:
         limits.append("with the default priors, which this fit does not use")

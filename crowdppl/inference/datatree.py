@@ -142,7 +142,7 @@ def attributes(
         "repeats": data.repeats,
         "kind": draws.kind,
         "interval_method": draws.interval_method,
-        "correlation": PUBLISHED if effect is None else WEIGHTED.format(rho=effect.say(run["model"])),
+        "correlation": PUBLISHED if effect is None else WEIGHTED.format(rho=effect.say()),
         "coverage": coverage,
         "warnings": json.dumps(draws.warnings),
         "notes": json.dumps([*data.notes, *notes]),

@@ -37,8 +37,10 @@ from crowdppl.model.bound import one_hot
 
 # Mean and standard deviation of logit rho over public data sets, estimated by benchmarks/calibration/design_effect.py.
 POPULATION = (-1.0, 3.0)
-# The same for models that explain a part of the correlation themselves: what is left is smaller.
-RESIDUAL = {"item-effects": (-3.0, 3.0)}
+# Models that explain a part of the correlation themselves. Over public data sets, logit rho of what they leave has a mean of the
+# first number less the log of the mean number of annotations an item, and a standard deviation of the second: the median design
+# effect is the same for every number of annotations (docs/benchmarks/residual-correlation.md).
+RESIDUAL = {"item-effects": (-0.5, 3.0)}
 # Pseudo-counts that every worker starts with, correct and incorrect in the proportions of the crowd.
 START = 4.0
 # Smallest number of values of rho to average probabilities over: quantile midpoints, whose mean is off by some 1e-4.
@@ -92,27 +94,37 @@ class DesignEffect:
         spread: standard deviation of ``logit rho``, likewise; 0 for a known one.
         known: ``rho`` itself, in place of both.
         likelihood: what known true labels say; ``None`` without them.
+        public: whether mean and spread are those over public crowds.
     """
 
     mean: float = POPULATION[0]
     spread: float = POPULATION[1]
     known: float | None = None
     likelihood: RhoLikelihood | None = field(default=None, compare=False)
+    public: bool = field(default=False, compare=False)
 
     @classmethod
-    def of_crowds(cls, model: str) -> DesignEffect:
-        """Return the distribution over public crowds of what a model of this name in the catalogue leaves unexplained."""
-        return cls(*RESIDUAL.get(model, POPULATION))
+    def of_crowds(cls, model: str, annotations_per_item: float) -> DesignEffect:
+        """Return the distribution over public crowds of what a model of this name in the catalogue leaves unexplained.
+
+        Args:
+            model: name in the catalogue, or of a model of a user's own.
+            annotations_per_item: mean over the items of this crowd.
+        """
+        if model not in RESIDUAL:
+            return cls(*POPULATION, public=True)
+        level, spread = RESIDUAL[model]
+        return cls(round(level - math.log(max(annotations_per_item, 1.0)), 2), spread, public=True)
 
     @classmethod
-    def of(cls, rho: float | tuple[float, float] | None, model: str = "") -> DesignEffect:
+    def of(cls, rho: float | tuple[float, float] | None, model: str, annotations_per_item: float) -> DesignEffect:
         """Return the design effect of an option: a known ``rho``, mean and sd of its logit, or the public crowds' for a model.
 
         Raises:
             OptionError: for a ``rho`` outside [0, 1] or a spread below 0.
         """
         if rho is None:
-            return cls.of_crowds(model)
+            return cls.of_crowds(model, annotations_per_item)
         try:
             if isinstance(rho, (tuple, list)) and len(rho) == 2:
                 return cls(_finite("rho", rho[0]), at_least_zero("rho", rho[1]))
@@ -241,14 +253,14 @@ class DesignEffect:
         chosen = torch.randint(each, (count, 1), device=data.device)
         return self.quantiles(u.gather(-1, chosen).squeeze(-1)), self.quantiles(u, reported=True)
 
-    def say(self, model: str = "") -> str:
-        """Return a description of ``rho`` and of where it is from, in words, for a model of this name in the catalogue."""
+    def say(self) -> str:
+        """Return a description of ``rho`` and of where it is from, in words."""
         if self.known is not None:
             return f"rho = {self.known:g}, as given"
         if self.spread == 0:
             return f"rho = {1 / (1 + math.exp(-self.mean)):.2g}, as given"
         prior = f"logit rho normal with mean {self.mean:g} and sd {self.spread:g}"
-        average = "average of public crowds" if self == self.of_crowds(model) else "prior as given"
+        average = "average of public crowds" if self.public else "prior as given"
         if self.likelihood is None:
             return f"rho drawn anew with every draw, {average}: {prior}"
         (low, high), (mean, spread) = self.crowd_interval(LEVEL), self.mean_sd
@@ -260,7 +272,13 @@ class DesignEffect:
 
     def as_json(self) -> dict[str, Any]:
         """Return the distribution as a result stores it: the prior, and its update by known true labels."""
-        out: dict[str, Any] = {"mean": self.mean, "spread": self.spread, "known": self.known, "truths": None}
+        out: dict[str, Any] = {
+            "mean": self.mean,
+            "spread": self.spread,
+            "known": self.known,
+            "public": self.public,
+            "truths": None,
+        }
         if self.likelihood is not None:
             (mean, spread), (crowd_mean, crowd_spread) = self.mean_sd, self.crowd_mean_sd
             out["truths"] = {
@@ -275,7 +293,10 @@ class DesignEffect:
     @classmethod
     def of_json(cls, stored: dict[str, Any] | None) -> DesignEffect | None:
         """Return the prior that a result stores; ``None`` where annotations count as independent."""
-        return None if stored is None else cls(*(stored[name] for name in ("mean", "spread", "known")))
+        if stored is None:
+            return None
+        prior = cls(*(stored[name] for name in ("mean", "spread", "known")))
+        return replace(prior, public=stored.get("public", prior == cls()))
 
 
 def _mean_sd(value: Array, weight: Array) -> tuple[float, float]:

@@ -192,7 +192,7 @@ def fit(
     chosen, note = default_model(data) if model is None else (named_model(model), None)
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
-    effect = None if independent else DesignEffect.of(rho, model_name(chosen))
+    effect = None if independent else DesignEffect.of(rho, model_name(chosen), data.A / max(data.N, 1))
     _require_memory(chosen, data)
     data = data.to(device)
     began = time.perf_counter()

@@ -206,7 +206,13 @@ def test_without_true_labels_nothing_changes():
     """Bit by bit: the distribution of public crowds."""
     data, _ = crowd(0.3, items=60)
     first = quiet_fit(data, "dawid-skene", method="em", independent=False, num_samples=20)
-    assert first.info["rho"] == {"mean": POPULATION[0], "spread": POPULATION[1], "known": None, "truths": None}
+    assert first.info["rho"] == {
+        "mean": POPULATION[0],
+        "spread": POPULATION[1],
+        "known": None,
+        "public": True,
+        "truths": None,
+    }
     assert "average of public crowds" in first.correlation
     assert acquisition.redundancy_source(first).startswith("average of public crowds")
 
