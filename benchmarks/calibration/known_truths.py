@@ -31,7 +31,7 @@ from crowdppl import Annotations, Posterior, criticism
 from crowdppl.cli.main import app
 from crowdppl.errors import silent
 from crowdppl.inference import design_effect
-from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.design_effect import RESIDUAL, DesignEffect
 from crowdppl.posterior.known_truth import truth_indices
 
 MINIMUM = 20  # annotations of evaluated items that a worker must have
@@ -160,7 +160,9 @@ def repetition(job: tuple[str, int, str, str]) -> dict[str, Any]:
         )
         if count == FEW and number == 0 and data.A <= LARGE:
             for spread in WITHIN:
-                with mock.patch.object(design_effect, "WITHIN", (spread / DesignEffect.of_crowds(model).spread) ** 2):
+                with mock.patch.object(
+                    design_effect, "WITHIN", (spread / DesignEffect.of_crowds(model, 1.0).spread) ** 2
+                ):
                     runs[f"within {spread}"], _ = fit(informed, model, **more)
         out[str(count)] = {kind: measured(p, truths) | rho_of(p) for kind, p in runs.items()}
     return out
@@ -247,8 +249,9 @@ def main() -> None:
     head = ["set", "annotations", "repetitions", "workers", "share correct covered", "accuracy covered", "width"]
     head += ["log loss", "calibration error", "if calibrated", "logit rho"]
     few, many = summary(by_set, FEW), summary(by_set, MANY)
-    prior = DesignEffect.of_crowds(chosen.model)
-    before = f"{prior.mean:g} ± {prior.crowd_mean_sd[1]:.2f}"
+    prior = DesignEffect.of_crowds(chosen.model, 1.0)
+    less = " less the log of the annotations an item" if chosen.model in RESIDUAL else ""
+    before = f"{prior.mean:g}{less}, ± {prior.crowd_mean_sd[1]:.2f}"
 
     def pair(one: dict[str, Any], what: str) -> str:
         return f"{one[what][0]:.3f} → {one[what][1]:.3f}"
