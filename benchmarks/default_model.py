@@ -406,7 +406,7 @@ Calibration error over ten bins. *Covered*: workers with at least {MINIMUM} anno
 correct ones lies in their 89% interval of `share_correct`, and of `accuracy`. *Labels that differ*: items whose label is none
 with the most votes. *Converged*: fits that converged within the defaults, of those where it was recorded.
 Seconds include intervals, and were taken while other programs ran."""
-CHOSEN = """The item-effects model was designed on these same sets: some 70 variants of it were tried on them. Its own figures are
+CHOSEN = """The item-effects model was designed on these same sets: about 110 variants were tried on them. Its own figures are
 therefore not held out, and are optimistic by an amount that this page cannot measure. Leaving one set out at a time removes the
 choice *among the candidates of this page* from the figure, not the choice among these variants."""
 

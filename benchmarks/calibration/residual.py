@@ -77,6 +77,15 @@ def scored(probability: np.ndarray, known: np.ndarray) -> tuple[float, float]:
     return float(loss), float(sum(gaps))
 
 
+def left_out(results: dict[str, dict[Point, tuple[float, float]]], grid: list[Point]) -> tuple[list[Point], np.ndarray]:
+    """Choose a point for each set by the log loss of the others; return the points, and mean figures on the sets left out."""
+    chosen = {
+        name: min(grid, key=lambda point: sum(one[point][0] for other, one in results.items() if other != name))
+        for name in results
+    }
+    return sorted(set(chosen.values())), np.mean([results[name][point] for name, point in chosen.items()], 0)
+
+
 def predictable(seen: dict[str, dict], simulated: list[tuple[tuple[int, ...], dict]]) -> list[str]:
     """Return the section on whether the annotations themselves say how large rho is."""
     pairs = np.array([(one["none"], one["best"]) for one in seen.values()])
@@ -125,19 +134,14 @@ def main() -> None:
             names = {str(item): str(label) for item, label in zip(data.items.tolist(), truth.tolist(), strict=True)}
             simulated.append((size, measured(data, names)[1]))
     means = {point: np.mean([one[point] for one in results.values()], 0) for point in GRID}
-    left_out = {}
-    for name in results:
-        others = [one for other, one in results.items() if other != name]
-        left_out[name] = min(GRID, key=lambda point: np.mean([one[point][0] for one in others]))
-    held_out = np.mean([results[name][point] for name, point in left_out.items()], 0)
+    chosen, held_out = left_out(results, GRID)
+    _, wide = left_out(results, [point for point in GRID if point[-1] == USED[-1]])
     without = [name for name in results if name != UNANIMOUS]
     rows = []
     for point in GRID:
         apart = np.mean([results[name][point] for name in without], 0)
         rows.append((*point, *map(float, means[point]), *map(float, apart)))
-    points = ", ".join(
-        str(tuple(f"{value:g}" for value in point)).replace("'", "") for point in sorted(set(left_out.values()))
-    )
+    points = ", ".join(str(tuple(f"{value:g}" for value in point)).replace("'", "") for point in chosen)
     text = [
         f"Model `{MODEL}` by EM, {len(results)} public sets of known truth (those of [the default model](default-model.md)).",
         "Class probabilities of the model as published are divided on the log scale by the design effect 1 + (n - 1) rho",
@@ -162,9 +166,10 @@ def main() -> None:
         "",
         f"Used by default: slope {USED[0]:g}, level {USED[1]:g}, sd {USED[2]:g}, with log loss {means[USED][0]:.3f} and",
         f"calibration error {means[USED][1]:.3f}. A smaller sd has a lower calibration error; the larger one keeps the",
-        "coverage of workers' intervals. Chosen on the other sets by log loss, the points (slope, level, sd) are",
-        f"{points}, with log loss {held_out[0]:.3f} and calibration error {held_out[1]:.3f} on the sets left out:",
-        f"without `{UNANIMOUS}` a smaller sd is chosen, for that set. {len(GRID)} points were compared.",
+        f"coverage of workers' intervals. Chosen on the other sets by log loss among those of sd {USED[-1]:g}, the distribution",
+        f"has log loss {wide[0]:.3f} and calibration error {wide[1]:.3f} on the sets left out. Among all {len(GRID)} points,",
+        f"{points} are chosen, with {held_out[0]:.3f} and {held_out[1]:.3f}: an sd of 1 where",
+        f"`{UNANIMOUS}` is left out.",
         "",
         "Without item effects the distribution over public sets has mean -1 and sd 3",
         "([calibrated intervals](calibrated-intervals.md)): item effects explain a part of the correlation. The crowd of",
