@@ -34,7 +34,7 @@ SIZES = (
 )
 CHANGES = (
     *("set", "fit", "confusion", "its interval", "interval of accuracy", "interval of information, bits", "verdicts"),
-    *("elpd", "its standard error", "Pareto k, mean", "p-value of `check`"),
+    *("elpd", "standard error of the elpd", "Pareto k, mean", "p-value of `check`"),
 )
 
 
@@ -158,9 +158,9 @@ intervals. Tables of true labels, with their probabilities, and the items of `ne
 
 {table(CHANGES, differences)}
 
-`verdicts` is the number of workers whose verdict differs. `elpd` and Pareto k are of leave-one-item-out prediction by ArviZ. The
-check has 200 replicates. For comparison, the ends of 89% intervals from 1,000 draws have a Monte Carlo error of about .065
-standard deviations of the draws: .0065 for a standard deviation of .1.
+`verdicts` is the number of workers whose verdict differs. `elpd`, its standard error and Pareto k are of leave-one-item-out
+prediction by ArviZ. The check has 200 replicates. For comparison, the ends of 89% intervals from 1,000 draws have a Monte Carlo
+error of about .065 standard deviations of the draws: .0065 for a standard deviation of .1.
 """
     story = {"sizes": sizes, "changes": differences}
     write("result-size", "Size of result files", body, story, options, script="result_size")

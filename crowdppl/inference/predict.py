@@ -223,11 +223,11 @@ def parameter_draws(
         if name in sites and all(same[str(axis)] for axis in group[name].dims if axis in same)
     ]
     if place == "point":
-        values |= {name: torch.as_tensor(group[name].values) for name in known}
+        values |= {name: torch.as_tensor(group[name].values).to(design.dtype) for name in known}
         drawn: dict[str, Tensor] = {}
         count = 1
     else:
-        drawn = {name: torch.as_tensor(group[name].values).flatten(0, 1) for name in known}
+        drawn = {name: torch.as_tensor(group[name].values).to(design.dtype).flatten(0, 1) for name in known}
         size = group.sizes["chain"] * group.sizes["draw"]
         chosen = torch.linspace(0, size - 1, min(size, most)).long()
         drawn = {name: value[chosen] for name, value in drawn.items()}

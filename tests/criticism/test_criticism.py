@@ -258,3 +258,13 @@ def test_advice_is_plain():
 
 def test_a_prior_check_has_enough_draws_by_default():
     assert "too few" not in str(criticism.prior_check(crowdppl.models.OneCoin(), tiny(items=20)).summary)
+
+
+@pytest.mark.parametrize("model", ["dawid-skene", "item-effects"])
+def test_results_in_single_precision_are_checked_and_predict(model):
+    """The annotations that a result keeps are in double precision, its draws in that of the fit."""
+    data = simulated(items=40, workers=6, per_item=4, classes=2)[0]
+    posterior = quiet_fit(data.to(dtype=torch.float32), model, method="em", num_samples=50)
+    assert posterior.info["dtype"] == "float32"
+    assert criticism.check(posterior, draws=20).table["p_value"].between(0, 1).all()
+    assert np.isfinite(posterior.predict(data).filter(like="prob").to_numpy(dtype=float)).all()
