@@ -267,4 +267,4 @@ def test_results_in_single_precision_are_checked_and_predict(model):
     posterior = quiet_fit(data.to(dtype=torch.float32), model, method="em", num_samples=50)
     assert posterior.info["dtype"] == "float32"
     assert criticism.check(posterior, draws=20).table["p_value"].between(0, 1).all()
-    assert np.isfinite(posterior.predict(data).filter(like="prob").to_numpy(dtype=float)).all()
+    assert crowdppl.predict_correct(posterior, data)["probability"].between(0, 1).all()
