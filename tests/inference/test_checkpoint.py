@@ -158,7 +158,7 @@ options = {"gibbs": dict(chains=2, warmup=300, num_samples=500), "em": dict(rest
 fit = crowdppl.fit
 print("ready", flush=True)
 posterior = fit(frame, "dawid-skene", method=method, seed=1, checkpoint=folder, every=0.05, independent=True, **options)
-posterior.save(out)
+posterior.save(out, keep="full")
 """
 
 
