@@ -164,8 +164,9 @@ def encode_logs(values: Array) -> tuple[Array, Array, Array]:
         spread = np.ptp(block, axis=0)
         varies = spread > CONSTANT
         middle = np.median(block, axis=0)
-        each = np.where(varies, np.maximum(block.std(0) / STEPS, spread / 2**15), 1.0)
-        each = 2.0 ** np.rint(np.log2(each))
+        each = 2.0 ** np.rint(np.log2(np.where(varies, block.std(0) / STEPS, 1.0)))
+        # A difference of 2**14 steps and its sign fit into a code.
+        each = np.maximum(each, 2.0 ** np.ceil(np.log2(np.where(varies, spread, 1.0) / 2**14)))
         middle = np.where(varies, each * np.rint(middle / each), middle)
         signed = np.where(varies, np.rint((block - middle) / each), 0).astype(np.int64)
         codes[part] = np.where(signed < 0, -2 * signed - 1, 2 * signed).T

@@ -380,6 +380,13 @@ class TestCodes:
         # Equal codes become different values: smoothing fails on ties.
         assert len(np.unique(back[..., 0])) > 0.99 * 1000
 
+    def test_one_far_draw_among_millions(self):
+        """The range of an item's draws fits into its codes, whatever its standard deviation is."""
+        values = np.zeros((1, 2_000_000, 1))
+        values[0, 7] = -1.3 * 2**15
+        back = compact.decode_logs(*(parts := compact.encode_logs(values)), values.shape, "float64")
+        assert float(np.abs(back - values).max()) <= float(parts[2][0])
+
     @pytest.mark.parametrize("K", [1, 2, 5, 300])
     def test_indices(self, K):
         values = np.random.default_rng(K).integers(0, K, (3, 7, 11)).astype(np.int16)
