@@ -60,8 +60,7 @@ def settled(loop: EMLoop, first: Tensor, result: EMResult) -> tuple[EMLoop, EMRe
             break
         earlier = result.earlier + len(result.trace)
         loop = loop.like(dataclasses.replace(loop.data, anchor=anchor))
-        loop.learn(first)
-        result = loop.onward(EMState(result.point, evaluations=result.evaluations))
+        result = loop.onward(EMState(result.point, evaluations=result.evaluations), first)
         result = dataclasses.replace(result, earlier=earlier)
     return loop, result
 

@@ -59,6 +59,7 @@ class EMLoop:
     def like(self, data: Annotations) -> EMLoop:
         """Return a loop for a further run on data with another anchor; it keeps no checkpoint."""
         step = MStep(self.model, data, self.space, self.m_step.schedule)
+        step.closed = self.m_step.closed
         loop = EMLoop(step, self.max_iter, self.tol, self.report, accelerate=self.accelerate)
         loop.results = self.results
         return loop
@@ -101,8 +102,10 @@ class EMLoop:
         """Run EM from responsibilities ``(N, S)``: from several in parallel, where :meth:`width` allows it."""
         return self._loop([EMState(self.begin(responsibility)) for responsibility in starts])
 
-    def onward(self, state: EMState) -> EMResult:
-        """Continue from the parameters of another run; :meth:`learn` has been called."""
+    def onward(self, state: EMState, first: Tensor) -> EMResult:
+        """Continue from the parameters of another run, whose first responsibilities were ``(N, S)``."""
+        if not self.m_step.closed:
+            self.learn(first)
         (result,) = self._loop([state])
         return result
 
