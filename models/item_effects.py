@@ -28,9 +28,9 @@ effect; both are summed out or drawn exactly.
 alone lets a class drift to whatever separates items best. Each item enters the likelihood with power ``1 - b`` without its
 class, and with power ``b`` with a class drawn from the votes, weighted by the workers' competence
 (:mod:`crowdppl.model.weighted_votes`): parameters are learned as if a share ``b`` of the items had been labelled by these
-votes. It is items with an effect that let a class drift; a crowd that shows none is learned from little but its likelihood. So
-``b = anchoring * (1 - 0.9 u_0)``, where ``u_0`` is the weight of no effect: EM begins with ``b = anchoring``, and alternates
-between the parameters and ``b`` until they agree; other engines take ``b`` from EM. Class probabilities are those of the model at
+votes. Classes drift because of items with an effect. The fewer such items there are, the smaller is the share:
+``b = anchoring * (1 - 0.9 u_0)``, where ``u_0`` is the weight of no effect. EM begins with ``b = anchoring``, and alternates
+between the parameters and ``b`` until they agree. Other engines take ``b`` from EM. Class probabilities are those of the model at
 these parameters. ``anchoring=0`` gives the likelihood.
 """
 
