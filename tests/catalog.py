@@ -14,7 +14,9 @@ from pyro.distributions import Beta, Categorical, Dirichlet, LogNormal, Normal
 import crowdppl
 from crowdppl import AnnotationModel, Annotations
 from crowdppl.errors import silent
+from crowdppl.inference.anchoring import learned
 from crowdppl.inference.checkpoint import Checkpoint
+from crowdppl.model.bound import bind
 from crowdppl.model.hyperparameters import refuse_weights
 from crowdppl.models import (
     LIA,
@@ -295,3 +297,20 @@ def annotation_counts(data):
 def draws_whole_counts(model):
     """Whether a model's Gibbs sampler refuses items with weights."""
     return "item weights" in (model.check_method("gibbs", tiny(weighted=True)) or "")
+
+
+def prepared(model, data):
+    """The model bound to the data, and these as its engines take them, with their anchor."""
+    model = bind(model, data)
+    data = learned(model, model.anchored(model.expand(data)))
+    assert model.why_not_gibbs(data) is None  # and the cached counts of the data are there
+    return model, data
+
+
+def crowded(classes):
+    """An item with thousands of annotations, whose probabilities underflow, among others, and one known class."""
+    rng = np.random.default_rng(0)
+    item = np.concatenate([np.zeros(3000, dtype=int), rng.integers(1, 8, 60)])
+    return Annotations.from_arrays(
+        item, rng.integers(0, 5, len(item)), rng.integers(0, classes, len(item)), labels=range(classes), truth={3: 1}
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -19,8 +19,11 @@ from crowdppl.isolation import threads_outside
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.bound import BoundModel
 
+T = TypeVar("T")
 # Bytes of the tables and counts of all chains.
 ROOM = 2 * 2**30
+# Parts that independent draws are made in, each with random numbers of its own, whatever the number of threads.
+PARTS = 8
 # Multiplications of a chain in one call, at most, which takes some tenths of a second: calls are not interrupted.
 CALL = 2 * 10**8
 
@@ -34,6 +37,34 @@ def kernel(family: str) -> Any:
         return chains.sweeps(family)
     except (ImportError, OSError, RuntimeError):
         return None
+
+
+class Arrays:
+    """Annotations as compiled functions take them; for data that suit a compiled step.
+
+    Args:
+        data: the annotations.
+
+    Attributes:
+        start: the first annotation of each item, ``(N+1,)``.
+        column: worker * K + label, ``(A,)``.
+        worker: ``(A,)``.
+        known: a known class or -1, ``(N,)``.
+    """
+
+    def __init__(self, data: Annotations):
+        self.start = np.zeros(data.N + 1, dtype=np.int64)
+        np.cumsum(data.annotations_per_item.numpy(), out=self.start[1:])
+        self.column = (data.worker * data.K + data.label).numpy().astype(np.int32)
+        self.worker = data.worker.numpy().astype(np.int32)
+        self.known = data.truth.numpy().astype(np.int16)
+
+
+def begun() -> Tensor:
+    """Return the state of a stream of random numbers ``(4,)`` that a number of torch's begins."""
+    from crowdppl.kernels.random import stream
+
+    return torch.from_numpy(stream(int(torch.empty((), dtype=torch.int64).random_())).view(np.int64))
 
 
 @dataclass
@@ -55,40 +86,57 @@ class Chain:
     work: np.ndarray
 
 
-class Chains:
+class Threads:
+    """Threads of Python for compiled functions, which release its lock.
+
+    Args:
+        most: of the threads; there are no more than torch has.
+    """
+
+    def __init__(self, most: int):
+        self.pool = ThreadPoolExecutor(count) if (count := min(most, threads_outside())) > 1 else None
+
+    def all(self, tasks: Iterable[Callable[[], T]]) -> list[T]:
+        """Return what tasks return, in threads if there are any."""
+        if self.pool is None:
+            return [task() for task in tasks]
+        return list(self.pool.map(lambda task: task(), tasks))
+
+    def close(self) -> None:
+        """End the threads."""
+        if self.pool is not None:
+            self.pool.shutdown()
+
+
+class Chains(Threads):
     """What all chains of a run share: the data, the parameter step, what is watched, and threads.
 
     Args:
         step: of the model.
         data: that suit it.
         rows: of the items that are watched; ``None`` for all.
-        layout: of what is watched.
+        layout: of what is watched; ``None`` for nothing.
         chains: how many there will be.
     """
 
-    def __init__(self, step: CompiledStep, data: Annotations, rows: Tensor | None, layout: Layout, chains: int):
+    def __init__(self, step: CompiledStep, data: Annotations, rows: Tensor | None, layout: Layout | None, chains: int):
         from crowdppl.kernels.chains import DIAGONALS, MATRICES, NOTHING
 
         self.step, self.data, self.run = step, data, kernel(step.family)
         N, K = data.N, data.K
-        self.start = np.zeros(N + 1, dtype=np.int64)
-        np.cumsum(data.annotations_per_item.numpy(), out=self.start[1:])
-        self.column = (data.worker * K + data.label).numpy().astype(np.int32)
-        self.worker = data.worker.numpy().astype(np.int32)
-        self.known = data.truth.numpy().astype(np.int16)
+        self.arrays = Arrays(data)
         self.anchor = np.zeros((0, K)) if data.anchor is None else np.ascontiguousarray(data.anchor.double().numpy())
         self.states = step.states
         self.rows = np.arange(N) if rows is None else rows.numpy()
-        self.what = MATRICES if "confusion" in layout.kinds else DIAGONALS if "sensitivity" in layout.kinds else NOTHING
+        kinds = () if layout is None else layout.kinds
+        self.what = MATRICES if "confusion" in kinds else DIAGONALS if "sensitivity" in kinds else NOTHING
         self.most = max(1, CALL // (self.states * (data.A + N) + step.work))
-        self.pool = ThreadPoolExecutor(count) if (count := min(chains, threads_outside())) > 1 else None
+        super().__init__(chains)
 
     def chain(self, vector: Tensor, stream: Tensor | None = None) -> Chain:
         """Return a chain at parameters ``(1, P)``; ``stream`` defaults to one of its own that a number of torch's begins."""
         if stream is None:
-            from crowdppl.kernels.random import stream as begun
-
-            stream = torch.from_numpy(begun(int(torch.empty((), dtype=torch.int64).random_())).view(np.int64))
+            stream = begun()
         table = np.empty((self.data.J * self.data.K, self.states))
         return Chain(vector, stream, table, np.empty(self.data.N, dtype=np.int32), np.empty(self.step.work))
 
@@ -110,10 +158,10 @@ class Chains:
         kept = np.empty((count, chain.vector.shape[-1]))
         self.run(
             number,
-            self.start,
-            self.column,
-            self.worker,
-            self.known,
+            self.arrays.start,
+            self.arrays.column,
+            self.arrays.worker,
+            self.arrays.known,
             self.anchor,
             self.step.sizes,
             self.step.numbers,
@@ -132,16 +180,20 @@ class Chains:
         )
         return kept
 
-    def all(self, tasks: Iterable[Callable[[], np.ndarray]]) -> list[np.ndarray]:
-        """Return what tasks return, in threads if there are any."""
-        if self.pool is None:
-            return [task() for task in tasks]
-        return list(self.pool.map(lambda task: task(), tasks))
+    def from_point(self, vector: Tensor, count: int) -> Tensor:
+        """Take a sweep from a point ``(P,)`` several times, and return where each ends, ``(count, P)``."""
+        out = torch.empty(count, len(vector), dtype=torch.float64)
 
-    def close(self) -> None:
-        """End the threads."""
-        if self.pool is not None:
-            self.pool.shutdown()
+        def some(chain: Chain, part: Tensor) -> None:
+            for row in part:
+                chain.vector[0] = vector
+                self.sweep(chain, 1, None, 0, 1)
+                row.copy_(chain.vector[0])
+
+        parts = out.tensor_split(min(PARTS, count))
+        chains = [self.chain(vector.unsqueeze(0).clone()) for _ in parts]
+        self.all([partial(some, chain, part) for chain, part in zip(chains, parts, strict=True)])
+        return out
 
 
 def compiled_step(model: BoundModel, data: Annotations, chains: int) -> CompiledStep | None:

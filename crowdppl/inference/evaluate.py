@@ -16,6 +16,7 @@ from crowdppl.inference.draws import Draws
 from crowdppl.inference.known_truths import informed
 from crowdppl.inference.memory import chunk
 from crowdppl.inference.passes import Items, Sweeps, at
+from crowdppl.inference.readings import Drawn, Readings
 from crowdppl.inference.sampling import sample_truth_from_probabilities
 from crowdppl.kernels.ops import above_zero, normalise, sum_by
 from crowdppl.model.base import Parameters
@@ -98,10 +99,14 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
         given, draws.passes = draws.passes, None
         sweeps = Sweeps.of(model, arranged, earlier=given)
         del given
+        readings = Readings.of(model, arranged) if sweeps is None else None
+        if readings is not None:
+            _read(readings, model, data, flat, rho, nodes if several_nodes else None, total, out, derived)
         # Labels can be counted by drawn truths whatever the model.
         passes = sweeps if sweeps is not None or rho is None else Sweeps.suited(data, data.K)
         spare = None if sweeps is None else sweeps.spare()
-        for part, parameters, joint, log_prior in _log_joints(model, arranged, flat, draws.fixed, total, sweeps, spare):
+        each = _log_joints(model, arranged, flat, draws.fixed, total, sweeps, spare) if readings is None else ()
+        for part, parameters, joint, log_prior in each:
             factor = None if rho is None else factors(rho[part], data)
             mean = out.probability
             if nodes is not None and several_nodes:
@@ -123,12 +128,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
                 out.calibrated["confusion"][part], out.calibrated["prevalence"][part] = pair
             # As large as the items: freed before those of the next draw, or of the point, are allocated.
             del joint, factor
-            for name, value in model.derived(parameters, data).items():
-                if "annotation" in model.dims.get(name, ()):
-                    share = (value if isinstance(part, int) else value.sum(0)) / total
-                    out.averaged[name] = out.averaged[name] + share if name in out.averaged else share
-                else:
-                    derived.setdefault(name, []).append(value.unsqueeze(0) if isinstance(part, int) else value)
+            _derive(model, data, parameters, part, total, out, derived)
         if draws.point is not None:  # engines that maximise report the true labels at the point
             weighted = effect if out.published is not None else None
             out.probability, out.published = _at_point(model, draws.point, arranged, data, weighted, sweeps, spare)
@@ -148,6 +148,58 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     out.calibrated = {name: by_chain(value) for name, value in out.calibrated.items()}
     out.mixing = {"lp": out.lp} | {name: by_chain(value) for name, value in out.mixing.items()}
     return out
+
+
+def _read(
+    readings: Readings,
+    model: BoundModel,
+    data: Annotations,
+    flat: Parameters,
+    rho: Tensor | None,
+    nodes: Tensor | None,
+    total: int,
+    out: EvaluatedDraws,
+    derived: dict[str, list[Tensor]],
+) -> None:
+    """Evaluate the draws by compiled functions; arguments as :func:`evaluate` names them."""
+    names = ("log_likelihood", "truth", "confusion", "prevalence")
+    written = [getattr(out, name) for name in names]
+    written += [out.calibrated.get(name, getattr(out, name)[:0]) for name in ("confusion", "prevalence")]
+    # In float64, and in place where the data have it.
+    rooms = [part if part.dtype in (torch.float64, torch.int16) else part.double() for part in written]
+    mean, published = readings.read(flat, rho, nodes, Drawn(*rooms))
+    for part, room in zip(written, rooms, strict=True):
+        if room is not part:
+            part.copy_(room)
+    if out.published is not None:
+        out.published.copy_(published)
+    out.probability.copy_(mean)
+    step = chunk(data, total)
+    for start in range(0, total, step):
+        part = slice(start, min(start + step, total))
+        parameters = {name: value[part] for name, value in flat.items()}
+        out.log_prior[part] = model.log_prior(parameters, data)
+        _set_mixing(out.mixing, part, out.confusion[part], out.prevalence[part])
+        _derive(model, data, parameters, part, total, out, derived)
+    torch.add(out.log_likelihood.sum(-1), out.log_prior, out=out.lp)
+
+
+def _derive(
+    model: BoundModel,
+    data: Annotations,
+    parameters: Parameters,
+    part: Any,
+    total: int,
+    out: EvaluatedDraws,
+    derived: dict[str, list[Tensor]],
+) -> None:
+    """Add what the model derives from the parameters of one draw, or a slice of them."""
+    for name, value in model.derived(parameters, data).items():
+        if "annotation" in model.dims.get(name, ()):
+            share = (value if isinstance(part, int) else value.sum(0)) / total
+            out.averaged[name] = out.averaged[name] + share if name in out.averaged else share
+        else:
+            derived.setdefault(name, []).append(value.unsqueeze(0) if isinstance(part, int) else value)
 
 
 def _allocate(total: int, data: Annotations) -> EvaluatedDraws:

@@ -31,7 +31,7 @@ NOTHING, DIAGONALS, MATRICES = 0, 1, 2
 
 
 @inner
-def _log_joint(logs: Any, prior: Any, known: Any, K: Any, table: Any, column: Any, first: Any, end: Any) -> None:
+def fill_log_joint(logs: Any, prior: Any, known: Any, K: Any, table: Any, column: Any, first: Any, end: Any) -> None:
     """Write the log joint of an item ``logs (S,)``, from logarithms of products of a few probabilities."""
     M = prior.shape[0] // K
     for s in range(prior.shape[0]):
@@ -75,7 +75,7 @@ def _by_class_from_logs(p: Any, share: Any, mass: Any) -> None:
 
 
 @inner
-def _chosen(weights: Any, first: Any, end: Any, mark: Any) -> Any:
+def choose(weights: Any, first: Any, end: Any, mark: Any) -> Any:
     """Return the place from ``first`` to ``end`` (exclusive) that a mark, from 0 to the sum of its weights, falls on."""
     chosen, below = first, 0.0
     for s in range(first, end - 1):  # without a branch, which could not be predicted
@@ -162,7 +162,7 @@ def _draw_states(
             whole += total
             lost |= anchored and total < LOST and anchor[i, k] > 0.0
         if lost or whole < LOST:
-            _log_joint(p, prior, known[i], K, table, column, first, end)
+            fill_log_joint(p, prior, known[i], K, table, column, first, end)
             _by_class_from_logs(p, share, mass)
         else:
             for k in range(K):
@@ -177,9 +177,9 @@ def _draw_states(
                 free -= anchor[i, k]
             for k in range(K):
                 share[k] = free * share[k] + anchor[i, k]
-        chosen = _chosen(share, 0, K, uniform(stream))
+        chosen = choose(share, 0, K, uniform(stream))
         if M > 1:
-            chosen = _chosen(p, chosen * M, chosen * M + M, uniform(stream) * mass[chosen])
+            chosen = choose(p, chosen * M, chosen * M + M, uniform(stream) * mass[chosen])
         state[i] = chosen
 
 
@@ -212,7 +212,7 @@ def sweeps(family: str) -> Any:
 
     A sweep watches the parameters that it begins with.
     """
-    module = import_module(FAMILIES[family])
+    module = family_module(family)
     tabulate, draw = module.tabulate, module.draw
 
     def run(
@@ -255,13 +255,18 @@ def sweeps(family: str) -> Any:
                     kept[taken, n] = parameters[n]
                 taken += 1
 
-    run.__qualname__ += f".{family.replace(' ', '_')}.{_version(str(module.__file__))}"
+    run.__qualname__ += f".{family.replace(' ', '_')}.{version(str(module.__file__))}"
     return compiled(run, SIGNATURE, nogil=True, error_model="numpy")
 
 
-def _version(family: str) -> str:
-    """Return a digest of all files whose code a chain contains, by which the cache identifies it."""
+def family_module(family: str) -> Any:
+    """Return the module of a family's parameter step."""
+    return import_module(FAMILIES[family])
+
+
+def version(*modules: str) -> str:
+    """Return a digest of all files whose code a chain contains, and of some more, by which the cache identifies it."""
     digest = 0
-    for path in (__file__, random.__file__, small_matrices.__file__, family):
+    for path in (__file__, random.__file__, small_matrices.__file__, *modules):
         digest = zlib.crc32(Path(path).read_bytes(), digest)
     return f"{digest:08x}"

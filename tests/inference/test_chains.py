@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from catalog import CASES, Stop, quiet_fit, simulated, stopping, tiny
+from catalog import CASES, Stop, crowded, prepared, quiet_fit, simulated, stopping, tiny
 
-from crowdppl import Annotations
 from crowdppl.inference import chains as compiled
 from crowdppl.inference import gibbs
-from crowdppl.inference.anchoring import learned
 from crowdppl.inference.checkpoint import NOTHING
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import isolated
@@ -20,22 +18,6 @@ MODELS = {
     "item effects": ItemEffects(strengths=(1.5, 2.5), anchoring=0.0),
     "item effects, anchored": ItemEffects(strengths=(1.5,)),
 }
-
-
-def prepared(model, data):
-    model = bind(model, data)
-    data = learned(model, model.anchored(model.expand(data)))
-    assert model.why_not_gibbs(data) is None  # and the cached counts of the data are there
-    return model, data
-
-
-def crowded(classes):
-    """An item with thousands of annotations, whose probabilities underflow, among others, and one known class."""
-    rng = np.random.default_rng(0)
-    item = np.concatenate([np.zeros(3000, dtype=int), rng.integers(1, 8, 60)])
-    return Annotations.from_arrays(
-        item, rng.integers(0, 5, len(item)), rng.integers(0, classes, len(item)), labels=range(classes), truth={3: 1}
-    )
 
 
 @pytest.mark.parametrize("watched", ["all", "diagonals", "no matrices, some items"])

@@ -1,0 +1,131 @@
+"""Draws of the parameters evaluated by compiled functions, in threads of Python."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.inference.chains import CALL, PARTS, ROOM, Arrays, Threads, begun, compiled_step
+from crowdppl.inference.design_effect import START
+from crowdppl.kernels.steps import CompiledStep
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel
+
+
+class Drawn(NamedTuple):
+    """What is written for each of ``D`` draws, in float64 but for the truths.
+
+    Attributes:
+        likelihood: log probability of the labels of each item, ``(D, N)``.
+        truth: drawn classes, ``(D, N)`` int16.
+        confusion: of the model, ``(D, J, K, K)``.
+        prevalence: likewise, ``(D, K)``.
+        calibrated: confusion matrices that follow the drawn truths, ``(D, J, K, K)``; without rho ``(0, J, K, K)``.
+        calibrated_prevalence: likewise, ``(D, K)`` or ``(0, K)``.
+    """
+
+    likelihood: Tensor
+    truth: Tensor
+    confusion: Tensor
+    prevalence: Tensor
+    calibrated: Tensor
+    calibrated_prevalence: Tensor
+
+
+@cache
+def _kernel(family: str) -> Any:
+    """Return the compiled readings of a family, for which chains could be compiled."""
+    from crowdppl.kernels.readings import reading  # here: numba may not be there
+
+    return reading(family)
+
+
+class Readings:
+    """Evaluates draws of a model with a compiled step.
+
+    Args:
+        step: of the model.
+        data: that suit it.
+    """
+
+    def __init__(self, step: CompiledStep, data: Annotations):
+        self.step, self.data, self.run, self.arrays = step, data, _kernel(step.family), Arrays(data)
+        J, K = data.J, data.K
+        each = 8 * (J * K * step.states + 2 * data.N * K)
+        self.parts = max(1, min(PARTS, ROOM // each))
+        # Operations on one draw: products of probabilities, logarithms and powers, gamma variables.
+        self.work = step.states * data.A + 20 * data.N * K + J * K * (2 * step.states + 20 * K)
+
+    @staticmethod
+    def of(model: BoundModel, data: Annotations) -> Readings | None:
+        """Return the readings of a model and its data, where there are any."""
+        step = compiled_step(model, data, 1)
+        return None if step is None else Readings(step, data)
+
+    def read(self, flat: Parameters, rho: Tensor | None, nodes: Tensor | None, out: Drawn) -> tuple[Tensor, Tensor]:
+        """Evaluate draws of the parameters; of torch's random stream one number is taken for each part.
+
+        Args:
+            flat: sites, ``(D, ...)``.
+            rho: by which truths are drawn, ``(D,)``; ``None`` where annotations count as independent.
+            nodes: values of rho to average class probabilities over, ``(D, Q)``; ``None`` for the drawn one.
+            out: is written.
+
+        Returns:
+            Mean class probabilities ``(N, K)`` with rho and without, in float64.
+        """
+        data, total = self.data, len(out.truth)
+        vectors = self.step.vector(flat).contiguous()
+        given = torch.empty(0, dtype=torch.float64) if rho is None else rho.double().contiguous()
+        several = vectors.new_empty(total, 0) if nodes is None else nodes.double().contiguous()
+        bounds = np.linspace(0, total, min(self.parts, total) + 1).astype(int).tolist()
+        averages = torch.zeros(len(bounds) - 1, 2, data.N, data.K, dtype=torch.float64)
+        tasks = [
+            partial(self._some, slice(first, end), vectors, given, several, begun(), averages[n], out)
+            for n, (first, end) in enumerate(pairwise(bounds))
+        ]
+        with closing(Threads(len(tasks))) as threads:
+            threads.all(tasks)
+        mean, published = averages.sum(0) / total
+        return mean, published
+
+    def _some(
+        self, part: slice, vectors: Tensor, rho: Tensor, nodes: Tensor, stream: Tensor, averages: Tensor, out: Drawn
+    ) -> None:
+        """Evaluate a part of the draws, some at a time; torch is not called."""
+        J, K, S = self.data.J, self.data.K, self.step.states
+        table, prior = np.empty((J * K, S)), np.empty(S)
+        at_a_time = max(1, CALL // self.work)
+        mean, published = averages.numpy()
+        for first in range(part.start, part.stop, at_a_time):
+            some = slice(first, min(first + at_a_time, part.stop))
+            self.run(
+                vectors[some].numpy(),
+                rho[some].numpy(),
+                nodes[some].numpy(),
+                START,
+                self.arrays.start,
+                self.arrays.column,
+                self.arrays.worker,
+                self.arrays.known,
+                self.step.sizes,
+                self.step.numbers,
+                stream.numpy().view(np.uint64),
+                table,
+                prior,
+                out.likelihood[some].numpy(),
+                out.truth[some].numpy(),
+                mean,
+                published,
+                out.confusion[some].numpy(),
+                out.prevalence[some].numpy(),
+                out.calibrated[some].numpy(),
+                out.calibrated_prevalence[some].numpy(),
+            )

@@ -1,0 +1,130 @@
+"""Compiled evaluation of draws: the same numbers as torch, the same distributions of what is drawn."""
+
+import numpy as np
+import pytest
+import torch
+from catalog import crowded, prepared, quiet_fit, simulated, tiny
+
+from crowdppl.inference import chains as compiled
+from crowdppl.inference import em, evaluate, readings
+from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.inference.draws import Draws
+from crowdppl.isolation import isolated
+from crowdppl.model.program import prior_draws
+from crowdppl.models import ItemEffects
+
+MODELS = {
+    "item effects": ItemEffects(strengths=(1.5, 2.5), anchoring=0.0),
+    "item effects, anchored": ItemEffects(strengths=(1.5,)),
+}
+EFFECTS = {"independent": None, "rho drawn": DesignEffect(-1.0, 2.0), "rho known": DesignEffect(known=0.4)}
+
+
+def by_torch(monkeypatch):
+    """Leave compiled readings and steps out."""
+    monkeypatch.setattr(readings.Readings, "of", lambda *_: None)
+    monkeypatch.setattr(em, "compiled_step", lambda *_: None)
+
+
+def evaluated(model, data, theta, effect, seed=0, **point):
+    """Evaluate the same draws, from the same random stream."""
+    with isolated(seed), torch.inference_mode():
+        draws = Draws({name: value.unsqueeze(0) for name, value in theta.items()}, "posterior", "", **point)
+        return evaluate.evaluate(model, data, draws, effect)
+
+
+@pytest.mark.parametrize("effect", list(EFFECTS))
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("name", list(MODELS))
+def test_what_is_not_drawn_is_that_of_torch(monkeypatch, name, classes, effect):
+    """Likelihoods and probabilities, averaged over values of rho, also where products underflow and a truth is known."""
+    data = crowded(classes)
+    with isolated(3), torch.inference_mode():
+        model, arranged = prepared(MODELS[name], data)
+        theta = prior_draws(model, arranged, 5)
+    ours = evaluated(model, data, theta, EFFECTS[effect])
+    by_torch(monkeypatch)
+    wanted = evaluated(model, data, theta, EFFECTS[effect])
+    for what in ("probability", "published", "log_likelihood", "lp", "log_prior", "confusion", "prevalence", "rho"):
+        actual, expected = getattr(ours, what), getattr(wanted, what)
+        assert (actual is None) == (expected is None)
+        if actual is not None:
+            torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-12, msg=what)
+    for what, value in wanted.mixing.items():
+        torch.testing.assert_close(ours.mixing[what], value, rtol=1e-9, atol=1e-12)
+    assert (ours.calibrated == {}) == (EFFECTS[effect] is None)
+
+
+def test_float32(monkeypatch):
+    data = simulated(items=40, seed=2, per_item=4)[0].to(dtype=torch.float32)
+    with isolated(3), torch.inference_mode():
+        model, arranged = prepared(MODELS["item effects"], data)
+        theta = prior_draws(model, arranged, 5)
+    ours = evaluated(model, data, theta, EFFECTS["rho drawn"])
+    by_torch(monkeypatch)
+    wanted = evaluated(model, data, theta, EFFECTS["rho drawn"])
+    for what in ("probability", "published", "log_likelihood", "confusion", "prevalence"):
+        actual, expected = getattr(ours, what), getattr(wanted, what)
+        assert actual.dtype == torch.float32
+        torch.testing.assert_close(actual, expected, rtol=2e-4, atol=1e-4)
+
+
+def apart(first, second):
+    """Return differences of the means of two sets of draws ``(D, ...)`` in standard errors."""
+    first, second = (draws.double().reshape(len(draws), -1) for draws in (first, second))
+    error = (first.var(0) / len(first) + second.var(0) / len(second)).sqrt()
+    return ((first.mean(0) - second.mean(0)).abs() / error.clamp(min=1e-9)).numpy()
+
+
+@pytest.mark.parametrize("effect", ["independent", "rho drawn"])
+def test_what_is_drawn_has_the_distribution_of_torchs(monkeypatch, effect):
+    """Truths by class, and the quality that follows: means and mean squares over 4,000 draws at one point.
+
+    About 160 numbers at 5 standard errors: a false alarm in one of 10,000 seeds; the seeds are fixed.
+    """
+    data = tiny(3, items=6, workers=4, classes=3)
+    with isolated(4), torch.inference_mode():
+        model, arranged = prepared(MODELS["item effects"], data)
+        theta = {name: value.expand(4000, *value.shape[1:]) for name, value in prior_draws(model, arranged, 1).items()}
+    ours = evaluated(model, data, theta, EFFECTS[effect])
+    by_torch(monkeypatch)
+    wanted = evaluated(model, data, theta, EFFECTS[effect], seed=1)
+    for k in range(data.K):
+        assert (apart(ours.truth[0] == k, wanted.truth[0] == k) < 5).all()
+    for what, value in wanted.calibrated.items():
+        for power in (1, 2):
+            assert (apart(ours.calibrated[what][0] ** power, value[0] ** power) < 5).all()
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_sweeps_from_a_point_have_the_distribution_of_torchs(monkeypatch, name):
+    """Means and mean squares of all parameters over 4,000 draws.
+
+    120 numbers at 5 standard errors: a false alarm in one of 10,000 seeds; the seeds are fixed.
+    """
+    data = tiny(5, items=6, workers=3, classes=2)
+    with isolated(5), torch.inference_mode():
+        model, arranged = prepared(MODELS[name], data)
+        point = {site: value[0] for site, value in prior_draws(model, arranged, 1).items()}
+        ours = em._swept(model, arranged, point, 4000, None)
+        by_torch(monkeypatch)
+        wanted = em._swept(model, arranged, point, 4000, None)
+    assert set(ours) == set(wanted)
+    for site, value in wanted.items():
+        assert ours[site].shape == value.shape
+        for power in (1, 2):
+            assert (apart(ours[site][0] ** power, value[0] ** power) < 5).all(), site
+
+
+def test_results_do_not_depend_on_threads(monkeypatch):
+    """Nor on how many draws one call evaluates."""
+    data = simulated(items=60, seed=2, per_item=4)[0]
+    results = []
+    for threads, call in ((1, readings.CALL), (3, readings.CALL), (2, 1)):
+        monkeypatch.setattr(compiled, "threads_outside", lambda threads=threads: threads)
+        monkeypatch.setattr(readings, "CALL", call)
+        results.append(quiet_fit(data, "item-effects", method="em", seed=1, num_samples=50, independent=False))
+    for other in results[1:]:
+        for group in ("posterior", "calibrated", "log_likelihood"):
+            for name, value in results[0].tree[group].data_vars.items():
+                np.testing.assert_array_equal(value, other.tree[group][name])
