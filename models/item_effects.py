@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar, final
 
 import numpy as np
@@ -76,6 +77,17 @@ def _is_strength(value: object) -> bool:
 def _votes(anchor: Tensor) -> Tensor:
     """Return the votes ``(N, K)`` of an anchor, whose rows add up to its share."""
     return anchor / anchor.sum(-1, keepdim=True)
+
+
+@cache  # every step of EM asks for them
+def _effects(sizes: tuple[float, ...], K: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the effects ``(M, K)`` of some strengths, and the number of the strength of each, ``(M,)``."""
+    eye = torch.eye(K, dtype=dtype, device=device)
+    # With two labels, more of one is less of the other.
+    shapes = (eye - 0.5) if K == 2 else torch.cat([eye - 1 / K, 1 / K - eye])
+    effects = torch.cat([torch.zeros_like(eye[:1])] + [strength * shapes for strength in sizes])
+    strength = torch.arange(len(sizes), device=device).repeat_interleave(len(shapes)) + 1
+    return effects, torch.cat([torch.zeros_like(strength[:1]), strength])
 
 
 @final
@@ -133,12 +145,7 @@ class ItemEffects(AnnotationModel):
 
     def effects(self, data: Annotations) -> tuple[Tensor, Tensor]:
         """Return the effects ``(M, K)`` on the logits, and the number of the strength of each, ``(M,)``: 0 for none."""
-        eye = torch.eye(data.K, dtype=data.dtype, device=data.device)
-        # With two labels, more of one is less of the other.
-        shapes = (eye - 0.5) if data.K == 2 else torch.cat([eye - 1 / data.K, 1 / data.K - eye])
-        effects = torch.cat([torch.zeros_like(eye[:1])] + [strength * shapes for strength in self.sizes(data)])
-        strength = torch.arange(len(self.sizes(data)), device=data.device).repeat_interleave(len(shapes)) + 1
-        return effects, torch.cat([torch.zeros_like(strength[:1]), strength])
+        return _effects(self.sizes(data), data.K, data.dtype, data.device)
 
     def states_per_class(self, data: Annotations) -> int:
         """Return the number of effects."""

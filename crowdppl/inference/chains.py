@@ -196,10 +196,15 @@ class Chains(Threads):
         return out
 
 
+def fits(data: Annotations) -> bool:
+    """Tell whether compiled steps can take the data."""
+    real = data.device.type == "cpu" and data.dtype in REAL
+    return real and in_full(data) and np.iinfo(np.int16).max >= data.K and max(data.J * data.K, data.N) < 2**31
+
+
 def compiled_step(model: BoundModel, data: Annotations, chains: int) -> CompiledStep | None:
     """Return the compiled step of a model, where it has one and compiled chains can take the data; else ``None``."""
-    real = data.device.type == "cpu" and data.dtype in REAL
-    if not real or not in_full(data) or np.iinfo(np.int16).max < data.K or max(data.J * data.K, data.N) >= 2**31:
+    if not fits(data):
         return None
     step = model.compiled_step(data)
     if step is None or 8 * chains * (data.J * data.K * step.states + step.work) > ROOM or kernel(step.family) is None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from crowdppl.errors import ModelError
 from crowdppl.inference import distributed
+from crowdppl.inference.em_compiled import EMSteps
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.passes import Share, Sweeps, at
 from crowdppl.kernels.ops import read
@@ -26,11 +27,13 @@ class EStep:
 
     Attributes:
         share: sums over all items in compiled or distributed passes, where the model and the data allow them.
+        compiled: both steps by compiled functions, where the model has them.
     """
 
     def __init__(self, m_step: MStep):
         self.m_step, self.model, self.data = m_step, m_step.model, m_step.data
         self.share = distributed.share(self.model, self.data)
+        self.compiled = None if self.share is not None else EMSteps.of(self.model, self.data)
         # Memory to overwrite: whatever the model keeps between E steps.
         self.workspace: dict[str, Tensor] = {}
 
@@ -40,11 +43,15 @@ class EStep:
         return self.share.sweeps if isinstance(self.share, Share) else None
 
     def __call__(self, theta: Parameters) -> tuple[float, float, Any]:
-        """Return log posterior, log-likelihood, and responsibilities ``(N, S)`` or the sums over them, at ``theta``."""
+        """Return log posterior, log-likelihood, and responsibilities ``(N, S)`` or sums over them, at ``theta``."""
         if self.share is not None:
             sums = self.share.expect(*at(self.model, theta, self.data))
             ll, prior = read(sums.log_likelihood, self.model.log_prior(theta, self.data))
             return ll + prior, ll, sums
+        if self.compiled is not None and self.m_step.closed:
+            ll, expected = self.compiled.expect(theta)
+            prior = float(self.model.log_prior(theta, self.data))
+            return ll + prior, ll, expected
         if self.m_step.closed:
             joint, log_prior = self.model.log_density(theta, self.data, self.workspace)
         else:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
+from crowdppl.inference.em_compiled import Expected
 from crowdppl.inference.minibatches import Batches
 from crowdppl.inference.unconstrained import Space
 from crowdppl.kernels.statistics import Statistics
@@ -127,11 +128,13 @@ class MStep:
         return self._follow(responsibility, theta)
 
     def __call__(
-        self, responsibility: Tensor | Statistics, theta: Parameters, reuse: Parameters | None = None
+        self, responsibility: Tensor | Statistics | Expected, theta: Parameters, reuse: Parameters | None = None
     ) -> Parameters:
         """Return better parameters than ``theta`` for the given responsibilities, or ``theta``; may overwrite ``reuse``."""
         if isinstance(responsibility, Statistics):
             return self._conjugate(responsibility, theta)
+        if isinstance(responsibility, Expected):
+            return responsibility.steps.maximise(responsibility, theta)
         closed = self.model.m_step(self._counted(responsibility), self.data, theta, reuse)
         return closed if self.closed else self._follow(responsibility, {**theta, **closed})
 

@@ -51,10 +51,13 @@ def fill_log_joint(logs: Any, prior: Any, known: Any, K: Any, table: Any, column
 
 
 @inner
-def _by_class_from_logs(p: Any, share: Any, mass: Any) -> None:
+def fill_shares_from_logs(p: Any, share: Any, mass: Any, logs: Any) -> Any:
     """Replace the log joint ``p (S,)`` by weights of the states within each class; write ``share`` and ``mass`` ``(K,)``.
 
-    ``share`` are the probabilities of the classes, ``mass`` the sums of the weights.
+    ``share`` are the probabilities of the classes, ``mass`` the sums of the weights, and ``logs (K,)`` the log joint by class.
+
+    Returns:
+        The logarithm of the sum over all states.
     """
     K, M = share.shape[0], p.shape[0] // share.shape[0]
     best, whole = -np.inf, 0.0
@@ -65,13 +68,14 @@ def _by_class_from_logs(p: Any, share: Any, mass: Any) -> None:
         for s in range(k * M, k * M + M):
             p[s] = math.exp(p[s] - top) if top > -np.inf else 0.0
             mass[k] += p[s]
-        share[k] = top + math.log(mass[k]) if top > -np.inf else -np.inf
-        best = max(best, share[k])
+        logs[k] = top + math.log(mass[k]) if top > -np.inf else -np.inf
+        best = max(best, logs[k])
     for k in range(K):
-        share[k] = math.exp(share[k] - best)
+        share[k] = math.exp(logs[k] - best)
         whole += share[k]
     for k in range(K):
         share[k] /= whole
+    return best + math.log(whole)
 
 
 @inner
@@ -140,7 +144,7 @@ def _draw_states(
     """Draw the state of each item, and watch the classes of some, from place ``at`` of the sums on."""
     N, S, K = state.shape[0], prior.shape[0], anchor.shape[1]
     M, anchored, classes = S // K, anchor.shape[0] > 0, 1 if K == 2 else K
-    p, share, mass = np.empty(S), np.empty(K), np.empty(K)
+    p, share, mass, logs = np.empty(S), np.empty(K), np.empty(K), np.empty(K)
     place = 0
     for i in range(N):
         first, end = start[i], start[i + 1]
@@ -163,7 +167,7 @@ def _draw_states(
             lost |= anchored and total < LOST and anchor[i, k] > 0.0
         if lost or whole < LOST:
             fill_log_joint(p, prior, known[i], K, table, column, first, end)
-            _by_class_from_logs(p, share, mass)
+            fill_shares_from_logs(p, share, mass, logs)
         else:
             for k in range(K):
                 share[k] = mass[k] / whole

@@ -25,7 +25,7 @@ FIXED = 7
 
 
 @inner
-def _sites(parameters: Any, sizes: Any) -> Any:
+def sites(parameters: Any, sizes: Any) -> Any:
     """Return views of the parameters: prevalence, weights, mean and precision, D, a, b, d."""
     J, K, G = sizes[0], sizes[1], sizes[3]
     at = K + G + 2
@@ -46,7 +46,7 @@ def _sites(parameters: Any, sizes: Any) -> Any:
 def tabulate(parameters: Any, sizes: Any, numbers: Any, table: Any, prior: Any) -> None:
     """Write the probabilities of labels, ``table (J*K, S)`` = (worker and label, state), and those of the states, ``(S,)``."""
     J, K, M, G = sizes[0], sizes[1], sizes[2], sizes[3]
-    prevalence, weights, _, D, a, b, d = _sites(parameters, sizes)
+    prevalence, weights, _, D, a, b, d = sites(parameters, sizes)
     factors = numbers[FIXED + K + G :].reshape(M, K)
     effects = np.zeros(G)
     for m in range(M):
@@ -90,7 +90,7 @@ def draw(
     room for J K (2 K + M) numbers.
     """
     J, K, M, G = sizes[0], sizes[1], sizes[2], sizes[3]
-    prevalence, weights, crowd, D, a, b, d = _sites(parameters, sizes)
+    prevalence, weights, crowd, D, a, b, d = sites(parameters, sizes)
     factors = numbers[FIXED + K + G :].reshape(M, K)
     cells = J * K * K
     labels, logits = work[:cells].reshape(J, K, K), work[cells : 2 * cells].reshape(J, K, K)

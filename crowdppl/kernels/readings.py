@@ -14,29 +14,34 @@ from typing import Any
 
 import numpy as np
 
-from crowdppl.kernels.chains import LOST, choose, family_module, fill_log_joint, version
+from crowdppl.kernels.chains import LOST, choose, family_module, fill_log_joint, fill_shares_from_logs, version
 from crowdppl.kernels.code_cache import compiled, inner
 from crowdppl.kernels.random import fill_dirichlet, uniform
 
 
 @inner
-def _fill_logs(
+def _fill_item(
     i: Any,
     start: Any,
     column: Any,
     known: Any,
     table: Any,
     prior: Any,
-    p: Any,
-    logs: Any,
     tempered: Any,
-) -> None:
-    """Write the log joint of an item by class, ``logs (K,)``: minus infinity where a known truth excludes the class.
+    p: Any,
+    share: Any,
+    mass: Any,
+    logs: Any,
+) -> Any:
+    """Write the probabilities of the classes of an item and its labels, divided by the largest: ``share (K,)``.
 
-    Products of probabilities are replaced by sums of logarithms where they lose digits. Classes of little probability count if
-    the item is tempered.
+    Products are replaced by sums of logarithms where they lose digits. If the item is tempered, classes of little probability
+    count, and ``logs (K,)`` are written, the logarithms of the shares. ``p (S,)`` and ``mass (K,)`` are room.
+
+    Returns:
+        The logarithm of the largest: minus infinity if no class is possible.
     """
-    S, K = p.shape[0], logs.shape[0]
+    S, K = p.shape[0], share.shape[0]
     M, first, end = S // K, start[i], start[i + 1]
     for s in range(S):
         p[s] = prior[s]
@@ -44,36 +49,37 @@ def _fill_logs(
         row = column[n]
         for s in range(S):
             p[s] *= table[row, s]
-    whole, least = 0.0, np.inf
+    most, least = 0.0, np.inf
     for k in range(K):
-        logs[k] = 0.0
+        share[k] = 0.0
         if known[i] < 0 or known[i] == k:
             for s in range(k * M, k * M + M):
-                logs[k] += p[s]
-            least = min(least, logs[k])
-            whole += logs[k]
-    if whole >= LOST and (least >= LOST or not tempered):
+                share[k] += p[s]
+            most, least = max(most, share[k]), min(least, share[k])
+    if most >= LOST and (least >= LOST or not tempered):
         for k in range(K):
-            logs[k] = math.log(logs[k]) if logs[k] > 0.0 else -np.inf
-        return
+            share[k] /= most
+            if tempered:
+                logs[k] = math.log(share[k]) if 0.0 < share[k] < 1.0 else 0.0 if share[k] > 0.0 else -np.inf
+        return math.log(most)
     fill_log_joint(p, prior, known[i], K, table, column, first, end)
+    fill_shares_from_logs(p, share, mass, logs)
+    highest = -np.inf
     for k in range(K):
-        top, total = -np.inf, 0.0
-        for s in range(k * M, k * M + M):
-            top = max(top, p[s])
-        if top > -np.inf:
-            for s in range(k * M, k * M + M):
-                total += math.exp(p[s] - top)
-            top += math.log(total)
-        logs[k] = top
+        highest = max(highest, logs[k])
+    if highest > -np.inf:
+        for k in range(K):
+            logs[k] -= highest
+            share[k] = math.exp(logs[k])
+    return highest
 
 
 @inner
-def _fill_shares(logs: Any, top: Any, factor: Any, out: Any) -> Any:
-    """Write ``exp((logs - top) / factor)`` by class, and return the sum."""
-    total = 0.0
+def _fill_tempered(logs: Any, factor: Any, out: Any) -> Any:
+    """Write ``exp(logs / factor)`` by class, and return the sum."""
+    total, by = 0.0, 1.0 / factor
     for k in range(logs.shape[0]):
-        out[k] = math.exp((logs[k] - top) / factor) if logs[k] < top else 1.0
+        out[k] = math.exp(logs[k] * by) if logs[k] < 0.0 else 1.0
         total += out[k]
     return total
 
@@ -95,30 +101,29 @@ def _read_items(
 ) -> None:
     """Read the items off one draw: ``rho`` of the draw, or less than 0 for none, and ``nodes (Q,)`` to average over, if any."""
     N, K = truth.shape[0], mean.shape[1]
-    p, logs, share = np.empty(prior.shape[0]), np.empty(K), np.empty(K)
+    p, share, mass, logs = np.empty(prior.shape[0]), np.empty(K), np.empty(K), np.empty(K)
     for i in range(N):
         more = max(start[i + 1] - start[i] - 1, 0)
         tempered = rho >= 0.0 and more > 0
-        _fill_logs(i, start, column, known, table, prior, p, logs, tempered)
-        top = -np.inf
-        for k in range(K):
-            top = max(top, logs[k])
+        top = _fill_item(i, start, column, known, table, prior, tempered, p, share, mass, logs)
         if top == -np.inf:  # impossible, as the likelihood says
             likelihood[i], truth[i] = top, 0
             continue
-        total = _fill_shares(logs, top, 1.0, share)
+        total = 0.0
+        for k in range(K):
+            total += share[k]
         likelihood[i] = top + math.log(total)
         for k in range(K):
             published[i, k] += share[k] / total
         if tempered:
-            total = _fill_shares(logs, top, 1.0 + more * rho, share)
+            total = _fill_tempered(logs, 1.0 + more * rho, share)
         truth[i] = choose(share, 0, K, uniform(stream) * total)
         if nodes.shape[0] == 0 or not tempered:
             for k in range(K):
                 mean[i, k] += share[k] / total
         else:
             for q in range(nodes.shape[0]):
-                total = _fill_shares(logs, top, 1.0 + more * nodes[q], share) * nodes.shape[0]
+                total = _fill_tempered(logs, 1.0 + more * nodes[q], share) * nodes.shape[0]
                 for k in range(K):
                     mean[i, k] += share[k] / total
 

@@ -42,6 +42,6 @@ class CompiledStep:
         """Return the sites ``(..., *shape)`` of vectors ``(..., P)``, in a floating type."""
         parts = vector.to(dtype).split([int(np.prod(shape)) for shape in self.shapes.values()], -1)
         return {
-            name: part.reshape(*vector.shape[:-1], *shape)
+            name: part.reshape((*vector.shape[:-1], *shape))
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }

@@ -8,6 +8,7 @@ Gibbs sampling).
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -60,9 +61,16 @@ class Rows:
         self.competence, self.preferences = competence, preferences
         self.crowd_confusion, self.deviations = crowd_confusion, deviations
         self.scales, self.effects = scales, effects
-        # Of a row ``p`` without effect, effect ``m`` makes ``p_l factors_ml / sum_l p_l factors_ml``: no further exponentials.
-        self.factors = effects.exp()
-        self.eye = torch.eye(effects.shape[-1], dtype=effects.dtype, device=effects.device)
+
+    @cached_property
+    def factors(self) -> Tensor:
+        """``(M, K)``: of a row ``p`` without effect, effect ``m`` makes ``p_l factors_ml / sum_l p_l factors_ml``."""
+        return self.effects.exp()
+
+    @cached_property
+    def eye(self) -> Tensor:
+        """The identity matrix, ``(K, K)``."""
+        return torch.eye(self.effects.shape[-1], dtype=self.effects.dtype, device=self.effects.device)
 
     def parameters(self) -> Parameters:
         """Return the four sites by name."""

@@ -1,0 +1,124 @@
+"""Steps of EM by compiled functions, for models that have a compiled step and its M step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.inference.chains import ROOM, Arrays, Threads, fits
+from crowdppl.kernels.steps import CompiledStep
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel
+
+# Multiplications of an E step that one thread takes; of more than so many ranges of items each has its own counts.
+SHARE, RANGES = 2 * 10**6, 4
+
+
+@cache
+def _kernels(family: str) -> tuple[Any, Any, Any] | None:
+    """Return tables, E step and M step of a family, or ``None`` without an M step, or where nothing can be compiled."""
+    try:
+        from crowdppl.kernels import em_steps
+
+        if family not in em_steps.MODES:
+            return None
+        return em_steps.tabulation(family), em_steps.expectation(), em_steps.maximisation(family)
+    except (ImportError, OSError, RuntimeError):
+        return None
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an E step expects, in memory that the next one writes over.
+
+    Attributes:
+        steps: of the model and the data.
+        counts: labels by worker and label, and state, ``(J*K, S)``.
+        size: items by state, ``(S,)``.
+    """
+
+    steps: EMSteps
+    counts: np.ndarray
+    size: np.ndarray
+
+
+class EMSteps(Threads):
+    """The two steps of EM for one model and its data.
+
+    Args:
+        step: of the model.
+        data: that suit it, of float64.
+    """
+
+    def __init__(self, step: CompiledStep, data: Annotations):
+        self.step, self.data, self.arrays = step, data, Arrays(data)
+        kernels = _kernels(step.family)
+        assert kernels is not None
+        self._tabulate, self._expect, self._improve = kernels
+        N, K, S = data.N, data.K, step.states
+        self.anchor = np.zeros((0, K)) if data.anchor is None else np.ascontiguousarray(data.anchor.numpy())
+        # As many whatever the number of threads: sums depend on the ranges.
+        ranges = max(1, min(RANGES, S * data.A // SHARE, ROOM // (8 * data.J * K * S)))
+        marks = np.linspace(0, data.A, ranges + 1)
+        self.bounds = [0, *np.searchsorted(self.arrays.start, marks[1:-1]).tolist(), N]
+        self.table, self.prior = np.empty((data.J * K, S)), np.empty(S)
+        self.counts, self.size = np.empty((ranges, data.J * K, S)), np.empty((ranges, S))
+        self.objectives, self.work = np.empty((ranges, 1)), np.empty(step.work)
+        super().__init__(ranges)
+
+    @staticmethod
+    def of(model: BoundModel, data: Annotations) -> EMSteps | None:
+        """Return the steps of a model and its data, where there are any."""
+        if data.dtype != torch.float64 or not fits(data):
+            return None
+        step = model.compiled_step(data)
+        if step is None or 8 * data.J * data.K * step.states > ROOM or _kernels(step.family) is None:
+            return None
+        return EMSteps(step, data)
+
+    def expect(self, theta: Parameters) -> tuple[float, Expected]:
+        """Return the objective at some parameters, and what is expected there."""
+        vector = self.step.vector(theta).numpy()
+        self._tabulate(vector, self.step.sizes, self.step.numbers, self.table, self.prior)
+        self.all([partial(self._some, n) for n in range(len(self.size))])
+        counts, size = self.counts[0], self.size[0]
+        for n in range(1, len(self.size)):
+            counts += self.counts[n]
+            size += self.size[n]
+        return float(self.objectives.sum()), Expected(self, counts, size)
+
+    def _some(self, n: int) -> None:
+        """Sum over the items of one range."""
+        arrays = self.arrays
+        self._expect(
+            self.bounds[n],
+            self.bounds[n + 1],
+            arrays.start,
+            arrays.column,
+            arrays.known,
+            self.anchor,
+            self.table,
+            self.prior,
+            self.counts[n],
+            self.size[n],
+            self.objectives[n],
+        )
+
+    def maximise(self, expected: Expected, theta: Parameters) -> Parameters:
+        """Return the parameters after the M step that follows from what is expected at ``theta``."""
+        vector = self.step.vector(theta)
+        sizes, numbers = self.step.sizes, self.step.numbers
+        self._improve(expected.counts, expected.size, vector.numpy(), sizes, numbers, self.work)
+        return self.step.parameters(vector, self.data.dtype)
+
+
+def counted(steps: EMSteps, responsibility: Tensor) -> Expected:
+    """Return what responsibilities ``(N, S)`` expect."""
+    labels = steps.data.counts.expected(responsibility)  # (J, S, K)
+    return Expected(steps, labels.mT.reshape(steps.counts[0].shape).contiguous().numpy(), responsibility.sum(0).numpy())

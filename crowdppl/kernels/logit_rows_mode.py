@@ -1,0 +1,226 @@
+"""The compiled M step of confusion matrices on the logit scale: the Newton steps of :mod:`crowdppl.model.logit_rows`.
+
+Parameters, ``sizes`` and ``numbers`` are those of :mod:`crowdppl.kernels.logit_rows`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from crowdppl.kernels.code_cache import inner
+from crowdppl.kernels.logit_rows import FIXED, sites
+
+# Largest change of a logit in one step, the first share of it that is tried, the factor that shortens it, and how often it does;
+# crowdppl.model.logit_rows has the same.
+LONGEST, FIRST_SHARE, SHORTEN, SHORTER = 2.0, 0.5, 0.4, 7
+
+
+@inner
+def _fill_mode(counts: Any, first: Any, out: Any) -> None:
+    """Write the mode of a Dirichlet distribution with concentration ``first + counts``, in place of the counts in ``out``."""
+    total = 0.0
+    for k in range(out.shape[0]):
+        out[k] = max(first[k] - 1.0 + counts[k], 0.0)
+        total += out[k]
+    for k in range(out.shape[0]):
+        out[k] = out[k] / total if total > 0.0 else 1.0 / out.shape[0]
+
+
+@inner
+def _bounded(step: Any) -> Any:
+    return min(max(step, -LONGEST), LONGEST)
+
+
+@inner
+def _fit(x: Any, n: Any, e: Any, factors: Any, p: Any) -> Any:
+    """Return the log-likelihood of a row's labels ``n (K,)`` and effects ``e (M,)`` at logits ``x (K,)``; ``p (K,)`` is room."""
+    K = x.shape[0]
+    top, out, given = x[0], 0.0, 0.0
+    for y in range(1, K):
+        top = max(top, x[y])
+    for y in range(K):
+        p[y] = math.exp(x[y] - top)
+        out += n[y] * (x[y] - top)
+        given += n[y]
+    if given == 0.0:
+        return 0.0
+    for m in range(e.shape[0]):
+        if e[m] > 0.0:
+            total = 0.0
+            for y in range(K):
+                total += p[y] * factors[m, y]
+            out -= e[m] * math.log(total)
+    return out
+
+
+@inner
+def _slopes(x: Any, n: Any, e: Any, factors: Any, p: Any, slope: Any, curve: Any) -> Any:
+    """Write first derivatives of the same by the logits, ``slope (K,)``, and minus the second ones, ``curve (K,)``; return it."""
+    K = x.shape[0]
+    top, out, given = x[0], 0.0, 0.0
+    for y in range(1, K):
+        top = max(top, x[y])
+    for y in range(K):
+        p[y] = math.exp(x[y] - top)
+        out += n[y] * (x[y] - top)
+        given += n[y]
+        slope[y], curve[y] = n[y], 0.0
+    if given == 0.0:
+        return 0.0
+    for m in range(e.shape[0]):
+        if e[m] > 0.0:
+            total = 0.0
+            for y in range(K):
+                total += p[y] * factors[m, y]
+            out -= e[m] * math.log(total)
+            by = 1.0 / total
+            for y in range(K):
+                share = p[y] * factors[m, y] * by
+                slope[y] -= e[m] * share
+                curve[y] += e[m] * share * (1.0 - share)
+    return out
+
+
+@inner
+def _fill_row(k: Any, a: Any, b: Any, D: Any, d: Any, x: Any) -> None:
+    """Write the logits of a row ``x (K,)``: of class ``k``, with competence ``a``, ``b``, ``D`` and ``d (K,)``."""
+    for y in range(x.shape[0]):
+        x[y] = b[y] + D[y] + d[y] + (a if k == y else 0.0)
+
+
+@inner
+def _squares(values: Any) -> Any:
+    total = 0.0
+    for y in range(values.shape[0]):
+        total += values[y] * values[y]
+    return total
+
+
+@inner
+def _raise_workers(
+    labels: Any, effects: Any, numbers: Any, factors: Any, crowd: Any, D: Any, a: Any, b: Any, d: Any
+) -> None:
+    """Take a step of each worker's competence, preferences and deviations that does not lower the log joint."""
+    J, K = b.shape[0], b.shape[1]
+    preference, deviation = 1.0 / numbers[4] ** 2, 1.0 / numbers[6] ** 2
+    x, p, slope, curve = np.empty(K), np.empty(K), np.empty((K, K)), np.empty((K, K))
+    step_b, new_b, step_d, new_d = np.empty(K), np.empty(K), np.empty((K, K)), np.empty((K, K))
+    for j in range(J):
+        before = -(crowd[1] * (a[j] - crowd[0]) ** 2 + preference * _squares(b[j])) / 2.0
+        slope_a, curve_a = -crowd[1] * (a[j] - crowd[0]), crowd[1]
+        for k in range(K):
+            _fill_row(k, a[j], b[j], D[k], d[j, k], x)
+            before += _slopes(x, labels[j, k], effects[j, k], factors, p, slope[k], curve[k])
+            before -= deviation * _squares(d[j, k]) / 2.0
+            slope_a += slope[k, k]
+            curve_a += curve[k, k]
+        step_a = _bounded(slope_a / curve_a)
+        for y in range(K):
+            total, bend = -preference * b[j, y], preference
+            for k in range(K):
+                total += slope[k, y]
+                # Twice the diagonal bounds the matrix of second derivatives of a softmax.
+                bend += 2.0 * curve[k, y]
+                step_d[k, y] = _bounded((slope[k, y] - deviation * d[j, k, y]) / (2.0 * curve[k, y] + deviation))
+            step_b[y] = _bounded(total / bend)
+        size, new_a = FIRST_SHARE, a[j]
+        for _ in range(SHORTER + 1):
+            new_a = a[j] + size * step_a
+            for y in range(K):
+                new_b[y] = b[j, y] + size * step_b[y]
+            after = -(crowd[1] * (new_a - crowd[0]) ** 2 + preference * _squares(new_b)) / 2.0
+            for k in range(K):
+                for y in range(K):
+                    new_d[k, y] = d[j, k, y] + size * step_d[k, y]
+                _fill_row(k, new_a, new_b, D[k], new_d[k], x)
+                after += _fit(x, labels[j, k], effects[j, k], factors, p) - deviation * _squares(new_d[k]) / 2.0
+            if not after < before:
+                a[j] = new_a
+                for k in range(K):
+                    b[j, k] = new_b[k]
+                    for y in range(K):
+                        d[j, k, y] = new_d[k, y]
+                break
+            size *= SHORTEN
+
+
+@inner
+def _raise_crowd(labels: Any, effects: Any, numbers: Any, factors: Any, D: Any, a: Any, b: Any, d: Any) -> None:
+    """Take a step of the crowd's confusion that does not lower the log joint; then move what all workers deviate by to it."""
+    J, K = b.shape[0], b.shape[1]
+    common, deviation = 1.0 / numbers[5] ** 2, 1.0 / numbers[6] ** 2
+    x, p, slope, curve = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
+    step, bend, new = np.zeros((K, K)), np.zeros((K, K)), np.empty((K, K))
+    before = 0.0
+    for k in range(K):
+        before -= common * _squares(D[k]) / 2.0
+    for j in range(J):
+        for k in range(K):
+            _fill_row(k, a[j], b[j], D[k], d[j, k], x)
+            before += _slopes(x, labels[j, k], effects[j, k], factors, p, slope, curve)
+            for y in range(K):
+                step[k, y] += slope[y]
+                bend[k, y] += curve[y]
+    for k in range(K):
+        for y in range(K):
+            step[k, y] = _bounded((step[k, y] - common * D[k, y]) / (2.0 * bend[k, y] + common))
+    size = 1.0
+    for _ in range(SHORTER):
+        after = 0.0
+        for k in range(K):
+            for y in range(K):
+                new[k, y] = D[k, y] + size * step[k, y]
+            after -= common * _squares(new[k]) / 2.0
+        for j in range(J):
+            for k in range(K):
+                _fill_row(k, a[j], b[j], new[k], d[j, k], x)
+                after += _fit(x, labels[j, k], effects[j, k], factors, p)
+        if after >= before:
+            for k in range(K):
+                for y in range(K):
+                    D[k, y] = new[k, y]
+            break
+        size *= SHORTEN
+    for k in range(K):
+        for y in range(K):
+            shift = -common * D[k, y]
+            for j in range(J):
+                shift += deviation * d[j, k, y]
+            shift /= J * deviation + common
+            D[k, y] += shift
+            for j in range(J):
+                d[j, k, y] -= shift
+
+
+@inner
+def improve(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, work: Any) -> None:
+    """Set the two Dirichlet sites to their modes, and take a step of the workers and one of the crowd.
+
+    ``counts (J*K, S)`` are expected labels by worker and label, and state; ``size (S,)`` expected items; ``work`` is room for
+    J K (K + M) numbers.
+    """
+    J, K, M, G = sizes[0], sizes[1], sizes[2], sizes[3]
+    prevalence, weights, crowd, D, a, b, d = sites(parameters, sizes)
+    factors = numbers[FIXED + K + G :].reshape(M, K)
+    labels, effects = work[: J * K * K].reshape(J, K, K), work[J * K * K : J * K * (K + M)].reshape(J, K, M)
+    classes, strengths = np.zeros(K), np.zeros(G)
+    for k in range(K):
+        for m in range(M):
+            classes[k] += size[k * M + m]
+            strengths[sizes[4 + m]] += size[k * M + m]
+    _fill_mode(classes, numbers[FIXED : FIXED + K], prevalence)
+    _fill_mode(strengths, numbers[FIXED + K : FIXED + K + G], weights)
+    for n in range(J * K * (K + M)):
+        work[n] = 0.0
+    for j in range(J):
+        for y in range(K):
+            for k in range(K):
+                for m in range(M):
+                    count = counts[j * K + y, k * M + m]
+                    labels[j, k, y] += count
+                    effects[j, k, m] += count
+    _raise_workers(labels, effects, numbers, factors, crowd, D, a, b, d)
+    _raise_crowd(labels, effects, numbers, factors, D, a, b, d)
