@@ -1,6 +1,6 @@
 """Known true labels in a fit: coverage of workers' intervals before and after, on items whose true label was not given.
 
-Writes docs/benchmarks/known-truths.md. `WITHIN` in crowdppl/inference/design_effect.py is chosen by its last table.
+Writes docs/benchmarks/known-truths.md. `WITHIN` in crowdppl/inference/design_effect.py is chosen by its last tables.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from crowdppl.posterior.known_truth import truth_indices
 
 MINIMUM = 20  # annotations of evaluated items that a worker must have
 FEW, MANY = 30, 100  # known true labels
-WITHIN = (0.5, 1.5, 2.5)  # standard deviations of logit rho within a crowd, compared in the first repetition
+WITHIN = (0.5, 0.7, 0.8, 0.9, 0.95)  # shares of the variance of logit rho that are within crowds
+COMPARED = 2  # repetitions in which they are compared, on sets that are not large
 # Sets with more annotations or classes are slow: fewer repetitions. The largest: fewer still.
 ANNOTATIONS, CLASSES, LARGE = 20_000, 4, 30_000
-SMALL = 6_000  # annotations of a set on which the commands run and WITHIN is compared
 OPTIONS: dict[str, dict[str, Any]] = {
     "em": {"num_samples": 200},
     "gibbs": {"chains": 2, "warmup": 200, "num_samples": 100},
@@ -47,7 +47,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 # Completed repetitions, one per line, so that an interrupted run continues from there. Delete it to repeat all.
 DONE = Path(__file__).parents[2] / "build" / "known_truths.jsonl"
-SUMMED = ("share", "accuracy")  # counts of workers
+SUMMED = ("share", "accuracy", "accuracy_all")  # counts of workers
+DROP = 0.03  # of coverage, that a set is named for
 MEANS = ("width", "log_loss", "ece", "expected_ece")
 
 
@@ -78,14 +79,27 @@ def expected_ece(posterior: Posterior, items: np.ndarray) -> float:
     return float(np.sum(gaps, 0).mean() / len(p))
 
 
-def measured(posterior: Posterior, truths: dict[Any, Any]) -> dict[str, Any]:
-    """Count covered workers on evaluated items; take widths, log loss and calibration error, given true labels of these items."""
+def measured(posterior: Posterior, truths: dict[Any, Any], known: np.ndarray) -> dict[str, Any]:
+    """Count covered workers; take widths, log loss and calibration error.
+
+    Args:
+        posterior: of the fit.
+        truths: true labels of the evaluated items.
+        known: true classes of all items, the given ones included, ``(N,)``; -1 where unknown.
+    """
     workers = criticism.coverage(posterior, truths, minimum=MINIMUM).workers
+    item, worker, label = (index[known[posterior.annotation_index()[0]] >= 0] for index in posterior.annotation_index())
+    names = posterior.worker_names()
+    correct = np.bincount(worker, known[item] == label, len(names)) / np.maximum(
+        np.bincount(worker, minlength=len(names)), 1
+    )
+    share = workers["worker"].map(dict(zip(names, correct, strict=True)))
     calibration = criticism.calibration(posterior, truths)
     return {
         "workers": len(workers),
         "share": int(workers["share_correct_covers"].sum()),
         "accuracy": int(workers["accuracy_covers"].sum()),
+        "accuracy_all": int(((workers["accuracy_low"] <= share) & (share <= workers["accuracy_high"])).sum()),
         "width": float((workers["share_correct_high"] - workers["share_correct_low"]).mean()),
         "log_loss": calibration.log_loss,
         "ece": calibration.ece,
@@ -113,7 +127,9 @@ def proposed(data: Annotations, truths: dict[Any, Any], model: str, method: str,
         done = runner.invoke(app, [*command, *more, "--out", str(place / "results")])
         if done.exit_code:
             raise RuntimeError(f"{' '.join(command)}: {done.output}")
-        return crowdppl.load(place / "results" / "posterior.nc")
+        posterior = crowdppl.load(place / "results" / "posterior.nc")
+        posterior.tree.load()  # the folder is deleted
+        return posterior
 
 
 def slow(data: Annotations) -> bool:
@@ -130,8 +146,8 @@ def uninformed(name: str, model: str, method: str) -> Posterior:
 def repetition(job: tuple[str, int, str, str]) -> dict[str, Any]:
     """Fit one set without and with true labels of random items; what was measured, by number of them.
 
-    In the first repetition of a small set, 100 true labels are given by the commands; in the others by a fit with the
-    same options, which is what the proposed command runs.
+    In the first repetition 100 true labels are given by the commands; in the others by a fit with the same options, which is
+    what the proposed command runs.
     """
     name, number, model, method = job
     torch.set_num_threads(1)
@@ -158,13 +174,13 @@ def repetition(job: tuple[str, int, str, str]) -> dict[str, Any]:
             if count == MANY and number == 0
             else fit(informed, model, **more)[0]
         )
-        if count == FEW and number == 0 and data.A <= LARGE:
-            for spread in WITHIN:
-                with mock.patch.object(
-                    design_effect, "WITHIN", (spread / DesignEffect.of_crowds(model, 1.0).spread) ** 2
-                ):
-                    runs[f"within {spread}"], _ = fit(informed, model, **more)
-        out[str(count)] = {kind: measured(p, truths) | rho_of(p) for kind, p in runs.items()}
+        for share in WITHIN if number < COMPARED and data.A <= LARGE else ():
+            if share == design_effect.WITHIN:
+                runs[f"within {share}"] = runs["with"]
+                continue
+            with mock.patch.object(design_effect, "WITHIN", share):
+                runs[f"within {share}"], _ = fit(informed, model, **more)
+        out[str(count)] = {kind: measured(p, truths, known) | rho_of(p) for kind, p in runs.items()}
     return out
 
 
@@ -204,7 +220,7 @@ def rows_of(by_set: dict[str, list[dict[str, Any]]], count: int) -> list[list[An
 
 
 def summary(by_set: dict[str, list[dict[str, Any]]], count: int, after: str = "with") -> dict[str, Any]:
-    """Return means over sets before and after, pooled coverage, and sets with the largest drop and the lowest coverage."""
+    """Return means over sets before and after, pooled coverage, and sets of low coverage or coverage that falls."""
     by_set = {name: [run for run in runs if after in run.get(str(count), {})] for name, runs in by_set.items()}
     out: dict[str, Any] = {}
     for what in (*SUMMED, *MEANS):
@@ -217,8 +233,9 @@ def summary(by_set: dict[str, list[dict[str, Any]]], count: int, after: str = "w
             out[f"{what}_pooled"] = [
                 float(np.average([p[k] for p in pairs.values()], weights=list(weight.values()))) for k in (0, 1)
             ]
-            worst = max(pairs, key=lambda name: pairs[name][0] - pairs[name][1])
-            out[f"{what}_drop"] = [pairs[worst][0] - pairs[worst][1], worst]
+            fallen = {name: pair[0] - pair[1] for name, pair in pairs.items()}
+            out[f"{what}_drop"] = {name: drop for name, drop in fallen.items() if drop > DROP}
+            out[f"{what}_worst"] = [max(fallen.values()), max(fallen, key=fallen.__getitem__)]
             out[f"{what}_low"] = {name: pair[1] for name, pair in pairs.items() if pair[1] < 0.6}
     return out
 
@@ -246,7 +263,8 @@ def main() -> None:
                 kept.flush()
             print(run["set"], run["repetition"], flush=True)
     by_set = {name: [done[job] for job in jobs if job[0] == name and job in done] for name in sets}
-    head = ["set", "annotations", "repetitions", "workers", "share correct covered", "accuracy covered", "width"]
+    head = ["set", "annotations", "repetitions", "workers", "share correct covered", "accuracy covered"]
+    head += ["accuracy covered, all known items", "width"]
     head += ["log loss", "calibration error", "if calibrated", "logit rho"]
     few, many = summary(by_set, FEW), summary(by_set, MANY)
     prior = DesignEffect.of_crowds(chosen.model, 1.0)
@@ -256,37 +274,41 @@ def main() -> None:
     def pair(one: dict[str, Any], what: str) -> str:
         return f"{one[what][0]:.3f} → {one[what][1]:.3f}"
 
-    def sentence(one: dict[str, Any]) -> str:
-        low = [
-            f"{words}: {', '.join(f'{name} {value:.2f}' for name, value in one[f'{what}_low'].items()) or 'none'}"
-            for what, words in (("share", "share correct"), ("accuracy", "accuracy"))
-        ]
-        return (
-            f"Mean over sets: share correct {pair(one, 'share')}, accuracy {pair(one, 'accuracy')}, width {pair(one, 'width')}, "
-            f"log loss {pair(one, 'log_loss')}, calibration error {pair(one, 'ece')} "
-            f"(if calibrated: {one['expected_ece'][1]:.3f}). "
-            f"Over all workers: share correct {pair(one, 'share_pooled')}, accuracy {pair(one, 'accuracy_pooled')}. "
-            f"Largest drop of a set: {100 * one['share_drop'][0]:.1f} points of the share correct "
-            f"({one['share_drop'][1]}), {100 * one['accuracy_drop'][0]:.1f} of the accuracy ({one['accuracy_drop'][1]}). "
-            f"Sets below .60 with the true labels: {'; '.join(low)}."
+    measures = {"share": "share correct", "accuracy": "accuracy", "accuracy_all": "accuracy on all known items"}
+
+    def named(one: dict[str, Any], what: str) -> str:
+        return "; ".join(
+            f"{words}: {', '.join(f'{name} {value:.2f}' for name, value in one[f'{kind}_{what}'].items()) or 'none'}"
+            for kind, words in measures.items()
         )
 
-    compared = []
-    for spread in WITHIN:
-        one = summary(by_set, FEW, f"within {spread}")
-        figures = [
-            one[what][1]
-            for what in ("share", "share_pooled", "accuracy", "accuracy_pooled", "width", "log_loss", "ece")
-        ]
-        compared.append([f"{spread:g}", *(f"{value:.3f}" for value in figures)])
-    columns = [
-        "sd within crowds",
-        "share correct, mean of sets",
-        "all workers",
-        "accuracy, mean of sets",
-        "all workers",
-    ]
-    columns += ["width", "log loss", "calibration error"]
+    def sentence(one: dict[str, Any]) -> str:
+        pairs = ", ".join(f"{words} {pair(one, what)}" for what, words in measures.items())
+        pooled = ", ".join(f"{words} {pair(one, f'{what}_pooled')}" for what, words in measures.items())
+        worst = ", ".join(
+            f"{100 * one[f'{what}_worst'][0]:.1f} points of the {words} ({one[f'{what}_worst'][1]})"
+            for what, words in measures.items()
+        )
+        return (
+            f"Mean over sets: {pairs}, width {pair(one, 'width')}, "
+            f"log loss {pair(one, 'log_loss')}, calibration error {pair(one, 'ece')} "
+            f"(if calibrated: {one['expected_ece'][1]:.3f}). Over all workers: {pooled}. "
+            f"Largest drop of a set: {worst}. Sets with a drop of more than {100 * DROP:g} points: {named(one, 'drop')}. "
+            f"Sets below .60 with the true labels: {named(one, 'low')}."
+        )
+
+    def compared(count: int) -> str:
+        rows = []
+        for share in WITHIN:
+            one = summary(by_set, count, f"within {share}")
+            figures = [one[what][1] for what in ("share", "accuracy", "accuracy_all", "width", "log_loss", "ece")]
+            fallen = " / ".join(str(len(one[f"{what}_drop"])) for what in measures)
+            low = " / ".join(str(len(one[f"{what}_low"])) for what in measures)
+            rows.append([f"{share:g}", *(f"{value:.3f}" for value in figures), fallen, low])
+        return table(columns, rows)
+
+    columns = ["share within", "share correct", "accuracy", "accuracy, all known items", "width", "log loss"]
+    columns += ["calibration error", f"sets that lose more than {100 * DROP:g} points", "sets below .60"]
     missing = [name for name, runs in by_set.items() if not runs]
     left = f" Not measured: {', '.join(missing)}." if missing else ""
     body = f"""
@@ -302,7 +324,8 @@ and with the true labels, both with default options.
 
 The share of correct annotations on evaluated items is what its interval is about. The accuracy is a parameter, and that share a
 sample of it, of as few as {MINIMUM} annotations, from which the given items are excluded. True labels narrow the interval of the
-parameter and leave the error of the sample: coverage that was above 89% can then fall towards it.
+parameter and leave the error of the sample: coverage that was above 89% can then fall towards it. *All known items* compares the
+interval of the accuracy with the share over all items of known truth, the given ones included, both before and after.
 
 ## {FEW} known true labels in the fit
 
@@ -312,8 +335,8 @@ parameter and leave the error of the sample: coverage that was above 89% can the
 
 ## {MANY} known true labels: `crowdppl calibrate`, then the command that it proposes
 
-Sets with at least {2 * MANY} known true labels. The commands run in the first repetition of sets with at most {SMALL:,}
-annotations and {CLASSES} classes; the others run the fit that the proposed command is.
+Sets with at least {2 * MANY} known true labels. The commands run in the first repetition; the others run the fit that the
+proposed command is.
 
 {table(head, rows_of(by_set, MANY))}
 
@@ -321,11 +344,19 @@ annotations and {CLASSES} classes; the others run the fit that the proposed comm
 
 ## What was compared
 
-The standard deviation of logit rho within crowds: with the part between crowds it makes {prior.spread:g}, the spread over public
-sets. First repetition, {FEW} true labels, sets with at most {SMALL:,} annotations and {CLASSES} classes. With little of it,
-intervals take the mean of the crowd for every worker, and are too narrow.
+The share of the variance of logit rho that is within crowds; the rest of {prior.spread:g}², the variance over public sets, is
+between crowds and is what true labels move. The first {COMPARED} repetitions of sets with at most {LARGE:,} annotations. With
+little within crowds, draws take nearly the mean of the crowd for every worker, and intervals are too narrow; with much, true
+labels change little. Sets that lose coverage, and sets below .60: of the share, the accuracy, and the accuracy on all known
+items.
 
-{table(columns, compared)}
+{FEW} true labels:
+
+{compared(FEW)}
+
+{MANY} true labels:
+
+{compared(MANY)}
 """
     results = {"few": few, "many": many, "runs": by_set}
     write("known_truths", "Known true labels in a fit", body, results, chosen, "calibration/known_truths")

@@ -40,7 +40,7 @@ POPULATION = (-1.0, 3.0)
 # Models that explain a part of the correlation themselves. Over public data sets, logit rho of what they leave has a mean of the
 # first number less the log of the mean number of annotations an item, and a standard deviation of the second: the median design
 # effect is the same for every number of annotations (docs/benchmarks/residual-correlation.md).
-RESIDUAL = {"item-effects": (-0.5, 3.0)}
+RESIDUAL = {"item-effects": (0.0, 2.0)}
 # Pseudo-counts that every worker starts with, correct and incorrect in the proportions of the crowd.
 START = 4.0
 # Smallest number of values of rho to average probabilities over: quantile midpoints, whose mean is off by some 1e-4.
@@ -48,8 +48,8 @@ NODES = 64
 # Annotations counted at a time.
 PIECE = 2**18
 # Share of the variance of logit rho that is within crowds: known true labels tell the mean of a crowd, around which the intervals
-# of its workers need a standard deviation of 2.5 (docs/benchmarks/known-truths.md). The rest is between crowds.
-WITHIN = (2.5 / 3) ** 2
+# of its workers stay wide (docs/benchmarks/known-truths.md). The rest is between crowds, and what known true labels can move.
+WITHIN = 0.9
 # Where true labels are known: values of logit rho at which their likelihood is computed, values at which it is interpolated, and
 # standard deviations of the prior that both extend to, those between crowds and all of them.
 PLACES, FINE, SPREADS = 71, 4001, 6.0
@@ -73,16 +73,14 @@ class RhoLikelihood:
 
     Attributes:
         items: number of items with a known true label and at least two annotations.
-        logit: values of ``logit rho``, ascending, ``(G,)``.
-        log_likelihood: log probability of these true labels at each, up to a constant, ``(G,)``.
-        averaged: the same with the probability of each item averaged over ``rho`` within a crowd with this mean; ``None`` where
-            it is the same.
+        logit: values of the crowd's mean ``logit rho``, ascending, ``(G,)``.
+        log_likelihood: log probability of these true labels at each, up to a constant, ``(G,)``: the probability of each item
+            is averaged over ``rho`` within a crowd with this mean.
     """
 
     items: int
     logit: Array
     log_likelihood: Array
-    averaged: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -139,13 +137,13 @@ class DesignEffect:
         """Whether ``rho`` has one value, so that there is nothing to average over."""
         return self.known is not None or self.spread == 0
 
-    def quantiles(self, u: Tensor, *, reported: bool = False) -> Tensor:
-        """Return quantiles at probabilities ``u``, in their shape: of ``rho`` as drawn, or as reported probabilities need it."""
+    def quantiles(self, u: Tensor) -> Tensor:
+        """Return quantiles of ``rho`` at probabilities ``u``, in their shape."""
         if self.known is not None:
             return torch.full_like(u, self.known)
         if self.likelihood is None:
             return torch.sigmoid(self.mean + self.spread * torch.special.ndtri(u))
-        logit, weight = self._reported if reported else self._drawn
+        logit, weight = self._drawn
         total = weight.cumsum() - weight / 2
         return torch.sigmoid(torch.from_numpy(np.interp(u.cpu().double().numpy(), total, logit)).to(u))
 
@@ -179,36 +177,21 @@ class DesignEffect:
     @cached_property
     def _crowd(self) -> tuple[Array, Array]:
         """Evenly spaced values of ``logit rho``, and weights of the crowd's mean there, given the true labels: their sum is 1."""
-        assert self.likelihood is not None
-        return self._posterior(self.likelihood.log_likelihood)
-
-    def _posterior(self, log_likelihood: Array) -> tuple[Array, Array]:
-        """Return evenly spaced values of ``logit rho`` and weights of the crowd's mean there, given log-likelihoods ``(G,)``."""
         from scipy.interpolate import CubicSpline  # here: slow to import, and used only where true labels are known
 
         assert self.likelihood is not None
         logit = np.linspace(self.mean - SPREADS * self.spread, self.mean + SPREADS * self.spread, FINE)
         places = self.likelihood.logit
         # Beyond the places the prior leaves nothing.
-        interpolated = CubicSpline(places, log_likelihood)(logit.clip(places[0], places[-1]))
+        interpolated = CubicSpline(places, self.likelihood.log_likelihood)(logit.clip(places[0], places[-1]))
         density = interpolated - 0.5 * ((logit - self.mean) / self._between) ** 2
         weight = np.exp(density - density.max())
         return logit, weight / weight.sum()
 
     @cached_property
     def _drawn(self) -> tuple[Array, Array]:
-        """The same of the values that are drawn: around the crowd's mean, as they differ within a crowd."""
-        return self._around(*self._crowd)
-
-    @cached_property
-    def _reported(self) -> tuple[Array, Array]:
-        """The same of the values that reported probabilities are averaged over."""
-        assert self.likelihood is not None
-        averaged = self.likelihood.averaged
-        return self._drawn if averaged is None else self._around(*self._posterior(averaged))
-
-    def _around(self, logit: Array, weight: Array) -> tuple[Array, Array]:
-        """Return the distribution within a crowd whose mean has these weights."""
+        """The same of the values that are drawn and averaged over: around the crowd's mean, as they differ within a crowd."""
+        logit, weight = self._crowd
         within = math.sqrt(WITHIN) * self.spread
         weight = np.convolve(weight, np.exp(-0.5 * ((logit - self.mean) / within) ** 2), mode="same")
         return logit, weight / weight.sum()
@@ -236,7 +219,7 @@ class DesignEffect:
         """Return equally probable values of ``rho`` to average over, ``(Q,)``: midpoints of ``NODES`` quantile ranges."""
         count = 1 if self.fixed else NODES
         u = (torch.arange(count, dtype=data.dtype, device=data.device) + 0.5) / count
-        return self.quantiles(u, reported=True)
+        return self.quantiles(u)
 
     def draw(self, count: int, data: Annotations) -> tuple[Tensor, Tensor]:
         """Draw ``rho`` for each of ``count`` draws of the parameters.
@@ -245,13 +228,13 @@ class DesignEffect:
         average probabilities over, so that a label's probability does not depend on the number of draws.
 
         Returns:
-            ``rho (count,)``, and the values to average over, ``(count, Q)``: without known true labels ``rho`` is one of them.
+            ``rho (count,)``, and the values to average over, ``(count, Q)``, of which it is one.
         """
         each = 1 if self.fixed else max(1, -(-NODES // count))
         order = torch.randperm(count, device=data.device).unsqueeze(-1)  # (count, 1)
         u = (torch.arange(each, dtype=data.dtype, device=data.device) + (order + 0.5) / count) / each  # (count, Q)
         chosen = torch.randint(each, (count, 1), device=data.device)
-        return self.quantiles(u.gather(-1, chosen).squeeze(-1)), self.quantiles(u, reported=True)
+        return self.quantiles(u.gather(-1, chosen).squeeze(-1)), self.quantiles(u)
 
     def say(self) -> str:
         """Return a description of ``rho`` and of where it is from, in words."""

@@ -90,9 +90,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
         rho, nodes = effect.draw(total, data)
         out.published = torch.zeros_like(out.probability)
         out.calibrated = {name: torch.empty_like(getattr(out, name)) for name in ("confusion", "prevalence")}
-    # Known true labels inform drawn values of rho and those that probabilities are averaged over differently.
-    apart = effect is not None and effect.likelihood is not None and draws.point is None
-    several_nodes = nodes is not None and (nodes.shape[-1] > 1 or apart)
+    several_nodes = nodes is not None and nodes.shape[-1] > 1
     derived: dict[str, list[Tensor]] = {}
     with torch.no_grad():
         # Compiled passes hold arrays as large as the data: they are released when this function ends.

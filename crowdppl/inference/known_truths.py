@@ -1,25 +1,16 @@
 """What known true labels say about the correlation of errors, ``rho``.
 
 Where the true label of an item is known, its annotations alone, tempered by the design effect, give that label a probability at
-every ``rho``:
+every ``rho``. A crowd that agrees on wrong labels has a large ``rho``, a crowd whose confidence is deserved a small one.
 
-    p(rho | known true labels)  proportional to  p(rho) prod_i p(truth_i = known class | labels of i, parameters, rho)
-
-with the probability of each item averaged over draws of the parameters. A crowd that agrees on wrong labels has a large
-``rho``, a crowd whose confidence is deserved a small one.
-
-``rho`` here is the crowd's mean on the logit scale. Within a crowd it differs, so that the values that are drawn have a standard
-deviation around it (:data:`crowdppl.inference.design_effect.WITHIN`), whatever the number of known true labels. True labels and
-workers are drawn with these.
-
-The probabilities of classes that are reported are averages over ``rho`` within the crowd. Known true labels judge these averages
-as well: with ``m`` the crowd's mean,
+``rho`` differs within a crowd: values that are drawn have a standard deviation around the crowd's mean on the logit scale
+(:data:`crowdppl.inference.design_effect.WITHIN`), whatever the number of known true labels. These inform the mean ``m``, with the
+probability of each item averaged over ``rho`` within the crowd, as reported probabilities are, and over draws of the parameters:
 
     p(m | known true labels)  proportional to  p(m) prod_i E[p(truth_i = known class | labels of i, parameters, rho) | m]
 
-and the reported probabilities follow this posterior. It lies lower, as far as the spread within the crowd by itself makes
-probabilities less certain. Intervals of workers keep the first: errors of the model that many items share, which the second
-averages out, move all shares of correct annotations together.
+Reported probabilities, true labels and workers follow this posterior. A likelihood with one ``rho`` for all items would take the
+spread within the crowd for correlation: its mean is higher, and workers seem less accurate than they are.
 
 The parameters were learned with these true labels, and would find each of them too probable. Draws are therefore weighted for
 each item by the reciprocal of the probability that they give to its own true label, as if only the others had been known:
@@ -107,13 +98,9 @@ def rho_likelihood(
             for rho in torch.sigmoid(torch.from_numpy(values)).tolist()
         ]
     )  # (V, n)
-    beyond = (len(values) - len(places)) // 2
-    probability = probability.cpu()
-    both = torch.stack(
-        [probability[beyond : beyond + len(places)], torch.from_numpy(kernel) @ probability]
-    ).log()  # (2, G, n)
-    total, averaged = (both if often is None else both * often.cpu()).sum(-1).numpy()
-    return RhoLikelihood(len(truth), places, total, averaged)
+    averaged = (torch.from_numpy(kernel) @ probability.cpu()).log()  # (G, n)
+    total = (averaged if often is None else averaged * often.cpu()).sum(-1).numpy()
+    return RhoLikelihood(len(truth), places, total)
 
 
 def truncated(logs: Tensor) -> Tensor:
