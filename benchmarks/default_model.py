@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import math
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 MINIMUM = 20  # annotations of items of known truth that a worker must have
 SCORED = 1000  # items; the predictive score of larger sets takes longer than their fit
 TIE = 1e-9
+LOSS = 0.02  # of accuracy against the majority, for which the page gives reasons
 CHOICES = (30, 100)  # known true labels from which a model is chosen
 REPETITIONS = 200
 
@@ -314,6 +317,54 @@ def by_known_labels(runs: Runs, names: list[str], candidates: list[str]) -> dict
     return {what: float(np.mean(each)) for what, each in out.items()}
 
 
+def losses(runs: Runs, candidate: str) -> tuple[str, str]:
+    """Compare a candidate with the votes on the judges' sets where it is less accurate by more than ``LOSS``.
+
+    Returns:
+        A table of accuracy where the votes tie and elsewhere; and one of the errors that two judges share, each with the same
+        label, for the pairs of judges with the largest share, and for all others.
+    """
+    accuracy, pairs = [], []
+    for name in GROUPS["judges"]:
+        own = runs.get(name, {})
+        if not {"majority", candidate} <= set(own):
+            continue
+        counts = np.array([[int(c) for c in own[c]["hits"]] for c in ("majority", candidate)])
+        hits = np.divide(1.0, counts, out=np.zeros(counts.shape), where=counts > 0)  # (2, known)
+        gap = hits[1] - hits[0]
+        if gap.mean() > -LOSS:
+            continue
+        data, truth = load(name)
+        row = pd.Index(data.items).get_indexer(truth.index)
+        tied = top(majority(data)[row]).sum(1) > 1
+        cells = [f"{hits[c, where].mean():.3f}" for where in (tied, ~tied) for c in (0, 1)]
+        error = gap.std(ddof=1) / math.sqrt(len(gap))
+        accuracy.append(
+            [name, f"{gap.mean():+.3f} ± {error:.3f}", int(tied.sum()), *cells[:2], int((~tied).sum()), *cells[2:]]
+        )
+        pairs.append(shared_errors(name))
+    head = ["set", "difference", "items with tied votes", "majority", candidate, "other items", "majority", candidate]
+    return table(head, accuracy), table(["set", "pair", "share", "mean of other pairs"], pairs)
+
+
+def shared_errors(name: str) -> list[Any]:
+    """Return the pair of workers who give the same label most often where both are incorrect, its share, and others' mean."""
+    data, truth = load(name)
+    row, column = pd.Index(data.items).get_indexer(truth.index), pd.Index(data.labels).get_indexer(truth)
+    label = np.full((data.N, data.J), -1)
+    label[data.item.numpy(), data.worker.numpy()] = data.label.numpy()
+    label = label[row]
+    wrong = (label >= 0) & (label != column[:, None])
+    shares = {}
+    for a, b in combinations(range(data.J), 2):
+        both = wrong[:, a] & wrong[:, b]
+        if both.sum() >= MINIMUM:
+            shares[a, b] = float((label[both, a] == label[both, b]).mean())
+    best = max(shares, key=shares.__getitem__)
+    others = [share for pair, share in shares.items() if pair != best]
+    return [name, ", ".join(f"`{data.workers[j]}`" for j in best), f"{shares[best]:.2f}", f"{np.mean(others):.2f}"]
+
+
 # ---------------------------------------------------------------------- the page
 
 
@@ -333,6 +384,9 @@ that would take too long, mainly for many classes, they take Dawid–Skene by EM
         names = [name for name in members if name in runs]
         if names:
             parts += [f"## Accuracy: {group}", TEXTS[group], accuracies(runs, names, candidates)]
+            if group == "judges":
+                where, shared = losses(runs, candidates[-1])
+                parts += [LOSSES.format(last=candidates[-1]), where, SHARED, shared]
     parts += ["## Means", MEANS, summaries(runs, candidates), "## Choosing on the other sets", CHOSEN]
     names = complete(runs, GROUPS["public"], candidates)
     if len(names) > 2:
@@ -401,6 +455,13 @@ relation is among those that a worker chose.""",
     "ordered": "Ordered classes, which no candidate knows of.",
     "judges": "Language models as annotators. People are left out: the truth of most of these sets is their majority.",
 }
+LOSSES = f"""`{{last}}` is less accurate than the majority by more than {100 * LOSS:.0f} points on the following of these sets.
+Differences are given with their standard errors over items. Accuracy of the majority where votes tie is that of a random choice
+among the tied labels."""
+SHARED = """Reason: two judges, often of one provider, share errors. The table gives the share of the same label among items of
+known truth on which both are incorrect. No model here describes errors that only some workers share: an item effect is shared by
+all. Two judges who often agree are therefore taken for competent, and win over two who do not, which decides ties. Where judges
+are also harsher or milder than people as a group, the annotations do not show it."""
 MEANS = f"""Means over the sets that every model was run on. Log loss in nats, probabilities floored at a millionth.
 Calibration error over ten bins. *Covered*: workers with at least {MINIMUM} annotations of items of known truth whose share of
 correct ones lies in their 89% interval of `share_correct`, and of `accuracy`. *Labels that differ*: items whose label is none
