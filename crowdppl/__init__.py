@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from crowdppl.inference.fit import fit
     from crowdppl.inference.predict import predict, predict_correct, predict_workers
     from crowdppl.inference.streaming.stream import stream
+    from crowdppl.inference.threads import set_threads
     from crowdppl.inference.update import update
     from crowdppl.model.base import AnnotationModel
     from crowdppl.model.plates import Plates
@@ -62,6 +63,7 @@ __all__ = [
     "predict_correct",
     "predict_workers",
     "read",
+    "set_threads",
     "simulate",
     "stream",
     "update",
@@ -77,6 +79,7 @@ _MODULES = {
     "predict_correct": "inference.predict",
     "predict_workers": "inference.predict",
     "stream": "inference.streaming.stream",
+    "set_threads": "inference.threads",
     "update": "inference.update",
     "AnnotationModel": "model.base",
     "Plates": "model.plates",

@@ -138,6 +138,7 @@ def calls(place):
         "crowdppl.predict": {"posterior": posterior("raykar", "em"), "items": np.zeros((2, 1))},
         "crowdppl.predict_correct": {"posterior": posterior("raykar", "em"), "design": np.zeros((2, 1))},
         "crowdppl.predict_workers": {**p, "data": data()},
+        "crowdppl.set_threads": {"threads": None},
         "crowdppl.read": {"path": place / "x.csv"},
         "crowdppl.stream": {"path": path, "passes": 1, "num_samples": 20},
         "crowdppl.update": {**p, "more": frame().head(3)},

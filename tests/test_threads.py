@@ -321,13 +321,16 @@ def test_a_place_for_compiled_code_that_is_full(tmp_path):
 ROOT = Path(__file__).parent.parent
 # What changes a setting of the whole process, and the modules that may: one, under its lock.
 PROCESS_WIDE = {
-    "warnings.warn(": ["errors.py"],
-    "catch_warnings": ["isolation.py"],
-    "simplefilter": ["isolation.py"],
-    "filterwarnings(": ["isolation.py"],
-    "set_default_dtype": ["isolation.py"],
-    "set_num_threads": ["isolation.py", "passes.py"],  # numba's threads set torch's number as they start: set back
-    "enable_validation": ["isolation.py"],
+    "warnings.warn(": ["crowdppl/errors.py"],
+    "catch_warnings": ["isolation/fits.py"],
+    "simplefilter": ["isolation/fits.py"],
+    "filterwarnings(": ["isolation/fits.py"],
+    "set_default_dtype": ["isolation/fits.py"],
+    "set_cpu_count": ["isolation/threads.py"],
+    "os.environ[": ["isolation/waiting.py", "inference/distributed.py"],
+    # Numba's threads set it as they start: passes set it back.
+    "set_num_threads(": ["isolation/threads.py", "inference/passes.py"],
+    "enable_validation": ["isolation/fits.py"],
     "os.umask": [],
 }
 
@@ -335,8 +338,9 @@ PROCESS_WIDE = {
 def test_settings_of_the_process_are_changed_in_one_place():
     for path in [*(ROOT / "crowdppl").rglob("*.py"), *(ROOT / "models").glob("*.py")]:
         source = path.read_text(encoding="utf-8")
+        place = path.relative_to(path.parents[1]).as_posix()
         for call, owners in PROCESS_WIDE.items():
-            assert call not in source or path.name in owners, f"{path.name} calls {call}"
+            assert call not in source or place in owners, f"{place} calls {call}"
 
 
 def test_a_progress_bar_leaves_pythons_random_stream_alone():

@@ -70,6 +70,18 @@ def set_state(state: str) -> None:
     _STATE[0] = state
 
 
+def use_threads(threads: int | None) -> None:
+    """Compute with so many threads from now on, if a number is given.
+
+    Raises:
+        OptionError: if it is less than 1.
+    """
+    if threads is not None:
+        from crowdppl.inference.threads import set_threads
+
+        set_threads(threads)
+
+
 def leave(posterior: Posterior) -> None:
     """Leave the command with a status of its own if the chains of a fit have not converged.
 

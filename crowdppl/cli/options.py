@@ -38,6 +38,10 @@ Keep = Annotated[
         help="small: posterior.nc holds what reports, next, check and update need; full: all draws as they are, a large file."
     ),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option(help="Threads to compute with, at most. (default: as many as cores that the process may use)"),
+]
 Format = Annotated[
     str | None, typer.Option(help="Format of the file, see `crowdppl formats`. (default: detected from the file)")
 ]

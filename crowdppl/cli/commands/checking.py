@@ -10,8 +10,8 @@ import typer
 import typer.main
 from rich.markup import escape
 
-from crowdppl.cli.application import app, command, console, err, in_command
-from crowdppl.cli.options import Columns, KnownTruth, Level, ModelChoice, Reading, Results, Seed
+from crowdppl.cli.application import app, command, console, err, in_command, use_threads
+from crowdppl.cli.options import Columns, KnownTruth, Level, ModelChoice, Reading, Results, Seed, Threads
 from crowdppl.errors import OptionError, silent
 from crowdppl.inference.catalogue import MODELS
 
@@ -32,6 +32,7 @@ def calibrate(
         int, typer.Option(help="Fewest annotations of items of known truth for a worker to be counted.")
     ] = 20,
     level: Level = None,
+    threads: Threads = None,
 ) -> None:
     """How well calibrated are the intervals on my crowd? Fit without the known true labels, then compare with them."""
     from crowdppl import criticism
@@ -39,6 +40,7 @@ def calibrate(
     from crowdppl.inference.fit import fit
     from crowdppl.posterior.workers import default_level
 
+    use_threads(threads)
     probability = default_level(level)
     model = inputs.chosen_model(choice)
     fits: dict[str, display.Comparison] = {}
@@ -115,11 +117,13 @@ def compare(
     method: Annotated[str, typer.Option(help="em, svi, gibbs or nuts, the same for all models.")] = "em",
     level: Level = None,
     seed: Seed = 0,
+    threads: Threads = None,
 ) -> None:
     """Where do several models differ on my labels? And which one do known true labels favour?"""
     from crowdppl import criticism
     from crowdppl.cli import display
 
+    use_threads(threads)
     names = [name.strip() for name in models.split(",") if name.strip()]
     with silent():
         data, truth = _read(file, how_read, columns, known)
@@ -156,6 +160,7 @@ def check(
     folder: Results = Path("results"),
     draws: Annotated[int, typer.Option(help="Data sets drawn from the fitted model.")] = 200,
     level: Level = None,
+    threads: Threads = None,
 ) -> None:
     """Would the fitted model give labels like these? And can the numbers be relied on?"""
     from crowdppl import criticism
@@ -163,6 +168,7 @@ def check(
     from crowdppl.export import results
     from crowdppl.posterior.workers import default_level
 
+    use_threads(threads)
     posterior, _ = results.opened(folder)
     result = criticism.check(posterior, draws=draws, level=level)
     display.show_alert(posterior)

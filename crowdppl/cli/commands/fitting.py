@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 import typer
 from rich.markup import escape
 
-from crowdppl.cli.application import command, console, err, leave, set_state
+from crowdppl.cli.application import command, console, err, leave, set_state, use_threads
 from crowdppl.cli.options import (
     Checkpoints,
     Columns,
@@ -29,6 +29,7 @@ from crowdppl.cli.options import (
     Reading,
     ReportOptions,
     Seed,
+    Threads,
     TruthColumn,
 )
 from crowdppl.errors import silent
@@ -63,6 +64,7 @@ def fit_command(
     report_options: ReportOptions,
     raw: Raw = False,
     keep: Keep = "small",
+    threads: Threads = None,
     **engine: Any,
 ) -> None:
     """Fit a model to a file of labels and write consensus, workers and posterior.
@@ -77,6 +79,7 @@ def fit_command(
     from crowdppl.inference.memory import most_draws, result_bytes
     from crowdppl.posterior.workers import default_level
 
+    use_threads(threads)
     default_level(output.level)
     kept = results.kept(keep)
     report.price(report_options.cost)
@@ -231,6 +234,7 @@ def stream_command(
     passes: Annotated[int, typer.Option(help="Passes over the data to learn from; one more writes the consensus.")] = 4,
     rows: Annotated[int, typer.Option(help="Annotations held in memory at a time, about.")] = ROWS,
     seed: Seed = 0,
+    threads: Threads = None,
 ) -> None:
     """Fit a model to more annotations than memory holds, batch by batch from disk: consensus and workers, no posterior."""
     from crowdppl import export
@@ -239,6 +243,7 @@ def stream_command(
     from crowdppl.inference import streaming
     from crowdppl.inference.progress import progress_bar
 
+    use_threads(threads)
     results.free(output.out, overwrite=output.overwrite, files=STREAM_FILES)
     start = time.perf_counter()
     then = partial(set_state, f"the results are in {output.out}")
@@ -297,6 +302,7 @@ def update_command(
     level: Level = None,
     raw: Raw = False,
     keep: Keep = "small",
+    threads: Threads = None,
 ) -> None:
     """Add annotations to a result: fit again, starting from the earlier result."""
     from crowdppl import report
@@ -307,6 +313,7 @@ def update_command(
     from crowdppl.inference.update import update
     from crowdppl.posterior.workers import default_level
 
+    use_threads(threads)
     default_level(level)
     kept = results.kept(keep)
     earlier, run = results.opened(folder)
@@ -325,12 +332,13 @@ def update_command(
 
 
 @command
-def demo_command(output: DemoOutput, seed: Seed = 0) -> None:
+def demo_command(output: DemoOutput, seed: Seed = 0, threads: Threads = None) -> None:
     """Fit Dawid and Skene's anaesthesia table, which comes with the library."""
     from crowdppl.data import datasets
     from crowdppl.export import results
     from crowdppl.inference.fit import fit
 
+    use_threads(threads)
     results.free(output.out, overwrite=output.overwrite)
     data = datasets.anaesthesia()
     err.print(

@@ -38,6 +38,7 @@ from crowdppl.data.readers.tables import (
     unreadable_parquet,
     web_page,
 )
+from crowdppl.isolation import limited_arrow
 
 # Bytes read to find the header.
 _HEAD = 2**16
@@ -91,16 +92,11 @@ def long_parquet(path: str | Path, *, columns: Sequence[Any] | None = None) -> p
             return read_parquet(path)
         # Each thread reads one column with its own reader and releases the text once it is encoded. (Unifying the dictionaries
         # stored in the file, row group by row group, takes longer than encoding the text.)
-        with _column_threads() as pool:
+        with limited_arrow() as count, ThreadPoolExecutor(count) as pool:
             series = list(pool.map(partial(_parquet_column, path), selected))
     except READ_ERRORS as error:
         raise unreadable_parquet(path, error) from None
     return pd.concat(series, axis=1).set_axis(pd.Index(selected, dtype=object), axis=1) if series else pd.DataFrame()
-
-
-def _column_threads() -> ThreadPoolExecutor:
-    """Return a pool of threads that process columns in parallel: Arrow uses one thread per column."""
-    return ThreadPoolExecutor(max(1, pyarrow.cpu_count()))
 
 
 def release_memory() -> None:
@@ -122,12 +118,16 @@ def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFra
     keep = [n for n, name in enumerate(header) if selected is None or name in selected]
     compression = {".gz": "gzip", ".bz2": "bz2"}.get(path.suffix.lower())
     try:
-        with pyarrow.input_stream(str(path), compression=compression) as stream:
+        with limited_arrow() as count, pyarrow.input_stream(str(path), compression=compression) as stream:
             table = pyarrow.csv.read_csv(
                 stream,
                 # The header was read separately: skip its row.
                 read_options=pyarrow.csv.ReadOptions(
-                    column_names=names, skip_rows_after_names=1, block_size=_BLOCK, encoding="utf8"
+                    use_threads=count > 1,
+                    column_names=names,
+                    skip_rows_after_names=1,
+                    block_size=_BLOCK,
+                    encoding="utf8",
                 ),
                 parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
                 convert_options=pyarrow.csv.ConvertOptions(
@@ -141,7 +141,7 @@ def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFra
         # The text of each column is released once it is encoded.
         texts = table.columns
         del table
-        with _column_threads() as pool:
+        with ThreadPoolExecutor(count) as pool:
             futures = [pool.submit(_whole_numbers, texts.pop(0)) for _ in range(len(texts))]
         release_memory()
         columns = [future.result() for future in futures]

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from crowdppl.isolation.threads import in_child, limited_threads
 
 if TYPE_CHECKING:
     import torch
@@ -79,44 +80,6 @@ def without_warnings(**filtered: Any) -> Iterator[None]:
         yield
 
 
-def _in_other_thread(function: Callable[[], Any]) -> Any:
-    """Return the result of a function run in a new thread."""
-    result: list[Any] = []
-    thread = threading.Thread(target=lambda: result.append(function()))
-    thread.start()
-    thread.join()
-    return result[0]
-
-
-def threads_outside() -> int:
-    """Return torch's number of threads outside of blocks that limit it: as many as work that never waits by spinning may use."""
-    import torch
-
-    return int(_in_other_thread(torch.get_num_threads))
-
-
-@contextmanager
-def limited_threads(count: int | None) -> Iterator[None]:
-    """Set the number of threads of torch's operations in this thread only.
-
-    Torch has one number for each thread and one for new threads, and always sets both.
-    """
-    import torch
-
-    if count is None or count == torch.get_num_threads():
-        yield
-        return
-    own, others = torch.get_num_threads(), _in_other_thread(torch.get_num_threads)
-    try:
-        torch.set_num_threads(count)
-        _in_other_thread(lambda: torch.set_num_threads(others))
-        yield
-    finally:
-        torch.set_num_threads(own)
-        if own != others:
-            _in_other_thread(lambda: torch.set_num_threads(others))
-
-
 @contextmanager
 def isolated(
     seed: int, *, device: torch.device | str = "cpu", dtype: torch.dtype | None = None, threads: int | None = None
@@ -130,7 +93,8 @@ def isolated(
         seed: seed of torch's random streams in the block.
         device: default device of tensors in the block.
         dtype: default floating type of tensors in the block. Defaults to float64.
-        threads: number of threads of torch's operations in the block. Defaults to that outside.
+        threads: number of threads of torch's operations in the block, at most. Defaults to that outside; see
+            :func:`crowdppl.isolation.threads.limited_threads`.
     """
     import pyro
     import torch
@@ -225,9 +189,7 @@ def _restorable() -> Iterator[None]:
 def _in_child() -> None:
     """Restore the state in a child created by ``fork``, in which only the forking thread exists."""
     global _LOCK, _FILTERS
-    # If the parent used several threads of torch, the first parallel operation of the child would wait for them forever.
-    if (torch := sys.modules.get("torch")) is not None:
-        torch.set_num_threads(1)
+    in_child()
     _LOCK, _FILTERS = threading.RLock(), threading.RLock()
     if _ACTIVE and _ACTIVE[0][0] != threading.get_ident():
         _ACTIVE.pop()[1]()
