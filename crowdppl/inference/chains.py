@@ -14,7 +14,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.monitor import BlockMoments, Layout
-from crowdppl.inference.passes import REAL, in_full
+from crowdppl.inference.passes import ANNOTATIONS, REAL, in_full
 from crowdppl.isolation import threads_outside
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.bound import BoundModel
@@ -26,6 +26,10 @@ ROOM = 2 * 2**30
 PARTS = 8
 # Multiplications of a chain in one call, at most, which takes some tenths of a second: calls are not interrupted.
 CALL = 2 * 10**8
+# What is watched of large data takes longer than a sweep: it is at one of so many sweeps.
+SPARSE = 4
+# From so many annotations on, all threads work on one chain of a conjugate model after the other.
+LARGE = 2_000_000
 
 
 @cache
@@ -48,15 +52,13 @@ class Arrays:
     Attributes:
         start: the first annotation of each item, ``(N+1,)``.
         column: worker * K + label, ``(A,)``.
-        worker: ``(A,)``.
         known: a known class or -1, ``(N,)``.
     """
 
     def __init__(self, data: Annotations):
-        self.start = np.zeros(data.N + 1, dtype=np.int64)
+        self.start = np.zeros(data.N + 1, dtype=np.uint64)
         np.cumsum(data.annotations_per_item.numpy(), out=self.start[1:])
-        self.column = (data.worker * data.K + data.label).numpy().astype(np.int32)
-        self.worker = data.worker.numpy().astype(np.int32)
+        self.column = (data.worker * data.K + data.label).numpy().astype(np.uint32)
         self.known = data.truth.numpy().astype(np.int16)
 
 
@@ -74,15 +76,15 @@ class Chain:
     Attributes:
         vector: its parameters, as its step holds them, ``(1, P)``.
         stream: the state of its random numbers, ``(4,)`` int64.
-        table: memory for probabilities of labels, ``(J*K, S)``.
-        state: memory for states of items, ``(N,)`` int32.
+        table: memory for probabilities of labels, ``(J*K, width)``.
+        counts: memory for counts of labels and items, ``(J*K + 1, S)``.
         work: memory for the step.
     """
 
     vector: Tensor
     stream: Tensor
     table: np.ndarray
-    state: np.ndarray
+    counts: np.ndarray
     work: np.ndarray
 
 
@@ -121,12 +123,14 @@ class Chains(Threads):
 
     def __init__(self, step: CompiledStep, data: Annotations, rows: Tensor | None, layout: Layout | None, chains: int):
         from crowdppl.kernels.chains import DIAGONALS, MATRICES, NOTHING
+        from crowdppl.kernels.items import width_of
 
         self.step, self.data, self.run = step, data, kernel(step.family)
         N, K = data.N, data.K
         self.arrays = Arrays(data)
         self.anchor = np.zeros((0, K)) if data.anchor is None else np.ascontiguousarray(data.anchor.double().numpy())
-        self.states = step.states
+        self.states, self.width = step.states, width_of(step.states)
+        self.sparse = SPARSE if data.A >= ANNOTATIONS else 1
         self.rows = np.arange(N) if rows is None else rows.numpy()
         kinds = () if layout is None else layout.kinds
         self.what = MATRICES if "confusion" in kinds else DIAGONALS if "sensitivity" in kinds else NOTHING
@@ -137,8 +141,9 @@ class Chains(Threads):
         """Return a chain at parameters ``(1, P)``; ``stream`` defaults to one of its own that a number of torch's begins."""
         if stream is None:
             stream = begun()
-        table = np.empty((self.data.J * self.data.K, self.states))
-        return Chain(vector, stream, table, np.empty(self.data.N, dtype=np.int32), np.empty(self.step.work))
+        rows = self.data.J * self.data.K
+        table, counts = np.zeros((rows, self.width)), np.empty((rows + 1, self.states))
+        return Chain(vector, stream, table, counts, np.empty(self.step.work))
 
     def sweep(self, chain: Chain, number: int, moments: BlockMoments | None, place: int, every: int) -> np.ndarray:
         """Take sweeps of a chain and return the parameters kept, ``(draws, P)``; torch is not called.
@@ -160,7 +165,6 @@ class Chains(Threads):
             number,
             self.arrays.start,
             self.arrays.column,
-            self.arrays.worker,
             self.arrays.known,
             self.anchor,
             self.step.sizes,
@@ -168,17 +172,26 @@ class Chains(Threads):
             chain.vector[0].numpy(),
             chain.stream.numpy().view(np.uint64),
             chain.table,
-            np.empty(self.states),
-            chain.state,
+            np.zeros(self.width),
+            chain.counts,
             chain.work,
             self.rows,
             self.what,
+            self.sparse,
             *sums,
             every,
             place,
             kept,
         )
         return kept
+
+    def watched(self, place: int, number: int) -> int:
+        """Return at how many of ``number`` sweeps from a place on something is watched."""
+        return -(-(place + number) // self.sparse) - -(-place // self.sparse)
+
+    def ahead(self, place: int, room: int) -> int:
+        """Return for how many sweeps from a place on there is room, if there is room for so many that are watched."""
+        return (-(-place // self.sparse) + room) * self.sparse - place
 
     def from_point(self, vector: Tensor, count: int) -> Tensor:
         """Take a sweep from a point ``(P,)`` several times, and return where each ends, ``(count, P)``."""
@@ -200,6 +213,11 @@ def fits(data: Annotations) -> bool:
     """Tell whether compiled steps can take the data."""
     real = data.device.type == "cpu" and data.dtype in REAL
     return real and in_full(data) and np.iinfo(np.int16).max >= data.K and max(data.J * data.K, data.N) < 2**31
+
+
+def threaded(data: Annotations) -> bool:
+    """Tell whether chains of conjugate models run in threads of their own: not where one chain keeps all threads busy."""
+    return data.A < LARGE
 
 
 def compiled_step(model: BoundModel, data: Annotations, chains: int) -> CompiledStep | None:

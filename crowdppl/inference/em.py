@@ -246,7 +246,7 @@ def _swept(model: BoundModel, data: Annotations, point: Parameters, count: int, 
             assert model.conjugacy is not None
             draws = [model.conjugacy.gibbs_step(sweeps.draw(*tables)[1], point) for _ in range(count)]
             return {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
-        compiled = compiled_step(model, data, PARTS)
+        compiled = compiled_step(model, data, PARTS) if model.conjugacy is None else None
         if compiled is not None:
             with closing(Chains(compiled, data, None, None, PARTS)) as chains:
                 values = chains.from_point(compiled.vector(point), count)

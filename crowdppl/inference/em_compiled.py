@@ -75,7 +75,7 @@ class EMSteps(Threads):
     @staticmethod
     def of(model: BoundModel, data: Annotations) -> EMSteps | None:
         """Return the steps of a model and its data, where there are any."""
-        if data.dtype != torch.float64 or not fits(data):
+        if data.dtype != torch.float64 or not fits(data) or model.conjugacy is not None:
             return None
         step = model.compiled_step(data)
         if step is None or 8 * data.J * data.K * step.states > ROOM or _kernels(step.family) is None:

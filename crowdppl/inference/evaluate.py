@@ -11,6 +11,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
+from crowdppl.inference.chains import threaded
 from crowdppl.inference.design_effect import DesignEffect, factors, quality
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.known_truths import informed
@@ -95,9 +96,11 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     with torch.no_grad():
         # Compiled passes hold arrays as large as the data: they are released when this function ends.
         given, draws.passes = draws.passes, None
-        sweeps = Sweeps.of(model, arranged, earlier=given)
+        # Draws of engines other than samplers are read as always where the model is conjugate: the same seed, the same result.
+        own = model.conjugacy is None or (draws.kind == "posterior" and threaded(arranged))
+        readings = Readings.of(model, arranged) if own else None
+        sweeps = Sweeps.of(model, arranged, earlier=given) if readings is None else None
         del given
-        readings = Readings.of(model, arranged) if sweeps is None else None
         if readings is not None:
             _read(readings, model, data, flat, rho, nodes if several_nodes else None, total, out, derived)
         # Labels can be counted by drawn truths whatever the model.
@@ -160,8 +163,15 @@ def _read(
     derived: dict[str, list[Tensor]],
 ) -> None:
     """Evaluate the draws by compiled functions; arguments as :func:`evaluate` names them."""
+    # Where the matrices are a site of the model, its draws are all there is to keep.
+    table = model.model.confusion({name: value[:1] for name, value in flat.items()}, data)
+    site = next((value for value in flat.values() if value[:1].data_ptr() == table.data_ptr()), None)
+    if site is not None and site.shape == out.confusion.shape:
+        out.confusion = site
     names = ("log_likelihood", "truth", "confusion", "prevalence")
     written = [getattr(out, name) for name in names]
+    if out.confusion is site:
+        written[2] = site[:0]
     written += [out.calibrated.get(name, getattr(out, name)[:0]) for name in ("confusion", "prevalence")]
     # In float64, and in place where the data have it.
     rooms = [part if part.dtype in (torch.float64, torch.int16) else part.double() for part in written]

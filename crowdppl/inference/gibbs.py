@@ -18,7 +18,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
-from crowdppl.inference.chains import Chain, Chains, compiled_step
+from crowdppl.inference.chains import SPARSE, Chain, Chains, compiled_step, threaded
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.memory import KEPT, affordable, thinned_note, thinning, work_bytes
@@ -38,8 +38,6 @@ INTERVAL_METHOD = "draws from the posterior (Gibbs sampling with exact condition
 TURN = 32
 FIRST_CHECK = 8 * TURN
 GROWTH = 1.2
-# Compiled passes draw without class probabilities, which need a pass of their own: taken at one of so many sweeps.
-SPARSE = 4
 # With more cells in all confusion matrices, convergence is judged by the diagonals.
 CELLS = 20_000
 # Shares of the sweeps after the warm-up that are left out if that makes the run converge.
@@ -223,8 +221,10 @@ class _Run:
         # limit, and one chain after the other stays in the caches.
         width = max(1, min(chains, work_bytes(data) // (8 * data.N * self.states * 4)))
         sizes = [min(width, chains - start) for start in range(0, chains, width)]
-        self.sweeps = Sweeps.of(model, data)
-        step = compiled_step(model, data, chains)
+        self.sweeps = None if threaded(data) else Sweeps.of(model, data)
+        step = compiled_step(model, data, chains) if self.sweeps is None else None
+        if step is None and self.sweeps is None:
+            self.sweeps = Sweeps.of(model, data)
         if self.sweeps is not None or step is not None:
             sizes = [1] * chains
         self.rows, self.layout, blocks = _layout(data, chains + len(sizes))
@@ -294,9 +294,9 @@ class _Run:
             running.append((group, group.chain))
         while (done := self.groups[0].sweep) < self.target:
             counts = done >= self.warmup
-            number = min(self.target - done, chains.most)
-            number = min(number, self.groups[0].moments.room if counts else self.warmup - done)
             place = done - self.warmup
+            number = min(self.target - done, chains.most)
+            number = min(number, chains.ahead(place, self.groups[0].moments.room) if counts else -place)
             tasks = [
                 partial(chains.sweep, chain, number, group.moments if counts else None, place, self.step)
                 for group, chain in running
@@ -304,7 +304,7 @@ class _Run:
             for group, kept in zip(self.groups, chains.all(tasks), strict=True):
                 group.sweep += number
                 if counts:
-                    group.moments.added(number)
+                    group.moments.added(chains.watched(place, number))
                     first = place // self.step + 1
                     draws = torch.from_numpy(kept).unsqueeze(1)
                     group.kept += [((first + n) * self.step, {"vector": draw.clone()}) for n, draw in enumerate(draws)]

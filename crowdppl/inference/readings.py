@@ -25,7 +25,7 @@ class Drawn(NamedTuple):
     Attributes:
         likelihood: log probability of the labels of each item, ``(D, N)``.
         truth: drawn classes, ``(D, N)`` int16.
-        confusion: of the model, ``(D, J, K, K)``.
+        confusion: of the model, ``(D, J, K, K)``, or ``(0, J, K, K)`` where they are not wanted.
         prevalence: likewise, ``(D, K)``.
         calibrated: confusion matrices that follow the drawn truths, ``(D, J, K, K)``; without rho ``(0, J, K, K)``.
         calibrated_prevalence: likewise, ``(D, K)`` or ``(0, K)``.
@@ -100,8 +100,10 @@ class Readings:
         self, part: slice, vectors: Tensor, rho: Tensor, nodes: Tensor, stream: Tensor, averages: Tensor, out: Drawn
     ) -> None:
         """Evaluate a part of the draws, some at a time; torch is not called."""
-        J, K, S = self.data.J, self.data.K, self.step.states
-        table, prior = np.empty((J * K, S)), np.empty(S)
+        from crowdppl.kernels.items import width_of
+
+        J, K, width = self.data.J, self.data.K, width_of(self.step.states)
+        table, prior, counts = np.zeros((J * K, width)), np.zeros(width), np.empty((J * K + 1, K))
         at_a_time = max(1, CALL // self.work)
         mean, published = averages.numpy()
         for first in range(part.start, part.stop, at_a_time):
@@ -111,15 +113,16 @@ class Readings:
                 rho[some].numpy(),
                 nodes[some].numpy(),
                 START,
+                self.step.states,
                 self.arrays.start,
                 self.arrays.column,
-                self.arrays.worker,
                 self.arrays.known,
                 self.step.sizes,
                 self.step.numbers,
                 stream.numpy().view(np.uint64),
                 table,
                 prior,
+                counts,
                 out.likelihood[some].numpy(),
                 out.truth[some].numpy(),
                 mean,

@@ -7,7 +7,6 @@ probabilities of labels by worker and state, and ``draw`` draws the parameters. 
 
 from __future__ import annotations
 
-import math
 import zlib
 from functools import cache
 from importlib import import_module
@@ -16,81 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from crowdppl.kernels import random, small_matrices
-from crowdppl.kernels.code_cache import compiled, inner
+from crowdppl.kernels import items, random, simd, small_matrices
+from crowdppl.kernels.code_cache import borrowed, compiled, inline, leaf
+from crowdppl.kernels.items import LOST, choose, fill_log_joint, fill_shares_from_logs, multiply
 from crowdppl.kernels.random import uniform
 
 # The modules of the parameter steps by name.
-FAMILIES = {"logit rows": "crowdppl.kernels.logit_rows"}
-# Below this a product of probabilities may have lost digits.
-LOST = 1e-280
-# Probabilities of which one logarithm is taken, where products are too small.
-FACTORS = 8
+FAMILIES = {"logit rows": "crowdppl.kernels.logit_rows", "dirichlet rows": "crowdppl.kernels.dirichlet_rows"}
 # What is watched of the confusion matrices: nothing, their diagonals, all.
 NOTHING, DIAGONALS, MATRICES = 0, 1, 2
 
 
-@inner
-def fill_log_joint(logs: Any, prior: Any, known: Any, K: Any, table: Any, column: Any, first: Any, end: Any) -> None:
-    """Write the log joint of an item ``logs (S,)``, from logarithms of products of a few probabilities."""
-    M = prior.shape[0] // K
-    for s in range(prior.shape[0]):
-        if known >= 0 and s // M != known:
-            logs[s] = -np.inf
-            continue
-        logs[s] = math.log(prior[s])
-        for begun in range(first, end, FACTORS):
-            product = 1.0
-            for n in range(begun, min(begun + FACTORS, end)):
-                product *= table[column[n], s]
-            if product >= LOST:
-                logs[s] += math.log(product)
-            else:
-                for n in range(begun, min(begun + FACTORS, end)):
-                    logs[s] += math.log(table[column[n], s])
-
-
-@inner
-def fill_shares_from_logs(p: Any, share: Any, mass: Any, logs: Any) -> Any:
-    """Replace the log joint ``p (S,)`` by weights of the states within each class; write ``share`` and ``mass`` ``(K,)``.
-
-    ``share`` are the probabilities of the classes, ``mass`` the sums of the weights, and ``logs (K,)`` the log joint by class.
-
-    Returns:
-        The logarithm of the sum over all states.
-    """
-    K, M = share.shape[0], p.shape[0] // share.shape[0]
-    best, whole = -np.inf, 0.0
-    for k in range(K):
-        top, mass[k] = -np.inf, 0.0
-        for s in range(k * M, k * M + M):
-            top = max(top, p[s])
-        for s in range(k * M, k * M + M):
-            p[s] = math.exp(p[s] - top) if top > -np.inf else 0.0
-            mass[k] += p[s]
-        logs[k] = top + math.log(mass[k]) if top > -np.inf else -np.inf
-        best = max(best, logs[k])
-    for k in range(K):
-        share[k] = math.exp(logs[k] - best)
-        whole += share[k]
-    for k in range(K):
-        share[k] /= whole
-    return best + math.log(whole)
-
-
-@inner
-def choose(weights: Any, first: Any, end: Any, mark: Any) -> Any:
-    """Return the place from ``first`` to ``end`` (exclusive) that a mark, from 0 to the sum of its weights, falls on."""
-    chosen, below = first, 0.0
-    for s in range(first, end - 1):  # without a branch, which could not be predicted
-        below += weights[s]
-        chosen += below <= mark
-    while chosen > first and not weights[chosen] > 0.0:  # rounding: the last possible one
-        chosen -= 1
-    return chosen
-
-
-@inner
+@inline
 def _watch(sums: Any, at: Any, value: Any) -> None:
     """Add a quantity: ``sums`` are its origin, the sum of its excess, and that of the squares, each ``(Q,)``."""
     origin, total, squares = sums
@@ -99,12 +35,13 @@ def _watch(sums: Any, at: Any, value: Any) -> None:
     squares[at] += off * off
 
 
-@inner
-def _watch_workers(table: Any, prior: Any, K: Any, what: Any, sums: Any) -> None:
+@leaf
+def _watch_workers(table: Any, prior: Any, S: Any, K: Any, what: Any, sums: Any, room: Any) -> None:
     """Watch accuracies (J,), prevalence (K,) and, as ``what`` says, confusion matrices (J, K, K) or diagonals (J, K)."""
-    J, M = table.shape[0] // K, prior.shape[0] // K
-    prevalence, row = np.zeros(K), np.empty(K)
+    J, M = table.shape[0] // K, S // K
+    prevalence, row = room[:K], room[K : 2 * K]
     for k in range(K):
+        prevalence[k] = 0.0
         for s in range(k * M, k * M + M):
             prevalence[k] += prior[s]
         _watch(sums, J + k, prevalence[k])
@@ -112,8 +49,9 @@ def _watch_workers(table: Any, prior: Any, K: Any, what: Any, sums: Any) -> None
         accuracy = 0.0
         for k in range(K):
             for y in range(K):
-                row[y] = 0.0
-                if what == MATRICES or y == k:
+                if M == 1:
+                    row[y] = table[j * K + y, k]
+                elif what == MATRICES or y == k:
                     total = 0.0
                     for s in range(k * M, k * M + M):
                         total += table[j * K + y, s] * prior[s]
@@ -127,7 +65,58 @@ def _watch_workers(table: Any, prior: Any, K: Any, what: Any, sums: Any) -> None
         _watch(sums, j, accuracy)
 
 
-@inner
+@leaf
+def _shares(
+    p: Any,
+    prior: Any,
+    known: Any,
+    K: Any,
+    table: Any,
+    column: Any,
+    first: Any,
+    end: Any,
+    anchor: Any,
+    share: Any,
+    mass: Any,
+    logs: Any,
+) -> None:
+    """Write ``share`` and ``mass (K,)`` of an item's weights ``p (S,)``, which are repeated in logarithms if digits were lost."""
+    M, whole, lost = p.shape[0] // K, 0.0, False
+    for k in range(K):
+        mass[k] = 0.0
+        for s in range(k * M, k * M + M):
+            mass[k] += p[s]
+        whole += mass[k]
+        lost |= anchor.shape[0] > 0 and mass[k] < LOST and anchor[k] > 0.0
+    if lost or whole < LOST:
+        fill_log_joint(p, prior, known, K, table, column, first, end)
+        fill_shares_from_logs(p, share, mass, logs)
+    else:
+        for k in range(K):
+            share[k] = mass[k] / whole
+
+
+@leaf
+def _choose(p: Any, share: Any, mass: Any, anchor: Any, stream: Any) -> Any:
+    """Return a state, of weights ``p (S,)`` within each class, whose ``mass (K,)`` is their sum, and ``share (K,)`` of classes.
+
+    With shares ``anchor (K,)`` that are taken from elsewhere, unless it is ``(0,)``.
+    """
+    K, anchored = share.shape[0], anchor.shape[0] > 0
+    M = p.shape[0] // K
+    if anchored:
+        free = 1.0
+        for k in range(K):
+            free -= anchor[k]
+        for k in range(K):
+            share[k] = free * share[k] + anchor[k]
+    chosen = choose(share, 0, K, uniform(stream))
+    if M > 1:
+        chosen = choose(p, chosen * M, chosen * M + M, uniform(stream) * mass[chosen])
+    return chosen
+
+
+@leaf
 def _draw_states(
     start: Any,
     column: Any,
@@ -135,63 +124,64 @@ def _draw_states(
     anchor: Any,
     table: Any,
     prior: Any,
-    state: Any,
+    counts: Any,
     stream: Any,
     rows: Any,
     at: Any,
     sums: Any,
+    room: Any,
 ) -> None:
-    """Draw the state of each item, and watch the classes of some, from place ``at`` of the sums on."""
-    N, S, K = state.shape[0], prior.shape[0], anchor.shape[1]
+    """Draw the state of each item, count by it, and watch the classes of some, from place ``at`` of the sums on.
+
+    ``counts (J*K + 1, S)`` are those of the labels, and in the last row of the items; ``room`` is memory for 3 K + 2 W numbers.
+    """
+    S, K, W, labels = counts.shape[1], anchor.shape[1], table.shape[1], table.shape[0]
     M, anchored, classes = S // K, anchor.shape[0] > 0, 1 if K == 2 else K
-    p, share, mass, logs = np.empty(S), np.empty(K), np.empty(K), np.empty(K)
-    place = 0
-    for i in range(N):
-        first, end = start[i], start[i + 1]
+    share, mass, logs, rest = room[:K], room[K : 2 * K], room[2 * K : 3 * K], room[3 * K :]
+    p, some = rest[:W], rest[W:]
+    states, flat, numbers = np.uint64(S), table.reshape(-1), counts.reshape(-1)
+    numbers[:] = 0.0
+    some[:] = 0.0
+    place, following = 0, rows[0] if rows.shape[0] > 0 else -1
+    for i in range(start.shape[0] - 1):
+        first, end, only = start[i], start[i + 1], np.intp(known[i])
+        if only >= 0:
+            for s in range(S):
+                some[s] = prior[s] if s // M == only else 0.0
+        multiply(some if only >= 0 else prior, p, flat, column, first, end)
+        whole = 0.0
         for s in range(S):
-            p[s] = prior[s]
-        if known[i] >= 0:
-            for s in range(S):
-                p[s] = prior[s] if s // M == known[i] else 0.0
-        for n in range(first, end):
-            row = column[n]
-            for s in range(S):
-                p[s] *= table[row, s]
-        whole, lost = 0.0, False
-        for k in range(K):
-            total = 0.0
-            for s in range(k * M, k * M + M):
-                total += p[s]
-            mass[k] = total
-            whole += total
-            lost |= anchored and total < LOST and anchor[i, k] > 0.0
-        if lost or whole < LOST:
-            fill_log_joint(p, prior, known[i], K, table, column, first, end)
-            fill_shares_from_logs(p, share, mass, logs)
-        else:
-            for k in range(K):
-                share[k] = mass[k] / whole
-        if place < rows.shape[0] and rows[place] == i:
+            whole += p[s]
+        heavy = anchored or whole < LOST
+        if heavy:
+            taken = anchor[i] if anchored else share[:0]
+            _shares(p[:S], prior[:S], only, K, table, column, first, end, taken, share, mass, logs)
+        if i == following:
+            by = 1.0 / whole
             for k in range(classes):
-                _watch(sums, at + place * classes + k, share[k])
+                total = share[k]
+                if not heavy:
+                    total = 0.0
+                    for s in range(k * M, k * M + M):
+                        total += p[s]
+                    total *= by
+                _watch(sums, at + place * classes + k, total)
             place += 1
-        if anchored:
-            free = 1.0
-            for k in range(K):
-                free -= anchor[i, k]
-            for k in range(K):
-                share[k] = free * share[k] + anchor[i, k]
-        chosen = choose(share, 0, K, uniform(stream))
-        if M > 1:
-            chosen = choose(p, chosen * M, chosen * M + M, uniform(stream) * mass[chosen])
-        state[i] = chosen
+            following = rows[place] if place < rows.shape[0] else -1
+        if heavy:
+            state = np.uint64(_choose(p[:S], share, mass, anchor[i] if anchored else share[:0], stream))
+        else:
+            state = np.uint64(choose(p, 0, S, uniform(stream) * whole))
+        numbers[labels * S + np.intp(state)] += 1.0
+        for n in range(first, end):
+            numbers[np.uint64(column[n]) * states + state] += 1.0
 
 
-# Number of sweeps; start, column, worker, known, anchor; sizes and numbers of the step; parameters, stream, table, prior, state,
-# work; rows, what, origin, total, squares; every, place, kept.
+# Number of sweeps; start, column, known, anchor; sizes and numbers of the step; parameters, stream, table, prior, counts, work;
+# rows, what, sparse, origin, total, squares; every, place, kept.
 SIGNATURE = (
-    "void(i8, i8[::1], i4[::1], i4[::1], i2[::1], f8[:,::1], i8[::1], f8[::1], f8[::1], u8[::1], f8[:,::1], f8[::1], i4[::1], "
-    "f8[::1], i8[::1], i8, f8[::1], f8[::1], f8[::1], i8, i8, f8[:,::1])"
+    "void(i8, u8[::1], u4[::1], i2[::1], f8[:,::1], i8[::1], f8[::1], f8[::1], u8[::1], f8[:,::1], f8[::1], f8[:,::1], "
+    "f8[::1], i8[::1], i8, i8, f8[::1], f8[::1], f8[::1], i8, i8, f8[:,::1])"
 )
 
 
@@ -202,15 +192,16 @@ def sweeps(family: str) -> Any:
     Its arguments, for ``N`` items, ``A`` annotations, ``J`` workers, ``K`` classes, ``S`` states:
 
     - ``number`` of sweeps;
-    - the data: ``start (N+1,)`` int64, the first annotation of each item; ``column (A,)`` int32, worker * K + label; ``worker
-      (A,)`` int32; ``known (N,)`` int16, a known class or -1; ``anchor (N, K)``, the share of each item's class that is taken
-      from elsewhere, or ``(0, K)``;
+    - the data: ``start (N+1,)`` uint64, the first annotation of each item; ``column (A,)`` uint32, worker * K + label; ``known
+      (N,)`` int16, a known class or -1; ``anchor (N, K)``, the share of each item's class that is taken from elsewhere, or
+      ``(0, K)``;
     - the step: its ``sizes`` and ``numbers``;
-    - the chain: ``parameters``, changed; ``stream (4,)`` of random numbers, changed; memory for the ``table (J*K, S)``, the
-      ``prior (S,)``, the ``state (N,)`` int32 and the step's ``work``;
-    - what is watched, unless ``Q`` is 0: ``rows``, the items, rising; ``what``, of the confusion matrices; ``origin``, ``total``
-      and ``squares (Q,)``, the sums of the excess over the origin and of its squares: of the accuracies, the prevalence, the
-      matrices or diagonals, and the classes of the items (one number for two classes);
+    - the chain: ``parameters``, changed; ``stream (4,)`` of random numbers, changed; memory for the ``table (J*K, width)``, see
+      :func:`crowdppl.kernels.items.width_of`, and the ``prior (width,)``, both zero from ``S`` on, the ``counts (J*K + 1, S)``
+      and the step's ``work``;
+    - what is watched, unless ``Q`` is 0: ``rows``, the items, rising; ``what``, of the confusion matrices; at one of so many
+      sweeps, ``sparse``; ``origin``, ``total`` and ``squares (Q,)``, the sums of the excess over the origin and of its squares:
+      of the accuracies, the prevalence, the matrices or diagonals, and the classes of the items (one number for two classes);
     - what is kept: the parameters after every sweep whose place is divisible by ``every``, in the rows of ``kept``, if any;
       ``place`` is that before the first sweep.
 
@@ -223,7 +214,6 @@ def sweeps(family: str) -> Any:
         number: Any,
         start: Any,
         column: Any,
-        worker: Any,
         known: Any,
         anchor: Any,
         sizes: Any,
@@ -232,10 +222,11 @@ def sweeps(family: str) -> Any:
         stream: Any,
         table: Any,
         prior: Any,
-        state: Any,
+        counts: Any,
         work: Any,
         rows: Any,
         what: Any,
+        sparse: Any,
         origin: Any,
         total: Any,
         squares: Any,
@@ -243,21 +234,29 @@ def sweeps(family: str) -> Any:
         place: Any,
         kept: Any,
     ) -> None:
+        start, column, known, anchor = borrowed(start), borrowed(column), borrowed(known), borrowed(anchor)
+        sizes, numbers, parameters, stream = borrowed(sizes), borrowed(numbers), borrowed(parameters), borrowed(stream)
+        table, prior, counts, work = borrowed(table), borrowed(prior), borrowed(counts), borrowed(work)
+        own = np.empty(3 * anchor.shape[1] + 2 * table.shape[1])
+        room = borrowed(own)
+        rows, origin, total, squares = borrowed(rows), borrowed(origin), borrowed(total), borrowed(squares)
         K, taken = anchor.shape[1], 0
         J = table.shape[0] // K
         classes = J + K + (J * K * K if what == MATRICES else J * K if what == DIAGONALS else 0)
-        sums, watching = (origin, total, squares), total.shape[0] > 0
-        watched = rows if watching else rows[:0]
+        sums = (origin, total, squares)
         for sweep in range(number):
             tabulate(parameters, sizes, numbers, table, prior)
-            if watching:
-                _watch_workers(table, prior, K, what, sums)
-            _draw_states(start, column, known, anchor, table, prior, state, stream, watched, classes, sums)
-            draw(state, start, column, worker, parameters, sizes, numbers, work, stream)
+            watched = rows[:0]
+            if total.shape[0] > 0 and (place + sweep) % sparse == 0:
+                watched = rows
+                _watch_workers(table, prior, counts.shape[1], K, what, sums, room)
+            _draw_states(start, column, known, anchor, table, prior, counts, stream, watched, classes, sums, room)
+            draw(counts, parameters, sizes, numbers, work, stream)
             if taken < kept.shape[0] and (place + sweep + 1) % every == 0:
                 for n in range(parameters.shape[0]):
                     kept[taken, n] = parameters[n]
                 taken += 1
+        own[0] = 0.0  # what is borrowed from it ends before
 
     run.__qualname__ += f".{family.replace(' ', '_')}.{version(str(module.__file__))}"
     return compiled(run, SIGNATURE, nogil=True, error_model="numpy")
@@ -271,6 +270,6 @@ def family_module(family: str) -> Any:
 def version(*modules: str) -> str:
     """Return a digest of all files whose code a chain contains, and of some more, by which the cache identifies it."""
     digest = 0
-    for path in (__file__, random.__file__, small_matrices.__file__, *modules):
+    for path in (__file__, items.__file__, random.__file__, small_matrices.__file__, simd.__file__, *modules):
         digest = zlib.crc32(Path(path).read_bytes(), digest)
     return f"{digest:08x}"

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import cgutils
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.extending import intrinsic
 
 DIGEST = hashlib.sha256().digest_size
 
@@ -71,13 +73,44 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             super().save_overload(signature, data)
 
 
-def inner(function: Any) -> Any:
-    """Compile a function that compiled ones call: without what Python would need to call it, which takes time to compile.
+@intrinsic  # type: ignore[untyped-decorator]
+def borrowed(typing: Any, array: Any) -> Any:
+    """Return an array without a count of its references, which would be counted, atomically, in every call of a function.
 
-    Sums and products may be taken in another order, for vectors of the processor; always the same one on one machine.
+    Whoever owns the array must keep it for as long.
     """
-    options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return numba.njit(fastmath={"reassoc", "contract", "arcp", "nsz"}, **options)(function)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        out = context.make_array(array)(context, builder, arguments[0])
+        out.meminfo = cgutils.get_null_value(out.meminfo.type)
+        return out._getvalue()
+
+    return array(array), generate
+
+
+# Sums and products may be taken in another order, for vectors of the processor; always the same one on one machine. Without what
+# Python would need to call a function, which takes time to compile.
+INNER = {
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+}
+
+
+def inner(function: Any) -> Any:
+    """Compile a function that compiled ones call."""
+    return numba.njit(**INNER)(function)
+
+
+def leaf(function: Any) -> Any:
+    """Compile a function that compiled ones call, and that creates no array: it counts no references to arrays either."""
+    return numba.njit(**INNER, _nrt=False)(function)
+
+
+def inline(function: Any) -> Any:
+    """Compile a function as :func:`leaf` does, as a part of each function that calls it."""
+    return numba.njit(**INNER, _nrt=False, forceinline=True)(function)
 
 
 def compiled(function: Any, signature: Any, **options: Any) -> Any:

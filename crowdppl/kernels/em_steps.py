@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdppl.kernels.chains import LOST, family_module, fill_log_joint, fill_shares_from_logs, version
+from crowdppl.kernels.chains import family_module, version
 from crowdppl.kernels.code_cache import compiled, inner
+from crowdppl.kernels.items import LOST, fill_log_joint, fill_shares_from_logs
 
 # The modules of the M steps by name of the family.
 MODES = {"logit rows": "crowdppl.kernels.logit_rows_mode"}
@@ -85,7 +86,7 @@ def _expect_items(
 
 
 # First item, end; start, column, known, anchor; table, prior; counts, size, objective.
-ITEMS = "void(i8, i8, i8[::1], i4[::1], i2[::1], f8[:,::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], f8[::1])"
+ITEMS = "void(i8, i8, u8[::1], u4[::1], i2[::1], f8[:,::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], f8[::1])"
 # Parameters; sizes and numbers of the step; table, prior.
 TABLE = "void(f8[::1], i8[::1], f8[::1], f8[:,::1], f8[::1])"
 # Counts, sizes of the states; parameters, changed; sizes and numbers of the step; work.

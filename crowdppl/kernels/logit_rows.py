@@ -44,7 +44,7 @@ def sites(parameters: Any, sizes: Any) -> Any:
 
 @inner
 def tabulate(parameters: Any, sizes: Any, numbers: Any, table: Any, prior: Any) -> None:
-    """Write the probabilities of labels, ``table (J*K, S)`` = (worker and label, state), and those of the states, ``(S,)``."""
+    """Write probabilities of labels, ``table (J*K, width)`` = (worker and label, state), and of states, ``prior (width,)``."""
     J, K, M, G = sizes[0], sizes[1], sizes[2], sizes[3]
     prevalence, weights, _, D, a, b, d = sites(parameters, sizes)
     factors = numbers[FIXED + K + G :].reshape(M, K)
@@ -73,21 +73,10 @@ def tabulate(parameters: Any, sizes: Any, numbers: Any, table: Any, prior: Any) 
 
 
 @inner
-def draw(
-    state: Any,
-    start: Any,
-    column: Any,
-    worker: Any,
-    parameters: Any,
-    sizes: Any,
-    numbers: Any,
-    work: Any,
-    stream: Any,
-) -> None:
-    """Draw the parameters given the items' states ``(N,)``.
+def draw(counts: Any, parameters: Any, sizes: Any, numbers: Any, work: Any, stream: Any) -> None:
+    """Draw the parameters given ``counts (J*K + 1, S)``: of labels = (worker and label, state), and of items in the last row.
 
-    ``start (N+1,)``, ``column (A,)`` = worker * K + label, and ``worker (A,)`` are the annotations of each item; ``work`` is
-    room for J K (2 K + M) numbers.
+    ``work`` is room for J K (2 K + M) numbers.
     """
     J, K, M, G = sizes[0], sizes[1], sizes[2], sizes[3]
     prevalence, weights, crowd, D, a, b, d = sites(parameters, sizes)
@@ -100,14 +89,16 @@ def draw(
     concentration = np.empty(K + G)
     for n in range(K + G):
         concentration[n] = numbers[FIXED + n]
-    for i in range(state.shape[0]):
-        k, m = state[i] // M, state[i] % M
-        concentration[k] += 1.0
-        concentration[K + sizes[4 + m]] += 1.0
-        for n in range(start[i], start[i + 1]):
-            j = worker[n]
-            labels[j, k, column[n] - j * K] += 1.0
-            effects[j, k, m] += 1.0
+    for k in range(K):
+        for m in range(M):
+            concentration[k] += counts[J * K, k * M + m]
+            concentration[K + sizes[4 + m]] += counts[J * K, k * M + m]
+    for j in range(J):
+        for k in range(K):
+            for y in range(K):
+                for m in range(M):
+                    labels[j, k, y] += counts[j * K + y, k * M + m]
+                    effects[j, k, m] += counts[j * K + y, k * M + m]
     fill_dirichlet(stream, concentration[:K], prevalence)
     fill_dirichlet(stream, concentration[K:], weights)
     _move_rows(labels, effects, factors, 1.0 / numbers[6] ** 2, D, a, b, d, logits, stream)

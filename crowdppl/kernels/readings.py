@@ -9,195 +9,199 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crowdppl.kernels.chains import LOST, choose, family_module, fill_log_joint, fill_shares_from_logs, version
-from crowdppl.kernels.code_cache import compiled, inner
+from crowdppl.kernels.chains import family_module, version
+from crowdppl.kernels.code_cache import borrowed, compiled, leaf
+from crowdppl.kernels.items import LOST, choose, fill_log_joint, multiply
 from crowdppl.kernels.random import fill_dirichlet, uniform
 
 
-@inner
-def _fill_item(
-    i: Any,
-    start: Any,
-    column: Any,
-    known: Any,
-    table: Any,
-    prior: Any,
-    tempered: Any,
-    p: Any,
-    share: Any,
-    mass: Any,
-    logs: Any,
-) -> Any:
-    """Write the probabilities of the classes of an item and its labels, divided by the largest: ``share (K,)``.
-
-    Products are replaced by sums of logarithms where they lose digits. If the item is tempered, classes of little probability
-    count, and ``logs (K,)`` are written, the logarithms of the shares. ``p (S,)`` and ``mass (K,)`` are room.
-
-    Returns:
-        The logarithm of the largest: minus infinity if no class is possible.
-    """
-    S, K = p.shape[0], share.shape[0]
-    M, first, end = S // K, start[i], start[i + 1]
-    for s in range(S):
-        p[s] = prior[s]
-    for n in range(first, end):
-        row = column[n]
-        for s in range(S):
-            p[s] *= table[row, s]
-    most, least = 0.0, np.inf
+@leaf
+def _by_class(p: Any, logs: Any, mass: Any) -> Any:
+    """Sum the log joint ``p (S,)`` by class: write ``logs (K,)``, less the largest, which is returned, and ``mass (K,)``."""
+    K = mass.shape[0]
+    M, most = p.shape[0] // K, -np.inf
     for k in range(K):
-        share[k] = 0.0
-        if known[i] < 0 or known[i] == k:
-            for s in range(k * M, k * M + M):
-                share[k] += p[s]
-            most, least = max(most, share[k]), min(least, share[k])
-    if most >= LOST and (least >= LOST or not tempered):
-        for k in range(K):
-            share[k] /= most
-            if tempered:
-                logs[k] = math.log(share[k]) if 0.0 < share[k] < 1.0 else 0.0 if share[k] > 0.0 else -np.inf
-        return math.log(most)
-    fill_log_joint(p, prior, known[i], K, table, column, first, end)
-    fill_shares_from_logs(p, share, mass, logs)
-    highest = -np.inf
+        top, total = -np.inf, 0.0
+        for s in range(k * M, k * M + M):
+            top = max(top, p[s])
+        for s in range(k * M, k * M + M):
+            total += math.exp(p[s] - top) if top > -np.inf else 0.0
+        logs[k] = top + math.log(total) if top > -np.inf else -np.inf
+        most = max(most, logs[k])
     for k in range(K):
-        highest = max(highest, logs[k])
-    if highest > -np.inf:
-        for k in range(K):
-            logs[k] -= highest
-            share[k] = math.exp(logs[k])
-    return highest
+        logs[k] -= most if most > -np.inf else 0.0
+        mass[k] = math.exp(logs[k])
+    return most
 
 
-@inner
-def _fill_tempered(logs: Any, factor: Any, out: Any) -> Any:
-    """Write ``exp(logs / factor)`` by class, and return the sum."""
-    total, by = 0.0, 1.0 / factor
+@leaf
+def _temper(logs: Any, factor: Any, out: Any) -> Any:
+    """Write weights by class from logs ``(K,)``, of which the largest is 0, divided by a design effect; return their sum."""
+    total = 0.0
     for k in range(logs.shape[0]):
-        out[k] = math.exp(logs[k] * by) if logs[k] < 0.0 else 1.0
+        out[k] = math.exp(logs[k] / factor) if logs[k] < 0.0 else 1.0
         total += out[k]
     return total
 
 
-@inner
-def _read_items(
+@leaf
+def _add(out: Any, weight: Any, share: Any) -> None:
+    """Add a share of weights to ``out (K,)``."""
+    for k in range(out.shape[0]):
+        out[k] += weight[k] * share
+
+
+@leaf
+def _draw_quality(counts: Any, start: Any, room: Any, stream: Any, confusion: Any, prevalence: Any) -> None:
+    """Draw worker quality given drawn truths.
+
+    Args:
+        counts: of labels by true label, and of items in the last row, ``(J*K + 1, K)``.
+        start: annotations that every worker begins with, in the proportions of the crowd.
+        room: memory for ``K (K + 2)`` numbers.
+        stream: of random numbers.
+        confusion: to be written, ``(J, K, K)``.
+        prevalence: likewise, ``(K,)``.
+    """
+    K = counts.shape[1]
+    J, total = counts.shape[0] // K, 0.0
+    first, classes, row = room[: K * K].reshape(K, K), room[K * K : K * K + K], room[K * K + K :]
+    for k in range(K):
+        classes[k] = 1.0 + counts[J * K, k]
+        total += classes[k]
+        for y in range(K):
+            first[k, y] = 1.0 / K + (1.0 if k == y else 0.0)
+    for j in range(J):
+        for y in range(K):
+            for k in range(K):
+                first[k, y] += counts[j * K + y, k]
+    for k in range(K):
+        whole = 0.0
+        for y in range(K):
+            whole += first[k, y]
+        for y in range(K):
+            first[k, y] *= start * classes[k] / total / whole
+    for j in range(J):
+        for k in range(K):
+            for y in range(K):
+                row[y] = first[k, y] + counts[j * K + y, k]
+            fill_dirichlet(stream, row[:K], confusion[j, k])
+    fill_dirichlet(stream, classes, prevalence)
+
+
+@leaf
+def _read(
     start: Any,
     column: Any,
     known: Any,
     table: Any,
     prior: Any,
+    S: Any,
+    counts: Any,
+    stream: Any,
     rho: Any,
     nodes: Any,
-    stream: Any,
     likelihood: Any,
     truth: Any,
     mean: Any,
     published: Any,
+    room: Any,
 ) -> None:
-    """Read the items off one draw: ``rho`` of the draw, or less than 0 for none, and ``nodes (Q,)`` to average over, if any."""
-    N, K = truth.shape[0], mean.shape[1]
-    p, share, mass, logs = np.empty(prior.shape[0]), np.empty(K), np.empty(K), np.empty(K)
-    for i in range(N):
-        more = max(start[i + 1] - start[i] - 1, 0)
-        tempered = rho >= 0.0 and more > 0
-        top = _fill_item(i, start, column, known, table, prior, tempered, p, share, mass, logs)
-        if top == -np.inf:  # impossible, as the likelihood says
-            likelihood[i], truth[i] = top, 0
-            continue
-        total = 0.0
+    """Read the items off one draw, and count by their drawn truths; arguments as of :func:`reading`, of one draw.
+
+    ``rho`` is less than 0 for none; ``S`` is the number of states, and ``room`` memory for 2 W + 3 K numbers.
+    """
+    W, K = table.shape[1], counts.shape[1]
+    M, flat, numbers = S // K, table.reshape(-1), counts.reshape(-1)
+    some, p, rest = room[:W], room[W : 2 * W], room[2 * W :]
+    mass, logs, weight = rest[:K], rest[K : 2 * K], rest[2 * K : 3 * K]
+    some[:] = 0.0
+    numbers[:] = 0.0
+    classes, labels = np.uint64(K), table.shape[0]
+    for i in range(start.shape[0] - 1):
+        first, end, only = start[i], start[i + 1], np.intp(known[i])
+        if only >= 0:
+            for s in range(S):
+                some[s] = prior[s] if s // M == only else 0.0
+        multiply(some if only >= 0 else prior, p, flat, column, first, end)
+        whole, least, most, unit = 0.0, np.inf, 0.0, 0.0
         for k in range(K):
-            total += share[k]
-        likelihood[i] = top + math.log(total)
-        for k in range(K):
-            published[i, k] += share[k] / total
-        if tempered:
-            total = _fill_tempered(logs, 1.0 + more * rho, share)
-        truth[i] = choose(share, 0, K, uniform(stream) * total)
-        if nodes.shape[0] == 0 or not tempered:
+            total = p[k * M]
+            for s in range(k * M + 1, k * M + M):
+                total += p[s]
+            mass[k] = total
+            whole += total
+            most = max(most, total)
+            least = min(least, total) if only < 0 or k == only else least
+        more = max(np.float64(end - first) - 1.0, 0.0)
+        tempered, factor = rho >= 0.0 and more > 0.0, 1.0 + more * rho
+        # A probability that underflows may matter once it is tempered.
+        if whole < LOST or (tempered and least < LOST):
+            fill_log_joint(p[:S], prior[:S], only, K, table, column, first, end)
+            unit = _by_class(p[:S], logs, mass)
+            if unit == -np.inf:  # impossible, as the likelihood says
+                likelihood[i], truth[i] = unit, 0
+                continue
+            whole = 0.0
             for k in range(K):
-                mean[i, k] += share[k] / total
+                whole += mass[k]
+        elif tempered:
+            for k in range(K):
+                logs[k] = math.log(mass[k] / most) if mass[k] < most else 0.0
+        likelihood[i] = math.log(whole) + unit
+        if rho < 0.0:
+            _add(mean[i], mass, 1.0 / whole)
+            state = np.uint64(choose(mass, 0, K, uniform(stream) * whole))
         else:
-            for q in range(nodes.shape[0]):
-                total = _fill_tempered(logs, 1.0 + more * nodes[q], share) * nodes.shape[0]
+            _add(published[i], mass, 1.0 / whole)
+            total, each = whole, nodes.shape[0]
+            if tempered:
+                total = _temper(logs, factor, weight)
+            else:
                 for k in range(K):
-                    mean[i, k] += share[k] / total
+                    weight[k] = mass[k]
+            if each == 0:
+                _add(mean[i], weight, 1.0 / total)
+            state = np.uint64(choose(weight, 0, K, uniform(stream) * total))
+            for q in range(each):
+                total = _temper(logs, 1.0 + more * nodes[q], weight) if tempered else whole
+                _add(mean[i], weight, 1.0 / (total * each))
+        truth[i] = np.int16(state)
+        numbers[labels * K + np.intp(state)] += 1.0
+        for n in range(first, end):
+            numbers[np.uint64(column[n]) * classes + state] += 1.0
 
 
-@inner
-def _fill_quality(table: Any, prior: Any, confusion: Any, prevalence: Any) -> None:
-    """Write confusion matrices ``(J, K, K)`` and prevalence ``(K,)``, summed over the states of each class."""
-    J, K = confusion.shape[0], confusion.shape[1]
-    M = prior.shape[0] // K
+@leaf
+def _fill_quality(table: Any, prior: Any, S: Any, confusion: Any, prevalence: Any) -> None:
+    """Write confusion matrices ``(J, K, K)``, unless there is no room for them, and prevalence ``(K,)``, by class."""
+    K = prevalence.shape[0]
+    M = S // K
     for k in range(K):
         prevalence[k] = 0.0
         for s in range(k * M, k * M + M):
             prevalence[k] += prior[s]
-    for j in range(J):
+    for j in range(confusion.shape[0]):
         for k in range(K):
             for y in range(K):
-                total = 0.0
-                for s in range(k * M, k * M + M):
-                    total += table[j * K + y, s] * prior[s]
-                confusion[j, k, y] = total / prevalence[k]
+                total = table[j * K + y, k]
+                if M > 1:
+                    total = 0.0
+                    for s in range(k * M, k * M + M):
+                        total += table[j * K + y, s] * prior[s]
+                    total /= prevalence[k]
+                confusion[j, k, y] = total
 
 
-@inner
-def _draw_quality(
-    start: Any,
-    column: Any,
-    worker: Any,
-    truth: Any,
-    pseudo: Any,
-    stream: Any,
-    confusion: Any,
-    prevalence: Any,
-) -> None:
-    """Draw confusion matrices and prevalence given truths; every worker starts with ``pseudo`` annotations of the crowd's."""
-    N, J, K = truth.shape[0], confusion.shape[0], confusion.shape[1]
-    classes, crowd = np.ones(K), np.zeros((K, K))
-    for j in range(J):
-        for k in range(K):
-            for y in range(K):
-                confusion[j, k, y] = 0.0
-    for i in range(N):
-        k = truth[i]
-        classes[k] += 1.0
-        for n in range(start[i], start[i + 1]):
-            confusion[worker[n], k, column[n] - worker[n] * K] += 1.0
-    for j in range(J):
-        for k in range(K):
-            for y in range(K):
-                crowd[k, y] += confusion[j, k, y]
-    items = 0.0
-    for k in range(K):
-        items += classes[k]
-    for k in range(K):
-        total = 0.0
-        for y in range(K):
-            # Pseudo-counts for the correct label and for all labels: no row is empty.
-            crowd[k, y] += 1.0 / K + (1.0 if k == y else 0.0)
-            total += crowd[k, y]
-        for y in range(K):
-            crowd[k, y] *= pseudo * classes[k] / (items * total)
-    concentration = np.empty(K)
-    for j in range(J):
-        for k in range(K):
-            for y in range(K):
-                concentration[y] = confusion[j, k, y] + crowd[k, y]
-            fill_dirichlet(stream, concentration, confusion[j, k])
-    fill_dirichlet(stream, classes, prevalence)
-
-
-# Parameters; rho, nodes, pseudo; start, column, worker, known; sizes and numbers of the step; stream, table, prior; likelihood,
-# truth, mean, published; confusion and prevalence; those that follow drawn truths.
+# Parameters; rho, nodes, pseudo; S; start, column, known; sizes and numbers of the step; stream, table, prior, counts;
+# likelihood, truth, mean, published; confusion and prevalence; those that follow drawn truths.
 SIGNATURE = (
-    "void(f8[:,::1], f8[::1], f8[:,::1], f8, i8[::1], i4[::1], i4[::1], i2[::1], i8[::1], f8[::1], u8[::1], f8[:,::1], f8[::1], "
-    "f8[:,::1], i2[:,::1], f8[:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1])"
+    "void(f8[:,::1], f8[::1], f8[:,::1], f8, i8, u8[::1], u4[::1], i2[::1], i8[::1], f8[::1], u8[::1], f8[:,::1], f8[::1], "
+    "f8[:,::1], f8[:,::1], i2[:,::1], f8[:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1])"
 )
 
 
@@ -210,12 +214,14 @@ def reading(family: str) -> Any:
     - ``parameters (D, P)``;
     - ``rho (D,)``, by which truths are drawn, or ``(0,)`` where annotations count as independent; ``nodes (D, Q)``, equally
       probable values of rho to average probabilities over, ``Q = 0`` for the drawn one; ``pseudo``, annotations of an average
-      member of the crowd that each worker starts with;
+      member of the crowd that each worker starts with; ``S``;
     - the data, and sizes and numbers of the step, as :func:`crowdppl.kernels.chains.sweeps` takes them;
-    - ``stream (4,)`` of random numbers, changed; memory for the ``table (J*K, S)`` and the ``prior (S,)``;
+    - ``stream (4,)`` of random numbers, changed; memory for the ``table (J*K, width)`` and the ``prior (width,)``, both zero from
+      ``S`` on, and for ``counts (J*K + 1, K)``;
     - what is written: ``likelihood (D, N)``, the log of the probability of each item's labels; ``truth (D, N)`` int16;
-      ``confusion (D, J, K, K)`` and ``prevalence (D, K)`` of the model; the same that follow the drawn truths, unless there is no
-      rho; and what is added to: ``mean`` and ``published (N, K)``, sums of class probabilities with rho and without.
+      ``confusion (D, J, K, K)``, or ``(0, J, K, K)``, and ``prevalence (D, K)`` of the model; the same that follow the drawn
+      truths, unless there is no rho; and what is added to: ``mean`` and ``published (N, K)``, sums of class probabilities with
+      rho and without.
     """
     module = family_module(family)
     tabulate = module.tabulate
@@ -225,15 +231,16 @@ def reading(family: str) -> Any:
         rho: Any,
         nodes: Any,
         pseudo: Any,
+        S: Any,
         start: Any,
         column: Any,
-        worker: Any,
         known: Any,
         sizes: Any,
         numbers: Any,
         stream: Any,
         table: Any,
         prior: Any,
+        counts: Any,
         likelihood: Any,
         truth: Any,
         mean: Any,
@@ -243,17 +250,39 @@ def reading(family: str) -> Any:
         calibrated: Any,
         calibrated_prevalence: Any,
     ) -> None:
-        weighted = rho.shape[0] > 0
+        start, column, known, nodes = borrowed(start), borrowed(column), borrowed(known), borrowed(nodes)
+        sizes, numbers, parameters, stream = borrowed(sizes), borrowed(numbers), borrowed(parameters), borrowed(stream)
+        table, prior, counts = borrowed(table), borrowed(prior), borrowed(counts)
+        likelihood, truth, mean, published = borrowed(likelihood), borrowed(truth), borrowed(mean), borrowed(published)
+        confusion, prevalence = borrowed(confusion), borrowed(prevalence)
+        calibrated, calibrated_prevalence = borrowed(calibrated), borrowed(calibrated_prevalence)
+        K, W, weighted, kept = mean.shape[1], table.shape[1], rho.shape[0] > 0, confusion.shape[0] > 0
+        own = np.empty(2 * W + 3 * K + K * (K + 2))
+        room, nothing = borrowed(own), confusion.reshape(-1)[:0].reshape(0, K, K)
         for d in range(parameters.shape[0]):
             tabulate(parameters[d], sizes, numbers, table, prior)
-            _fill_quality(table, prior, confusion[d], prevalence[d])
-            own = rho[d] if weighted else -1.0
-            _read_items(
-                start, column, known, table, prior, own, nodes[d], stream, likelihood[d], truth[d], mean, published
+            _fill_quality(table, prior, S, confusion[d] if kept else nothing, prevalence[d])
+            correlation = rho[d] if weighted else -1.0
+            _read(
+                start,
+                column,
+                known,
+                table,
+                prior,
+                S,
+                counts,
+                stream,
+                correlation,
+                nodes[d],
+                likelihood[d],
+                truth[d],
+                mean,
+                published,
+                room,
             )
             if weighted:
-                rows, share = calibrated[d], calibrated_prevalence[d]
-                _draw_quality(start, column, worker, truth[d], pseudo, stream, rows, share)
+                _draw_quality(counts, pseudo, room, stream, calibrated[d], calibrated_prevalence[d])
+        own[0] = 0.0  # what is borrowed from it ends before
 
-    run.__qualname__ += f".{family.replace(' ', '_')}.{version(str(module.__file__), str(Path(__file__)))}"
+    run.__qualname__ += f".{family.replace(' ', '_')}.{version(str(module.__file__), __file__)}"
     return compiled(run, SIGNATURE, nogil=True, error_model="numpy")

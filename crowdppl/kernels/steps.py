@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ class CompiledStep:
         numbers: real numbers that it takes, float64.
         states: of an item.
         work: numbers of memory that the step needs.
+        betas: sites whose values are held with their complements, as pairs.
+        simplexes: sites whose values are probabilities that sum to one.
     """
 
     family: str
@@ -29,19 +32,31 @@ class CompiledStep:
     numbers: np.ndarray
     states: int
     work: int
+    betas: frozenset[str] = frozenset()
+    simplexes: frozenset[str] = frozenset()
+
+    def _held(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape in which each site is held."""
+        return {name: (*shape, 2) if name in self.betas else shape for name, shape in self.shapes.items()}
 
     def vector(self, parameters: Mapping[str, Tensor]) -> Tensor:
         """Return sites ``(..., *shape)`` as vectors of float64, ``(..., P)``."""
-        parts = [
-            parameters[name].flatten(-len(shape)) if shape else parameters[name].unsqueeze(-1)
-            for name, shape in self.shapes.items()
-        ]
-        return torch.cat(parts, -1).double()
+        parts = []
+        for name, shape in self._held().items():
+            value = parameters[name].double()
+            value = torch.stack([value, 1 - value], -1) if name in self.betas else value
+            parts.append(value.flatten(-len(shape)) if shape else value.unsqueeze(-1))
+        return torch.cat(parts, -1)
 
     def parameters(self, vector: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
         """Return the sites ``(..., *shape)`` of vectors ``(..., P)``, in a floating type."""
-        parts = vector.to(dtype).split([int(np.prod(shape)) for shape in self.shapes.values()], -1)
-        return {
-            name: part.reshape((*vector.shape[:-1], *shape))
-            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
-        }
+        held = self._held()
+        parts = vector.to(dtype).split([math.prod(shape) for shape in held.values()], -1)
+        out = {}
+        for (name, shape), part in zip(held.items(), parts, strict=True):
+            value = part.reshape((*vector.shape[:-1], *shape))
+            if dtype != torch.float64 and name in self.betas | self.simplexes:  # no probability is 0, nor a Beta's 1
+                limits = torch.finfo(dtype)
+                value = value.clamp(limits.tiny, 1 - limits.eps if name in self.betas else 1)
+            out[name] = value[..., 0] if name in self.betas else value
+        return out

@@ -23,6 +23,7 @@ from crowdppl.kernels.statistics import Statistics
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model import base
 from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
+from crowdppl.model.components import components
 from crowdppl.model.conjugacy import Conjugacy
 from crowdppl.model.networks import Networks
 from crowdppl.model.plates import Plates
@@ -330,7 +331,12 @@ class BoundModel:
         Not part of the contract: the steps are the library's own, and its models name theirs in a method ``compiled_step``.
         """
         own = getattr(self.model, "compiled_step", None)
-        return None if own is None else own(data)
+        return self._components if own is None else own(data)
+
+    @cached_property
+    def _components(self) -> CompiledStep | None:
+        """The compiled step that follows from counts, where all sites are conjugate."""
+        return components(self.conjugacy, self._data) if self.closed and self.conjugacy is not None else None
 
     def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any] | None:
         """Return the model's guide, or that of its conjugate sites; ``None`` where there is neither."""

@@ -14,7 +14,7 @@ import torch
 import crowdppl
 from crowdppl import Annotations
 from crowdppl.errors import CrowdpplWarning, silent
-from crowdppl.inference import distributed, evaluate
+from crowdppl.inference import chains, distributed, evaluate
 from crowdppl.inference import fit as fit_module
 from crowdppl.inference import passes as sweeps
 from crowdppl.inference.design_effect import _counted
@@ -40,6 +40,7 @@ MODELS = [DawidSkene(), DawidSkene.maximum_likelihood(), OneCoin(), ClassConditi
 def all_sizes(monkeypatch):
     """Take small data, too."""
     monkeypatch.setattr(sweeps, "ANNOTATIONS", 0)
+    monkeypatch.setattr(chains, "LARGE", 0)
 
 
 def statistics(responsibility, data):
@@ -426,7 +427,7 @@ def test_gibbs_samples_the_same_posterior(monkeypatch):
     options = {"method": "gibbs", "num_samples": 1500, "seed": 4}
     quick = fit(data, "dawid-skene", **options)
     assert max(quick.info["facts"]["r_hat"].values()) < 1.02
-    monkeypatch.setattr(sweeps, "ANNOTATIONS", 10**9)
+    monkeypatch.setattr(chains, "LARGE", 10**9)
     slow = fit(data, "dawid-skene", **options)
     np.testing.assert_allclose(quick.probability_as_published(), slow.probability_as_published(), atol=0.03)
     for name in ("confusion", "prevalence"):

@@ -1,0 +1,121 @@
+"""One item in compiled code: its weights by state, from the probabilities of its labels, and the state that a mark falls on.
+
+A row of the table for each worker and label holds the probabilities under the states, and zeros to the width of a vector of the
+processor, where there are few states. Probabilities are multiplied; where a product has no digits left, logarithms are added.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from crowdppl.kernels.code_cache import inline, leaf
+from crowdppl.kernels.simd import multiplied, set_to, write, zeros
+
+# Below this a product of probabilities may have lost digits.
+LOST = 1e-280
+# Probabilities of which one logarithm is taken, where products are too small.
+FACTORS = 8
+# The first position of an array. Numba checks at each access whether a signed index counts from the end.
+BEGIN = np.uint64(0)
+
+
+@register_jitable  # type: ignore[untyped-decorator]
+def width_of(states: Any) -> Any:
+    """Return the width of a row of the table: that of the processor's vectors, where there are few states."""
+    if states <= 2:
+        return 2
+    if states <= 4:
+        return 4
+    return max(8, states)
+
+
+@inline
+def multiply(begin: Any, p: Any, table: Any, column: Any, first: Any, end: Any) -> None:
+    """Write ``begin (W,)`` times the rows of the table ``(J*K*W,)`` at the columns from ``first`` to ``end`` (exclusive)."""
+    width = np.uint64(p.shape[0])
+    if width == np.uint64(2):
+        two = set_to(zeros(2, 2), begin, BEGIN)
+        for n in range(first, end):
+            two = multiplied(two, table, np.uint64(column[n]) * width)
+        write(two, p, BEGIN)
+    elif width == np.uint64(4):
+        four = set_to(zeros(4, 4), begin, BEGIN)
+        for n in range(first, end):
+            four = multiplied(four, table, np.uint64(column[n]) * width)
+        write(four, p, BEGIN)
+    elif width == np.uint64(8):
+        eight = set_to(zeros(8, 8), begin, BEGIN)
+        for n in range(first, end):
+            eight = multiplied(eight, table, np.uint64(column[n]) * width)
+        write(eight, p, BEGIN)
+    else:
+        for s in range(width):
+            p[s] = begin[s]
+        for n in range(first, end):
+            at = np.uint64(column[n]) * width
+            for s in range(width):
+                p[s] *= table[at + s]
+
+
+@leaf
+def fill_log_joint(logs: Any, prior: Any, known: Any, K: Any, table: Any, column: Any, first: Any, end: Any) -> None:
+    """Write the log joint of an item ``logs (S,)``, from logarithms of products of a few probabilities."""
+    M, first, end = prior.shape[0] // K, np.int64(first), np.int64(end)
+    for s in range(prior.shape[0]):
+        if known >= 0 and s // M != known:
+            logs[s] = -np.inf
+            continue
+        logs[s] = math.log(prior[s])
+        for begun in range(first, end, FACTORS):
+            product = 1.0
+            for n in range(begun, min(begun + FACTORS, end)):
+                product *= table[column[n], s]
+            if product >= LOST:
+                logs[s] += math.log(product)
+            else:
+                for n in range(begun, min(begun + FACTORS, end)):
+                    logs[s] += math.log(table[column[n], s])
+
+
+@leaf
+def fill_shares_from_logs(p: Any, share: Any, mass: Any, logs: Any) -> Any:
+    """Replace the log joint ``p (S,)`` by weights of the states within each class; write ``share`` and ``mass`` ``(K,)``.
+
+    ``share`` are the probabilities of the classes, ``mass`` the sums of the weights, and ``logs (K,)`` the log joint by class.
+
+    Returns:
+        The logarithm of the sum over all states.
+    """
+    K, M = share.shape[0], p.shape[0] // share.shape[0]
+    best, whole = -np.inf, 0.0
+    for k in range(K):
+        top, mass[k] = -np.inf, 0.0
+        for s in range(k * M, k * M + M):
+            top = max(top, p[s])
+        for s in range(k * M, k * M + M):
+            p[s] = math.exp(p[s] - top) if top > -np.inf else 0.0
+            mass[k] += p[s]
+        logs[k] = top + math.log(mass[k]) if top > -np.inf else -np.inf
+        best = max(best, logs[k])
+    for k in range(K):
+        share[k] = math.exp(logs[k] - best)
+        whole += share[k]
+    for k in range(K):
+        share[k] /= whole
+    return best + math.log(whole)
+
+
+@inline
+def choose(weights: Any, first: Any, end: Any, mark: Any) -> Any:
+    """Return the place from ``first`` to ``end`` (exclusive) that a mark, from 0 to the sum of its weights, falls on."""
+    chosen, below = first, 0.0
+    for s in range(first, end - 1):  # without a branch, which could not be predicted
+        below += weights[s]
+        chosen += below <= mark
+    while chosen > first and not weights[chosen] > 0.0:  # rounding: the last possible one
+        chosen -= 1
+    return chosen
