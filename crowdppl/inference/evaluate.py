@@ -36,6 +36,7 @@ class EvaluatedDraws:
     Attributes:
         probability: ``p(truth_i = k | labels)``, ``(N, K)``: averaged over draws, or at the point of an engine that maximises.
         truth: a true label drawn with every draw of the parameters, ``(C, S, N)`` int16.
+        correct: number of each worker's labels that agree with these, ``(C S, J)`` int32; ``None`` where they were not counted.
         log_likelihood: ``log p(labels of item i | parameters)``, ``(C, S, N)``.
         lp: log posterior density of the parameters up to a constant, ``(C, S)``.
         confusion: confusion matrix of each worker, of the model as published, ``(C, S, J, K, K)``.
@@ -63,6 +64,7 @@ class EvaluatedDraws:
     averaged: Parameters = field(default_factory=dict)
     mixing: Parameters = field(default_factory=dict)
     rho: Tensor | None = None
+    correct: Tensor | None = None
     published: Tensor | None = None
     effect: DesignEffect | None = None
 
@@ -136,7 +138,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     for probability in (out.probability, out.published):
         if probability is not None:
             probability /= probability.sum(-1, keepdim=True)  # averages sum to one only up to rounding
-    if not bool(torch.isfinite(out.log_likelihood).all()):
+    if not bool(torch.isfinite(out.log_likelihood.sum())):  # no other sum of finite numbers of this size is infinite
         raise ModelError(_impossible(model))
 
     def by_chain(value: Tensor) -> Tensor:
@@ -168,17 +170,18 @@ def _read(
     site = next((value for value in flat.values() if value[:1].data_ptr() == table.data_ptr()), None)
     if site is not None and site.shape == out.confusion.shape:
         out.confusion = site
-    names = ("log_likelihood", "truth", "confusion", "prevalence")
-    written = [getattr(out, name) for name in names]
+    written = [out.log_likelihood, out.truth, out.confusion, out.prevalence]
     if out.confusion is site:
         written[2] = site[:0]
+    out.correct = torch.empty(total, data.J, dtype=torch.int32)
     written += [out.calibrated.get(name, getattr(out, name)[:0]) for name in ("confusion", "prevalence")]
     # In float64, and in place where the data have it.
-    rooms = [part if part.dtype in (torch.float64, torch.int16) else part.double() for part in written]
-    mean, published = readings.read(flat, rho, nodes, Drawn(*rooms))
-    for part, room in zip(written, rooms, strict=True):
-        if room is not part:
-            part.copy_(room)
+    rooms = [value if value.dtype in (torch.float64, torch.int16) else value.double() for value in written]
+    likelihood, truth, *quality = rooms
+    mean, published = readings.read(flat, rho, nodes, Drawn(likelihood, truth, out.correct, *quality))
+    for value, room in zip(written, rooms, strict=True):
+        if room is not value:  # no probability is 0
+            value.copy_(room if value is out.log_likelihood else room.clamp(min=torch.finfo(value.dtype).tiny))
     if out.published is not None:
         out.published.copy_(published)
     out.probability.copy_(mean)

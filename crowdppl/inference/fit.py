@@ -266,6 +266,7 @@ def fit(
     attrs = attributes(data, draws, effect if weighted else None, run=run, notes=notes, coverage=coverage)
     if evaluated is not None:
         posterior = Posterior(to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs))
+        posterior._correct = None if evaluated.correct is None else evaluated.correct.numpy()
     else:
         first = first_datatree(data, bound, draws, probability, published, attrs=attrs)
         posterior = Posterior(first, Rest(data, bound, draws, effect, attrs, isolation, stream))

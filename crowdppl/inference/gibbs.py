@@ -26,7 +26,7 @@ from crowdppl.inference.monitor import BLOCKS, MOMENT_BYTES, BlockMoments, Diagn
 from crowdppl.inference.options import engine
 from crowdppl.inference.passes import Sweeps, at
 from crowdppl.inference.progress import ProgressCallback
-from crowdppl.inference.sampling import GumbelMaxSampler
+from crowdppl.inference.sampling import GumbelMaxSampler, sample_truth
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import limited_threads
 from crowdppl.model.base import Parameters
@@ -231,7 +231,8 @@ class _Run:
         self.chains = None if step is None else Chains(step, data, self.rows, self.layout, chains)
         quantities = max(end for _, end in self.layout.kinds.values())
         like = torch.empty((), dtype=data.dtype if self.chains is None else torch.float64, device=data.device)
-        self.groups = [_Group(size, BlockMoments.empty(size, quantities, like, blocks)) for size in sizes]
+        ahead = 0 if num_samples is None or self.chains is None else self.chains.watched(0, num_samples)
+        self.groups = [_Group(size, BlockMoments.empty(size, quantities, like, blocks, ahead)) for size in sizes]
         self.number = self.target = 0
         self.check = FIRST_CHECK
         self.began = time.monotonic()
@@ -306,8 +307,10 @@ class _Run:
                 if counts:
                     group.moments.added(chains.watched(place, number))
                     first = place // self.step + 1
-                    draws = torch.from_numpy(kept).unsqueeze(1)
-                    group.kept += [((first + n) * self.step, {"vector": draw.clone()}) for n, draw in enumerate(draws)]
+                    draws = list(torch.from_numpy(kept).unsqueeze(1))
+                    if self.num_samples is None:  # most of them are dropped later, and free their memory
+                        draws = [draw.clone() for draw in draws]
+                    group.kept += [((first + n) * self.step, {"vector": draw}) for n, draw in enumerate(draws)]
             keep.step(self.state)
             if self.num_samples is not None:
                 report(self.groups[0].sweep, self.target, "sampling" if counts else "warm-up")
@@ -349,8 +352,8 @@ class _Run:
         model, data = self.model, self.data
         shape = (group.chains, data.N, self.states)
         start = dispersed(model.initial(data).expand(shape), data)
-        sampler = GumbelMaxSampler(shape, data)
-        truth = sampler.sample(start.log())
+        sampler = GumbelMaxSampler(shape, data) if self.chains is None else None
+        truth = sample_truth(start.log()) if sampler is None else sampler.sample(start.log())
         if self.sweeps is not None:
             assert model.conjugacy is not None
             group.parameters = _leading(model.conjugacy.gibbs_step(self.sweeps.given(one_hot(truth[0], data))))

@@ -84,8 +84,13 @@ class BlockMoments:
     count: int = 0
 
     @classmethod
-    def empty(cls, chains: int, quantities: int, like: Tensor, blocks: int = BLOCKS[0]) -> BlockMoments:
-        """Return block moments without sweeps, on the device and with the floating type of ``like``."""
+    def empty(
+        cls, chains: int, quantities: int, like: Tensor, blocks: int = BLOCKS[0], sweeps: int = 0
+    ) -> BlockMoments:
+        """Return block moments without sweeps, on the device and with the floating type of ``like``.
+
+        ``sweeps`` is how many there will be, if that is known: blocks then have the length that they would end with.
+        """
         small: dict[str, Any] = {"dtype": torch.float32, "device": like.device}
         return cls(
             means=torch.zeros(chains, blocks, quantities, **small),
@@ -93,7 +98,18 @@ class BlockMoments:
             origin=like.new_zeros(quantities),
             total=like.new_zeros(chains, quantities),
             total_squares=like.new_zeros(quantities),
+            length=_length(sweeps, blocks),
         )
+
+    @classmethod
+    def of(cls, values: Tensor) -> BlockMoments:
+        """Return the moments of sweeps ``(c, sweeps, Q)`` that have all been taken."""
+        out = cls.empty(len(values), values.shape[-1], values, sweeps=values.shape[1])
+        out.origin, out.full = values[0, 0].clone(), values.shape[1] // out.length
+        blocks = (values[:, : out.sweeps] - out.origin).unflatten(1, (out.full, out.length))
+        out.means[:, : out.full] = blocks.mean(2).to(out.means.dtype)
+        out.squares[: out.full] = blocks.square().mean(2).sum(0).to(out.squares.dtype)
+        return out
 
     @property
     def sweeps(self) -> int:
@@ -102,8 +118,8 @@ class BlockMoments:
 
     @property
     def room(self) -> int:
-        """Number of sweeps until the block that is being filled is full."""
-        return self.length - self.count
+        """Number of sweeps until the block that is being filled is full; but 1 before the first, whose values are the origin."""
+        return 1 if self.full == self.count == 0 else self.length - self.count
 
     def add(self, values: Tensor) -> None:
         """Add the quantities after one sweep, ``(c, Q)``."""
@@ -229,10 +245,14 @@ def of_draws(values: Mapping[str, Tensor]) -> Diagnosis:
     """Judge draws ``(chain, draw, ...)`` of some quantities by name, as a run of so many sweeps."""
     flat = {name: value.flatten(2) if value.dim() > 2 else value.unsqueeze(-1) for name, value in values.items()}
     together = torch.cat(list(flat.values()), dim=-1)
-    moments = BlockMoments.empty(together.shape[0], together.shape[-1], together)
-    for sweep in together.unbind(1):
-        moments.add(sweep)
-    return diagnose([moments], Layout(places({name: value.shape[-1] for name, value in flat.items()}), 1))
+    return diagnose(
+        [BlockMoments.of(together)], Layout(places({name: value.shape[-1] for name, value in flat.items()}), 1)
+    )
+
+
+def _length(sweeps: int, blocks: int) -> int:
+    """Return the length of ``blocks`` blocks, at most, that hold so many sweeps: a power of two."""
+    return 1 << max(0, (-(-sweeps // blocks) - 1).bit_length())
 
 
 def places(sizes: Mapping[str, int]) -> dict[str, tuple[int, int]]:

@@ -25,6 +25,7 @@ class Drawn(NamedTuple):
     Attributes:
         likelihood: log probability of the labels of each item, ``(D, N)``.
         truth: drawn classes, ``(D, N)`` int16.
+        correct: number of each worker's labels that agree with them, ``(D, J)`` int32.
         confusion: of the model, ``(D, J, K, K)``, or ``(0, J, K, K)`` where they are not wanted.
         prevalence: likewise, ``(D, K)``.
         calibrated: confusion matrices that follow the drawn truths, ``(D, J, K, K)``; without rho ``(0, J, K, K)``.
@@ -33,6 +34,7 @@ class Drawn(NamedTuple):
 
     likelihood: Tensor
     truth: Tensor
+    correct: Tensor
     confusion: Tensor
     prevalence: Tensor
     calibrated: Tensor
@@ -125,6 +127,7 @@ class Readings:
                 counts,
                 out.likelihood[some].numpy(),
                 out.truth[some].numpy(),
+                out.correct[some].numpy(),
                 mean,
                 published,
                 out.confusion[some].numpy(),

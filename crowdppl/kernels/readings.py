@@ -198,10 +198,10 @@ def _fill_quality(table: Any, prior: Any, S: Any, confusion: Any, prevalence: An
 
 
 # Parameters; rho, nodes, pseudo; S; start, column, known; sizes and numbers of the step; stream, table, prior, counts;
-# likelihood, truth, mean, published; confusion and prevalence; those that follow drawn truths.
+# likelihood, truth, correct, mean, published; confusion and prevalence; those that follow drawn truths.
 SIGNATURE = (
     "void(f8[:,::1], f8[::1], f8[:,::1], f8, i8, u8[::1], u4[::1], i2[::1], i8[::1], f8[::1], u8[::1], f8[:,::1], f8[::1], "
-    "f8[:,::1], f8[:,::1], i2[:,::1], f8[:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1])"
+    "f8[:,::1], f8[:,::1], i2[:,::1], i4[:,::1], f8[:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1])"
 )
 
 
@@ -218,7 +218,8 @@ def reading(family: str) -> Any:
     - the data, and sizes and numbers of the step, as :func:`crowdppl.kernels.chains.sweeps` takes them;
     - ``stream (4,)`` of random numbers, changed; memory for the ``table (J*K, width)`` and the ``prior (width,)``, both zero from
       ``S`` on, and for ``counts (J*K + 1, K)``;
-    - what is written: ``likelihood (D, N)``, the log of the probability of each item's labels; ``truth (D, N)`` int16;
+    - what is written: ``likelihood (D, N)``, the log of the probability of each item's labels; ``truth (D, N)`` int16; ``correct
+      (D, J)`` int32, labels of each worker that agree with it;
       ``confusion (D, J, K, K)``, or ``(0, J, K, K)``, and ``prevalence (D, K)`` of the model; the same that follow the drawn
       truths, unless there is no rho; and what is added to: ``mean`` and ``published (N, K)``, sums of class probabilities with
       rho and without.
@@ -243,6 +244,7 @@ def reading(family: str) -> Any:
         counts: Any,
         likelihood: Any,
         truth: Any,
+        correct: Any,
         mean: Any,
         published: Any,
         confusion: Any,
@@ -253,7 +255,8 @@ def reading(family: str) -> Any:
         start, column, known, nodes = borrowed(start), borrowed(column), borrowed(known), borrowed(nodes)
         sizes, numbers, parameters, stream = borrowed(sizes), borrowed(numbers), borrowed(parameters), borrowed(stream)
         table, prior, counts = borrowed(table), borrowed(prior), borrowed(counts)
-        likelihood, truth, mean, published = borrowed(likelihood), borrowed(truth), borrowed(mean), borrowed(published)
+        likelihood, truth, correct = borrowed(likelihood), borrowed(truth), borrowed(correct)
+        mean, published = borrowed(mean), borrowed(published)
         confusion, prevalence = borrowed(confusion), borrowed(prevalence)
         calibrated, calibrated_prevalence = borrowed(calibrated), borrowed(calibrated_prevalence)
         K, W, weighted, kept = mean.shape[1], table.shape[1], rho.shape[0] > 0, confusion.shape[0] > 0
@@ -280,6 +283,10 @@ def reading(family: str) -> Any:
                 published,
                 room,
             )
+            for j in range(correct.shape[1]):
+                correct[d, j] = 0
+                for k in range(K):
+                    correct[d, j] += np.int32(counts[j * K + k, k])
             if weighted:
                 _draw_quality(counts, pseudo, room, stream, calibrated[d], calibrated_prevalence[d])
         own[0] = 0.0  # what is borrowed from it ends before

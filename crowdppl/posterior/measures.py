@@ -40,12 +40,10 @@ def informativeness(confusion: Array, prevalence: Array) -> Array:
     who permutes the labels. It is the information of an annotation once the confusion matrix of the worker is known.
     """
     _match(confusion, prevalence)
-    joint = prevalence[:, None, :, None] * confusion  # (S, J, K, K)
-    marginal = joint.sum(-2, keepdims=True)  # p(label)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(joint > 0, confusion / marginal, 1.0)
+    # The entropy of the label less that given the truth; a probability of zero contributes nothing.
+    given = sum(prevalence[:, k, None] * _negative_entropy(rows) for k, rows in enumerate(np.moveaxis(confusion, 2, 0)))
     # Rounding errors may make it slightly negative.
-    return np.maximum((joint * np.log2(ratio)).sum((-2, -1)), 0.0)
+    return np.maximum(given - _negative_entropy(np.moveaxis(_given(confusion, prevalence), 0, -1)), 0.0)
 
 
 @arguments.checked(confusion=arguments.confusions, prevalence=arguments.prevalences)
@@ -80,8 +78,7 @@ def kappa(confusion: Array, prevalence: Array) -> Array:
     0 for guessing, negative if correct less often than by chance.
     """
     _match(confusion, prevalence)
-    given = np.einsum("sk,sjkl->sjl", prevalence, confusion)  # p(label)
-    chance = np.einsum("sk,sjk->sj", prevalence, given)
+    chance = sum(prevalence[:, k, None] * given for k, given in enumerate(_given(confusion, prevalence)))
     return (accuracy(confusion, prevalence) - chance) / np.maximum(1 - chance, np.finfo(float).eps)
 
 
@@ -139,6 +136,27 @@ def cost_quality(confusion: Array, prevalence: Array, cost: Any = None) -> Array
     return 1 - expected_cost(confusion, prevalence, cost) / np.maximum(spammer, np.finfo(float).tiny)
 
 
+def _given(confusion: Array, prevalence: Array) -> Array:
+    """Return the probability of each label, ``(K, S, J)``."""
+    S, J, K = confusion.shape[:3]
+    if K > SHORT:
+        return np.moveaxis(np.einsum("sk,sjkl->sjl", prevalence, confusion), -1, 0)
+    out = np.zeros((K, S, J))
+    for label, k in np.ndindex(K, K):
+        out[label] += prevalence[:, k, None] * confusion[:, :, k, label]
+    return out
+
+
+def _negative_entropy(probability: Array) -> Array:
+    """Return the sum of ``p log2 p`` over the last axis, ``(S, J)``."""
+    if probability.shape[-1] > SHORT:
+        return (probability * np.log2(np.maximum(probability, np.finfo(float).tiny))).sum(-1)
+    out = np.zeros(probability.shape[:-1])
+    for p in np.moveaxis(probability, -1, 0):
+        out += p * np.log2(np.maximum(p, np.finfo(float).tiny))
+    return out
+
+
 def _match(confusion: Array, prevalence: Array) -> None:
     if (len(confusion), confusion.shape[-1]) != prevalence.shape:
         raise OptionError(
@@ -172,6 +190,8 @@ MEASURES: dict[str, Callable[[Array, Array, Any], Array]] = {
     "cost_quality": cost_quality,
 }
 BY_CLASS = ("sensitivity", "specificity")
+# Numpy takes long over last axes of at most this length, which are gone through one number after the other.
+SHORT = 3
 # Measures shown by default.
 DEFAULT_MEASURES = ("accuracy", "sensitivity", "informativeness")
 # Suffixes of the columns of a measure: its mean, and the ends of its interval.

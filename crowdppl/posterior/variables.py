@@ -41,6 +41,9 @@ class PosteriorVariables:
         complete: returns the whole result, where ``tree`` is only its beginning; called when something else is asked for.
     """
 
+    # Counts of each worker's correct labels by draw, (S, J), where the fit has made them.
+    _correct: Array | None = None
+
     def __init__(self, tree: xr.DataTree, complete: Callable[[], xr.DataTree] | None = None):
         if not isinstance(tree, xr.DataTree):
             raise DataError(f"tree is a {type(tree).__name__}; pass an xarray.DataTree, or use crowdppl.load")
@@ -319,7 +322,10 @@ class PosteriorVariables:
             item, worker, label = item[kept], worker[kept], label[kept]
         J = len(self.worker_names())
         total = np.bincount(worker, minlength=J)
-        correct = np.stack([np.bincount(worker[state[item] == label], minlength=J) for state in self.truth_draws()])
+        if items is None and self._correct is not None:
+            correct = self._correct
+        else:
+            correct = np.stack([np.bincount(worker[state[item] == label], minlength=J) for state in self.truth_draws()])
         return np.where(total > 0, correct / np.maximum(total, 1), np.nan)
 
     def worker_blocks(self) -> Iterator[tuple[slice, Array, Array]]:

@@ -145,3 +145,14 @@ def test_draws_of_optimisation_keep_their_random_numbers(monkeypatch):
     by_torch(monkeypatch)
     second = quiet_fit(data, "dawid-skene", **options).tree
     np.testing.assert_array_equal(first["calibrated"]["confusion"].values, second["calibrated"]["confusion"].values)
+
+
+def test_correct_labels_are_counted_with_the_draws():
+    """Those of views are the same as counted from the stored truths."""
+    data = simulated(items=30, seed=2, per_item=4)[0]
+    for independent in (True, False):
+        posterior = quiet_fit(data, "dawid-skene", method="gibbs", warmup=5, num_samples=20, independent=independent)
+        assert posterior._correct is not None
+        counted = posterior.share_correct_draws()
+        posterior._correct = None
+        np.testing.assert_array_equal(posterior.share_correct_draws(), counted)

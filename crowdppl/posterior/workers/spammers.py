@@ -13,6 +13,7 @@ hypothesis; for workers with few annotations it stays near the expected shares.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ SWAPPED_COUNTS = 0.5
 # Maximum and minimum number of draws of the truth to average over; in between, the number is limited by the number of operations.
 MAX_DRAWS, MIN_DRAWS = 200, 20
 MAX_OPERATIONS = 2e8
+# Cells of the tables of counts that are worked on at a time.
+BLOCK = 2**17
 
 
 @arguments.checked(posterior=arguments.posterior, expected=arguments.between(0, 0.6, EXPECTED))
@@ -65,49 +68,49 @@ def hypothesis_probabilities(posterior: PosteriorVariables, *, expected: float =
     operations = (
         len(posterior.annotation_index()[0]) + 10 * len(total) * len(posterior.labels) ** 2
     )  # a gamma function costs about ten additions
-    for counts in posterior.confusion_counts(
-        int(np.clip(MAX_OPERATIONS / operations, MIN_DRAWS, MAX_DRAWS))
-    ):  # (J, K, K)
-        total += _probability(counts, expected)
-        draws += 1
+    tables = posterior.confusion_counts(int(np.clip(MAX_OPERATIONS / operations, MIN_DRAWS, MAX_DRAWS)))
+    at_a_time = max(1, BLOCK // (len(total) * len(posterior.labels) ** 2))
+    while block := list(islice(tables, at_a_time)):
+        total += _probability(np.stack(block), expected).sum(0)
+        draws += len(block)
     return total / draws
 
 
 def _probability(counts: Array, expected: float) -> Array:
-    """Return the probability of each hypothesis given tables of counts ``(J, K, K)``: ``(J, 3)``."""
+    """Return the probability of each hypothesis given tables of counts ``(draw, J, K, K)``: ``(draw, J, 3)``."""
     K = counts.shape[-1]
     prior = np.array([1 - (1 + ADVERSARIES) * expected, expected, ADVERSARIES * expected])
-    crowd = counts.sum(0) + np.eye(K) + 1 / K  # (K, K); no row is empty
+    crowd = counts.sum(-3, keepdims=True) + np.eye(K) + 1 / K  # (draw, 1, K, K); no row is empty
     crowd = crowd / crowd.sum(-1, keepdims=True)
     logs = np.stack(
         [
             _log_marginal(counts, INFORMED_COUNTS * crowd).sum(-1),
-            _log_marginal(counts.sum(1), np.ones(K)),
+            _log_marginal(counts.sum(-2), np.ones(K)),
             _adversarial(counts),
         ],
         axis=-1,
-    ) + np.log(prior)  # (J, 3)
+    ) + np.log(prior)  # (draw, J, 3)
     weight = np.exp(logs - logs.max(-1, keepdims=True))
     return weight / weight.sum(-1, keepdims=True)
 
 
 def _adversarial(counts: Array) -> Array:
-    """Log-probability of labels under an adversary: ``(J,)``; minus infinity for a single class."""
+    """Log-probability of labels ``(draw, J, K, K)`` under an adversary: ``(draw, J)``; minus infinity for a single class."""
     from scipy.special import betainc, betaln  # here: slow to import
 
-    J, K = counts.shape[:2]
+    K = counts.shape[-1]
     if K == 1:
-        return np.where(counts.sum((1, 2)) > 0, -np.inf, 0.0)
-    correct = np.einsum("jkk->j", counts)
-    wrong = counts.sum((1, 2)) - correct
+        return np.where(counts.sum((-2, -1)) > 0, -np.inf, 0.0)
+    correct = np.einsum("...kk->...", counts)
+    wrong = counts.sum((-2, -1)) - correct
     # The probability of a correct label is uniform between 0 and half of chance.
     limit = 0.5 / K
     with np.errstate(divide="ignore"):  # underflows to zero for a mostly correct worker
         avoids = betaln(correct + 1, wrong + 1) + np.log(betainc(correct + 1, wrong + 1, limit)) - np.log(limit)
-    off = counts[:, ~np.eye(K, dtype=bool)].reshape(J, K, K - 1)
+    off = counts[..., ~np.eye(K, dtype=bool)].reshape(*counts.shape[:-1], K - 1)
     swaps = _log_marginal(off, np.full(K - 1, SWAPPED_COUNTS)).sum(-1)
     # Picked from one distribution without the correct label: the normalising constants use its posterior mean.
-    given = (counts * (1 - np.eye(K))).sum(1)  # (J, K)
+    given = (counts * (1 - np.eye(K))).sum(-2)  # (draw, J, K)
     share = (given + 1) / (given.sum(-1, keepdims=True) + K)
     picks = _log_marginal(given, np.ones(K)) - (off.sum(-1) * np.log1p(-share)).sum(-1)
     return avoids + np.logaddexp(swaps, picks) - np.log(2)
