@@ -1,4 +1,4 @@
-"""Compiled Gibbs chains of item effects against torch's operations: time of a sweep, and of a fit until convergence."""
+"""Compiled Gibbs chains against torch's operations: time of a sweep, of a fit until convergence, and from a frame to tables."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ import time
 from typing import Any
 from unittest import mock
 
+import pandas as pd
 import torch
 from common import arguments, fit, table, write
 
+import crowdppl
 from crowdppl import Annotations
 from crowdppl.data import datasets
+from crowdppl.errors import silent
 from crowdppl.inference import gibbs
+from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.checkpoint import NOTHING
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
-from crowdppl.models import ItemEffects
 
 SETS = ("bluebirds", "mace-example", "rte", "labelme", "product")
+MODELS = ("item-effects", "dawid-skene")
 CHAINS, ROUNDS = 4, 3
+# The time from a frame to the tables of true labels and workers, of a run of fixed length.
+FRAMES = (*SETS, "cifar10s", "adult-content", "fact-eval", "imagenet-real")
+LENGTH = {"chains": CHAINS, "warmup": 500, "num_samples": 1000}
 NO_STEP = mock.patch.object(gibbs, "compiled_step", return_value=None)
 
 
@@ -27,11 +34,12 @@ class Sampler:
 
     Args:
         data: the annotations.
+        name: of the model.
         sweeps: in one timing.
     """
 
-    def __init__(self, data: Annotations, sweeps: int):
-        model = bind(ItemEffects(), data)
+    def __init__(self, data: Annotations, name: str, sweeps: int):
+        model = bind(named_model(name), data)
         arranged = model.anchored(model.expand(data))
         assert model.why_not_gibbs(arranged) is None
         self.sweeps, self.run = sweeps, gibbs._Run(model, arranged, CHAINS, 0, 100 * sweeps)
@@ -47,18 +55,18 @@ class Sampler:
             return (time.perf_counter() - wall) / number, (time.process_time() - processor) / number
 
 
-def one(name: str, rounds: int) -> dict[str, Any]:
+def one(name: str, model: str, rounds: int) -> dict[str, Any]:
     """Measure one set: the two in turn, so that other work on the machine meets both, and the shortest time of each."""
     data, truth = datasets.public(name)
-    fast = Sampler(data, 100)
+    fast = Sampler(data, model, 100)
     with NO_STEP:
-        plain = Sampler(data, 5)
+        plain = Sampler(data, model, 5)
     pairs = [(fast.times(), plain.times()) for _ in range(rounds)]
     fast.run.close()
     out: dict[str, Any] = {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K}
     for place, kind in enumerate(("seconds", "processor_seconds")):
         out[kind], out[f"torch_{kind}"] = (min(pair[side][place] for pair in pairs) for side in (0, 1))
-    posterior, out["fit_seconds"] = fit(data, "item-effects", method="gibbs", seed=0)
+    posterior, out["fit_seconds"] = fit(data, model, method="gibbs", seed=0)
     facts = posterior.info["facts"]
     out["sweeps"] = facts["warmup"] + facts["num_samples"]
     out["r_hat"], out["ess"] = (
@@ -68,18 +76,38 @@ def one(name: str, rounds: int) -> dict[str, Any]:
     out["converged"] = not posterior.alert
     labels = posterior.truth().set_index("item").loc[truth.index, "label"]
     out["accuracy"] = float((labels.to_numpy() == truth.to_numpy()).mean())
-    print(name, out, flush=True)
+    print(name, model, out, flush=True)
     return out
+
+
+def from_frame(name: str, rounds: int) -> dict[str, float]:
+    """Return seconds and processor seconds from a frame to the tables of true labels and workers, of the quickest round."""
+    data = datasets.public(name)[0]
+    parts = {"task": data.items[data.item], "worker": data.workers[data.worker], "label": data.labels[data.label]}
+    frame, times = pd.DataFrame(parts), []
+    for _ in range(rounds):
+        wall, processor = time.perf_counter(), time.process_time()
+        with silent():
+            posterior = crowdppl.fit(frame, "dawid-skene", method="gibbs", seed=0, **LENGTH)
+        posterior.truth()
+        posterior.workers()
+        times.append((time.perf_counter() - wall, time.process_time() - processor))
+    seconds, processor_seconds = min(times)
+    print(name, times, flush=True)
+    return {"annotations": data.A, "classes": data.K, "seconds": seconds, "processor_seconds": processor_seconds}
 
 
 def main() -> None:
     """Measure all sets and write the table."""
     options = arguments(__doc__ or "")
-    fit(datasets.anaesthesia(), "item-effects", method="gibbs", warmup=1, num_samples=1)  # compiles
-    results = {name: one(name, 1 if options.quick else ROUNDS) for name in (SETS[:1] if options.quick else SETS)}
+    for model in MODELS:
+        fit(datasets.anaesthesia(), model, method="gibbs", warmup=1, num_samples=1)  # compiles
+    rounds, sets = (1, SETS[:1]) if options.quick else (ROUNDS, SETS)
+    results = {f"{model}, {name}": one(name, model, rounds) for model in MODELS for name in sets}
+    frames = {name: from_frame(name, rounds) for name in (FRAMES[:1] if options.quick else FRAMES)}
     rows = [
         [
-            name,
+            *name.split(", "),
             *(r[key] for key in ("items", "workers", "annotations", "classes")),
             1000 * r["seconds"],
             1000 * r["torch_seconds"],
@@ -94,6 +122,7 @@ def main() -> None:
         for name, r in results.items()
     ]
     header = [
+        "model",
         "set",
         "items",
         "workers",
@@ -112,7 +141,13 @@ def main() -> None:
         "and other processes change. A fit goes on until it has converged or 60 seconds have passed; its seconds depend on what "
         "else the machine computes, and include the evaluation of a thousand draws.\n\n" + table(header, rows)
     )
-    write("gibbs_sweeps", "Sweeps of Gibbs sampling", body, results, options)
+    lines = [[name, *r.values()] for name, r in frames.items()]
+    body += (
+        "\n\n## From a frame to the tables\n\nDawid and Skene's model, 4 chains of 500 and 1,000 sweeps: seconds from a pandas "
+        f"frame to the tables of true labels and of workers with their intervals, the quickest of {ROUNDS}, and the processor "
+        "seconds of the same run.\n\n" + table(["set", "annotations", "classes", "seconds", "processor, s"], lines)
+    )
+    write("gibbs_sweeps", "Sweeps of Gibbs sampling", body, {"sweeps": results, "frames": frames}, options)
 
 
 if __name__ == "__main__":

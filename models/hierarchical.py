@@ -29,6 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
+import numpy as np
 import pyro
 import torch
 from pyro.distributions import Beta, Categorical, Dirichlet, Gamma, LogNormal
@@ -37,6 +38,7 @@ from torch.distributions import constraints
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import above_zero, sample_dirichlet
+from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import one_hot
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
@@ -164,6 +166,25 @@ class HierarchicalDawidSkene(AnnotationModel):
             "strength": strength,
             "confusion": positive(sample_dirichlet((strength.unsqueeze(-1) * typical).unsqueeze(-3) + counts)),
         }
+
+    def compiled_step(self, data: Annotations) -> CompiledStep:
+        """Return the same step as :meth:`gibbs_step`, as :mod:`crowdppl.kernels.hierarchical_rows` takes it."""
+        J, K = data.J, data.K
+        concentration = [
+            class_prior(data, self.prior_items),
+            confusion_prior(data, self.prior_correct, self.prior_incorrect).flatten(),
+        ]
+        strength = [self.strength_shape, self.strength_shape / self.strength_mean]
+        shapes = {"prevalence": (K,), "typical": (K, K), "strength": (K,), "confusion": (J, K, K)}
+        return CompiledStep(
+            "hierarchical rows",
+            shapes,
+            sizes=np.array([J, K]),
+            numbers=np.array([*torch.cat(concentration).tolist(), *strength]),
+            states=K,
+            work=K,
+            simplexes=frozenset({"prevalence", "typical", "confusion"}),
+        )
 
     def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any]:
         """Return independent Dirichlets, and log-normals for the strengths, begun at majority counts."""

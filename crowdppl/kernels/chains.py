@@ -21,7 +21,11 @@ from crowdppl.kernels.items import LOST, choose, fill_log_joint, fill_shares_fro
 from crowdppl.kernels.random import uniform
 
 # The modules of the parameter steps by name.
-FAMILIES = {"logit rows": "crowdppl.kernels.logit_rows", "dirichlet rows": "crowdppl.kernels.dirichlet_rows"}
+FAMILIES = {
+    "logit rows": "crowdppl.kernels.logit_rows",
+    "dirichlet rows": "crowdppl.kernels.dirichlet_rows",
+    "hierarchical rows": "crowdppl.kernels.hierarchical_rows",
+}
 # What is watched of the confusion matrices: nothing, their diagonals, all.
 NOTHING, DIAGONALS, MATRICES = 0, 1, 2
 

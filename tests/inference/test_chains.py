@@ -12,7 +12,15 @@ from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.program import prior_draws
-from crowdppl.models import ClassConditional, DawidSkene, ItemEffects, ItemSubtypes, OneCoin, Pooled
+from crowdppl.models import (
+    ClassConditional,
+    DawidSkene,
+    HierarchicalDawidSkene,
+    ItemEffects,
+    ItemSubtypes,
+    OneCoin,
+    Pooled,
+)
 
 MODELS = {
     "item effects": ItemEffects(strengths=(1.5, 2.5), anchoring=0.0),
@@ -24,6 +32,7 @@ MODELS = {
     "pooled": Pooled(),
     "item-subtypes": ItemSubtypes(subtypes=2, subtype_concentration=0.5),
     "populations": Populations(),
+    "hierarchical": HierarchicalDawidSkene(),
 }
 FEW = ["item effects", "item effects, anchored", "dawid-skene", "item-subtypes"]
 
@@ -74,13 +83,14 @@ def powers(values, power):
         ("pooled", 3, False),
         ("item-subtypes", 2, True),
         ("populations", 3, False),
+        ("hierarchical", 3, True),
     ],
 )
 def test_the_posterior_is_that_of_torchs_steps(name, classes, known):
     """Means and mean squares of all parameters against 1,500 chains of the model's own steps in torch.
 
     Four compiled chains of 12,000 sweeps, with standard errors from batches of 500, against the spread of torch's chains after
-    60 sweeps from the prior. 600 numbers at five standard errors of the difference: a false alarm in one of 2,900 seeds if errors
+    60 sweeps from the prior. 720 numbers at five standard errors of the difference: a false alarm in one of 2,400 seeds if errors
     were normal, in fewer than one of 40 with the tails of 80 batches; the seeds are fixed.
     """
     data = tiny(3, items=6, workers=4, classes=classes, known=known)
@@ -107,7 +117,7 @@ def test_the_posterior_is_that_of_torchs_steps(name, classes, known):
 def test_class_probabilities_are_those_of_importance_sampling(name):
     """Reported probabilities against the posterior by 100,000 draws from the prior, weighted by what parameters are learned from.
 
-    90 numbers within five joint standard errors plus .002; with an effective sample size of at least 1,000 a false alarm in less
+    100 numbers within five joint standard errors plus .002; with an effective sample size of at least 1,000 a false alarm in less
     than one of 2,000 seeds.
     """
     data = tiny(5, items=5, workers=3, classes=2)
@@ -187,6 +197,7 @@ def test_where_chains_are_compiled():
         }
     rows = ("dawid-skene", "item-subtypes", "class-conditional", "one-coin", "pooled", "populations")
     wanted = {case.name: "dirichlet rows" for case in CASES if case.name.startswith(rows)}
+    wanted["hierarchical"] = "hierarchical rows"
     wanted |= {case.name: "logit rows" for case in CASES if case.name.startswith("item-effects")}
     assert families == wanted
 

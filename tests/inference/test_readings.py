@@ -11,7 +11,7 @@ from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.draws import Draws
 from crowdppl.isolation import isolated
 from crowdppl.model.program import prior_draws
-from crowdppl.models import DawidSkene, ItemEffects, ItemSubtypes, OneCoin, Pooled
+from crowdppl.models import DawidSkene, HierarchicalDawidSkene, ItemEffects, ItemSubtypes, OneCoin, Pooled
 
 MODELS = {
     "item effects": ItemEffects(strengths=(1.5, 2.5), anchoring=0.0),
@@ -19,6 +19,7 @@ MODELS = {
     "dawid-skene": DawidSkene(),
     "one-coin": OneCoin(),
     "pooled": Pooled(),
+    "hierarchical": HierarchicalDawidSkene(),
     "item-subtypes": ItemSubtypes(subtypes=2, subtype_concentration=0.5),
 }
 EFFECTS = {"independent": None, "rho drawn": DesignEffect(-1.0, 2.0), "rho known": DesignEffect(known=0.4)}
