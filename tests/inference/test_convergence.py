@@ -35,7 +35,7 @@ def hopeless():
     """A clock that counts sweeps, so that a busy machine changes nothing: 1,500 sweeps in all."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(engine._Run, "clock", lambda self: self.target / 1500)
-        return quiet_fit(two_camps(), "dawid-skene", method="gibbs", seed=0, max_seconds=1.0)
+        return quiet_fit(two_camps(), "dawid-skene", method="gibbs", seed=1, max_seconds=1.0)
 
 
 def test_easy_data_converge(easy):
