@@ -11,6 +11,7 @@ from commands import run
 
 import crowdppl
 from crowdppl import CrowdpplWarning, Posterior, criticism, report
+from crowdppl.inference import chains
 from crowdppl.inference import gibbs as engine
 from crowdppl.inference.convergence import warning
 from crowdppl.posterior.variables import NOT_CONVERGED
@@ -159,7 +160,9 @@ def test_the_command_leaves_with_a_status_of_its_own(easy, tmp_path):
 @pytest.mark.parametrize(("together", "after"), [(True, 10), (True, 300), (False, 75)])
 def test_a_stopped_run_goes_on_to_the_same_bits(monkeypatch, tmp_path, easy, together, after):
     """Stopped in the warm-up, and after some turns: also where chains take their turns one after the other."""
+    monkeypatch.setattr(chains, "CALL", 1)  # a checkpoint after every sweep
     if not together:
+        monkeypatch.setattr(engine, "compiled_step", lambda *_: None)
         monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
     options = {"method": "gibbs", "seed": 7, "chains": 2, "warmup": 60}
     whole = quiet_fit(easy, "dawid-skene", **options)
@@ -174,7 +177,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(monkeypatch, tmp_path, easy, tog
 
 def test_time_before_a_stop_counts(monkeypatch, tmp_path, easy):
     """A run that was stopped after its time goes on for one turn only."""
-
+    monkeypatch.setattr(chains, "CALL", 1)
     options = {"method": "gibbs", "seed": 7, "warmup": 10, "max_seconds": 100.0, "checkpoint": tmp_path}
     with monkeypatch.context() as patched:
         patched.setattr(engine._Run, "clock", lambda self: 1000.0)
