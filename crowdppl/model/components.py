@@ -45,11 +45,11 @@ def components(conjugacy: Conjugacy, data: Annotations) -> CompiledStep | None:
             numbers = torch.arange(begin, begin + site.shape.numel(), dtype=torch.float64).view(site.shape)
             begin += site.shape.numel()
             for source, places in ((labels, of_labels), (items, of_items)):
-                found = _places(counts[name], source, numbers)
-                if found is None:
+                own = _places(counts[name], source, numbers)
+                if own is None:
                     return None
-                if bool((found >= 0).any()):
-                    places.append(found)
+                if bool((own >= 0).any()):
+                    places.append(own)
     generator = torch.Generator().manual_seed(0)
     constants = []
     for _ in range(2):

@@ -192,9 +192,7 @@ def test_where_chains_are_compiled():
     assert step(model, data.to(dtype=torch.float32)) is not None
     assert step(model, data.with_weights(np.full(data.N, 0.5))) is None
     with isolated(0):
-        families = {
-            case.name: found.family for case in CASES if (found := step(case.model, tiny(classes=case.classes)))
-        }
+        families = {case.name: own.family for case in CASES if (own := step(case.model, tiny(classes=case.classes)))}
     rows = ("dawid-skene", "item-subtypes", "class-conditional", "one-coin", "pooled", "populations")
     wanted = {case.name: "dirichlet rows" for case in CASES if case.name.startswith(rows)}
     wanted["hierarchical"] = "hierarchical rows"
