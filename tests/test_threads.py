@@ -328,8 +328,7 @@ PROCESS_WIDE = {
     "set_default_dtype": ["isolation/fits.py"],
     "set_cpu_count": ["isolation/threads.py"],
     "os.environ[": ["isolation/waiting.py", "inference/distributed.py"],
-    # Numba's threads set it as they start: passes set it back.
-    "set_num_threads(": ["isolation/threads.py", "inference/passes.py"],
+    "set_num_threads(": ["isolation/threads.py"],
     "enable_validation": ["isolation/fits.py"],
     "os.umask": [],
 }

@@ -7,6 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -50,7 +51,7 @@ from crowdppl.inference.passes import threads_for
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.result import Rest, can_wait
 from crowdppl.inference.svi import svi
-from crowdppl.isolation import isolated, random_state
+from crowdppl.isolation import isolated, limited_threads, random_state
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.bound import bind
 from crowdppl.posterior.posterior import Posterior
@@ -202,7 +203,7 @@ def fit(
         "dtype": data.dtype,
         "threads": threads_for(data),
     }
-    with isolated(**isolation):
+    with isolated(**isolation), ExitStack() as limits:
         bound = bind(chosen, data)
         if method is None:
             method = chosen.default_method or ("em" if model is None or bound.why_not_gibbs() else "gibbs")
@@ -210,6 +211,8 @@ def fit(
         reason = chosen.check_method(method, data)
         if reason is not None:
             raise ModelError(f"{type(chosen).__name__} by method={method!r}: {reason}")
+        isolation["threads"] = threads_for(data, bound if method in ("em", "gibbs") else None)
+        limits.enter_context(limited_threads(isolation["threads"]))
         arranged = bound.anchored(bound.expand(data))
         if method != "em":
             arranged = learned(bound, arranged)

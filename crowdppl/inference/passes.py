@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.isolation import threads_outside
 from crowdppl.kernels.ops import normalise
 from crowdppl.kernels.sparse import DENSE_CELLS
 from crowdppl.kernels.statistics import Statistics
@@ -31,6 +32,8 @@ KNOWN = 64
 TABLES = 4 * 2**30
 # Fewer annotations than this stay in the caches, and are done before anything is compiled.
 ANNOTATIONS = 200_000
+# Where compiled passes do the work on annotations, tables of fewer numbers are done sooner by one of torch's threads.
+CELLS = 2**19
 # Bytes of a large page.
 PAGE = 2**21
 # What compiled passes call types.
@@ -55,14 +58,22 @@ def plain_joint(table: Tensor, prior: Tensor, data: Annotations) -> Tensor:
     return joint if data.clamp is None else joint.add_(data.clamp)
 
 
-def threads_for(data: Annotations) -> int | None:
-    """Return how many threads torch's operations on these data take; ``None`` for as many as torch has.
+def threads_for(data: Annotations, model: BoundModel | None = None) -> int | None:
+    """Return how many threads torch's operations on these data take; ``None`` for as many as the process has.
 
     Threads of small operations wait for each other longer than they work, many times longer where cores are shared. Larger data
     and networks keep them busy.
+
+    Args:
+        data: the annotations.
+        model: where all that an engine does with annotations is left to compiled passes, if they suit it; torch's operations are
+            then on tables of workers.
     """
     small = data.A <= ANNOTATIONS and not data.D
-    return 1 if small or data.N * data.J * data.K <= DENSE_CELLS else None
+    if small or data.N * data.J * data.K <= DENSE_CELLS:
+        return 1
+    passes = model is not None and data.J * data.K**2 <= CELLS and Sweeps.possible(model, data)
+    return 1 if passes else None
 
 
 @cache
@@ -146,7 +157,7 @@ class Sweeps(ABC):
 
     Args:
         data: that :func:`suits`.
-        threads: defaults to torch's number of threads, or fewer where narrow tables of so many would be too large.
+        threads: defaults to those of the process, or fewer where narrow tables of so many would be too large.
     """
 
     # The number of states that passes are compiled for, and the items of each thread (T+1,).
@@ -155,7 +166,7 @@ class Sweeps(ABC):
 
     def __init__(self, data: Annotations, threads: int | None = None):
         self.passes, self.data, self.real = compiled(), data, REAL[data.dtype]
-        self.threads = torch.get_num_threads() if threads is None else threads
+        self.threads = threads_outside() if threads is None else threads
         N, J, K, A = data.N, data.J, data.K, data.A
         self.rows = J * K
         self.start = np.zeros(N + 1, dtype=np.uint64)
@@ -165,22 +176,21 @@ class Sweeps(ABC):
         np.add(column, data.label.numpy(), out=column, casting="unsafe")
         self.known = data.truth.numpy().astype(np.int16)
 
-    def _run(self, run: Any, *arguments: Any) -> None:
-        """Run a compiled pass in as many parts as there are threads."""
-        threads = torch.get_num_threads()
-        run(self.threads, *arguments)
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)  # numba's threads, as they start, set it
-
     @staticmethod
     def of(model: BoundModel, data: Annotations, earlier: Sweeps | None = None) -> Sweeps | None:
         """Return passes for data that suit them, where the model is conjugate; else ``None``.
 
         ``earlier`` are passes for the same data and model, which are used again.
         """
-        if not model.closed or model.shared_confusion:
-            return None
-        return Sweeps.suited(data, data.K * model.states_per_class) if earlier is None else earlier
+        if earlier is not None:
+            return earlier
+        return Sweeps.over(data) if Sweeps.possible(model, data) else None
+
+    @staticmethod
+    def possible(model: BoundModel, data: Annotations) -> bool:
+        """Tell whether there are passes for a model and data."""
+        conjugate = model.closed and not model.shared_confusion
+        return conjugate and suits(data, data.K * model.states_per_class)
 
     @staticmethod
     def suited(data: Annotations, states: int) -> Sweeps | None:
@@ -249,7 +259,9 @@ class Sweeps(ABC):
         seed = np.uint64(int(torch.empty((), dtype=torch.int64).random_()))
         published = items.mean[:0] if items.published is None else items.published
         arrays = (part.numpy() for part in (items.likelihood, items.truth, items.mean, published))
-        self._run(self.passes.accumulate(self.real), self.bounds, joint.numpy(), factors.numpy(), seed, share, *arrays)
+        self.passes.accumulate(self.real)(
+            self.threads, self.bounds, joint.numpy(), factors.numpy(), seed, share, *arrays
+        )
 
     def spare(self) -> Tensor:
         """Return memory ``(N, S)`` that the next E step may write over, and nothing else does."""
@@ -287,8 +299,8 @@ class Sweeps(ABC):
         tables, load = self._tables(rows)
 
         if load is not None:
-            self._run(load, tables, rows)
-        self._run(run, self.start, self.column, self.bounds, tables, *rest)
+            load(self.threads, tables, rows)
+        run(self.threads, self.start, self.column, self.bounds, tables, *rest)
 
     @abstractmethod
     def _tables(self, rows: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -337,7 +349,7 @@ class Narrow(Sweeps):
         size, (out, rows) = np.empty((self.threads, self.data.K), dtype=np.int64), self._counts(None)
         cells = self.tables.view(np.int32)
         for run in (self.passes.tally(self.data.K, self.real), self.passes.tallied(self.data.K, self.real)):
-            self._run(run, self.start, self.column, self.bounds, cells, truth.numpy(), size, rows)
+            run(self.threads, self.start, self.column, self.bounds, cells, truth.numpy(), size, rows)
         return torch.from_numpy(size.sum(0)).to(self.data.dtype), out
 
     def _tables(self, rows: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -348,7 +360,7 @@ class Narrow(Sweeps):
 
     def _expected(self, responsibility: Tensor, memory: Tensor | None) -> Tensor:
         counts, rows = self._counts(memory)
-        self._run(self.passes.collect(self.data.K, self.real), self.tables, rows)
+        self.passes.collect(self.data.K, self.real)(self.threads, self.tables, rows)
         return counts
 
     def _drawn(self, truth: Tensor, memory: Tensor | None) -> Tensor:
@@ -403,12 +415,12 @@ class Wide(Sweeps):
 
     def _expected(self, responsibility: Tensor, memory: Tensor | None) -> Tensor:
         counts, rows = self._counts(memory)
-        self._run(self.passes.gather(self.states, self.real), *self.sorted, responsibility.numpy(), rows)
+        self.passes.gather(self.states, self.real)(self.threads, *self.sorted, responsibility.numpy(), rows)
         return counts
 
     def _drawn(self, truth: Tensor, memory: Tensor | None) -> Tensor:
         counts, rows = self._counts(memory)
-        self._run(self.passes.count(self.real), *self.sorted, truth.numpy(), rows)
+        self.passes.count(self.real)(self.threads, *self.sorted, truth.numpy(), rows)
         return counts
 
 

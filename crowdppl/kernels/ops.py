@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crowdppl.isolation import threads_outside
+
 # Numbers of a table processed at once, so that one step finds in the caches what the step before has written: 2 MiB of doubles.
 BLOCK = 2**18
 # Sums over at most FEW_LABELS labels are computed as matrix products, for tables of at least MANY_NUMBERS numbers.
@@ -183,7 +185,7 @@ def _many_gammas(shape: Tensor) -> Tensor:
         np.maximum(out, least, out=out)  # as torch does: gamma variables of small shapes may underflow
 
     blocks, results = (part.view(-1).split(GAMMA_BLOCK) for part in (shapes, gammas))
-    with ThreadPoolExecutor(torch.get_num_threads()) as threads:
+    with ThreadPoolExecutor(threads_outside()) as threads:
         list(threads.map(draw, range(len(blocks)), blocks, results))
     return gammas.transpose(-1, -2) if transposed else gammas
 

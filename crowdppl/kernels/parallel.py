@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from functools import cached_property
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 
 from crowdppl.kernels import simd
@@ -35,10 +35,6 @@ LINE = 64
 NARROW = 8
 # The first position of an array, and one more.
 BEGIN, ONE = np.uint64(0), np.uint64(1)
-# Not empty in a process made by fork, which OpenMP ends if its parent has used OpenMP.
-FORKED: list[bool] = []
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: FORKED.append(True))
 # In place of a number of states: known at run time only.
 ANY = 0
 
@@ -71,6 +67,16 @@ def row_layout(S: int, real: str) -> tuple[np.uint64, np.uint64, np.uint64, int]
     return np.uint64(width), np.uint64(width // 2), np.uint64(line), max(1, width // line)
 
 
+@cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    """Return so many threads for parts of passes, which release Python's lock."""
+    return ThreadPoolExecutor(count)
+
+
+if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
+    os.register_at_fork(after_in_child=_threads.cache_clear)
+
+
 class Pass:
     """A compiled pass, whose parts run one after the other or in parallel.
 
@@ -91,26 +97,17 @@ class Pass:
         self.part = compiled(function, self.signature, nogil=True, error_model="numpy")
 
     def __call__(self, parts: int, *arguments: Any) -> None:
-        """Execute ``parts`` parts in OpenMP's threads, or in this thread for a single part or where OpenMP cannot be used."""
-        if parts == 1 or FORKED:
-            for part in range(parts):
-                self.part(part, *arguments)
-        else:
-            self.all(parts, arguments)
+        """Execute ``parts`` parts: the first in this thread, the others in threads of Python.
 
-    @cached_property
-    def all(self) -> Any:
-        """The parallel loop: takes the number of parts, and a tuple of the other arguments."""
-        do = self.part
-
-        def share(parts: Any, arguments: Any) -> None:
-            for part in numba.prange(parts):
-                do(np.uint64(part), *arguments)
-
-        share.__qualname__ = f"{self.name}.all"
-        kinds = normalize_signature(self.signature)[0][1:]
-        signature = types.void(types.intp, types.Tuple(kinds))  # type: ignore[attr-defined]
-        return compiled(share, signature, parallel=True, error_model="numpy")
+        Those sleep until they are needed. Numba's would spin before, and would be as many as there are cores.
+        """
+        others = [_threads(parts - 1).submit(self.part, part, *arguments) for part in range(1, parts)]
+        try:
+            self.part(0, *arguments)
+        finally:
+            wait(others)  # also after Ctrl-C: they write to the arguments
+        for other in others:
+            other.result()
 
 
 # Signatures in numba's short form; "real" is the type of the tables. Arrays are contiguous in C order. Indices are unsigned: for

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,9 +21,9 @@ from crowdppl.inference import passes as sweeps
 from crowdppl.inference.design_effect import _counted
 from crowdppl.inference.passes import Items, Sweeps, plain
 from crowdppl.isolation import isolated
-from crowdppl.kernels import ops
+from crowdppl.kernels import ops, parallel
 from crowdppl.model.bound import bind, one_hot
-from crowdppl.models import ClassConditional, DawidSkene, OneCoin
+from crowdppl.models import ClassConditional, DawidSkene, HierarchicalDawidSkene, OneCoin
 
 
 def fit(*args, **options):
@@ -217,8 +218,8 @@ for K, dtype in ((2, torch.float64), (3, torch.float64), (2, torch.float32), (9,
     )
     lists = {path.stem for path in tmp_path.rglob("*.nbi")}
     kept = [path.name for path in tmp_path.rglob("*.nbc")]
-    # Load, sweep and collect, three times; sweep and gather, twice: each as what one thread does, and as the loop over threads.
-    assert len(lists) == len(kept) == 2 * 13
+    # Load, sweep and collect, three times; sweep and gather, twice.
+    assert len(lists) == len(kept) == 13
 
 
 @pytest.mark.parametrize("K", [3, 9, 70])
@@ -503,3 +504,33 @@ def test_worker_quality_is_the_same_however_labels_are_counted(model, method, K,
         slow = fit(data, model, **options)
     for name in ("confusion", "prevalence"):
         np.testing.assert_array_equal(quick.variable(name), slow.variable(name))
+
+
+def test_a_part_that_fails_is_an_error_when_all_have_ended():
+    """Parts write to their arguments: nobody may use those before."""
+    ended = []
+
+    def part(number):
+        if number == 1:
+            raise ValueError("the second part")
+        time.sleep(0.05 * number)
+        ended.append(number)
+
+    run = parallel.Pass.__new__(parallel.Pass)
+    run.part = part
+    with pytest.raises(ValueError, match="the second part"):
+        run(4)
+    assert sorted(ended) == [0, 2, 3]
+
+
+def test_torch_takes_one_thread_beside_passes_with_small_tables(monkeypatch):
+    monkeypatch.setattr(sweeps, "DENSE_CELLS", 0)
+    data = crowd(3)
+    model = bind(DawidSkene(), data)
+    assert sweeps.threads_for(data) is None
+    assert sweeps.threads_for(data, model) == 1
+    assert sweeps.threads_for(data, bind(HierarchicalDawidSkene(), data)) is None  # no passes
+    monkeypatch.setattr(sweeps, "CELLS", 100)  # of 180 numbers
+    assert sweeps.threads_for(data, model) is None
+    monkeypatch.setattr(sweeps, "ANNOTATIONS", data.A)
+    assert sweeps.threads_for(data) == 1
