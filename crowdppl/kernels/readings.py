@@ -121,7 +121,7 @@ def _read(
     mass, logs, weight = rest[:K], rest[K : 2 * K], rest[2 * K : 3 * K]
     some[:] = 0.0
     numbers[:] = 0.0
-    classes, labels = np.uint64(K), table.shape[0]
+    classes, labels, plain = np.uint64(K), table.shape[0], published if rho >= 0.0 else mean
     for i in range(start.shape[0] - 1):
         first, end, only = start[i], start[i + 1], np.intp(known[i])
         if only >= 0:
@@ -153,11 +153,10 @@ def _read(
             for k in range(K):
                 logs[k] = math.log(mass[k] / most) if mass[k] < most else 0.0
         likelihood[i] = math.log(whole) + unit
+        _add(plain[i], mass, 1.0 / whole)
         if rho < 0.0:
-            _add(mean[i], mass, 1.0 / whole)
             state = np.uint64(choose(mass, 0, K, uniform(stream) * whole))
         else:
-            _add(published[i], mass, 1.0 / whole)
             total, each = whole, nodes.shape[0]
             if tempered:
                 total = _temper(logs, factor, weight)
