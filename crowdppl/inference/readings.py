@@ -95,7 +95,8 @@ class Readings:
         ]
         with closing(Threads(len(tasks))) as threads:
             threads.all(tasks)
-        mean, published = averages.sum(0) / total
+        # One part after the other: torch adds the last numbers of an array in another order.
+        mean, published = sum(averages[1:], averages[0]) / total
         return mean, published
 
     def _some(
