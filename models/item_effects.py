@@ -82,12 +82,13 @@ def _votes(anchor: Tensor) -> Tensor:
 @cache  # every step of EM asks for them
 def _effects(sizes: tuple[float, ...], K: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the effects ``(M, K)`` of some strengths, and the number of the strength of each, ``(M,)``."""
-    eye = torch.eye(K, dtype=dtype, device=device)
-    # With two labels, more of one is less of the other.
-    shapes = (eye - 0.5) if K == 2 else torch.cat([eye - 1 / K, 1 / K - eye])
-    effects = torch.cat([torch.zeros_like(eye[:1])] + [strength * shapes for strength in sizes])
-    strength = torch.arange(len(sizes), device=device).repeat_interleave(len(shapes)) + 1
-    return effects, torch.cat([torch.zeros_like(strength[:1]), strength])
+    with torch.inference_mode(False):  # what inference mode creates could not be used with gradients later
+        eye = torch.eye(K, dtype=dtype, device=device)
+        # With two labels, more of one is less of the other.
+        shapes = (eye - 0.5) if K == 2 else torch.cat([eye - 1 / K, 1 / K - eye])
+        effects = torch.cat([torch.zeros_like(eye[:1])] + [strength * shapes for strength in sizes])
+        strength = torch.arange(len(sizes), device=device).repeat_interleave(len(shapes)) + 1
+        return effects, torch.cat([torch.zeros_like(strength[:1]), strength])
 
 
 @final

@@ -16,6 +16,8 @@ from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
 
+# Multiplications of an E step below which torch is done before numba is imported.
+WORTH = 10**5
 # Multiplications of an E step that one thread takes; of more than so many ranges of items each has its own counts.
 SHARE, RANGES = 2 * 10**6, 4
 
@@ -74,11 +76,16 @@ class EMSteps(Threads):
 
     @staticmethod
     def of(model: BoundModel, data: Annotations) -> EMSteps | None:
-        """Return the steps of a model and its data, where there are any."""
+        """Return the steps of a model and its data, where there are any that are worth it."""
         if data.dtype != torch.float64 or not fits(data) or model.conjugacy is not None:
             return None
         step = model.compiled_step(data)
-        if step is None or 8 * data.J * data.K * step.states > ROOM or _kernels(step.family) is None:
+        if (
+            step is None
+            or step.states * data.A < WORTH
+            or 8 * data.J * data.K * step.states > ROOM
+            or _kernels(step.family) is None
+        ):
             return None
         return EMSteps(step, data)
 

@@ -20,6 +20,12 @@ MODELS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def small_data(monkeypatch):
+    """Take compiled steps however few annotations there are."""
+    monkeypatch.setattr(em_compiled, "WORTH", 0)
+
+
 def steps(model, data):
     m_step = MStep(model, data, Space(check(model, data)))
     m_step.closed = True
@@ -92,8 +98,8 @@ def test_the_point_does_not_depend_on_threads(monkeypatch):
         np.testing.assert_array_equal(value, points[1][name])
 
 
-def test_where_they_are_not_taken():
-    """Data of float32, with weights, or with multiplicities are left to torch."""
+def test_where_they_are_not_taken(monkeypatch):
+    """Data of float32, with weights, or few annotations are left to torch."""
     data = simulated(items=20, seed=2, per_item=4)[0]
     with isolated(0), torch.inference_mode():
         model, arranged = prepared(MODELS["item effects"], data)
@@ -101,3 +107,18 @@ def test_where_they_are_not_taken():
         assert EMSteps.of(model, arranged.to(dtype=torch.float32)) is None
         weighted = data.with_weights(np.linspace(0.5, 1, data.N))
         assert EMSteps.of(model, weighted) is None
+        monkeypatch.setattr(em_compiled, "WORTH", 10**5)
+        assert EMSteps.of(model, arranged) is None
+
+
+def test_gradients_after_inference_mode():
+    """What is computed once for all fits serves fits with gradients, also if the first one was in inference mode."""
+    data = simulated(items=20, seed=2, per_item=4)[0]
+    model = ItemEffects(strengths=(1.25,))  # of no other test
+    with torch.inference_mode():
+        bound, arranged = prepared(model, data)
+    values = {site: value[0].clone().requires_grad_() for site, value in prior_draws(bound, arranged, 1).items()}
+    joint = bound.item_log_joint(values, arranged)
+    assert all(
+        bool(torch.isfinite(g).all()) for g in torch.autograd.grad(joint.logsumexp(-1).sum(), [values["competence"]])
+    )
