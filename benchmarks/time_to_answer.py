@@ -1,0 +1,212 @@
+"""Time from a data frame to the answer: labels, and workers with intervals, compared with the labels of crowd-kit's Dawid-Skene.
+
+Both sides run in turn in one process, so that the ratio depends less on the machine than seconds do. Every set is a process of
+its own. ``--only SET ...`` measures some sets and keeps the figures of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from common import table, write
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALLEST = 2_000  # annotations of a set
+SECONDS, REPEATS = 1.5, 5  # a measurement is repeated for so long, at least once more, and at most so often
+GIBBS = {"chains": 4, "warmup": 500, "num_samples": 1000}
+SIMULATED = "500k x 10"
+PEER = "crowd-kit"
+HEADS = {
+    "dawid-skene em truth": "Dawid–Skene by EM, labels",
+    "dawid-skene em workers": "and workers",
+    "item-effects em truth": "item effects by EM, labels",
+    "item-effects em workers": "and workers",
+    "dawid-skene gibbs": "Dawid–Skene by Gibbs, labels and workers",
+}
+
+
+def names() -> list[str]:
+    """Return the public sets with enough annotations, smallest first, and the simulated one."""
+    from default_model import GROUPS, load
+
+    sizes = {name: load(name)[0].A for group in GROUPS.values() for name in group if name != "imagenet-sub"}
+    return [*sorted((name for name in sizes if sizes[name] >= SMALLEST), key=sizes.__getitem__), SIMULATED]
+
+
+def frame_of(name: str) -> pd.DataFrame:
+    """Return a table of annotations with columns ``item``, ``worker`` and ``label``."""
+    if name == SIMULATED:
+        from performance import SIZES, simulate
+
+        item, worker, label = simulate(*SIZES[name])
+        return pd.DataFrame({"item": item, "worker": worker, "label": label})
+    from default_model import load
+
+    data = load(name)[0]
+    return pd.DataFrame(
+        {"item": data.items[data.item], "worker": data.workers[data.worker], "label": data.labels[data.label]}
+    )
+
+
+def answers(frame: pd.DataFrame) -> dict[str, Callable[[], Any]]:
+    """Return what is timed, by name."""
+    from crowdkit.aggregation import DawidSkene
+
+    import crowdppl
+
+    theirs = frame.rename(columns={"item": "task"})
+
+    def ours(model: str, workers: bool, **options: Any) -> Callable[[], Any]:
+        def run() -> Any:
+            posterior = crowdppl.fit(crowdppl.Annotations.from_frame(frame), model, seed=1, **options)
+            return posterior.truth(), posterior.workers() if workers else None
+
+        return run
+
+    return {
+        PEER: lambda: DawidSkene().fit_predict(theirs),
+        "dawid-skene em truth": ours("dawid-skene", False, method="em"),
+        "dawid-skene em workers": ours("dawid-skene", True, method="em"),
+        "item-effects em truth": ours("item-effects", False, method="em"),
+        "item-effects em workers": ours("item-effects", True, method="em"),
+        "dawid-skene gibbs": ours("dawid-skene", True, method="gibbs", **GIBBS),
+    }
+
+
+def measure(name: str) -> dict[str, Any]:
+    """Time all answers for one set, in turn: the least of several times after a first one, which fills caches."""
+    frame = frame_of(name)
+    warnings.simplefilter("ignore")
+    work = answers(frame)
+    if name == SIMULATED:  # takes minutes, and the default is another model for data that large
+        work = {key: run for key, run in work.items() if not key.startswith("item-effects")}
+    least, spent = dict.fromkeys(work, np.inf), dict.fromkeys(work, 0.0)
+    for turn in range(REPEATS + 1):
+        for key, run in work.items():
+            if turn > 1 and spent[key] > SECONDS:
+                continue
+            began = time.perf_counter()
+            run()
+            seconds = time.perf_counter() - began
+            if turn:
+                spent[key] += seconds
+                least[key] = min(least[key], seconds)
+    return {"annotations": len(frame), "seconds": least}
+
+
+def apart(name: str) -> dict[str, Any]:
+    """Measure one set in a process of its own."""
+    done = subprocess.run([sys.executable, __file__, "--one", name], check=True, capture_output=True, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def cold() -> dict[str, float]:
+    """Time the command on ``rte`` in new processes: with compiled functions in the cache, and at the first use of a copy."""
+    out = {}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        for part in ("crowdppl", "models"):
+            shutil.copytree(ROOT / part, place / part, ignore=shutil.ignore_patterns("__pycache__"))
+        file = place / "labels.csv"
+        frame_of("rte").to_csv(file, index=False)
+        for model in ("dawid-skene", "item-effects"):
+            command = ["-m", "crowdppl", "fit", str(file), "--model", model, "--method", "em", "--overwrite"]
+            for what in ("first use", "later"):
+                began = time.perf_counter()
+                subprocess.run(
+                    [sys.executable, *command, "--out", str(place / "results")],
+                    check=True,
+                    capture_output=True,
+                    cwd=folder,
+                    env=os.environ | {"PYTHONPATH": folder},
+                )
+                out[f"{model}, {what}"] = time.perf_counter() - began
+    return out
+
+
+def page(runs: dict[str, dict[str, Any]], commands: dict[str, float]) -> str:
+    """Return the text of the page."""
+    rows = []
+    for name, run in runs.items():
+        seconds = run["seconds"]
+        cells = []
+        for key in HEADS:
+            cells.append("–" if key not in seconds else f"{seconds[key]:.3f} ({seconds[PEER] / seconds[key]:.2f})")
+        rows.append([name, run["annotations"], f"{seconds[PEER]:.3f}", *cells])
+    ratios = {
+        key: [run["seconds"][PEER] / run["seconds"][key] for run in runs.values() if key in run["seconds"]]
+        for key in HEADS
+    }
+    summary = [
+        [key, f"{np.median(each):.2f}", f"{min(each):.2f}", f"{max(each):.2f}", sum(r >= 1 for r in each), len(each)]
+        for key, each in ratios.items()
+    ]
+    lines = [[name, f"{seconds:.1f}"] for name, seconds in commands.items()]
+    return f"""From a data frame in memory to the answer, in seconds, warm: `Annotations.from_frame`, `fit`, `truth()`, and
+`workers()` with intervals where the column says so. *crowd-kit* is `DawidSkene().fit_predict`, labels alone. In parentheses:
+its time divided by ours, so that above 1 ours is faster. Gibbs sampling takes {GIBBS["chains"]} chains of
+{GIBBS["warmup"]} + {GIBBS["num_samples"]} sweeps. Public sets with at least {SMALLEST:,} annotations, and a simulated one with
+10,000 items, 2,500 workers and ten classes.
+
+{table(["set", "annotations", "crowd-kit", *HEADS.values()], rows)}
+
+crowd-kit's time divided by ours, over the sets:
+
+{table(["answer", "median", "least", "greatest", "sets at least as fast", "of"], summary)}
+
+## The command
+
+`crowdppl fit` on `rte` (8,000 annotations) by EM in a new process, seconds from start to end, with all result files. *First
+use*: of a copy of the library without anything compiled. The second model finds compiled what the first has left.
+
+{table(["", "seconds"], lines)}"""
+
+
+def main() -> None:
+    """Measure, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--only", nargs="*", help="sets to measure")
+    parser.add_argument("--quick", action="store_true", help="one small set, to see that it runs; writes no page")
+    parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(options.one)))
+        return
+    stored = options.out / "results" / "time_to_answer.json"
+    kept = {}
+    if options.only is not None and stored.exists():
+        kept = json.loads(stored.read_text(encoding="utf-8"))["results"]["sets"]
+    runs: dict[str, dict[str, Any]] = {}
+    for name in ["bluebirds"] if options.quick else names():
+        if options.only is not None and name not in options.only:
+            if name in kept:
+                runs[name] = kept[name]
+            continue
+        runs[name] = apart(name)
+        print(name, runs[name], flush=True)
+    commands = cold()
+    write(
+        "time_to_answer",
+        "Time to the answer",
+        page(runs, commands),
+        {"sets": runs, "commands": commands},
+        options,
+    )
+
+
+if __name__ == "__main__":
+    main()
