@@ -87,7 +87,6 @@ WORKS: dict[str, Callable[[], Callable[[], None]]] = {
     "Gibbs of item effects, rte": lambda: fitted(rte(), "item-effects", method="gibbs", **SWEEPS),
     "SVI, rte": lambda: fitted(rte(), "dawid-skene", method="svi", **SHORT),
     "NUTS, rte": lambda: fitted(rte(), "one-coin", method="nuts", **NUTS),
-    f"EM, {LARGE}": lambda: fitted(annotations(SIZES[LARGE]), "dawid-skene", method="em"),
     f"Gibbs, {LARGE}, 30 sweeps": lambda: fitted(annotations(SIZES[LARGE]), "dawid-skene", method="gibbs", **FEW),
     f"{PASSES} EM steps, {LARGE}": lambda: passes(LARGE),
     f"{PASSES} EM steps, 5M x 4": lambda: passes("5M x 4"),

@@ -46,6 +46,10 @@ def names() -> list[str]:
     return [*sorted((name for name in sizes if sizes[name] >= SMALLEST), key=sizes.__getitem__), SIMULATED]
 
 
+# What every fit and its files need.
+IMPORTS = ("torch", "pyro", "pandas", "xarray", "h5netcdf")
+
+
 def frame_of(name: str) -> pd.DataFrame:
     """Return a table of annotations with columns ``item``, ``worker`` and ``label``."""
     if name == SIMULATED:
@@ -116,6 +120,9 @@ def apart(name: str) -> dict[str, Any]:
 def cold() -> dict[str, float]:
     """Time the command on ``rte`` in new processes: with compiled functions in the cache, and at the first use of a copy."""
     out = {}
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import " + ", ".join(IMPORTS)], check=True)
+    out[f"for comparison: a process that imports {', '.join(IMPORTS)} and does nothing"] = time.perf_counter() - began
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         for part in ("crowdppl", "models"):

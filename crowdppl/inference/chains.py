@@ -28,6 +28,9 @@ PARTS = 8
 CALL = 2 * 10**8
 # What is watched of large data takes longer than a sweep: it is at one of so many sweeps.
 SPARSE = 4
+# Operations for draws around a point of a conjugate model below which torch is done before numba is imported: multiplications,
+# and those of a cell of a confusion matrix that is drawn.
+WORTH, CELL = 5 * 10**7, 20
 # From so many annotations on, all threads work on one chain of a conjugate model after the other.
 LARGE = 2_000_000
 
@@ -53,6 +56,7 @@ class Arrays:
         start: the first annotation of each item, ``(N+1,)``.
         column: worker * K + label, ``(A,)``.
         known: a known class or -1, ``(N,)``.
+        anchor: the share of each item's class that is taken from elsewhere, ``(N, K)``, or ``(0, K)``.
     """
 
     def __init__(self, data: Annotations):
@@ -60,6 +64,8 @@ class Arrays:
         np.cumsum(data.annotations_per_item.numpy(), out=self.start[1:])
         self.column = (data.worker * data.K + data.label).numpy().astype(np.uint32)
         self.known = data.truth.numpy().astype(np.int16)
+        given = torch.empty(0, data.K) if data.anchor is None else data.anchor
+        self.anchor = np.ascontiguousarray(given.double().numpy())
 
 
 def begun() -> Tensor:
@@ -126,15 +132,13 @@ class Chains(Threads):
         from crowdppl.kernels.items import width_of
 
         self.step, self.data, self.run = step, data, kernel(step.family)
-        N, K = data.N, data.K
         self.arrays = Arrays(data)
-        self.anchor = np.zeros((0, K)) if data.anchor is None else np.ascontiguousarray(data.anchor.double().numpy())
         self.states, self.width = step.states, width_of(step.states)
         self.sparse = SPARSE if data.A >= ANNOTATIONS else 1
-        self.rows = np.arange(N) if rows is None else rows.numpy()
+        self.rows = np.arange(data.N) if rows is None else rows.numpy()
         kinds = () if layout is None else layout.kinds
         self.what = MATRICES if "confusion" in kinds else DIAGONALS if "sensitivity" in kinds else NOTHING
-        self.most = max(1, CALL // (self.states * (data.A + N) + step.work))
+        self.most = max(1, CALL // (self.states * (data.A + data.N) + step.work))
         super().__init__(chains)
 
     def chain(self, vector: Tensor, stream: Tensor | None = None) -> Chain:
@@ -166,7 +170,7 @@ class Chains(Threads):
             self.arrays.start,
             self.arrays.column,
             self.arrays.known,
-            self.anchor,
+            self.arrays.anchor,
             self.step.sizes,
             self.step.numbers,
             chain.vector[0].numpy(),
@@ -218,6 +222,12 @@ def fits(data: Annotations) -> bool:
 def threaded(data: Annotations) -> bool:
     """Tell whether chains of conjugate models run in threads of their own: not where one chain keeps all threads busy."""
     return data.A < LARGE
+
+
+def worthwhile(model: BoundModel, data: Annotations, draws: int) -> bool:
+    """Tell whether so many draws around a point are made and read by compiled functions, if there are any for the model."""
+    work = draws * (data.A * data.K + CELL * data.J * data.K**2)
+    return model.conjugacy is None or (threaded(data) and work >= WORTH)
 
 
 def compiled_step(model: BoundModel, data: Annotations, chains: int) -> CompiledStep | None:

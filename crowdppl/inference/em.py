@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.anchoring import settled
-from crowdppl.inference.chains import PARTS, Chains, compiled_step
+from crowdppl.inference.chains import PARTS, Chains, compiled_step, worthwhile
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.early_stopping import Validation
@@ -240,17 +240,17 @@ def _intervals(
 def _swept(model: BoundModel, data: Annotations, point: Parameters, count: int, passes: Sweeps | None) -> Parameters:
     """Draw the parameters by a Gibbs sweep from the point, ``(1, count, ...)`` by site."""
     with torch.no_grad():
+        compiled = compiled_step(model, data, PARTS) if worthwhile(model, data, count) else None
+        if compiled is not None:
+            with closing(Chains(compiled, data, None, None, PARTS)) as chains:
+                values = chains.from_point(compiled.vector(point), count)
+            return {name: value.unsqueeze(0) for name, value in compiled.parameters(values, data.dtype).items()}
         sweeps = Sweeps.of(model, data, passes)
         if sweeps is not None:
             tables = at(model, point, data)
             assert model.conjugacy is not None
             draws = [model.conjugacy.gibbs_step(sweeps.draw(*tables)[1], point) for _ in range(count)]
             return {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
-        compiled = compiled_step(model, data, PARTS) if model.conjugacy is None else None
-        if compiled is not None:
-            with closing(Chains(compiled, data, None, None, PARTS)) as chains:
-                values = chains.from_point(compiled.vector(point), count)
-            return {name: value.unsqueeze(0) for name, value in compiled.parameters(values, data.dtype).items()}
         joint = model.learned_from(model.item_log_joint(point, data), data)
         parts = []
         step = chunk(data, count)

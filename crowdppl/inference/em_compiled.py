@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.chains import ROOM, Arrays, Threads, fits
@@ -59,17 +58,18 @@ class EMSteps(Threads):
     """
 
     def __init__(self, step: CompiledStep, data: Annotations):
+        from crowdppl.kernels.items import width_of  # here: numba may not be there
+
         self.step, self.data, self.arrays = step, data, Arrays(data)
         kernels = _kernels(step.family)
         assert kernels is not None
         self._tabulate, self._expect, self._improve = kernels
-        N, K, S = data.N, data.K, step.states
-        self.anchor = np.zeros((0, K)) if data.anchor is None else np.ascontiguousarray(data.anchor.numpy())
+        N, K, S, width = data.N, data.K, step.states, width_of(step.states)
         # As many whatever the number of threads: sums depend on the ranges.
         ranges = max(1, min(RANGES, S * data.A // SHARE, ROOM // (8 * data.J * K * S)))
         marks = np.linspace(0, data.A, ranges + 1)
         self.bounds = [0, *np.searchsorted(self.arrays.start, marks[1:-1]).tolist(), N]
-        self.table, self.prior = np.empty((data.J * K, S)), np.empty(S)
+        self.table, self.prior = np.zeros((data.J * K, width)), np.zeros(width)
         self.counts, self.size = np.empty((ranges, data.J * K, S)), np.empty((ranges, S))
         self.objectives, self.work = np.empty((ranges, 1)), np.empty(step.work)
         super().__init__(ranges)
@@ -109,7 +109,7 @@ class EMSteps(Threads):
             arrays.start,
             arrays.column,
             arrays.known,
-            self.anchor,
+            arrays.anchor,
             self.table,
             self.prior,
             self.counts[n],
@@ -123,9 +123,3 @@ class EMSteps(Threads):
         sizes, numbers = self.step.sizes, self.step.numbers
         self._improve(expected.counts, expected.size, vector.numpy(), sizes, numbers, self.work)
         return self.step.parameters(vector, self.data.dtype)
-
-
-def counted(steps: EMSteps, responsibility: Tensor) -> Expected:
-    """Return what responsibilities ``(N, S)`` expect."""
-    labels = steps.data.counts.expected(responsibility)  # (J, S, K)
-    return Expected(steps, labels.mT.reshape(steps.counts[0].shape).contiguous().numpy(), responsibility.sum(0).numpy())

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
-from crowdppl.inference.chains import threaded
+from crowdppl.inference.chains import threaded, worthwhile
 from crowdppl.inference.design_effect import DesignEffect, factors, quality
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.known_truths import informed
@@ -98,15 +98,15 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     with torch.no_grad():
         # Compiled passes hold arrays as large as the data: they are released when this function ends.
         given, draws.passes = draws.passes, None
-        # Draws of engines other than samplers are read as always where the model is conjugate: the same seed, the same result.
-        own = model.conjugacy is None or (draws.kind == "posterior" and threaded(arranged))
-        readings = Readings.of(model, arranged) if own else None
-        sweeps = Sweeps.of(model, arranged, earlier=given) if readings is None else None
+        sampled = draws.kind == "posterior" and threaded(arranged)
+        readings = Readings.of(model, arranged) if sampled or worthwhile(model, arranged, total) else None
+        sweeps = Sweeps.of(model, arranged, given) if readings is None or draws.point is not None else None
         del given
+        passes = sweeps
         if readings is not None:
             _read(readings, model, data, flat, rho, nodes if several_nodes else None, total, out, derived)
-        # Labels can be counted by drawn truths whatever the model.
-        passes = sweeps if sweeps is not None or rho is None else Sweeps.suited(data, data.K)
+        elif sweeps is None and rho is not None:
+            passes = Sweeps.suited(data, data.K)  # labels can be counted by drawn truths whatever the model
         spare = None if sweeps is None else sweeps.spare()
         each = _log_joints(model, arranged, flat, draws.fixed, total, sweeps, spare) if readings is None else ()
         for part, parameters, joint, log_prior in each:

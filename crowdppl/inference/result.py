@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed
 import xarray as xr
@@ -55,14 +56,15 @@ class Rest:
         self._data, self._model, self._effect, self._attrs = data, model, effect, attrs
         self._draws = dataclasses.replace(draws, passes=None)  # compiled passes hold arrays as large as the data
         self._isolation, self._stream = isolation, stream
-        self._tree: xr.DataTree | None = None
+        self._whole: tuple[xr.DataTree, np.ndarray | None] | None = None
 
-    def __call__(self) -> xr.DataTree:
-        """Return the whole result."""
+    def __call__(self) -> tuple[xr.DataTree, np.ndarray | None]:
+        """Return the whole result, and counts of each worker's correct labels by draw ``(S, J)`` where they were made."""
         with isolated(**self._isolation):  # of several threads one draws
-            if self._tree is None:
+            if self._whole is None:
                 set_random_state(self._stream, self._data.device)
                 draws = dataclasses.replace(self._draws).drawn()
                 evaluated = evaluate(self._model, self._data, draws, self._effect)
-                self._tree = to_datatree(self._data, self._model, draws, evaluated, weights={}, attrs=self._attrs)
-            return self._tree
+                tree = to_datatree(self._data, self._model, draws, evaluated, weights={}, attrs=self._attrs)
+                self._whole = tree, None if evaluated.correct is None else evaluated.correct.numpy()
+            return self._whole

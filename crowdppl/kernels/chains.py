@@ -17,7 +17,7 @@ import numpy as np
 
 from crowdppl.kernels import items, random, simd, small_matrices
 from crowdppl.kernels.code_cache import borrowed, compiled, inline, leaf
-from crowdppl.kernels.items import LOST, choose, fill_log_joint, fill_shares_from_logs, multiply
+from crowdppl.kernels.items import LOST, choose, fill_shares, weigh
 from crowdppl.kernels.random import uniform
 
 # The modules of the parameter steps by name.
@@ -70,37 +70,6 @@ def _watch_workers(table: Any, prior: Any, S: Any, K: Any, what: Any, sums: Any,
 
 
 @leaf
-def _shares(
-    p: Any,
-    prior: Any,
-    known: Any,
-    K: Any,
-    table: Any,
-    column: Any,
-    first: Any,
-    end: Any,
-    anchor: Any,
-    share: Any,
-    mass: Any,
-    logs: Any,
-) -> None:
-    """Write ``share`` and ``mass (K,)`` of an item's weights ``p (S,)``, which are repeated in logarithms if digits were lost."""
-    M, whole, lost = p.shape[0] // K, 0.0, False
-    for k in range(K):
-        mass[k] = 0.0
-        for s in range(k * M, k * M + M):
-            mass[k] += p[s]
-        whole += mass[k]
-        lost |= anchor.shape[0] > 0 and mass[k] < LOST and anchor[k] > 0.0
-    if lost or whole < LOST:
-        fill_log_joint(p, prior, known, K, table, column, first, end)
-        fill_shares_from_logs(p, share, mass, logs)
-    else:
-        for k in range(K):
-            share[k] = mass[k] / whole
-
-
-@leaf
 def _choose(p: Any, share: Any, mass: Any, anchor: Any, stream: Any) -> Any:
     """Return a state, of weights ``p (S,)`` within each class, whose ``mass (K,)`` is their sum, and ``share (K,)`` of classes.
 
@@ -149,17 +118,14 @@ def _draw_states(
     place, following = 0, rows[0] if rows.shape[0] > 0 else -1
     for i in range(start.shape[0] - 1):
         first, end, only = start[i], start[i + 1], np.intp(known[i])
-        if only >= 0:
-            for s in range(S):
-                some[s] = prior[s] if s // M == only else 0.0
-        multiply(some if only >= 0 else prior, p, flat, column, first, end)
+        weigh(only, K, S, flat, prior, some, p, column, first, end)
         whole = 0.0
         for s in range(S):
             whole += p[s]
         heavy = anchored or whole < LOST
         if heavy:
             taken = anchor[i] if anchored else share[:0]
-            _shares(p[:S], prior[:S], only, K, table, column, first, end, taken, share, mass, logs)
+            fill_shares(p[:S], prior[:S], only, table, column, first, end, taken, share, mass, logs)
         if i == following:
             by = 1.0 / whole
             for k in range(classes):

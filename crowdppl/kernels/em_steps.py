@@ -9,80 +9,16 @@ from __future__ import annotations
 import math
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from crowdppl.kernels.chains import family_module, version
-from crowdppl.kernels.code_cache import compiled, inner
-from crowdppl.kernels.items import LOST, fill_log_joint, fill_shares_from_logs
+from crowdppl.kernels.code_cache import INNER, borrowed, compiled
+from crowdppl.kernels.items import fill_shares, weigh
 
 # The modules of the M steps by name of the family.
 MODES = {"logit rows": "crowdppl.kernels.logit_rows_mode"}
-
-
-@inner
-def _expect_items(
-    first: Any,
-    end: Any,
-    start: Any,
-    column: Any,
-    known: Any,
-    anchor: Any,
-    table: Any,
-    prior: Any,
-    counts: Any,
-    size: Any,
-) -> Any:
-    """Add responsibilities of the items from ``first`` to ``end`` (exclusive), and return the sum of their objectives."""
-    S, K = prior.shape[0], anchor.shape[1]
-    M, anchored = S // K, anchor.shape[0] > 0
-    p, share, mass, logs = np.empty(S), np.empty(K), np.empty(K), np.empty(K)
-    objective = 0.0
-    for i in range(first, end):
-        for s in range(S):
-            p[s] = prior[s]
-        for n in range(start[i], start[i + 1]):
-            row = column[n]
-            for s in range(S):
-                p[s] *= table[row, s]
-        whole, lost = 0.0, False
-        for k in range(K):
-            mass[k] = 0.0
-            if known[i] < 0 or known[i] == k:
-                for s in range(k * M, k * M + M):
-                    mass[k] += p[s]
-            whole += mass[k]
-            lost |= anchored and mass[k] < LOST and anchor[i, k] > 0.0
-        free = 1.0
-        if anchored:
-            for k in range(K):
-                free -= anchor[i, k]
-        if lost or whole < LOST:
-            fill_log_joint(p, prior, known[i], K, table, column, start[i], start[i + 1])
-            log_whole = fill_shares_from_logs(p, share, mass, logs)
-            for k in range(K):
-                if anchored and anchor[i, k] > 0.0:
-                    objective += anchor[i, k] * logs[k]
-            objective += free * log_whole
-        else:
-            objective += free * math.log(whole)
-            for k in range(K):
-                share[k] = mass[k] / whole
-                if anchored and anchor[i, k] > 0.0:
-                    objective += anchor[i, k] * math.log(mass[k])
-        for k in range(K):
-            weight = free * share[k] + (anchor[i, k] if anchored else 0.0)
-            weight = weight / mass[k] if mass[k] > 0.0 else 0.0
-            for s in range(k * M, k * M + M):
-                p[s] *= weight
-                size[s] += p[s]
-        for n in range(start[i], start[i + 1]):
-            row = column[n]
-            for s in range(S):
-                counts[row, s] += p[s]
-    return objective
 
 
 # First item, end; start, column, known, anchor; table, prior; counts, size, objective.
@@ -97,14 +33,15 @@ MODE = "void(f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1])"
 def expectation() -> Any:
     """Return the compiled sums of responsibilities over a range of items.
 
-    Its arguments, for ``N`` items, ``J`` workers, ``K`` classes, ``S`` states: the first item and the one after
-    the last; the data as :func:`crowdppl.kernels.chains.sweeps` takes them; ``table (J*K, S)`` and ``prior (S,)``; and what is
-    written: expected labels ``counts (J*K, S)`` = (worker and label, state), items ``size (S,)``, and the ``objective (1,)``.
+    Its arguments, for ``N`` items, ``J`` workers, ``K`` classes, ``S`` states: the first item and the one after the last; the
+    data as :func:`crowdppl.kernels.chains.sweeps` takes them; ``table (J*K, width)`` and ``prior (width,)``, both zero from ``S``
+    on; and what is written: expected labels ``counts (J*K, S)`` = (worker and label, state), items ``size (S,)``, and the
+    ``objective (1,)``.
     """
 
     def run(
-        first: Any,
-        end: Any,
+        begin: Any,
+        stop: Any,
         start: Any,
         column: Any,
         known: Any,
@@ -115,27 +52,57 @@ def expectation() -> Any:
         size: Any,
         objective: Any,
     ) -> None:
-        for row in range(counts.shape[0]):
-            for s in range(counts.shape[1]):
-                counts[row, s] = 0.0
-        for s in range(size.shape[0]):
-            size[s] = 0.0
-        objective[0] = _expect_items(first, end, start, column, known, anchor, table, prior, counts, size)
+        start, column, known, anchor = borrowed(start), borrowed(column), borrowed(known), borrowed(anchor)
+        table, prior, counts, size = borrowed(table), borrowed(prior), borrowed(counts), borrowed(size)
+        S, W, K = size.shape[0], prior.shape[0], anchor.shape[1]
+        M, anchored, flat, total = S // K, anchor.shape[0] > 0, table.reshape(-1), 0.0
+        own = np.zeros(2 * W + 3 * K)
+        room = borrowed(own)
+        some, weights = room[:W], room[W : 2 * W]
+        share, mass, logs = room[2 * W : 2 * W + K], room[2 * W + K : 2 * W + 2 * K], room[2 * W + 2 * K :]
+        p = weights[:S]
+        counts[:], size[:] = 0.0, 0.0
+        for i in range(begin, stop):
+            first, end, only = start[i], start[i + 1], np.intp(known[i])
+            given = anchor[i] if anchored else share[:0]
+            weigh(only, K, S, flat, prior, some, weights, column, first, end)
+            whole, unit = fill_shares(p, prior[:S], only, table, column, first, end, given, share, mass, logs)
+            likelihood, free = math.log(whole) + unit, 1.0
+            total += likelihood
+            for k in range(given.shape[0]):
+                free -= given[k]
+                if given[k] > 0.0:
+                    total += given[k] * (math.log(share[k]) if unit == 0.0 else logs[k] - likelihood)
+            for k in range(K):
+                weight = free * share[k] + (given[k] if anchored else 0.0)
+                weight = weight / mass[k] if mass[k] > 0.0 else 0.0
+                for s in range(k * M, k * M + M):
+                    p[s] *= weight
+                    size[s] += p[s]
+            for n in range(first, end):
+                row = counts[np.intp(column[n])]
+                for s in range(S):
+                    row[s] += p[s]
+        objective[0] = total
+        own[0] = 0.0  # what is borrowed from it ends before
 
-    run.__qualname__ += f".{version(str(Path(__file__)))}"
-    return compiled(run, ITEMS, nogil=True, error_model="numpy")
+    run.__qualname__ += f".{version(__file__)}"
+    return compiled(run, ITEMS, nogil=True, error_model="numpy", fastmath=INNER["fastmath"])
 
 
 @cache
 def tabulation(family: str) -> Any:
-    """Return the compiled ``tabulate`` of a family: ``parameters (P,)``, sizes, numbers, ``table (J*K, S)``, ``prior (S,)``."""
+    """Return the compiled ``tabulate`` of a family.
+
+    Its arguments: ``parameters (P,)``; sizes and numbers of the step; ``table (J*K, width)`` and ``prior (width,)``, written.
+    """
     module = family_module(family)
     tabulate = module.tabulate
 
     def run(parameters: Any, sizes: Any, numbers: Any, table: Any, prior: Any) -> None:
         tabulate(parameters, sizes, numbers, table, prior)
 
-    run.__qualname__ += f".{family.replace(' ', '_')}.{version(str(module.__file__), str(Path(__file__)))}"
+    run.__qualname__ += f".{family.replace(' ', '_')}.{version(str(module.__file__), __file__)}"
     return compiled(run, TABLE, nogil=True, error_model="numpy")
 
 
@@ -152,6 +119,6 @@ def maximisation(family: str) -> Any:
     def run(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, work: Any) -> None:
         improve(counts, size, parameters, sizes, numbers, work)
 
-    own = (str(family_module(family).__file__), str(module.__file__), str(Path(__file__)))
+    own = (str(family_module(family).__file__), str(module.__file__), __file__)
     run.__qualname__ += f".{family.replace(' ', '_')}.{version(*own)}"
     return compiled(run, MODE, nogil=True, error_model="numpy")

@@ -61,6 +61,20 @@ def multiply(begin: Any, p: Any, table: Any, column: Any, first: Any, end: Any) 
                 p[s] *= table[at + s]
 
 
+@inline
+def weigh(
+    known: Any, K: Any, S: Any, table: Any, prior: Any, some: Any, p: Any, column: Any, first: Any, end: Any
+) -> None:
+    """Write the weights ``p (W,)`` of an item's ``S`` states: prior, of a known class only, times its labels' probabilities.
+
+    ``known`` is the class or less than 0, ``table (J*K*W,)`` flat, ``some (W,)`` memory that is zero from ``S`` on.
+    """
+    if known >= 0:
+        for s in range(S):
+            some[s] = prior[s] if s // (S // K) == known else 0.0
+    multiply(some if known >= 0 else prior, p, table, column, first, end)
+
+
 @leaf
 def fill_log_joint(logs: Any, prior: Any, known: Any, K: Any, table: Any, column: Any, first: Any, end: Any) -> None:
     """Write the log joint of an item ``logs (S,)``, from logarithms of products of a few probabilities."""
@@ -88,7 +102,7 @@ def fill_shares_from_logs(p: Any, share: Any, mass: Any, logs: Any) -> Any:
     ``share`` are the probabilities of the classes, ``mass`` the sums of the weights, and ``logs (K,)`` the log joint by class.
 
     Returns:
-        The logarithm of the sum over all states.
+        The logarithm of the sum over all states; minus infinity, with shares of 0, where none is possible.
     """
     K, M = share.shape[0], p.shape[0] // share.shape[0]
     best, whole = -np.inf, 0.0
@@ -101,12 +115,53 @@ def fill_shares_from_logs(p: Any, share: Any, mass: Any, logs: Any) -> Any:
             mass[k] += p[s]
         logs[k] = top + math.log(mass[k]) if top > -np.inf else -np.inf
         best = max(best, logs[k])
+    if best == -np.inf:
+        share[:] = 0.0
+        return best
     for k in range(K):
         share[k] = math.exp(logs[k] - best)
         whole += share[k]
     for k in range(K):
         share[k] /= whole
     return best + math.log(whole)
+
+
+@leaf
+def fill_shares(
+    p: Any,
+    prior: Any,
+    known: Any,
+    table: Any,
+    column: Any,
+    first: Any,
+    end: Any,
+    anchor: Any,
+    share: Any,
+    mass: Any,
+    logs: Any,
+) -> Any:
+    """Write ``share (K,)``, the probabilities of an item's classes, and ``mass (K,)`` of its weights ``p (S,)``.
+
+    The weights are computed again from logarithms if digits were lost: of their sum, or of a class with a share of the
+    ``anchor (K,)``, which may be ``(0,)``. Then ``logs (K,)`` is the log joint by class.
+
+    Returns:
+        ``whole`` and ``unit``: the log-likelihood of the item is ``log(whole) + unit``, and ``unit`` is 0 unless there are logs.
+    """
+    K, whole, lost = share.shape[0], 0.0, False
+    M = p.shape[0] // K
+    for k in range(K):
+        mass[k] = 0.0
+        for s in range(k * M, k * M + M):
+            mass[k] += p[s]
+        whole += mass[k]
+        lost |= anchor.shape[0] > 0 and mass[k] < LOST and anchor[k] > 0.0
+    if lost or whole < LOST:
+        fill_log_joint(p, prior, known, K, table, column, first, end)
+        return 1.0, fill_shares_from_logs(p, share, mass, logs)
+    for k in range(K):
+        share[k] = mass[k] / whole
+    return whole, 0.0
 
 
 @inline

@@ -35,16 +35,27 @@ def _bounded(step: Any) -> Any:
 
 
 @inner
-def _fit(x: Any, n: Any, e: Any, factors: Any, p: Any) -> Any:
-    """Return the log-likelihood of a row's labels ``n (K,)`` and effects ``e (M,)`` at logits ``x (K,)``; ``p (K,)`` is room."""
-    K = x.shape[0]
+def _fill_powers(x: Any, n: Any, p: Any) -> Any:
+    """Write ``p = exp(x - max x)`` of a row's logits ``(K,)``.
+
+    Returns:
+        The log density of its labels ``n (K,)`` up to normalisers, and their number.
+    """
     top, out, given = x[0], 0.0, 0.0
-    for y in range(1, K):
+    for y in range(1, x.shape[0]):
         top = max(top, x[y])
-    for y in range(K):
+    for y in range(x.shape[0]):
         p[y] = math.exp(x[y] - top)
         out += n[y] * (x[y] - top)
         given += n[y]
+    return out, given
+
+
+@inner
+def _fit(x: Any, n: Any, e: Any, factors: Any, p: Any) -> Any:
+    """Return the log-likelihood of a row's labels ``n (K,)`` and effects ``e (M,)`` at logits ``x (K,)``; ``p (K,)`` is room."""
+    K = x.shape[0]
+    out, given = _fill_powers(x, n, p)
     if given == 0.0:
         return 0.0
     for m in range(e.shape[0]):
@@ -60,13 +71,8 @@ def _fit(x: Any, n: Any, e: Any, factors: Any, p: Any) -> Any:
 def _slopes(x: Any, n: Any, e: Any, factors: Any, p: Any, slope: Any, curve: Any) -> Any:
     """Write first derivatives of the same by the logits, ``slope (K,)``, and minus the second ones, ``curve (K,)``; return it."""
     K = x.shape[0]
-    top, out, given = x[0], 0.0, 0.0
-    for y in range(1, K):
-        top = max(top, x[y])
+    out, given = _fill_powers(x, n, p)
     for y in range(K):
-        p[y] = math.exp(x[y] - top)
-        out += n[y] * (x[y] - top)
-        given += n[y]
         slope[y], curve[y] = n[y], 0.0
     if given == 0.0:
         return 0.0

@@ -15,32 +15,13 @@ import numpy as np
 
 from crowdppl.kernels.chains import family_module, version
 from crowdppl.kernels.code_cache import borrowed, compiled, leaf
-from crowdppl.kernels.items import LOST, choose, fill_log_joint, multiply
+from crowdppl.kernels.items import LOST, choose, fill_log_joint, fill_shares_from_logs, weigh
 from crowdppl.kernels.random import fill_dirichlet, uniform
 
 
 @leaf
-def _by_class(p: Any, logs: Any, mass: Any) -> Any:
-    """Sum the log joint ``p (S,)`` by class: write ``logs (K,)``, less the largest, which is returned, and ``mass (K,)``."""
-    K = mass.shape[0]
-    M, most = p.shape[0] // K, -np.inf
-    for k in range(K):
-        top, total = -np.inf, 0.0
-        for s in range(k * M, k * M + M):
-            top = max(top, p[s])
-        for s in range(k * M, k * M + M):
-            total += math.exp(p[s] - top) if top > -np.inf else 0.0
-        logs[k] = top + math.log(total) if top > -np.inf else -np.inf
-        most = max(most, logs[k])
-    for k in range(K):
-        logs[k] -= most if most > -np.inf else 0.0
-        mass[k] = math.exp(logs[k])
-    return most
-
-
-@leaf
 def _temper(logs: Any, factor: Any, out: Any) -> Any:
-    """Write weights by class from logs ``(K,)``, of which the largest is 0, divided by a design effect; return their sum."""
+    """Write weights by class from logs ``(K,)``, none above 0, divided by a design effect; return their sum."""
     total = 0.0
     for k in range(logs.shape[0]):
         out[k] = math.exp(logs[k] / factor) if logs[k] < 0.0 else 1.0
@@ -124,10 +105,7 @@ def _read(
     classes, labels, plain = np.uint64(K), table.shape[0], published if rho >= 0.0 else mean
     for i in range(start.shape[0] - 1):
         first, end, only = start[i], start[i + 1], np.intp(known[i])
-        if only >= 0:
-            for s in range(S):
-                some[s] = prior[s] if s // M == only else 0.0
-        multiply(some if only >= 0 else prior, p, flat, column, first, end)
+        weigh(only, K, S, flat, prior, some, p, column, first, end)
         whole, least, most, unit = 0.0, np.inf, 0.0, 0.0
         for k in range(K):
             total = p[k * M]
@@ -142,13 +120,13 @@ def _read(
         # A probability that underflows may matter once it is tempered.
         if whole < LOST or (tempered and least < LOST):
             fill_log_joint(p[:S], prior[:S], only, K, table, column, first, end)
-            unit = _by_class(p[:S], logs, mass)
+            unit = fill_shares_from_logs(p[:S], mass, weight, logs)
             if unit == -np.inf:  # impossible, as the likelihood says
                 likelihood[i], truth[i] = unit, 0
                 continue
-            whole = 0.0
+            whole = 1.0
             for k in range(K):
-                whole += mass[k]
+                logs[k] -= unit
         elif tempered:
             for k in range(K):
                 logs[k] = math.log(mass[k] / most) if mass[k] < most else 0.0

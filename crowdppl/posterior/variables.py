@@ -38,13 +38,14 @@ class PosteriorVariables:
 
     Args:
         tree: the whole result, or what is known of it before its draws.
-        complete: returns the whole result, where ``tree`` is only its beginning; called when something else is asked for.
+        complete: returns the whole result, and counts of correct labels as ``_correct`` holds them, where ``tree`` is only its
+            beginning; called when something else is asked for.
     """
 
     # Counts of each worker's correct labels by draw, (S, J), where the fit has made them.
     _correct: Array | None = None
 
-    def __init__(self, tree: xr.DataTree, complete: Callable[[], xr.DataTree] | None = None):
+    def __init__(self, tree: xr.DataTree, complete: Callable[[], tuple[xr.DataTree, Array | None]] | None = None):
         if not isinstance(tree, xr.DataTree):
             raise DataError(f"tree is a {type(tree).__name__}; pass an xarray.DataTree, or use crowdppl.load")
         missing = {"posterior", "truth", "constant_data", "observed_data"} - set(tree.children)
@@ -63,7 +64,7 @@ class PosteriorVariables:
         on when, or in which order, anything is asked for.
         """
         if self._complete is not None:
-            self._known = self._complete()
+            self._known, self._correct = self._complete()
             self._complete = None
         return self._known
 
@@ -320,12 +321,12 @@ class PosteriorVariables:
                 )
             kept = items[item]
             item, worker, label = item[kept], worker[kept], label[kept]
-        J = len(self.worker_names())
+        J, truth = len(self.worker_names()), self.truth_draws()
         total = np.bincount(worker, minlength=J)
         if items is None and self._correct is not None:
             correct = self._correct
         else:
-            correct = np.stack([np.bincount(worker[state[item] == label], minlength=J) for state in self.truth_draws()])
+            correct = np.stack([np.bincount(worker[state[item] == label], minlength=J) for state in truth])
         return np.where(total > 0, correct / np.maximum(total, 1), np.nan)
 
     def worker_blocks(self) -> Iterator[tuple[slice, Array, Array]]:
