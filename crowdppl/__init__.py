@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from crowdppl.data.read import read
     from crowdppl.inference.fit import fit
     from crowdppl.inference.predict import predict, predict_correct, predict_workers
+    from crowdppl.inference.sharded.distribute import distribute
     from crowdppl.inference.streaming.stream import stream
     from crowdppl.inference.threads import set_threads
     from crowdppl.inference.update import update
@@ -57,6 +58,7 @@ __all__ = [
     "Posterior",
     "check_contract",
     "compare",
+    "distribute",
     "fit",
     "load",
     "predict",
@@ -78,6 +80,7 @@ _MODULES = {
     "predict": "inference.predict",
     "predict_correct": "inference.predict",
     "predict_workers": "inference.predict",
+    "distribute": "inference.sharded.distribute",
     "stream": "inference.streaming.stream",
     "set_threads": "inference.threads",
     "update": "inference.update",

@@ -23,13 +23,13 @@ from crowdppl.acquisition import Curve
 from crowdppl.criticism import sbc
 from crowdppl.data import datasets, diagnostics, download, read, synthetic
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError
-from crowdppl.inference import streaming, update
+from crowdppl.inference import sharded, streaming, update
 from crowdppl.models import CATALOGUE, DawidSkene, WorkerGroups
 from crowdppl.posterior import workers
 from crowdppl.posterior.workers import groups
 
 MODULES = [crowdppl, acquisition, criticism, datasets, export, groups, plots, read, report, diagnostics, sbc, synthetic]
-MODULES += [streaming, update, workers]
+MODULES += [sharded, streaming, update, workers]
 CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve]
 # Methods that models and engines call with tensors of their own making, inside a fit.
 INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.worker_blocks"}
@@ -141,6 +141,7 @@ def calls(place):
         "crowdppl.set_threads": {"threads": None},
         "crowdppl.read": {"path": place / "x.csv"},
         "crowdppl.stream": {"path": path, "passes": 1, "num_samples": 20},
+        "crowdppl.distribute": {"path": path, "method": "gibbs", "chains": 2, "warmup": 2, "num_samples": 20},
         "crowdppl.update": {**p, "more": frame().head(3)},
         "update.joined": {"before": data(), "more": data()},
         "read.to_annotations": None,

@@ -95,6 +95,7 @@ PUBLIC = (
     "crowdppl.data.read",
     "crowdppl.data.synthetic",
     "crowdppl.export",
+    "crowdppl.inference.sharded",
     "crowdppl.inference.streaming",
     "crowdppl.models",
     "crowdppl.plots",

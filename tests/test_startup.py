@@ -148,6 +148,7 @@ REACHED = [
     "errors.DataError",
     "export.to_file",
     "inference.distributed.joined",
+    "inference.sharded.distribute",
     "inference.streaming.stream",
     "kernels.ops",
     "model.bound",

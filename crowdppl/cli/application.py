@@ -93,7 +93,9 @@ def leave(posterior: Posterior) -> None:
 
 
 def report_error(error: CrowdpplError) -> None:
-    """Print an error in one line."""
+    """Print an error in one line, unless another process does."""
+    if getattr(error, "reported", False):
+        return
     message = "; ".join([str(error), *getattr(error, "__notes__", [])])
     err.print(f"[red]error:[/red] {escape(in_command(message))}", soft_wrap=True)
 

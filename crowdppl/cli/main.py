@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crowdppl.cli.application import app, report_error
-from crowdppl.cli.commands import checking, fitting, listings, new_model, outputs
+from crowdppl.cli.commands import checking, distributing, fitting, listings, new_model, outputs
 from crowdppl.cli.encoding import accept_any_text
 from crowdppl.errors import CrowdpplError
 
@@ -16,6 +16,7 @@ from crowdppl.errors import CrowdpplError
 COMMANDS = {
     "fit": fitting.fit_command,
     "stream": fitting.stream_command,
+    "distribute": distributing.distribute_command,
     "compare": checking.compare,
     "calibrate": checking.calibrate,
     "report": outputs.report_command,

@@ -36,7 +36,7 @@ def replaced(folder: Path, names: Sequence[str], then: Callable[[], None] = lamb
 
     Args:
         folder: created if necessary; its other files stay.
-        names: of all files that are replaced. Those that are not in the new folder are removed.
+        names: of all files, and folders of files, that are replaced. Those that are not in the new folder are removed.
         then: called as soon as the files are in place, before Ctrl-C takes effect again.
 
     Raises:
@@ -149,11 +149,21 @@ def recover(folder: Path) -> None:
     if names.exists():  # nothing has been moved yet
         for name in json.loads(names.read_text(encoding="utf-8")):
             if not (complete / name).exists():
-                (folder / name).unlink(missing_ok=True)
+                _remove(folder / name)
         names.unlink()
     for path in complete.iterdir():
+        if path.is_dir():  # a folder does not replace another one
+            _remove(folder / path.name)
         path.replace(folder / path.name)
     complete.rmdir()
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder, if it exists."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _move_others(old: Path, folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -14,9 +14,20 @@ from crowdppl.inference.em_compiled import EMSteps
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.passes import Share, Sweeps, at
 from crowdppl.kernels.ops import read
+from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import repeated
 from crowdppl.model.program import densities, together
+
+
+class Sums(Protocol):
+    """Sums over all items, wherever they are."""
+
+    def expect(self, table: Tensor, prior: Tensor) -> Statistics:
+        """Take an E step; as :meth:`Share.expect`."""
+
+    def given(self, responsibility: Tensor) -> Statistics:
+        """Sum given responsibilities of all items."""
 
 
 class EStep:
@@ -24,15 +35,16 @@ class EStep:
 
     Args:
         m_step: of the same model and data.
+        share: sums over all items. Defaults to passes that suit the model and the data, if any.
 
     Attributes:
         share: sums over all items in compiled or distributed passes, where the model and the data allow them.
         compiled: both steps by compiled functions, where the model has them.
     """
 
-    def __init__(self, m_step: MStep):
+    def __init__(self, m_step: MStep, share: Sums | None = None):
         self.m_step, self.model, self.data = m_step, m_step.model, m_step.data
-        self.share = distributed.share(self.model, self.data)
+        self.share: Sums | None = distributed.share(self.model, self.data) if share is None else share
         self.compiled = None if self.share is not None else EMSteps.of(self.model, self.data)
         # Memory to overwrite: whatever the model keeps between E steps.
         self.workspace: dict[str, Tensor] = {}

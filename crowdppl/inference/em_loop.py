@@ -11,7 +11,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.checkpoint import NOTHING
-from crowdppl.inference.e_step import EStep
+from crowdppl.inference.e_step import EStep, Sums
 from crowdppl.inference.early_stopping import Validation
 from crowdppl.inference.em_state import EMCheckpoint, EMResult, EMState
 from crowdppl.inference.m_step import MStep
@@ -32,6 +32,7 @@ class EMLoop:
         report: called with progress.
         accelerate: whether to extrapolate.
         held_out: by which runs are compared, in place of the log posterior.
+        share: sums over all items, in place of those that :class:`EStep` finds.
 
     Attributes:
         keep: the checkpoint.
@@ -47,8 +48,9 @@ class EMLoop:
         *,
         accelerate: bool = False,
         held_out: Validation | None = None,
+        share: Sums | None = None,
     ):
-        self.m_step, self.e_step = m_step, EStep(m_step)
+        self.m_step, self.e_step = m_step, EStep(m_step, share)
         self.model, self.data, self.space = m_step.model, m_step.data, m_step.space
         self.max_iter, self.tol, self.report = max_iter, tol, report
         self.accelerate, self.held_out = accelerate, held_out

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.inference.coded import Coded
 from crowdppl.isolation import threads_outside
 from crowdppl.kernels.ops import normalise
 from crowdppl.kernels.sparse import DENSE_CELLS
@@ -88,6 +89,11 @@ def compiled() -> Any:
     return found
 
 
+def padding() -> int:
+    """Return how many codes passes look at beyond the last."""
+    return 0 if compiled() is None else int(compiled().AHEAD)
+
+
 def in_full(data: Annotations) -> bool:
     """Tell whether rows are items, each of which counts once and in full."""
     return data.weight is None and data.multiplicity is None and data.parent_item is None
@@ -112,7 +118,7 @@ def suits(data: Annotations, states: int) -> bool:
     )
 
 
-def _table_bytes(data: Annotations) -> int:
+def _table_bytes(data: Annotations | Coded) -> int:
     """Return the bytes of a thread's table of narrow rows."""
     return data.J * data.K * int(compiled().width_of(data.K, REAL[data.dtype])) * data.dtype.itemsize
 
@@ -164,11 +170,14 @@ class Sweeps(ABC):
     states: int
     bounds: np.ndarray
 
-    def __init__(self, data: Annotations, threads: int | None = None):
+    def __init__(self, data: Annotations | Coded, threads: int | None = None):
         self.passes, self.data, self.real = compiled(), data, REAL[data.dtype]
         self.threads = threads_outside() if threads is None else threads
         N, J, K, A = data.N, data.J, data.K, data.A
         self.rows = J * K
+        if isinstance(data, Coded):
+            self.start, self.column, self.known = data.start, data.column, data.known
+            return
         self.start = np.zeros(N + 1, dtype=np.uint64)
         np.cumsum(data.annotations_per_item.numpy(), out=self.start[1:].view(np.int64))
         self.column, column = self._looked_ahead(A)
@@ -198,7 +207,7 @@ class Sweeps(ABC):
         return Sweeps.over(data) if suits(data, states) else None
 
     @staticmethod
-    def over(data: Annotations, threads: int | None = None) -> Sweeps:
+    def over(data: Annotations | Coded, threads: int | None = None) -> Sweeps:
         """Return passes over data that suit them."""
         return (Narrow if data.K <= compiled().NARROW else Wide)(data, threads)
 
@@ -329,7 +338,7 @@ class Sweeps(ABC):
 class Narrow(Sweeps):
     """Passes with a table of probabilities and counts for each thread: all of an item at once."""
 
-    def __init__(self, data: Annotations, threads: int | None = None):
+    def __init__(self, data: Annotations | Coded, threads: int | None = None):
         super().__init__(data, threads)
         self.states = data.K
         self.threads = min(max(1, TABLES // _table_bytes(data)), self.threads)
@@ -370,7 +379,7 @@ class Narrow(Sweeps):
 class Wide(Sweeps):
     """Passes over items, which read the table as it is, and passes in the order of workers and labels, which count."""
 
-    def __init__(self, data: Annotations, threads: int | None = None):
+    def __init__(self, data: Annotations | Coded, threads: int | None = None):
         super().__init__(data, threads)
         self.states = data.K if data.K <= KNOWN else self.passes.ANY
         self.bounds = _shared(self.start, self.threads)

@@ -14,6 +14,7 @@ import pytest
 
 import crowdppl
 from crowdppl.inference import distributed
+from crowdppl.inference.distributed import context, group
 from crowdppl.isolation import on_signal
 
 pytestmark = pytest.mark.slow
@@ -262,7 +263,7 @@ def test_a_process_that_receives_sigterm_reports_why():
     before = signal.getsignal(signal.SIGTERM)
     with (
         pytest.raises(distributed.LostProcessError, match="another process of this run was lost"),
-        on_signal(signal.SIGTERM, distributed._stopped),
+        on_signal(signal.SIGTERM, context._stopped),
     ):
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
@@ -277,6 +278,6 @@ def test_processes_that_cannot_connect_say_so(monkeypatch):
     torchrun = {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_USE_AGENT_STORE": "True"}
     for name, value in (address | ranked | torchrun).items():
         monkeypatch.setenv(name, str(value))
-    monkeypatch.setattr(distributed, "PATIENCE", timedelta(seconds=1))
+    monkeypatch.setattr(group, "PATIENCE", timedelta(seconds=1))
     with pytest.raises(distributed.LostProcessError, match=f"did not find each other.*{port}"), distributed.joined():
         pass

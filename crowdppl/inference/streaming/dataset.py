@@ -15,21 +15,16 @@ import pyarrow.dataset
 import torch
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.columns import ROLES, three_columns
-from crowdppl.data.readers.streams import is_stream, source_name
 from crowdppl.data.readers.tables import READ_ERRORS, unreadable_parquet
-from crowdppl.data.truths import truth_column
-from crowdppl.errors import DataError, FileError, listed
+from crowdppl.errors import DataError, listed
 from crowdppl.inference.memory import ROWS
 from crowdppl.inference.streaming.codes import Codes
+from crowdppl.inference.streaming.parquet import PIECE, Table, codes_of
 
 Array = npt.NDArray[Any]
-NOTHING = "nothing"
-# Rows read at once; a batch is put together of several.
-PIECE = 2**20
 
 
-class Stored:
+class Stored(Table):
     """Annotations in a Parquet file, or a folder of them, the rows of each item together.
 
     In memory are the names of workers and classes, a number for each item while they are learned, and one batch; the codes of
@@ -61,102 +56,22 @@ class Stored:
         rows: int = ROWS,
         truth: str | None = None,
     ):
-        self.path, self.rows = Path(path), rows
-        if is_stream(self.path):
-            raise FileError(
-                f"{source_name(self.path)} is a stream, and this goes through its input several times; name a Parquet file or a "
-                f"folder of them"
-            )
-        if not self.path.exists():
-            raise FileError(f"no file {path}; check the name and the folder")
-        try:
-            self.files = list(pyarrow.dataset.dataset(self.path, format="parquet").get_fragments())
-            schemas = [file.physical_schema for file in self.files]
-            rows = sum(file.count_rows() for file in self.files)
-        except READ_ERRORS as error:
-            raise unreadable_parquet(self.path, error) from None
-        if not self.files:
-            raise DataError(f"{self.path.name}: no Parquet file in this folder; check its name")
-        header = pd.DataFrame(columns=list(dict.fromkeys(name for schema in schemas for name in schema.names)))
-        self.columns = three_columns(header, columns, self.path.name)
-        types = [self._type(schemas, name) for name in self.columns]
-        if truth is not None:
-            self.columns.append(truth_column(header, truth, self.path.name))
-            types.append(self._truth_type(types[2], self._type(schemas, self.columns[3], needed=False)))
-        self.types = dict(zip(self.columns, types, strict=True))
-        self._learn(rows)
-
-    def _type(self, schemas: Sequence[Any], name: str, *, needed: bool = True) -> Any:
-        """Return the type to which a column is converted, the same for all files."""
-        kinds: dict[str, list[Any]] = {}
-        for file, schema in zip(self.files, schemas, strict=True):
-            if name in schema.names:
-                kind = schema.field(name).type
-                kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-                kinds.setdefault(_kind(kind), []).append(kind)
-            elif needed:
-                raise DataError(
-                    f"{Path(file.path).name}: no column {name!r}, which other files of {self.path.name} have"
-                )
-        kinds.pop(NOTHING, None)
-        if len(kinds) > 1:
-            raise DataError(
-                f"{self.path.name}, column {name!r}: {' in one file, '.join(kinds)} in another; write all as strings or all as "
-                f"integers"
-            )
-        if not kinds:
-            return pyarrow.null()
-        ((kind, types),) = kinds.items()
-        if kind == "strings":
-            return pyarrow.large_string()
-        if kind == "numbers":
-            unsigned = all(map(pyarrow.types.is_unsigned_integer, types))
-            return pyarrow.uint64() if unsigned and pyarrow.uint64() in types else pyarrow.int64()
-        if pyarrow.types.is_nested(types[0]):
-            raise DataError(f"{self.path.name}, column {name!r} is of type {str(types[0])!r}; use strings or integers")
-        return types[0]
-
-    def _truth_type(self, of_label: Any, of_truth: Any) -> Any:
-        """Return the type that known truths are brought to: that of the labels."""
-        kinds = [_kind(of_label), _kind(of_truth)]
-        if kinds[1] not in (NOTHING, kinds[0]):
-            raise DataError(
-                f"{self.path.name}: labels are {kinds[0]} but known truths are {kinds[1]}; write both as strings or both as "
-                f"integers"
-            )
-        return of_label
+        super().__init__(path, columns, truth)
+        self.rows = rows
+        self._learn(self.size)
 
     def _pieces(self, names: Sequence[str]) -> Iterator[list[Any]]:
         """Go through some of the columns, some rows at a time, small row groups together."""
         held: list[list[Any]] = []
         size = rows = 0
         for piece in self._groups(names):
-            held.append([self._plain(column, name, rows) for column, name in zip(piece, names, strict=True)])
+            held.append([self.plain(column, name, rows) for column, name in zip(piece, names, strict=True)])
             size, rows = size + len(held[-1][0]), rows + len(held[-1][0])
             if size >= PIECE:
                 yield _together(held)
                 held, size = [], 0
         if size:
             yield _together(held)
-
-    def _plain(self, column: Any, name: str, rows: int) -> Any:
-        """Bring part of a column, which ``rows`` rows precede, to its type; refuse missing values where there may be none."""
-        if pyarrow.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if pyarrow.types.is_floating(column.type):  # as integers are written that have a gap among them
-            column = pyarrow.compute.if_else(pyarrow.compute.is_nan(column), None, column)
-        try:
-            column = column.cast(self.types[name])
-        except pyarrow.ArrowInvalid as error:
-            raise DataError(
-                f"{self.path.name}, column {name!r}, after row {rows:,}: not a whole number of at most 63 bits in every row "
-                f"({error}); use strings or integers"
-            ) from None
-        if column.null_count and name in self.columns[:3]:
-            row = rows + int(np.flatnonzero(np.asarray(column.is_null()))[0]) + 1
-            role = ROLES[self.columns.index(name)]
-            raise DataError(f"{self.path.name}, row {row:,}: {role} missing; drop such rows before streaming")
-        return column
 
     def _groups(self, names: Sequence[str]) -> Iterator[list[Any]]:
         """Read row group by row group: Arrow's scanner would fetch ahead of slower work, in the end the whole file."""
@@ -186,7 +101,7 @@ class Stored:
             parts = {"worker": of_worker, "label": of_label, "first": _begins(task, last)}
             for column in truth:  # a class that only known truths show is a class
                 labels, _ = _more(labels, column.drop_null())
-                parts["known"] = _codes(column, labels)
+                parts["known"] = codes_of(column, labels)
             self.each = np.pad(self.each, (0, len(workers) - len(self.each)))
             self.each += np.bincount(of_worker, minlength=len(workers))
             # A number for each run: two runs of one item have the same.
@@ -270,16 +185,6 @@ class Stored:
         )
 
 
-def _kind(kind: Any) -> str:
-    """Return a word for the values of a type."""
-    types = pyarrow.types
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return "strings"
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return "numbers"
-    return NOTHING if types.is_null(kind) else f"of type {kind}"
-
-
 def _together(pieces: list[list[Any]]) -> list[Any]:
     """Concatenate pieces of several columns; a single piece, a large row group, is not copied."""
     return pieces[0] if len(pieces) == 1 else [pyarrow.concat_arrays(column) for column in zip(*pieces, strict=True)]
@@ -291,18 +196,12 @@ def _more(names: Any, column: Any) -> tuple[Any, Array]:
     values, rows = coded.dictionary, np.asarray(coded.indices)
     if names is None:
         return values, rows
-    place = _codes(values, names)
+    place = codes_of(values, names)
     new = np.flatnonzero(place < 0)
     if len(new):
         place[new] = len(names) + np.arange(len(new))
         names = pyarrow.concat_arrays([names, values.take(pyarrow.array(new))])
     return names, place[rows]
-
-
-def _codes(column: Any, names: Any) -> Array:
-    """Return the place of each name, -1 where there is none."""
-    places = pyarrow.compute.index_in(column, value_set=names)
-    return np.asarray(places.fill_null(-1)).astype(np.int64)
 
 
 def _begins(task: Any, last: Any) -> Array:

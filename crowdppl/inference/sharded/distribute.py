@@ -1,0 +1,254 @@
+"""``crowdppl.distribute``: a fit of which no process holds the data, each its share."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from crowdppl import arguments
+from crowdppl.data.annotations import Annotations
+from crowdppl.data.columns import item_column
+from crowdppl.errors import FileError, ModelError, OptionError, listed, suggestion, warn
+from crowdppl.inference.catalogue import catalogue, named_model
+from crowdppl.inference.checkpoint import EVERY, FORMAT, Checkpoint
+from crowdppl.inference.distributed import is_other_rank
+from crowdppl.inference.fingerprint import described, of_model
+from crowdppl.inference.passes import at
+from crowdppl.inference.progress import ProgressCallback, silent
+from crowdppl.inference.sharded import em, gibbs
+from crowdppl.inference.sharded.parts import Parts, opened, processes
+from crowdppl.inference.sharded.plan import Plan
+from crowdppl.inference.streaming.parquet import Table
+from crowdppl.isolation import isolated
+from crowdppl.model.base import AnnotationModel, Parameters, provides
+from crowdppl.model.bound import BoundModel, bind
+from crowdppl.posterior import workers
+
+Array = npt.NDArray[Any]
+METHODS = {
+    "em": "EM, a point: for intervals, use gibbs",
+    "gibbs": "draws from the posterior (Gibbs sampling with exact conditionals)",
+}
+
+
+@dataclass(frozen=True)
+class Distributed:
+    """The result of a fit of which each process holds a share.
+
+    Attributes:
+        parameters: of the model, by site: of EM its point, of Gibbs sampling the mean.
+        workers: a row for each: ``worker``, ``annotations``, ``accuracy``, and of Gibbs sampling ``accuracy_low`` and
+            ``accuracy_high``.
+        labels: the classes, ``(K,)``.
+        items: how many there are.
+        annotations: how many there are.
+        largest_share: annotations that one process holds, at most.
+        facts: how the computation went: of EM ``converged``, ``iterations``, ``evaluations``, ``log_posterior`` and
+            ``log_likelihood``; of Gibbs sampling ``converged``, ``chains``, ``warmup``, ``num_samples``, and of what was watched
+            the largest ``r_hat`` and the smallest effective sample size, ``ess``.
+        interval_method: what it is, in words.
+    """
+
+    parameters: Parameters
+    workers: pd.DataFrame
+    labels: Array
+    items: int
+    annotations: int
+    largest_share: int
+    facts: dict[str, Any]
+    interval_method: str
+
+
+@arguments.checked(
+    path=arguments.input_path,
+    model=arguments.anything,
+    method=arguments.text,
+    consensus=arguments.folder,
+    max_iter=arguments.whole(1),
+    tol=arguments.at_least_zero,
+    chains=arguments.whole(1),
+    warmup=arguments.whole(0),
+    num_samples=arguments.whole(1),
+    level=arguments.level,
+    seed=arguments.seed,
+    checkpoint=arguments.folder,
+    every=arguments.at_least_zero,
+    task=arguments.text,
+    worker=arguments.text,
+    label=arguments.text,
+    truth=arguments.text,
+    progress=arguments.function,
+)
+def distribute(
+    path: str | Path,
+    model: str | AnnotationModel = "dawid-skene",
+    *,
+    method: Literal["em", "gibbs"] = "em",
+    consensus: str | Path | None = None,
+    max_iter: int = 2000,
+    tol: float = 1e-9,
+    chains: int = 4,
+    warmup: int = 100,
+    num_samples: int = 250,
+    level: float | None = None,
+    seed: int = 0,
+    checkpoint: str | Path | None = None,
+    every: float = EVERY,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    truth: str | None = None,
+    progress: ProgressCallback | None = None,
+) -> Distributed:
+    """Fit a model to a Parquet file, or a folder of them, of which each process reads and holds its share.
+
+    Processes are those of ``torchrun``: within :func:`crowdppl.inference.distributed.joined` rank 0 calls this function, and the
+    other ranks take part. Without them one process holds all data, in some ten bytes an annotation. No process holds the rows or
+    items of another; all hold the names of workers and classes and the tables of the workers. Results are of the model as
+    published, which counts annotations of one item as independent.
+
+    Args:
+        path: of the file or folder, which all processes see. Rows may be in any order. If they are sorted by item, and the
+            statistics in the files say so, each process keeps nearly all rows that it reads.
+        model: a name of the zoo or an instance, with closed-form updates: all parameters follow from sums over items.
+        method: ``"em"``: the mode of the posterior; ``"gibbs"``: draws from the posterior.
+        consensus: folder for the true labels, which all processes see, without Parquet files as yet. Each process writes a file,
+            ``part-00000.parquet`` and so on, with a row for each of its items: ``task`` (``item`` where the input's column is
+            called so), ``label``, ``probability``, and ``p_<class>`` for every class.
+        max_iter: of EM: largest number of E steps.
+        tol: of EM: stop when the log posterior rises by less than this fraction of itself.
+        chains: of Gibbs sampling.
+        warmup: of Gibbs sampling: sweeps discarded in each chain.
+        num_samples: of Gibbs sampling: sweeps that count in each chain.
+        level: probability of the intervals. Defaults to ArviZ's default, .89.
+        seed: of Gibbs sampling. The same seed gives the same draws with any number of processes.
+        checkpoint: a folder for the state of the fit, which all processes see, from which the same call continues.
+        every: seconds between two checkpoints.
+        task: column of the item, as in :meth:`Annotations.from_frame`.
+        worker: likewise.
+        label: likewise.
+        truth: column of known truths, which clamp their items: blank where unknown, given in one row of an item or in several.
+        progress: called with (step, steps, what).
+
+    Raises:
+        FileError: where nothing can be read or written, or the checkpoint belongs to another fit.
+        DataError: where a column or a name is missing, there is one class only, or an item has two truths.
+        ModelError: where the parameters of the model do not follow from sums over items.
+        OptionError: for a value outside its range, or on another rank than 0.
+        LostProcessError: if another process was lost.
+    """
+    if is_other_rank():
+        raise OptionError("of several processes only rank 0 calls this function, and the others take part")
+    level = workers.default_level(level)
+    if method not in METHODS:
+        raise OptionError(
+            f"no method {method!r} in shares{suggestion(str(method), METHODS)}; use one of {', '.join(METHODS)}"
+        )
+    chosen = named_model(model)
+    if not _suited(chosen):
+        others = [name for name, kind in catalogue().items() if _suited(kind())]
+        raise ModelError(
+            f"{type(chosen).__name__} cannot be fitted in shares, which takes {listed(others)}, and models whose parameters all "
+            f"have conjugate_counts"
+        )
+    report = silent if progress is None else progress
+    folder = None if consensus is None else _free(Path(consensus))
+    group = processes()
+    options = {"max_iter": max_iter, "tol": tol}
+    if method == "gibbs":
+        options = {"chains": chains, "warmup": warmup, "num_samples": num_samples}
+    with isolated(seed), torch.no_grad():
+        report(0, 1, "reading")
+        plan = Plan.of(Table(path, (task, worker, label), truth), group.size)
+        with opened(plan, group) as parts:
+            sizes = parts.sizes()
+            bound = bind(chosen, sizes)
+            keep = Checkpoint()
+            if checkpoint is not None:
+                words = (method, options, seed, group.size if method == "gibbs" else 0)
+                keep = Checkpoint(Path(checkpoint).absolute(), _identity(parts, bound, words), every)
+            with keep.stoppable():
+                if method == "em":
+                    ended = em.em(bound, parts, report, keep, max_iter=max_iter, tol=tol)
+                    point, draws, facts = ended.point, np.zeros((0, 0)), em.facts(ended)
+                else:
+                    sampled = gibbs.gibbs(
+                        bound, parts, report, keep, chains=chains, warmup=warmup, num_samples=num_samples
+                    )
+                    point, draws = sampled.mean, sampled.accuracy.numpy()
+                    facts = gibbs.facts(sampled, chains, warmup, num_samples)
+            if folder is not None:
+                report(1, 1, "writing")
+                count = chains * num_samples if method == "gibbs" else 0
+                column = item_column(plan.columns.columns[0])
+                parts.call("write", *at(bound, point, sizes), folder=folder, column=column, draws=count)
+            keep.clear()
+            if keep.path is not None and method == "gibbs":
+                parts.call("discard", folder=keep.path.parent)
+            contents, names, labels = parts.contents, parts.workers, parts.labels
+            accuracy = workers.accuracy(
+                bound.confusion_of(point, sizes).unsqueeze(0).numpy(),
+                bound.prevalence_of(point, sizes).unsqueeze(0).numpy(),
+            )[0]
+    if not facts["converged"]:
+        warn(_unconverged(method, facts))
+    table = pd.DataFrame({"worker": names, "annotations": contents.each, "accuracy": accuracy})
+    if len(draws):
+        table["accuracy"], table["accuracy_low"], table["accuracy_high"] = workers.interval(draws, level)
+    return Distributed(
+        point, table, labels, contents.items, contents.annotations, contents.most, facts, METHODS[method]
+    )
+
+
+def _suited(model: AnnotationModel) -> bool:
+    """Tell whether the parameters of a model follow from sums over items, in the data of any size."""
+    # Ranks know neither the model nor features: no first responsibilities, layouts or anchors of the model's own.
+    own = ("initial", "anchor", "expand", "networks")
+    if not provides(model, "conjugate_counts") or any(provides(model, method) for method in own):
+        return False
+    nothing = torch.zeros(2, dtype=torch.int64)
+    some = Annotations(
+        nothing, torch.arange(2), torch.arange(2), nothing[:1] - 1, np.arange(1), np.arange(2), np.arange(2)
+    )
+    with isolated(0):
+        bound = bind(model, some)
+        return bound.closed and not bound.shared_confusion and bound.states_per_class == 1
+
+
+def _free(folder: Path) -> Path:
+    """Return a folder for true labels, made if necessary, as an absolute path.
+
+    Raises:
+        FileError: if it cannot be made, or holds Parquet files.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot write in {folder}: {error.strerror}") from None
+    if any(folder.glob("*.parquet")):
+        raise FileError(f"{folder} already holds Parquet files; name another folder")
+    return folder.absolute()
+
+
+def _identity(parts: Parts, bound: BoundModel, words: tuple[Any, ...]) -> str:
+    """Return a digest of a fit."""
+    text = f"{FORMAT} shares {parts.call('digest')} {of_model(bound)} {described(words)}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _unconverged(method: str, facts: dict[str, Any]) -> str:
+    if method == "em":
+        return f"EM stopped after {facts['evaluations']} evaluations before it converged; raise max_iter=..., or loosen tol=..."
+    if facts["r_hat"] is None:
+        return f"{facts['num_samples']} sweeps a chain are too few to judge convergence; raise num_samples=..."
+    return (
+        f"the chains have not converged: R-hat {facts['r_hat']:.3f}, effective sample size {facts['ess']:,.0f}; raise warmup=... "
+        f"and num_samples=..."
+    )

@@ -1,0 +1,56 @@
+"""EM over the parts of all ranks: the loop runs on rank 0, and each E step on all ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from crowdppl.inference.checkpoint import Checkpoint
+from crowdppl.inference.em_loop import EMLoop
+from crowdppl.inference.em_state import EMCheckpoint, EMResult, EMState
+from crowdppl.inference.m_step import MStep
+from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.sharded.parts import Parts
+from crowdppl.inference.unconstrained import Space
+from crowdppl.model.bound import BoundModel
+from crowdppl.model.program import check
+
+
+def em(
+    model: BoundModel, parts: Parts, report: ProgressCallback, keep: Checkpoint, *, max_iter: int, tol: float
+) -> EMResult:
+    """Run EM from the majority vote, as :func:`crowdppl.inference.em.em` does with one start.
+
+    Args:
+        model: with closed-form updates.
+        parts: of all ranks.
+        report: called with progress.
+        keep: the checkpoint. Its state are parameters: each rank reads its items again.
+        max_iter: largest number of E steps.
+        tol: stop when the log posterior rises by less than this fraction of itself.
+    """
+    assert model.conjugacy is not None
+    model.conjugacy.require_mode()
+    space = Space(check(model, parts.sizes(1)))
+    m_step = MStep(model, parts.sizes(), space)
+    loop = EMLoop(m_step, max_iter, tol, report, accelerate=True, share=parts)
+    nothing = torch.empty(0)
+    state = keep.resume(EMCheckpoint, nothing.device)
+    loop.keep = keep
+    if state is None:
+        return loop.onward(EMState(loop.begin(nothing)), nothing)
+    m_step.closed = True
+    (result,) = loop.resume(state)
+    return result
+
+
+def facts(result: EMResult) -> dict[str, Any]:
+    """Return what is said of a run."""
+    return {
+        "converged": result.converged,
+        "iterations": len(result.trace),
+        "evaluations": result.evaluations,
+        "log_posterior": result.log_posterior,
+        "log_likelihood": result.log_likelihood,
+    }

@@ -1,0 +1,118 @@
+"""Which row groups of a Parquet data set each rank reads, and to which rank an item belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow
+import pyarrow.compute
+
+from crowdppl.data.readers.tables import READ_ERRORS, unreadable_parquet
+from crowdppl.inference.streaming.parquet import Columns, Table
+
+# Ranges of sorted items are taken if the largest has at most so many times the rows of an even share; else hashes are even.
+UNEVEN = 1.25
+
+
+class RowGroup(NamedTuple):
+    """Some rows of a file.
+
+    Attributes:
+        file: path of the file.
+        number: of the row group in it.
+        rows: how many it has.
+        before: rows of the data set that precede them.
+    """
+
+    file: str
+    number: int
+    rows: int
+    before: int
+
+
+@dataclass
+class Plan:
+    """The same on all ranks.
+
+    Attributes:
+        columns: what is read.
+        groups: the row groups of each rank.
+        last: where the data are sorted by item, the last item of each rank but the last one; else ``None``.
+        size: number of rows.
+    """
+
+    columns: Columns
+    groups: list[list[RowGroup]]
+    size: int
+    last: list[Any] | None = field(default=None)
+
+    @staticmethod
+    def of(table: Table, ranks: int) -> Plan:
+        """Return the plan for so many ranks.
+
+        Each reads consecutive row groups, about as many rows as others. Where the statistics in the files say that rows are
+        sorted by item, a rank keeps the items that it reads, except those that begin in the row groups of the rank before.
+        Otherwise the hash of its name decides to which rank an item belongs.
+
+        Raises:
+            FileError: if the statistics cannot be read.
+        """
+        groups: list[RowGroup] = []
+        ends: list[tuple[Any, Any] | None] = []
+        try:
+            for file in table.files:
+                for group in file.row_groups:
+                    if group.num_rows:
+                        before = groups[-1].before + groups[-1].rows if groups else 0
+                        groups.append(RowGroup(str(Path(file.path).absolute()), group.id, group.num_rows, before))
+                        ends.append(_ends(group, table.columns[0]))
+        except READ_ERRORS as error:
+            raise unreadable_parquet(table.path, error) from None
+        columns = Columns(table.path, table.columns, table.types)
+        middle = np.array([group.before + group.rows / 2 for group in groups])
+        cuts = [0, *np.searchsorted(middle, table.size * np.arange(1, ranks) / ranks).tolist(), len(groups)]
+        shares = [groups[first:end] for first, end in pairwise(cuts)]
+        last = None
+        largest = max((sum(group.rows for group in share) for share in shares), default=0)
+        if ranks > 1 and _sorted(ends) and all(shares) and largest <= UNEVEN * table.size / ranks:
+            last = [known[1] for end in cuts[1:-1] if (known := ends[end - 1]) is not None]
+        return Plan(columns, shares, table.size, last)
+
+    def owners(self, items: Any) -> npt.NDArray[np.uint16]:
+        """Return the rank to which each of some distinct items belongs, ``(n,)``."""
+        ranks = len(self.groups)
+        if self.last is None:
+            return (keys(items) % np.uint64(ranks)).astype(np.uint16)
+        rank_of = np.zeros(len(items), dtype=np.uint16)
+        for value in self.last:
+            rank_of += np.asarray(pyarrow.compute.greater(items, pyarrow.scalar(value, items.type)))
+        return rank_of
+
+
+def keys(items: Any) -> npt.NDArray[np.uint64]:
+    """Return a number for the name of each item, ``(n,)``, the same in every process."""
+    return pd.util.hash_array(items.to_numpy(zero_copy_only=False), categorize=False)
+
+
+def _ends(group: Any, column: str) -> tuple[Any, Any] | None:
+    """Return the least and the greatest item of a row group, as far as its file says."""
+    known = group.statistics.get(column) if group.statistics else None
+    if known is None or known.get("min") is None or known.get("max") is None:
+        return None
+    ends = known["min"], known["max"]
+    return ends if all(isinstance(end, (int, str)) for end in ends) else None
+
+
+def _sorted(ends: Sequence[tuple[Any, Any] | None]) -> bool:
+    """Tell whether row groups are sorted by item."""
+    if None in ends or len({type(end) for pair in ends if pair is not None for end in pair}) != 1:
+        return False
+    known = [pair for pair in ends if pair is not None]
+    return all(one[1] <= other[0] for one, other in pairwise(known))

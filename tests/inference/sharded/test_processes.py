@@ -1,0 +1,180 @@
+"""Several processes, each with its share: the draws of one, one line where one is lost, and the same bits after that."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = """
+    import json, os, signal, sys, warnings
+    import numpy as np
+    warnings.simplefilter("ignore")
+    import crowdppl
+    from crowdppl.inference import distributed
+    from crowdppl.inference.sharded.part import Part
+
+    path, out, method, die = sys.argv[1:5]
+    rank = int(os.environ.get("RANK", 0))
+    own = {"em": {}, "gibbs": {"chains": 2, "warmup": 5, "num_samples": 20}}[method]
+    if die == f"rank {rank}":
+        left, name = iter(range(8)), "expect" if method == "em" else "draw"
+        step = getattr(Part, name)
+
+        def fatal(self, *arguments, **options):
+            if next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return step(self, *arguments, **options)
+
+        setattr(Part, name, fatal)
+    keep = {"checkpoint": sys.argv[5], "every": 0.0} if len(sys.argv) > 5 else {}
+    with distributed.joined() as rank0:
+        if rank0:
+            result = crowdppl.distribute(path, method=method, consensus=out, **own, **keep)
+            np.savez(out + ".npz", **{name: value.numpy() for name, value in result.parameters.items()})
+            result.workers.to_parquet(out + ".workers")
+            try:
+                crowdppl.distribute(path, label="nowhere")
+            except crowdppl.DataError as error:
+                os.write(1, f"refused: {error}\\n".encode())
+            print("converged" if result.facts["converged"] else "short", result.largest_share)
+        else:
+            try:
+                crowdppl.distribute(path)
+            except crowdppl.OptionError as error:
+                os.write(1, f"refused: {error}\\n".encode())
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    items, annotations = 2000, 12_000
+    truth, item = rng.integers(0, 3, items), rng.integers(0, items, annotations)
+    label = np.where(rng.random(annotations) < 0.6, truth[item], rng.integers(0, 3, annotations))
+    frame = pd.DataFrame({"task": item, "worker": rng.integers(0, 40, annotations), "label": label}).astype(str)
+    folder = tmp_path_factory.mktemp("data")
+    for name, table in (("by-item", frame.sort_values("task")), ("any-order", frame)):
+        table.to_parquet(folder / f"{name}.parquet", index=False, row_group_size=500)
+    return folder
+
+
+def start(tmp_path, processes, *command, script=SCRIPT):
+    """Start a script, or without one a command, in so many processes, as torchrun does; return them."""
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(script))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = []
+    for rank in range(processes):
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        if processes > 1:
+            numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes, "LOCAL_WORLD_SIZE": processes}
+            place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "x"}
+            environment |= {name: str(value) for name, value in (numbers | place).items()}
+        first = [sys.executable, path] if script else [sys.executable]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        started.append(subprocess.Popen([*first, *map(str, command)], env=environment, **pipes))
+    return started
+
+
+def ended(started):
+    """Return the exit status, output and errors of each process."""
+    texts = [process.communicate(timeout=300) for process in started]
+    return [(process.returncode, *text) for process, text in zip(started, texts, strict=True)]
+
+
+def run(tmp_path, processes, *command, **options):
+    return ended(start(tmp_path, processes, *command, **options))
+
+
+def results(out):
+    """Return all that a run has written."""
+    truth = pd.read_parquet(out).sort_values("task").reset_index(drop=True)
+    return truth, pd.read_parquet(f"{out}.workers"), dict(np.load(f"{out}.npz"))
+
+
+def same(one, other, atol):
+    pd.testing.assert_frame_equal(one[0], other[0], check_exact=atol == 0, rtol=0, atol=atol)
+    pd.testing.assert_frame_equal(one[1], other[1], check_exact=atol == 0, rtol=0, atol=atol)
+    for name, value in one[2].items():
+        np.testing.assert_allclose(value, other[2][name], rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize(
+    ("method", "order", "processes"), [("em", "by-item", 2), ("em", "any-order", 3), ("gibbs", "any-order", 2)]
+)
+def test_several_processes_have_the_result_of_one(tmp_path, data, method, order, processes):
+    for count, name in ((1, "one"), (processes, "several")):
+        ends = run(tmp_path, count, data / f"{order}.parquet", tmp_path / name, method, "no")
+        assert [status for status, _, _ in ends] == [0] * count, ends
+        assert "no column 'nowhere'" in ends[0][1]
+        for _, said, _ in ends[1:]:
+            assert "refused: of several processes only rank 0" in said
+        files = sorted(path.name for path in (tmp_path / name).iterdir())
+        assert files == [f"part-{rank:05d}.parquet" for rank in range(count)]
+    largest = int(ends[0][1].split()[-1])
+    assert largest < 1.2 * 12_000 / processes
+    # Sums are added in another order by EM; those of drawn labels are whole numbers.
+    same(results(tmp_path / "one"), results(tmp_path / "several"), 1e-9 if method == "em" else 0)
+
+
+@pytest.mark.parametrize(("method", "dies"), [("em", 1), ("gibbs", 1), ("gibbs", 0)])
+def test_a_lost_process_is_reported_and_the_checkpoint_goes_on(tmp_path, data, method, dies):
+    arguments = [data / "any-order.parquet", tmp_path / "out", method]
+    ends = run(tmp_path, 2, *arguments, f"rank {dies}", tmp_path / "keep")
+    assert ends[dies][0] == -signal.SIGKILL
+    status, _, errors = ends[1 - dies]
+    assert status not in (0, -signal.SIGKILL)
+    assert "another process of this run was lost" in errors
+    assert (tmp_path / "keep" / "checkpoint.safetensors").is_file()
+    assert not (tmp_path / "out.npz").exists()
+    assert [one[0] for one in run(tmp_path, 2, *arguments, "no", tmp_path / "keep")] == [0, 0]
+    assert list((tmp_path / "keep").iterdir()) == []
+    assert [one[0] for one in run(tmp_path, 2, arguments[0], tmp_path / "whole", method, "no")] == [0, 0]
+    same(results(tmp_path / "out"), results(tmp_path / "whole"), 0)
+
+
+def test_the_command(tmp_path, data):
+    """One process is killed in the middle: one line of error; the same command goes on."""
+    options = ["-m", "crowdppl", "distribute", data / "by-item.parquet", "--method", "gibbs", "--num-samples", "400"]
+    options += [
+        "--chains",
+        "2",
+        "--warmup",
+        "10",
+        "--out",
+        tmp_path / "out",
+        "--checkpoint",
+        tmp_path / "keep",
+        "--every",
+        "0",
+    ]
+    started = start(tmp_path, 3, *options, script="")
+    until = time.monotonic() + 120
+    while not list((tmp_path / "keep").glob("sums-*")) and time.monotonic() < until:
+        time.sleep(0.05)
+    started[2].kill()
+    ends = ended(started)
+    assert [status for status, _, _ in ends] == [2, 2, -signal.SIGKILL]
+    errors = "".join(error for _, _, error in ends)
+    assert errors.count("error: another process of this run was lost") == 1
+    assert "Traceback" not in errors
+    assert len(errors.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+    ends = run(tmp_path, 3, *options, script="")
+    assert {status for status, _, _ in ends} <= {0, 3}, ends
+    assert "annotations of" in ends[0][1]
+    assert len(pd.read_parquet(tmp_path / "out" / "truth")) == pd.read_parquet(options[3])["task"].nunique()
+    ends = run(tmp_path, 2, *options[:4], "--out", tmp_path / "out", script="")
+    assert ends[0][0] == 2
+    assert "already holds truth" in ends[0][2]
