@@ -16,17 +16,21 @@ so that ``p(y = j | x) = sum_k sum_m beta^m_kj f_k(x) alpha_m``. Annotations ent
 (item, label) cell is an item of its own, with multiplicity ``r_ij`` and the state (truth, group); an item's truth is the mean
 over its cells, the paper's consensus p-bar.
 
-**Note.** Truth and group are drawn anew for each annotation, so the likelihood depends on ``alpha`` and ``beta`` only through
-the one matrix of the crowd, ``G = sum_m alpha_m beta^m``: every split of the same ``G`` into groups is equally likely, one group
-included. Groups differ by the start (k-means) and the prior only; their posterior is a ridge. ``G`` and predictions are
-identified, groups are not. In :class:`crowdppl.models.WorkerGroups` all annotations of a worker come from one group, and groups
-are identified.
+**What is identified.** Truth and group are drawn anew for each annotation, so that the likelihood depends on the parameters only
+through ``p(y | x) = f(x)' G``, with the one matrix of the crowd, ``G = sum_m alpha_m beta^m``. Every split of the same ``G`` into
+groups is equally likely, one group included: groups differ by the start (k-means) and the prior only. Nor is ``G`` itself
+identified: for every row-stochastic ``A`` with a non-negative ``A^-1 G``, the classifier ``f A`` and the matrix ``A^-1 G`` give
+each annotation the same probability. A blurred classifier with a sharp ``G`` explains the labels as well as the reverse. Where
+some items have certain classes, no classifier is sharper than the true one, and EM therefore keeps the entropy of the classes
+low (``certainty``). In :class:`crowdppl.models.WorkerGroups` all annotations of a worker come from one group, and groups are
+identified.
 
 Fitting, as in the paper: EM; ``alpha`` and ``beta`` in closed form (equation 6), the network by one epoch of Adam on the
 consensus; a start at soft majority, with groups by k-means over annotations; at most 50 iterations, several starts, the
-one with the highest log posterior kept (5 by default, the paper: 20; ``restarts=19``).
-Differences from the paper: an item counts as often as it was annotated in the network's cross-entropy (that is the expected
-log likelihood; the same where all items have equally many labels), weights have a weak normal prior, rows may have priors.
+one with the highest objective kept (5 by default, the paper: 20; ``restarts=19``).
+Departures from the paper: the entropy above is part of the objective (``certainty=0`` is the paper's); an item counts as often as
+it was annotated in the network's cross-entropy (that is the expected log likelihood; the same where all items have equally many
+labels); weights have a weak normal prior; rows may have priors.
 """
 
 from __future__ import annotations
@@ -67,6 +71,7 @@ class CrowdMixture(AnnotationModel):
         prior_correct: correct pseudo-annotations of every group in every class, on top of a flat prior.
         prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels.
         prior_members: pseudo-annotations of every group.
+        certainty: what an annotation counts for in keeping the entropy of the classifier's classes low, by EM; 0 as in the paper.
     """
 
     groups: int = 3
@@ -77,7 +82,12 @@ class CrowdMixture(AnnotationModel):
     prior_correct: float = 0.0
     prior_incorrect: float = 0.0
     prior_members: float = 0.0
+    certainty: float = 0.1
 
+    caveat: ClassVar = (
+        "The likelihood does not identify the groups: every split of the crowd's confusion matrix into groups explains the "
+        "annotations equally well. Use model 'worker-groups' to learn groups of workers."
+    )
     dims: ClassVar = {
         "share": ("group",),
         "group_confusion": ("group", "true_label", "given_label"),
@@ -91,7 +101,7 @@ class CrowdMixture(AnnotationModel):
         require_whole(self, "groups")
         require_pseudo_counts(self, "prior_correct", "prior_incorrect", "prior_members")
         require_positive(self, "prior_scale")
-        require_share(self, "dropout")
+        require_share(self, "dropout", "certainty")
 
     @property
     def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
@@ -160,10 +170,9 @@ class CrowdMixture(AnnotationModel):
         """Return the consensus, ``sum_j r_ij q_ij(k)``, which the classifier learns by cross-entropy."""
         per_cell = responsibility.unflatten(-1, (data.K, self.groups)).sum(-1)  # (C, K)
         if data.parent_item is None:
-            return ClassifierTargets("classifier", per_cell)
-        return ClassifierTargets(
-            "classifier", sum_by(data.parent_item, per_cell, len(features_of(data, "CrowdMixture")))
-        )
+            return ClassifierTargets("classifier", per_cell, certainty=self.certainty)
+        items = sum_by(data.parent_item, per_cell, len(features_of(data, "CrowdMixture")))
+        return ClassifierTargets("classifier", items, certainty=self.certainty)
 
     def initial(self, data: Annotations) -> Tensor:
         """Return soft majority for the truth and k-means over annotations for the groups, ``(C, K M)``.
@@ -184,32 +193,26 @@ class CrowdMixture(AnnotationModel):
     # ------------------------------------------------------------------ what is reported
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
-        """Return the crowd's matrix ``G (K, K)``, all the likelihood knows of the groups, and whom they consist of (section 3.4).
+        """Return the crowd's matrix ``G (K, K)``, and who the groups consist of (section 3.4).
 
-        ``assignment (A, M)`` is ``p(g = m | x, y)`` of each annotation, ``membership (J, M)`` that of each worker.
+        ``assignment (A, M)`` is ``p(g = m | x, y)`` of each annotation; ``membership (J, M)`` that of each worker given all of
+        their annotations, which are taken to come from one group: in proportion to the share and the product of likelihoods.
         """
-        crowd = torch.einsum("m,mkl->kl", parameters["share"], parameters["group_confusion"])
-        assignment = self._assignment(parameters, data)
-        membership = self._members(assignment, parameters, data)
+        share = parameters["share"].log()
+        given = self._log_likelihood_by_group(parameters, data)
+        membership = (share + sum_by(data.worker, data.weighted(given), data.J)).softmax(-1)
         return {
             "confusion": torch.einsum("jm,mkl->jkl", membership, parameters["group_confusion"]),
-            "crowd_confusion": crowd,
-            "assignment": assignment,
+            "crowd_confusion": torch.einsum("m,mkl->kl", parameters["share"], parameters["group_confusion"]),
+            "assignment": (share + given).softmax(-1),
             "membership": membership,
         }
 
-    def _assignment(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``p(g = m | x, y)`` of each annotation, ``(A, M)``: found once for each cell."""
-        cells = data.item_label_cells()
-        joint = self.log_truth(parameters, cells) + self.log_likelihoods(parameters, cells)
-        q = joint.softmax(-1).unflatten(-1, (data.K, self.groups)).sum(-2)  # (C, M)
-        assert cells.parent_item is not None
-        return q[torch.searchsorted(cells.parent_item * data.K + cells.label, data.item * data.K + data.label)]
-
-    def _members(self, assignment: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``p(g = m | a)``, the mean over the worker's annotations, ``(J, M)``; the shares for one without any."""
-        mean = data.mean_by_worker(assignment)
-        return torch.where((data.annotations_per_worker > 0).unsqueeze(-1), mean, parameters["share"])
+    def _log_likelihood_by_group(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``log p(y | x, g = m)`` of each annotation, ``(A, M)``."""
+        f = torch.softmax(parameters["classifier"](data.features), -1)  # (N, K)
+        chances = torch.einsum("nk,mkl->nlm", f, parameters["group_confusion"])
+        return chances[data.item, data.label].log()
 
     def _concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
         share = torch.full((self.groups,), 1 + self.prior_members, dtype=data.dtype, device=data.device)

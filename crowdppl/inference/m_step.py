@@ -160,6 +160,10 @@ class MStep:
             self._fine = _Descent(self, theta, self.space)
         return theta | self._fine(None, theta, steps)
 
+    def penalty(self) -> float:
+        """Return what the entropy of the classifier's last classes takes from the objective, if the model keeps it low."""
+        return 0.0 if self._classifier_update is None else self._classifier_update.penalty
+
     def state(self) -> MStepState:
         """Return what gradients retain, for a checkpoint."""
         return MStepState(
@@ -252,9 +256,14 @@ class _Descent:
 
 
 class _CrossEntropy:
-    """The same for a classifier that learns soft labels: no trace of the model is needed, a step takes a third of the time."""
+    """The same for a classifier that learns soft labels: no trace of the model is needed, a step takes a third of the time.
+
+    Attributes:
+        penalty: the entropy of the classes after the last call, times the items' weights and that of the entropy.
+    """
 
     def __init__(self, step: MStep, space: Space, theta: Parameters):
+        self.penalty, self.certainty = 0.0, 0.0
         bound, features = step.model.networks, step.data.features
         if bound is None or features is None:
             raise ModelError(f"{step.model.name}: targets are for a network of item features")
@@ -279,7 +288,7 @@ class _CrossEntropy:
     def __call__(self, responsibility: Tensor) -> Parameters:
         learned = self.step.model.classifier_targets(self.step._counted(responsibility), self.step.data)
         assert learned is not None
-        targets, schedule = learned.targets, self.step.schedule
+        targets, schedule, self.certainty = learned.targets, self.step.schedule, learned.certainty
         with torch.enable_grad():
             if self.step.stochastic:
                 self.module.train()
@@ -290,6 +299,10 @@ class _CrossEntropy:
                     self.adam.step()
             else:
                 self._search(targets)
+        if self.certainty:
+            self.module.eval()
+            logs = self._logs(self.features)
+            self.penalty = -self.certainty * float((targets.sum(-1, keepdim=True) * logs.exp() * logs).sum())
         return {self.site: self.free.detach().clone()}
 
     def _search(self, targets: Tensor) -> None:
@@ -310,10 +323,16 @@ class _CrossEntropy:
                 self.free.copy_(before)
 
     def _loss(self, features: Tensor, targets: Tensor) -> Tensor:
-        """Return cross-entropy and weight decay an item."""
-        output = torch.func.functional_call(self.module, self.bound.views(self.name, self.free), (features,))
-        loss = -(targets * torch.log_softmax(output, -1)).sum() / len(features)
+        """Return cross-entropy, weight decay and the penalty on the entropy of the classes an item."""
+        logs = self._logs(features)
+        if self.certainty:
+            targets = targets + self.certainty * targets.sum(-1, keepdim=True) * logs.exp()
+        loss = -(targets * logs).sum() / len(features)
         return loss + (self.decay / len(self.features)) * self.free.square().sum()
+
+    def _logs(self, features: Tensor) -> Tensor:
+        output = torch.func.functional_call(self.module, self.bound.views(self.name, self.free), (features,))
+        return torch.log_softmax(output, -1)
 
 
 def expected(

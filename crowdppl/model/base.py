@@ -33,11 +33,15 @@ class ClassifierTargets(NamedTuple):
         targets: soft labels of the rows of ``data.features``, ``(N, K)``, times multiplicities.
         in_likelihood: whether the likelihood of the labels depends on the network too. Where not, EM raises the likelihood
             without the prior of its weights.
+        certainty: weight of the entropy of the network's classes, which EM keeps low besides, where the likelihood leaves open
+            how certain they are (entropy minimisation: Grandvalet and Bengio 2004, Advances in Neural Information Processing
+            Systems 17).
     """
 
     network: str
     targets: Tensor
     in_likelihood: bool = True
+    certainty: float = 0.0
 
 
 class AnnotationModel(ABC):
@@ -50,10 +54,12 @@ class AnnotationModel(ABC):
         dims: names of the axes of each site's value and of each derived quantity, for the result. Axes of plates may be omitted
             for sites.
         default_method: the engine of a fit that names none; empty for Gibbs sampling if the model allows it, else EM.
+        caveat: a sentence that every result of the model carries, on what its likelihood cannot tell.
     """
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_method: ClassVar[str] = ""
+    caveat: ClassVar[str] = ""
 
     # ------------------------------------------------------------------ the generative model: required
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -204,9 +205,81 @@ def test_groups_enter_the_likelihood_through_the_crowd_only():
     torch.testing.assert_close(three, one, rtol=1e-12, atol=1e-12)
 
 
+def test_nor_does_the_likelihood_identify_the_crowd():
+    """Classifier ``f A`` and crowd ``A^-1 G``: the same probability of each annotation as ``f`` and ``G``, to 1e-12."""
+    data = tiny(4)
+    A = torch.full((3, 3), 0.1) + 0.7 * torch.eye(3)
+    G = torch.full((3, 3), 0.25) + 0.25 * torch.eye(3)
+    sharp = torch.linalg.solve(A, G)
+    assert bool((sharp > 0).all())
+    assert sharp.max() > G.max() + 0.05
+
+    class Blurred(torch.nn.Sequential):
+        def forward(self, x):
+            return (super().forward(x).softmax(-1) @ A).log()
+
+    both = []
+    for kind, crowd in ((torch.nn.Sequential, G), (Blurred, sharp)):
+        model = CrowdMixture(groups=1, network=lambda D, K, kind=kind: kind(torch.nn.Linear(D, K)))
+        both.append(likelihood(model, {"share": torch.ones(1), "group_confusion": crowd[None]}, data))
+    torch.testing.assert_close(*both, rtol=1e-12, atol=1e-12)
+
+
+def test_crowd_mixture_is_the_papers():
+    """Mena and Ñanculef: the log-likelihood of equation 2 and the membership of section 3.4, transcribed, to 1e-8."""
+    data = tiny(6)
+    with isolated(1), torch.no_grad():
+        model = bind(CrowdMixture(groups=3, hidden=(4,)), data)
+        cells = data.item_label_cells()
+        parameters, _ = model.conditioned(unknowns(model, cells), cells)
+        f = torch.softmax(parameters["classifier"](data.features), -1).tolist()
+        ours = float((torch.logsumexp(model.item_log_joint(parameters, cells), -1) * cells.multiplicity).sum())
+        members = model.derived(parameters, data)["membership"].tolist()
+    alpha, beta = parameters["share"].tolist(), parameters["group_confusion"].tolist()
+    K, M = data.K, 3
+    annotations = list(zip(data.item.tolist(), data.worker.tolist(), data.label.tolist(), strict=True))
+
+    def of_group(m, i, y):
+        return sum(f[i][k] * beta[m][k][y] for k in range(K))
+
+    paper = 0.0
+    for i in range(data.N):
+        for y in range(K):
+            r = sum(item == i and label == y for item, _, label in annotations)
+            paper += r * math.log(sum(alpha[m] * of_group(m, i, y) for m in range(M)))
+    assert ours == pytest.approx(paper, rel=1e-8)
+    for j in range(data.J):
+        joint = [alpha[m] * math.prod(of_group(m, i, y) for i, w, y in annotations if w == j) for m in range(M)]
+        assert members[j] == pytest.approx([each / sum(joint) for each in joint], rel=1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [60, 10_000])
+def test_set_up_1(workers):
+    """By default: certain where it is right, the crowd's matrix to .01 (Jensen-Shannon), and workers in their groups."""
+    s = three_gaussians(seed=0, workers=workers)
+    posterior = quiet_fit(s.data, CrowdMixture(), method="em")
+    predicted = crowdppl.predict(posterior, s.features_test)
+    correct = (predicted["label"].to_numpy() == s.truth_test).mean()
+    assert correct >= 0.92
+    assert abs(predicted["probability"].mean() - correct) < 0.05
+    draws = posterior.tree["posterior"].isel(chain=0, draw=0)
+    G = np.einsum("m,mkl->kl", s.parameters["share"], s.parameters["confusion"])
+    ours = draws["crowd_confusion"].values
+    middle = (G + ours) / 2
+    assert ((G * np.log(G / middle) + ours * np.log(ours / middle)).sum(-1) / 2).mean() < 0.01
+    assert any("does not identify the groups" in note for note in posterior.notes)
+    if workers == 60:
+        group = draws["membership"].values.argmax(-1)
+        assert (
+            max((np.array(names)[group] == s.parameters["group"]).mean() for names in itertools.permutations(range(3)))
+            == 1
+        )
+
+
 @pytest.mark.slow
 def test_the_posterior_of_groups_is_a_ridge():
-    """Of draws along the ridge G moves little, its parts a lot: the groups are not identified, the crowd is."""
+    """Of draws along the ridge G moves little, its parts a lot: the groups are not identified."""
     s = three_gaussians(seed=0, workers=50, train=150)
     model = CrowdMixture(groups=2, hidden=(), dropout=0.0)
     posterior = quiet_fit(s.data, model, method="nuts", chains=1, warmup=100, num_samples=100, max_tree_depth=6)
@@ -248,7 +321,7 @@ def test_cells_are_repeated_rows():
 
 
 def test_assignments():
-    """Of annotations by hand: p(g | x, y) over p(y | x); of workers the mean; of a worker without any the shares."""
+    """Of annotations by hand: p(g | x, y) over p(y | x); a worker without any has the shares of the groups."""
     data = tiny(3)
     with isolated(0), torch.no_grad():
         model = bind(CrowdMixture(groups=2, hidden=(3,)), data)
@@ -259,8 +332,8 @@ def test_assignments():
             given = parameters["group_confusion"][:, :, data.label[n]]
             joint = torch.einsum("k,m,mk->m", f[data.item[n]], parameters["share"], given)
             torch.testing.assert_close(actual["assignment"][n], joint / joint.sum())
-        for j in range(data.J):
-            torch.testing.assert_close(actual["membership"][j], actual["assignment"][data.worker == j].mean(0))
+        idle = replace(data, workers=np.array([*data.workers.tolist(), "idle"]))
+        torch.testing.assert_close(model.derived(parameters, idle)["membership"][-1], parameters["share"])
 
 
 def test_tables_of_groups():

@@ -24,7 +24,7 @@ def __dir__() -> list[str]:
 
 @arguments.checked(posterior=arguments.posterior, level=arguments.level)
 def table(posterior: PosteriorVariables, *, level: float | None = None) -> pd.DataFrame:
-    """Return a table with one row per group of annotators, after Table 3 of Mena and Ñanculef (2019).
+    """Return a table with one row per group of annotators, after Table 4 of Mena and Ñanculef (2019).
 
     Columns: ``group``; ``share`` of annotations (of workers, in ``worker-groups``); ``similarity`` to the identity, their I_sim;
     ``entropy``, the mean entropy of its rows in nats; each followed by the ends of its interval. The similarity is 1 less the
