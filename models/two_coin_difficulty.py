@@ -20,9 +20,15 @@ negative.
 
 - ``"adaptive"``: ``p_i`` is the current classifier's (*adaptive difficulty EM*). The classifier then is in the truth and in the
   difficulty; its M step here follows both, so that the log posterior rises at each step; the paper's follows the first only.
-- ``"fixed"``: the mean vote of the item stands for ``p_i`` in the E step, in the truth and in the difficulty (*fixed difficulty
-  EM*, algorithm 3); the classifier learns the truths that come out. Simulation, and items
-  without a vote, use the classifier's ``p_i``.
+- ``"fixed"``: the mean vote of the item stands for ``p_i`` in the difficulty (*fixed difficulty EM*). With
+  ``prior_of_truth="classifier"`` the truth keeps the classifier as its prior, as in the authors' program. With
+  ``prior_of_truth="votes"`` the mean vote is the prior of the truth, too, as algorithm 3 is printed: the truth then *is* the
+  majority vote, and the classifier, which is in no likelihood, learns it afterwards, by EM only. Simulation, and items without a
+  vote, use the classifier's ``p_i``.
+
+With fixed difficulty, ``lambda`` is not bounded by the data: where votes are unanimous it grows, and what is reported as
+sensitivity goes to 1. The authors' stored expertise of both variants is equal to the start of appendix A.3: their step size does
+not move ``lambda``.
 
 The paper's *original EM* is :class:`crowdppl.models.Raykar`. Start (appendix A.3): truths at the mean votes, and for each worker
 ``l = 4 logit(sensitivity)`` against them.
@@ -41,7 +47,7 @@ from pyro.distributions import Categorical, LogNormal, Normal
 from torch import Tensor, nn
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.errors import DataError
+from crowdppl.errors import DataError, OptionError
 from crowdppl.kernels.ops import sum_by
 from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
 from crowdppl.model.hyperparameters import require_one_of, require_positive, require_share
@@ -56,6 +62,7 @@ class TwoCoinDifficulty(AnnotationModel):
 
     Attributes:
         difficulty: ``"adaptive"`` or ``"fixed"``.
+        prior_of_truth: of the fixed difficulty, ``"classifier"`` (the authors' program) or ``"votes"`` (algorithm 3 as printed).
         positive: whether ``lambda`` is positive, as in the paper.
         scale: median of ``lambda`` in the prior; 4 is a sensitivity of .73 at the easiest instances.
         network: classifier, a module or a function that makes one from (D, 2), with 2 outputs.
@@ -65,6 +72,7 @@ class TwoCoinDifficulty(AnnotationModel):
     """
 
     difficulty: Literal["adaptive", "fixed"] = "adaptive"
+    prior_of_truth: Literal["classifier", "votes"] = "classifier"
     positive: bool = True
     scale: float = 4.0
     network: Factory | None = None
@@ -80,6 +88,9 @@ class TwoCoinDifficulty(AnnotationModel):
 
     def __post_init__(self) -> None:
         require_one_of(self, "difficulty", ("adaptive", "fixed"))
+        require_one_of(self, "prior_of_truth", ("classifier", "votes"))
+        if self.difficulty == "adaptive" and self.prior_of_truth == "votes":
+            raise OptionError('TwoCoinDifficulty: prior_of_truth="votes" is for difficulty="fixed"')
         require_positive(self, "scale", "prior_scale")
         require_share(self, "dropout")
 
@@ -108,7 +119,7 @@ class TwoCoinDifficulty(AnnotationModel):
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the classifier's probabilities, or the mean votes in their place, batch ``(N,)``."""
-        if self.difficulty == "adaptive":
+        if self.prior_of_truth == "classifier":
             return Categorical(logits=parameters["classifier"](data.features))
         # An item of known truth has its class by that, should all its votes say otherwise.
         p = torch.where(data.truth >= 0, 0.5, self._chance(parameters, data))
@@ -146,10 +157,19 @@ class TwoCoinDifficulty(AnnotationModel):
         return {"discrimination": slope.clamp(min=0.1) if self.positive else slope}
 
     def classifier_targets(self, responsibility: Tensor, data: Annotations) -> ClassifierTargets | None:
-        """Return the responsibilities where the classifier is in no likelihood; else gradients know what it is to do."""
+        """Return the responsibilities, unless the classifier is in the difficulty, too: gradients then know what it is to do."""
         if self.difficulty == "adaptive":
             return None
-        return ClassifierTargets("classifier", responsibility, in_likelihood=False)
+        return ClassifierTargets("classifier", responsibility, in_likelihood=self.prior_of_truth == "classifier")
+
+    def check_method(self, method: str, data: Annotations | None = None) -> str | None:
+        """Allow EM only, where the classifier is in no likelihood, and SVI and NUTS would leave it at its prior."""
+        if method == "em" or self.prior_of_truth == "classifier":
+            return super().check_method(method, data)
+        return (
+            f"the votes are the prior of the truth, so that the classifier is in no likelihood and {method} would not train it; "
+            f"use method='em', or prior_of_truth='classifier'"
+        )
 
     # ------------------------------------------------------------------ what is reported
 
@@ -160,7 +180,7 @@ class TwoCoinDifficulty(AnnotationModel):
 
     def _generative(self) -> AnnotationModel:
         """Return the model with difficulties from the classifier: there are no votes before labels are drawn."""
-        return replace(self, difficulty="adaptive")
+        return replace(self, difficulty="adaptive", prior_of_truth="classifier")
 
 
 def _mean_vote(data: Annotations) -> Tensor:

@@ -191,6 +191,7 @@ CASES = [
     ),
     Case("two-coin-difficulty", TwoCoinDifficulty(), ("em", "svi", "nuts"), classes=2),
     Case("two-coin-fixed", TwoCoinDifficulty("fixed", positive=False), ("em", "svi"), classes=2),
+    Case("two-coin-fixed-votes", TwoCoinDifficulty("fixed", "votes", positive=False), ("em",), classes=2),
     Case("lia", LIA(latent=2, hidden=(3,), embedding=2), ("em", "svi", "nuts"), rises=False),
     Case("lia-embedded", LIA(latent=2, hidden=(3,), embedding=2), ("em", "svi", "nuts"), features=False, rises=False),
     Case("worker-groups", WorkerGroups(groups=2), ("gibbs",)),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit, logit
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
+Structure = Literal["structural", "non-structural", "constant"]
 
 
 def __dir__() -> list[str]:
@@ -203,6 +205,7 @@ def common_and_individual(
     test=arguments.whole(0),
     sensitivity=arguments.several(arguments.share),
     specificity=arguments.several(arguments.share),
+    labels=arguments.choice(*get_args(Structure)),
 )
 def two_gaussians(
     *,
@@ -211,10 +214,18 @@ def two_gaussians(
     test: int = 1000,
     sensitivity: tuple[float, ...] = (0.8, 0.6, 0.6, 0.7, 0.6),
     specificity: tuple[float, ...] = (0.6, 0.7, 0.6, 0.7, 0.7),
+    labels: Structure = "structural",
 ) -> Simulation:
     """Draw the two-Gaussian set of the data-difficulty paper (Xu, Zhang, Zhang and Zhang), in which all experts label all items.
 
     Classes 0 and 1 have means (-1, -1) and (1, 1) and variance 1 in each direction; the best possible accuracy is .9214.
+
+    Labels are drawn in one of three ways:
+
+    - ``"structural"``: by the paper's equations (1) and (2), with ``p = sigmoid(x1 + x2)`` and ``lambda = 4 logit`` of the
+      expert's sensitivity or specificity, which are then those of the easiest items, ``p`` at 0 or 1;
+    - ``"non-structural"``: incorrect with probability ``1 / (3 + k)``, ``k`` uniform on 0 to 5, anew for each annotation;
+    - ``"constant"``: by the expert's sensitivity and specificity, whatever the item, as the original EM has it.
 
     Args:
         seed: random seed.
@@ -222,6 +233,7 @@ def two_gaussians(
         test: number of test items.
         sensitivity: sensitivity of each expert.
         specificity: specificity of each expert.
+        labels: how they are drawn.
 
     Raises:
         OptionError: if sensitivities and specificities differ in number.
@@ -235,6 +247,11 @@ def two_gaussians(
     features = (2 * truth - 1)[:, None] + rng.normal(size=(train + test, 2))
     experts = len(sensitivity)
     accuracy = np.stack([specificity, sensitivity])[truth[:train]]  # (N, J)
+    if labels == "structural":
+        easy = 4 * (expit(features[:train].sum(1)) - 0.5) ** 2
+        accuracy = expit(logit(accuracy) * easy[:, None])
+    elif labels == "non-structural":
+        accuracy = 1 - 1 / (3 + rng.integers(0, 6, (train, experts)))
     label = np.where(rng.random((train, experts)) < accuracy, truth[:train, None], 1 - truth[:train, None])
     data = Annotations.from_arrays(
         np.repeat(np.arange(train), experts),

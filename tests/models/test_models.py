@@ -11,7 +11,7 @@ import torch
 from catalog import fit, quiet_fit, simulated, tiny
 
 import crowdppl
-from crowdppl import Annotations, DataError, ModelError, criticism
+from crowdppl import Annotations, DataError, ModelError, OptionError, criticism
 from crowdppl.data.synthetic import common_and_individual, three_gaussians, two_gaussians
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
@@ -424,6 +424,63 @@ def test_coins_at_their_ends():
             torch.testing.assert_close(probs.sum(-1), torch.ones(15, 2))
 
 
+@pytest.mark.parametrize("variant", [("adaptive",), ("fixed",), ("fixed", "votes")])
+def test_two_coins_are_the_papers(variant):
+    """Xu et al.: the likelihood by equations (1) and (2), transcribed for each variant, to 1e-8."""
+    data = two_gaussians(seed=1, train=6).data
+    with isolated(2), torch.no_grad():
+        model = bind(TwoCoinDifficulty(*variant), data)
+        parameters, _ = model.conditioned(unknowns(model, data), data)
+        f = torch.softmax(parameters["classifier"](data.features), -1)[:, 1].tolist()
+        ours = torch.logsumexp(model.item_log_joint(parameters, data), -1).tolist()
+    lam = parameters["discrimination"].tolist()
+    for i in range(data.N):
+        given = [
+            (j, y)
+            for n, j, y in zip(*(x.tolist() for x in (data.item, data.worker, data.label)), strict=True)
+            if n == i
+        ]
+        vote = sum(y for _, y in given) / len(given)
+        p = f[i] if variant == ("adaptive",) else vote
+        prior = vote if "votes" in variant else f[i]
+        a, b = prior, 1 - prior
+        for j, y in given:
+            alpha = 1 / (1 + math.exp(-lam[j][1] * (p - 0.5) ** 2))
+            beta = 1 / (1 + math.exp(-lam[j][0] * (p - 0.5) ** 2))
+            a *= alpha if y == 1 else 1 - alpha
+            b *= beta if y == 0 else 1 - beta
+        assert ours[i] == pytest.approx(math.log(a + b), rel=1e-8)
+
+
+def test_votes_as_prior_of_the_truth():
+    """Algorithm 3 as printed gives the majority vote; engines that would leave its classifier untrained are refused."""
+    data = two_gaussians(seed=0, train=100).data
+    votes = TwoCoinDifficulty("fixed", "votes")
+    posterior = quiet_fit(data, votes, method="em", num_samples=2, independent=True)
+    np.testing.assert_array_equal(posterior.probability().argmax(1), data.majority().numpy().argmax(1))
+    for method in ("svi", "nuts"):
+        with pytest.raises(ModelError, match="would not train it; use method='em'"):
+            fit(data, votes, method=method)
+    with pytest.raises(OptionError, match='is for difficulty="fixed"'):
+        TwoCoinDifficulty("adaptive", "votes")
+
+
+@pytest.mark.slow
+def test_engines_train_the_classifier_of_fixed_difficulty():
+    """By SVI and NUTS its test accuracy is within .03 of EM's; its truths are better than the votes."""
+    s = two_gaussians(seed=0, train=400)
+    model, correct = TwoCoinDifficulty("fixed"), {}
+    short = {"chains": 1, "warmup": 100, "num_samples": 100, "max_tree_depth": 6}
+    for method, options in (("em", {}), ("svi", {"max_iter": 1500}), ("nuts", short)):
+        posterior = quiet_fit(s.data, model, method=method, independent=True, **options)
+        guess = crowdppl.predict(posterior, s.features_test)["label"].to_numpy()
+        correct[method] = (guess == s.truth_test).mean()
+        votes = s.data.majority().numpy().argmax(1)
+        assert (posterior.probability().argmax(1) == s.truth).mean() > (votes == s.truth).mean() + 0.1
+    assert correct["svi"] == pytest.approx(correct["em"], abs=0.03)
+    assert correct["nuts"] == pytest.approx(correct["em"], abs=0.03)
+
+
 def test_difficulty_is_for_two_classes():
     with pytest.raises(DataError, match="3 classes"):
         fit(tiny(), TwoCoinDifficulty(), method="em")
@@ -514,12 +571,26 @@ def test_common_and_individual(asymmetric):
 
 
 def test_two_gaussians():
-    s = two_gaussians(seed=0, train=4000, test=4000)
+    """Bounds are five standard errors of the largest group and more: a false alarm in fewer than one of 10,000 seeds."""
+    size = {"train": 4000, "test": 4000}
+    s = two_gaussians(seed=0, labels="constant", **size)
     assert s.data.A == 20_000
     assert ((s.features_test.sum(1) > 0) == s.truth_test).mean() == pytest.approx(0.9214, abs=0.02)
-    label = s.data.label.numpy().reshape(-1, 5)
-    np.testing.assert_allclose(label[s.truth == 1].mean(0), s.parameters["sensitivity"], atol=0.05)
-    np.testing.assert_allclose(1 - label[s.truth == 0].mean(0), s.parameters["specificity"], atol=0.05)
+
+    def by_class(simulation, kept):
+        label = simulation.data.label.numpy().reshape(-1, 5)
+        return [(label == k)[kept & (simulation.truth == k)].mean(0) for k in (1, 0)]
+
+    everywhere = np.full(4000, True)
+    rates = [s.parameters["sensitivity"], s.parameters["specificity"]]
+    np.testing.assert_allclose(by_class(s, everywhere), rates, atol=0.06)
+    s = two_gaussians(seed=0, **size)
+    distance = np.abs(s.data.features.numpy().sum(1))
+    np.testing.assert_allclose(by_class(s, distance > 4), rates, atol=0.12)  # p is above .98
+    np.testing.assert_allclose(by_class(s, distance < 0.5), 0.5, atol=0.15)
+    s = two_gaussians(seed=0, labels="non-structural", **size)
+    correct = np.mean([1 - 1 / (3 + k) for k in range(6)])
+    np.testing.assert_allclose(by_class(s, everywhere), correct, atol=0.05)
 
 
 @pytest.mark.parametrize(

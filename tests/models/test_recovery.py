@@ -176,7 +176,7 @@ def test_raykar_and_its_data():
     """Sensitivity and specificity of the experts; the classifier within a point of what the truth would teach."""
     errors = []
     for train in (200, 3200):
-        s = two_gaussians(seed=2, train=train)
+        s = two_gaussians(seed=2, train=train, labels="constant")
         posterior = quiet_fit(s.data, Raykar(), **EM)
         confusion = posterior.tree["posterior"]["confusion"].mean(("chain", "draw")).values
         wanted = np.stack([s.parameters["specificity"], s.parameters["sensitivity"]], -1)
