@@ -30,19 +30,24 @@ is ``lambda``, here times the number of annotations, since our loss is a sum. Di
 probabilities (the authors' matrices are unconstrained and a softmax follows the mixture), and start near the identity by their
 prior.
 
+Since the embeddings have length one, ``omega`` lies between sigmoid(-1) = .27 and sigmoid(1) = .73 whatever the data. An
+annotation is then never attributed to one source by item and worker alone, and where nothing is common the reported
+``common_share`` is about .2, not 0. ``learned_scale=True`` is not the paper's: ``omega = sigmoid(c u_j . v_i)`` with a scale ``c`` that is learned.
+
 **Note.** Where ``G`` and all ``R_j`` are equal, the source has no effect and no gradient. Common and individual confusions are
 identified only as far as features distinguish the annotations.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
 import pyro
 import torch
-from pyro.distributions import Categorical, Dirichlet
+from pyro.distributions import Categorical, Dirichlet, LogNormal
 from torch import Tensor, nn
 
 from crowdppl.data.annotations import Annotations
@@ -62,6 +67,8 @@ from crowdppl.model.priors import confusion_prior
 
 # Diagonal of the authors' matrices before the softmax, where training end to end begins.
 START = 2.0
+# Median of the prior of a learned scale: omega then reaches from .05 to .95.
+SCALE = 3.0
 
 
 @final
@@ -81,6 +88,8 @@ class CoNAL(AnnotationModel):
         prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels; positive, so that no probability is
             0.
         separation: the paper's ``lambda``.
+        learned_scale: whether the product of the unit embeddings has a learned scale, so that ``omega`` is not confined to .27 to
+            .73.
     """
 
     truths: Literal["item", "annotation"] = "item"
@@ -92,6 +101,7 @@ class CoNAL(AnnotationModel):
     prior_correct: float = 2.0
     prior_incorrect: float = 0.5
     separation: float = 1e-5
+    learned_scale: bool = False
 
     dims: ClassVar = {
         "common": ("true_label", "given_label"),
@@ -99,6 +109,7 @@ class CoNAL(AnnotationModel):
         "source": ("annotation",),
         "common_share": ("worker",),
         "common_errors": (),
+        "scale": (),
     }
 
     def __post_init__(self) -> None:
@@ -143,7 +154,8 @@ class CoNAL(AnnotationModel):
             with plates.item:  # in the item plate, so that mini-batches scale it as they scale annotations
                 pyro.factor("separation", self.separation * apart * data.annotations_per_item)
         networks = {name: plates.network(name, scale=self.prior_scale) for name in ("classifier", "items", "workers")}
-        return {"common": common, "individual": individual} | networks
+        scale = {"scale": pyro.sample("scale", LogNormal(math.log(SCALE), 1.0))} if self.learned_scale else {}
+        return {"common": common, "individual": individual} | scale | networks
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return Categorical(f(x)), batch ``(N,)``."""
@@ -163,7 +175,7 @@ class CoNAL(AnnotationModel):
         u = nn.functional.normalize(
             parameters["workers"](torch.arange(data.J, device=data.device) if known is None else known), dim=-1
         )  # (J, E)
-        return torch.sigmoid((v[item] * u[data.worker]).sum(-1))
+        return torch.sigmoid(parameters.get("scale", 1.0) * (v[item] * u[data.worker]).sum(-1))
 
     # ------------------------------------------------------------------ closed forms
 

@@ -186,6 +186,7 @@ CASES = [
     Case("raykar", Raykar(), ("em", "svi", "nuts")),
     Case("raykar-network", Raykar(hidden=(3,), dropout=0.2), ("em", "svi"), rises=False),
     Case("conal", CoNAL(hidden=(3,), embedding=2), ("em", "svi", "nuts"), rises=False),
+    Case("conal-scale", CoNAL(hidden=(3,), embedding=2, learned_scale=True), ("em", "svi"), rises=False),
     Case(
         "conal-annotation", CoNAL("annotation", hidden=(3,), embedding=2, separation=0.01), ("em", "svi"), rises=False
     ),

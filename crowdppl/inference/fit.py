@@ -264,7 +264,7 @@ def fit(
         standard = name in catalogue() and hyperparameters == _hyperparameters(named_model(name))
         coverage = cited(name, method, effect, default_priors=standard)
     notes = (review(data) if data.A <= REVIEWED else []) + keep.troubles
-    notes += [sentence for sentence in (note, chosen.caveat) if sentence]
+    notes += [sentence for sentence in (note, chosen._caveat) if sentence]
     attrs = attributes(data, draws, effect if weighted else None, run=run, notes=notes, coverage=coverage)
     if evaluated is not None:
         posterior = Posterior(to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs))

@@ -54,12 +54,12 @@ class AnnotationModel(ABC):
         dims: names of the axes of each site's value and of each derived quantity, for the result. Axes of plates may be omitted
             for sites.
         default_method: the engine of a fit that names none; empty for Gibbs sampling if the model allows it, else EM.
-        caveat: a sentence that every result of the model carries, on what its likelihood cannot tell.
     """
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_method: ClassVar[str] = ""
-    caveat: ClassVar[str] = ""
+    # A sentence that every result of the model carries, on what its likelihood cannot tell.
+    _caveat: ClassVar[str] = ""
 
     # ------------------------------------------------------------------ the generative model: required
 

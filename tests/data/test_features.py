@@ -116,7 +116,7 @@ def test_multiplicity_is_repetition():
 
 @pytest.fixture(scope="module")
 def fitted():
-    s = two_gaussians(seed=0, train=300)
+    s = two_gaussians(seed=0, train=300, labels="constant")
     return s, quiet_fit(s.data, Raykar(), method="em", num_samples=2)
 
 
