@@ -32,7 +32,8 @@ prior.
 
 Since the embeddings have length one, ``omega`` lies between sigmoid(-1) = .27 and sigmoid(1) = .73 whatever the data. An
 annotation is then never attributed to one source by item and worker alone, and where nothing is common the reported
-``common_share`` is about .2, not 0. ``learned_scale=True`` is not the paper's: ``omega = sigmoid(c u_j . v_i)`` with a scale ``c`` that is learned.
+``common_share`` is about .2, not 0. ``learned_scale=True`` is not the paper's: ``omega = sigmoid(c u_j . v_i)`` with a scale
+``c`` that is learned.
 
 **Note.** Where ``G`` and all ``R_j`` are equal, the source has no effect and no gradient. Common and individual confusions are
 identified only as far as features distinguish the annotations.
