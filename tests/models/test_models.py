@@ -208,8 +208,7 @@ def test_groups_enter_the_likelihood_through_the_crowd_only():
 def test_nor_does_the_likelihood_identify_the_crowd():
     """Classifier ``f A`` and crowd ``A^-1 G``: the same probability of each annotation as ``f`` and ``G``, to 1e-12."""
     data = tiny(4)
-    A = torch.full((3, 3), 0.1) + 0.7 * torch.eye(3)
-    G = torch.full((3, 3), 0.25) + 0.25 * torch.eye(3)
+    A, G = (off + on * torch.eye(3, dtype=torch.float64) for off, on in ((0.1, 0.7), (0.25, 0.25)))
     sharp = torch.linalg.solve(A, G)
     assert bool((sharp > 0).all())
     assert sharp.max() > G.max() + 0.05
@@ -221,7 +220,7 @@ def test_nor_does_the_likelihood_identify_the_crowd():
     both = []
     for kind, crowd in ((torch.nn.Sequential, G), (Blurred, sharp)):
         model = CrowdMixture(groups=1, network=lambda D, K, kind=kind: kind(torch.nn.Linear(D, K)))
-        both.append(likelihood(model, {"share": torch.ones(1), "group_confusion": crowd[None]}, data))
+        both.append(likelihood(model, {"share": torch.ones(1).double(), "group_confusion": crowd[None]}, data))
     torch.testing.assert_close(*both, rtol=1e-12, atol=1e-12)
 
 
