@@ -6,24 +6,25 @@ arXiv:2004.03473. Their LIA; LIA-E where items have embeddings in place of featu
 Model::
 
     truth       z_i | x_i      ~ Categorical(h(x_i; theta))
-    difficulty  D_i            = 1 + d(x_i; phi)                       (K, K, L)
-    competence  C_j            = c(r_j; psi), linear                   (K, K, L)
-    quality     Q_ij[k, :]     = softmax over labels of  sum_l D_i[k, :, l] C_j[k, :, l] + diagonal_bias [label = k]
+    difficulty  log D_i[k,l,m] = g_m(x_i; phi) + cell_scale d_klm(x_i; phi)         (K, K, L), positive
+    competence  log C_j[k,l,m] = c_klm(r_j; psi) + level_m diagonal_bias [k = l]    (K, K, L), positive
+    quality     Q_ij[k, l]     = sum_m D_i[k, l, m] C_j[k, l, m], each row divided by its sum     equations (1), (4)
     label       y_n | z_i = k  ~ Categorical(Q_ij[k, :])
 
-``h`` and ``d`` are perceptrons with four layers of 16 units; ``r_j`` is an embedding of 16 numbers, learned with a normal prior,
-or, given worker features, a linear map of them, so that new workers have one too. Without item features ``x_i`` is a
-learned embedding (LIA-E). Of the paper's ways to normalise ``Q`` this is the log-linear one, its default.
-
-The 1 in ``D``, the small ``difficulty_scale`` of its weights and the ``diagonal_bias`` are ours. An unconstrained ``D`` can
-permute labels as a function of the features: truth and quality are then exchanged at the same likelihood (in a simulation with
-two features EM found 47% of the truths, and 98% with ``difficulty_scale`` .1). With these priors a worker starts with one
-confusion matrix for all items, near the identity, which items modify. The paper relies on a first E step by majority vote, which
-is here too. **Note:** ``D`` and ``C`` can still be rotated and scaled against each other without a change of ``Q``; compare ``Q``
-only, or what follows from it.
+``h`` and ``(g, d)`` are perceptrons with four layers of 16 units, ``c`` is linear; ``r_j`` is an embedding of 16 numbers, with a
+normal prior, or, given worker features, a linear map of them, so that new workers have one too. Without item features ``x_i``
+is a learned embedding (LIA-E). With ``L = 1``, ``log Q`` is a table of the item plus a table of the worker, normalised:
+regularised minimax conditional entropy (Zhou et al. 2015) is that case with free tables.
 
 With ``relations`` items are pairs (item, relation) and truths are yes or no (LIA-ML): the last feature is the relation's number,
-for which an embedding is learned; see :func:`crowdppl.data.label_sets.pairs`.
+see :func:`crowdppl.data.label_sets.pairs`. ``h``, ``d`` and ``c`` then read the same learned embedding of the relation too
+(section 3.4). The paper's medical networks have ``hidden=(32, 32, 32, 32)``.
+
+How ``D`` and ``C`` are made positive, and the priors of the weights, are ours. A latent dimension is a level of competence:
+``level_m`` goes from 0, guessing, to 2, and the difficulty of an item mostly weighs the levels (``g``). So difficulty acts from
+the first gradient step on, and is unlikely to permute labels as a function of the features, which exchanges truth and quality at
+about the same likelihood. See *Departures from the paper* on the model's page. **Note:** factors can move between ``D`` and ``C``
+without a change of ``Q``; compare ``Q`` only, or what follows from it.
 
 Fitting, as in the paper: EM from majority vote, 10 E steps of 1,000 AMSGrad steps each at 1e-3 with batches of 1,024, every M
 step from where the last one ended; then gradients on the marginal likelihood (``fine_tune``).
@@ -44,7 +45,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts, require_whole
-from crowdppl.model.networks import Coded, Factory, build, perceptron, standardised
+from crowdppl.model.networks import Factory, build, perceptron, standardised
 from crowdppl.model.plates import Plates
 
 
@@ -58,9 +59,11 @@ class LIA(AnnotationModel):
         hidden: units of the layers of ``h`` and ``d``.
         embedding: size of the embeddings of workers, of items without features, and of relations.
         relations: number of relations where items are pairs, 0 where they are not.
-        diagonal_bias: added to the diagonal of every quality's logits.
-        prior_scale: standard deviation of the normal prior of the weights of ``h`` and ``c``.
-        difficulty_scale: likewise of ``d``: how far items differ in difficulty.
+        diagonal_bias: mean over latent dimensions of the logarithm of the competence's diagonal, at weights of zero.
+        prior_scale: standard deviation of the normal prior of the weights of ``h``.
+        competence_scale: likewise of ``c``, and of the map of worker features: how far workers differ in competence.
+        difficulty_scale: likewise of ``g`` and ``d``: how far items differ in difficulty.
+        cell_scale: how far the cells of one latent dimension differ in difficulty, compared with the dimensions.
         network: ``h`` in place of the default, a module or a maker of one, with ``K`` outputs.
     """
 
@@ -69,20 +72,24 @@ class LIA(AnnotationModel):
     embedding: int = 16
     relations: int = 0
     diagonal_bias: float = 1.0
-    prior_scale: float = 1.0
-    difficulty_scale: float = 0.1
+    prior_scale: float = 0.5
+    competence_scale: float = 0.3
+    difficulty_scale: float = 0.4
+    cell_scale: float = 0.1
     network: Factory | None = None
 
     dims: ClassVar = {
         "worker_embedding": ("worker", "embedding"),
         "item_embedding": ("item", "embedding"),
+        "relation_embedding": ("relation", "embedding"),
+        "classifier": ("item", "true_label"),
     }
 
     def __post_init__(self) -> None:
         require_whole(self, "latent", "embedding")
         require_whole(self, "relations", least=0)
-        require_positive(self, "prior_scale", "difficulty_scale")
-        require_pseudo_counts(self, "diagonal_bias")
+        require_positive(self, "prior_scale", "competence_scale", "difficulty_scale")
+        require_pseudo_counts(self, "diagonal_bias", "cell_scale")
 
     @property
     def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
@@ -100,44 +107,45 @@ class LIA(AnnotationModel):
 
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return ``h`` (truth), ``d`` (difficulty), ``c`` (competence), and with worker features the map to embeddings."""
-        E, out = self.embedding, data.K * data.K * self.latent
-        known = data.worker_features
-        modules: dict[str, nn.Module] = {"competence": nn.Linear(E, out)}
-        if data.features is None:
-            modules["truth"] = perceptron(E, data.K, self.hidden)
-            modules["difficulty"] = perceptron(E, out, self.hidden)
-        elif self.relations:
-            code = data.features[:, -1]
-            if bool(((code < 0) | (code >= self.relations) | (code != code.round())).any()):
+        E, out = self.embedding, sum(self._sizes(data))
+        x, known, code = data.features, data.worker_features, 0
+        if self.relations:
+            if x is None or not _numbers(x[:, -1], self.relations):
                 raise DataError(
                     f"LIA: the last feature must be the relation's number, 0 to {self.relations - 1}; make pairs by "
                     f"crowdppl.data.label_sets.pairs"
                 )
-            inputs = data.D - 1 + E
-            for name, size in (("truth", data.K), ("difficulty", out)):
-                modules[name] = Coded(data.features, self.relations, E, perceptron(inputs, size, self.hidden))
+            x, code = x[:, :-1], E
+        modules: dict[str, nn.Module] = {"competence": nn.Linear(E + code, self._sizes(data)[1])}
+        if x is None:
+            modules["truth"] = perceptron(E, data.K, self.hidden)
+            modules["difficulty"] = perceptron(E, out, self.hidden)
         else:
-            x = data.features
-            modules["truth"] = build(self.network, x, data.K, lambda D, K: perceptron(D, K, self.hidden))
-            modules["difficulty"] = standardised(perceptron(x.shape[-1], out, self.hidden), x)
+            modules["truth"] = build(self.network, x, data.K, lambda D, K: perceptron(D, K, self.hidden), code)
+            modules["difficulty"] = standardised(perceptron(x.shape[-1] + code, out, self.hidden), x, code)
         if known is not None:
             modules["workers"] = standardised(nn.Linear(known.shape[-1], E), known)
         return modules
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
-        """Sample the networks' weights and the embeddings: workers' ``(J, E)``, and items' ``(N, E)`` without features."""
+        """Sample the networks' weights and the embeddings.
+
+        Those of workers are ``(J, E)``, of items without features ``(N, E)``, of relations ``(R, E)``.
+        """
         out: Parameters = {}
         unit = Normal(torch.zeros(self.embedding), 1.0).to_event(1)
         if data.features is None:
             with plates.item:
                 out["item_embedding"] = pyro.sample("item_embedding", unit)
+        elif self.relations:
+            out["relation_embedding"] = pyro.sample("relation_embedding", unit.expand([self.relations]).to_event(1))
         if data.worker_features is None:
             with plates.worker:
                 out["worker_embedding"] = pyro.sample("worker_embedding", unit)
         else:
-            out["workers"] = plates.network("workers", scale=self.prior_scale)
-        for name in ("truth", "competence"):
-            out[name] = plates.network(name, scale=self.prior_scale)
+            out["workers"] = plates.network("workers", scale=self.competence_scale)
+        out["truth"] = plates.network("truth", scale=self.prior_scale)
+        out["competence"] = plates.network("competence", scale=self.competence_scale)
         out["difficulty"] = plates.network("difficulty", scale=self.difficulty_scale)
         return out
 
@@ -147,16 +155,38 @@ class LIA(AnnotationModel):
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the rows of ``Q_ij`` for each annotation: batch ``(A, K)``."""
-        shape = (data.K, data.K, self.latent)
-        D = 1 + parameters["difficulty"](self._items(parameters, data)).unflatten(-1, shape)  # (N, K, K, L)
-        C = parameters["competence"](self.workers(parameters, data)).unflatten(-1, shape)  # (J, K, K, L)
-        logits = (D[data.item] * C[data.worker]).sum(-1)  # (A, K, K)
-        return Categorical(
-            logits=logits + self.diagonal_bias * torch.eye(data.K, dtype=logits.dtype, device=logits.device)
-        )
+        log_D, log_C = self.log_difficulty(parameters, data), self.log_competence(parameters, data)
+        return Categorical(logits=torch.logsumexp(log_D[data.item] + log_C, -1))
+
+    def log_difficulty(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``log D`` of each item, ``(N, K, K, L)``."""
+        levels, cells = parameters["difficulty"](self._items(parameters, data)).split(self._sizes(data), -1)
+        return levels[:, None, None] + self.cell_scale * cells.unflatten(-1, (data.K, data.K, self.latent))
+
+    def log_competence(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``log C`` for each annotation, ``(A, K, K, L)``: of its worker, and of its item's relation if there are some."""
+        r, at = self.workers(parameters, data), data.worker
+        if self.relations and data.features is not None:
+            codes = parameters["relation_embedding"]
+            r = torch.cat([r.repeat_interleave(len(codes), 0), codes.repeat(len(r), 1)], -1)  # (J R, 2 E)
+            at = data.worker * len(codes) + data.features[data.item, -1].long()
+        c = parameters["competence"](r).unflatten(-1, (data.K, data.K, self.latent))
+        level = torch.linspace(0, 2, self.latent) if self.latent > 1 else torch.ones(1)
+        bias = self.diagonal_bias * torch.eye(data.K).unsqueeze(-1) * level
+        return (c + bias.to(c))[at]
+
+    def _sizes(self, data: Annotations) -> tuple[int, int]:
+        """Return the numbers of ``g`` and of ``d``."""
+        return self.latent, data.K * data.K * self.latent
 
     def _items(self, parameters: Parameters, data: Annotations) -> Tensor:
-        return parameters["item_embedding"] if data.features is None else data.features
+        """Return what ``h`` and ``d`` read, a row for each item."""
+        if data.features is None:
+            return parameters["item_embedding"]
+        if not self.relations:
+            return data.features
+        code = parameters["relation_embedding"][data.features[:, -1].long()]
+        return torch.cat([data.features[:, :-1], code], -1)
 
     def workers(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the workers' embeddings ``r_j``, ``(J, E)``."""
@@ -167,7 +197,13 @@ class LIA(AnnotationModel):
     # ------------------------------------------------------------------ what is reported
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
-        """Return the embeddings of workers that come from features; learned ones are parameters already."""
-        if data.worker_features is None:
-            return {}
-        return {"worker_embedding": self.workers(parameters, data)}
+        """Return ``h(x)`` of each item, and the embeddings of workers that come from features (learned ones are parameters)."""
+        out: Parameters = {"classifier": self.truth(parameters, data).probs}
+        if data.worker_features is not None:
+            out["worker_embedding"] = self.workers(parameters, data)
+        return out
+
+
+def _numbers(codes: Tensor, count: int) -> bool:
+    """Tell whether all codes are whole numbers from 0 to ``count - 1``."""
+    return bool(((codes >= 0) & (codes < count) & (codes == codes.round())).all())

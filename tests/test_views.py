@@ -66,6 +66,7 @@ def _columns(table):
 
 VIEWS = {
     "Posterior.truth": lambda p, _: _columns(p.truth()),
+    "Posterior.classifier": lambda p, _: _columns(p.classifier()),
     "Posterior.workers": lambda p, _: _columns(p.workers(sort="accuracy")),
     "Posterior.confusion": lambda p, _: _columns(p.confusion("adversary")),
     "Posterior.prevalence": lambda p, _: _columns(p.prevalence()),
@@ -147,6 +148,7 @@ NETWORKS = {"em, a truth for each annotation"}  # its networks are a point, and 
 ONE_CHAIN = {name for name in FITS if not name.startswith(("gibbs", "nuts")) or "one chain" in name}
 # What a view refuses, in one line that names what to do: (view, results) -> words of the message.
 REFUSED = {
+    "Posterior.classifier": (set(FITS), "classifier"),
     "criticism.loo": (FEW | NETWORKS, "too few draws|draws are too few"),
     "criticism.prior_sensitivity": ((set(FITS) - SAMPLED) | FEW, "method='gibbs'|too few draws|draws are too few"),
     "groups.table": (set(FITS) - {"gibbs, groups", *NETWORKS}, "group"),

@@ -62,6 +62,9 @@ def to_datatree(
         calibrated = truth | {"rho": (_DRAW, evaluated.rho)}
         calibrated |= {name: (_DRAW + _QUALITY[name], value) for name, value in evaluated.calibrated.items()}
         truth = {"probability": (("item", "true_label"), evaluated.published)}
+    averaged = {name: (model.dims[name], value) for name, value in evaluated.averaged.items()}
+    each = {name: variable for name, variable in averaged.items() if "annotation" in variable[0]}
+    truth |= {name: variable for name, variable in averaged.items() if name not in each}
     groups = {
         "posterior": dataset(_posterior(model, draws, evaluated, dims)),
         "sample_stats": dataset(stats),
@@ -73,8 +76,8 @@ def to_datatree(
     }
     if calibrated:
         groups["calibrated"] = dataset(calibrated)
-    if evaluated.averaged:
-        groups["annotation"] = dataset({name: (model.dims[name], v) for name, v in evaluated.averaged.items()})
+    if each:
+        groups["annotation"] = dataset(each)
     if draws.point is not None:
         groups["point"] = dataset(_point(dims, draws))
     if weights:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -70,6 +70,7 @@ def em(
     epochs: int,
     steps: int | None,
     fine_tune: int,
+    fine_tune_truths: Literal["item", "annotation"],
     validation: Any,
 ) -> Draws:
     """Fit by EM from a majority vote; defaults of the options are in :class:`crowdppl.inference.options.EMOptions`.
@@ -95,13 +96,15 @@ def em(
         epochs: passes over the items in one M step, for networks.
         steps: gradient steps in one M step, in place of ``epochs``.
         fine_tune: with networks, gradient steps on the marginal log posterior of all parameters, after the last M step.
+        fine_tune_truths: ``"item"``, one truth for all labels of an item; ``"annotation"``: in these steps each annotation has a
+            truth of its own, and the last step is kept, since the log posterior may fall.
         validation: features and true labels of held-out items: the step with the highest accuracy on them is kept,
             instead of that with the highest log posterior.
     """
     space = Space(check(model, data))
     if model.conjugacy is not None:
         model.conjugacy.require_mode()
-    schedule = Schedule(learning_rate, batch_size, epochs, steps)
+    schedule = Schedule(learning_rate, batch_size, epochs, steps, fine_tune_truths)
     held_out = None if validation is None else Validation(validation, model, data)
     m_step = MStep(model, data, space, schedule)
     if m_step.stochastic:

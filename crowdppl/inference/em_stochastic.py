@@ -23,6 +23,7 @@ class StochasticEMLoop(EMLoop):
     Args:
         *args: as for :class:`EMLoop`.
         fine_tune: gradient steps on the marginal log posterior after the last M step.
+            Where they take each annotation to have a truth of its own, the last of them is kept.
         **options: as for :class:`EMLoop`.
     """
 
@@ -64,9 +65,11 @@ class StochasticEMLoop(EMLoop):
                 converged = True
                 break
         best, theta = run.best, run.best.point
+        # Another objective than the log posterior, by which steps would be compared.
+        separate = self.m_step.schedule.fine_tune_truths == "annotation" and self.held_out is None
         for done in range(0, self.fine_tune, FINE_STEPS):
             theta = self.m_step.raise_marginal(theta, min(FINE_STEPS, self.fine_tune - done))
-            best, _ = self._evaluate(theta, best)
+            best, _ = self._evaluate(theta, None if separate else best)
             self.report(done, self.fine_tune, f"fine-tuning, log posterior {self.trace[-1]:.4f}")
         best.evaluations, best.converged = len(self.trace), converged
         return best

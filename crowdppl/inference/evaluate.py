@@ -44,7 +44,7 @@ class EvaluatedDraws:
         log_prior: log prior density of the parameters, ``(C, S)``.
         calibrated: ``confusion`` and ``prevalence`` that follow the truths drawn with ``rho``; empty without it.
         derived: further quantities that the model reports, ``(C, S, ...)``.
-        averaged: likewise, of single annotations, averaged over draws, ``(A, ...)``.
+        averaged: likewise, of single annotations or items, averaged over draws, ``(A, ...)`` or ``(N, ...)``.
         mixing: quantities by which convergence is judged, from the model as published: ``lp``, ``prevalence``, and workers'
             ``confusion``, or ``accuracy`` where the matrices have more than ``MIXING_CELLS`` cells; each ``(C, S, ...)``.
         rho: correlation between annotations of one item, ``(C, S)``; ``None`` where they count as independent.
@@ -206,7 +206,7 @@ def _derive(
 ) -> None:
     """Add what the model derives from the parameters of one draw, or a slice of them."""
     for name, value in model.derived(parameters, data).items():
-        if "annotation" in model.dims.get(name, ()):
+        if {"annotation", "item"} & set(model.dims.get(name, ())):
             share = (value if isinstance(part, int) else value.sum(0)) / total
             out.averaged[name] = out.averaged[name] + share if name in out.averaged else share
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -32,12 +33,14 @@ class Schedule:
         batch_size: items a step; ``None`` for all items at once, by L-BFGS.
         epochs: passes over the items in one M step.
         steps: steps in one M step, in place of ``epochs``.
+        fine_tune_truths: whether fine-tuning takes labels of an item to share its truth, or each to have its own.
     """
 
     learning_rate: float = 1e-3
     batch_size: int | None = 64
     epochs: int = 1
     steps: int | None = None
+    fine_tune_truths: Literal["item", "annotation"] = "item"
 
 
 @dataclass
@@ -155,7 +158,10 @@ class MStep:
         return theta | self._search(responsibility, theta)
 
     def raise_marginal(self, theta: Parameters, steps: int) -> Parameters:
-        """Follow gradients of the marginal log posterior of all parameters, over mini-batches, from ``theta``."""
+        """Follow gradients of the marginal log posterior of all parameters, over mini-batches, from ``theta``.
+
+        Where the schedule says so, as if each annotation had a truth of its own.
+        """
         if self._fine is None:
             self._fine = _Descent(self, theta, self.space)
         return theta | self._fine(None, theta, steps)
@@ -249,7 +255,15 @@ class _Descent:
                     # Sites of items: those of the batch.
                     values |= {name: values[name][index] for name in step.space.per_item}
                 self.adam.zero_grad()
-                gain = expected(step.model, values, r, batch, plates, scale=data.N / len(index))
+                gain = expected(
+                    step.model,
+                    values,
+                    r,
+                    batch,
+                    plates,
+                    scale=data.N / len(index),
+                    truths=step.schedule.fine_tune_truths,
+                )
                 (-gain / data.N).backward()
                 self.adam.step()
         return {name: transforms[name](free.detach()).clone() for name, free in self.free.items()}
@@ -342,12 +356,16 @@ def expected(
     data: Annotations,
     plates: Plates | None = None,
     scale: float = 1.0,
+    truths: Literal["item", "annotation"] = "item",
 ) -> Tensor:
     """Return the expected log joint of data, ``scale`` times, plus the log prior, a scalar: what the M step raises.
 
-    Without responsibilities the marginal log-likelihood takes the place of the expected log joint.
+    Without responsibilities the marginal log-likelihood takes the place of the expected log joint: of items, or with
+    ``truths="annotation"`` of annotations with truths of their own.
     """
     parameters, log_prior = model.conditioned(values, data, plates)
+    if responsibility is None and truths == "annotation":
+        return scale * repeated(model.separate_log_likelihoods(parameters, data), data).sum() + log_prior
     joint = model.item_log_joint(parameters, data)
     if responsibility is None:
         return scale * repeated(model.objective(joint, data), data).sum() + log_prior

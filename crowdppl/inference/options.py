@@ -66,6 +66,14 @@ class EMOptions(TypedDict, total=False):
     fine_tune: Annotated[
         int, Option(0, whole(0), "for networks: gradient steps on all parameters after the last M step")
     ]
+    fine_tune_truths: Annotated[
+        Literal["item", "annotation"],
+        Option(
+            "item",
+            choice("item", "annotation"),
+            "what fine_tune climbs: item, the marginal likelihood; annotation, that with a truth for each annotation",
+        ),
+    ]
     validation: Annotated[
         Any, Option(None, anything, "features and classes of held-out items: the step that predicts them best is kept")
     ]

@@ -106,8 +106,8 @@ class AnnotationModel(ABC):
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
         """Return further quantities to report with each draw, by name, with their axes in ``dims``.
 
-        Those with an axis ``annotation`` ``(A,)`` are averaged over draws. ``confusion`` ``(J, K, K)`` replaces the reported
-        confusion matrices of a model that has no :meth:`confusion`.
+        Those with an axis ``annotation`` ``(A, ...)`` or ``item`` ``(N, ...)`` are averaged over draws. ``confusion``
+        ``(J, K, K)`` replaces the reported confusion matrices of a model that has no :meth:`confusion`.
         """
         return {}
 

@@ -212,6 +212,19 @@ class BoundModel:
             )
         return sum_by(data.item, data.weighted(log_prob), data.N)
 
+    def separate_log_likelihoods(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the sum over each item's labels of ``log sum_s p(truth = s) p(label | truth = s)``, ``(N,)``.
+
+        The log-likelihood if each annotation had a truth of its own.
+        """
+        log_prob = self.emission(parameters, data).log_prob(data.label.unsqueeze(-1))  # (A, S)
+        log_prior = self.log_truth(parameters, data).expand(data.N, -1)  # (N, S)
+        clamp = self.clamp(data)
+        if clamp is not None:
+            log_prior = log_prior + clamp
+        each = torch.logsumexp(log_prior[data.item] + log_prob, -1, keepdim=True)  # (A, 1)
+        return sum_by(data.item, data.weighted(each), data.N).squeeze(-1)
+
     def item_log_joint(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``L[i, s]``, ``(..., N, S)``: minus infinity where a known truth excludes a state."""
         return self._joint(self.log_likelihoods(parameters, data), parameters, data)

@@ -31,43 +31,22 @@ class Standardise(nn.Module):
 
     Args:
         features: ``(N, D)``. A feature that never varies is only centred.
+        more: further inputs behind the features, which pass unchanged.
     """
 
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, features: Tensor):
+    def __init__(self, features: Tensor, more: int = 0):
         super().__init__()
         scale = features.std(0, unbiased=False)
-        self.register_buffer("mean", features.mean(0))
-        self.register_buffer("scale", torch.where(scale > 1e-12, scale, torch.ones_like(scale)))
+        scale = torch.where(scale > 1e-12, scale, torch.ones_like(scale))
+        self.register_buffer("mean", nn.functional.pad(features.mean(0), (0, more)))
+        self.register_buffer("scale", nn.functional.pad(scale, (0, more), value=1.0))
 
     def forward(self, features: Tensor) -> Tensor:
-        """Map ``(..., D)`` to ``(..., D)``."""
+        """Map ``(..., D + more)`` to ``(..., D + more)``."""
         return (features - self.mean) / self.scale
-
-
-class Coded(nn.Module):
-    """A network whose last feature is a code: the others are standardised, the code becomes a learned embedding.
-
-    Args:
-        features: ``(N, D)`` of the data, the last one whole numbers.
-        codes: number of codes.
-        embedding: size of a code's embedding.
-        network: reads the ``D - 1 + embedding`` numbers.
-    """
-
-    def __init__(self, features: Tensor, codes: int, embedding: int, network: nn.Module):
-        super().__init__()
-        self.standardise = Standardise(features[:, :-1])
-        self.embedding = nn.Embedding(codes, embedding)
-        self.network = network
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Map ``(..., D)`` to the network's output."""
-        code = self.embedding(features[..., -1].long())
-        out: Tensor = self.network(torch.cat([self.standardise(features[..., :-1]), code], -1))
-        return out
 
 
 def perceptron(inputs: int, outputs: int, hidden: tuple[int, ...] = (128,), dropout: float = 0.0) -> nn.Sequential:
@@ -79,9 +58,9 @@ def perceptron(inputs: int, outputs: int, hidden: tuple[int, ...] = (128,), drop
     return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
 
 
-def standardised(network: nn.Module, features: Tensor) -> nn.Sequential:
+def standardised(network: nn.Module, features: Tensor, more: int = 0) -> nn.Sequential:
     """Put :class:`Standardise` before a network."""
-    return nn.Sequential(Standardise(features), network)
+    return nn.Sequential(Standardise(features, more), network)
 
 
 def features_of(data: Annotations, model: str) -> Tensor:
@@ -95,7 +74,11 @@ def features_of(data: Annotations, model: str) -> Tensor:
 
 
 def build(
-    network: Factory | None, features: Tensor, outputs: int, default: Callable[[int, int], nn.Module]
+    network: Factory | None,
+    features: Tensor,
+    outputs: int,
+    default: Callable[[int, int], nn.Module],
+    more: int = 0,
 ) -> nn.Module:
     """Make a model's network: the caller's as it is, else the model's own behind :class:`Standardise`.
 
@@ -104,12 +87,14 @@ def build(
         features: ``(N, D)`` it will read.
         outputs: how many numbers it must give.
         default: the model's own maker.
+        more: further inputs behind the features.
     """
+    inputs = features.shape[-1] + more
     if network is None:
-        return standardised(default(features.shape[-1], outputs), features)
+        return standardised(default(inputs, outputs), features, more)
     if isinstance(network, nn.Module):
         return network
-    return network(features.shape[-1], outputs)
+    return network(inputs, outputs)
 
 
 class Networks:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.data.identifiers import class_columns
+from crowdppl.errors import DataError
 from crowdppl.posterior import io
 from crowdppl.posterior.measures import DEFAULT_MEASURES, interval
 from crowdppl.posterior.variables import PosteriorVariables
@@ -36,7 +37,8 @@ class Posterior(PosteriorVariables):
       ``rho (chain, draw)``, the correlation drawn; ``probability (item, true_label)``; ``draw_of (chain, draw, item)``, the
       truth drawn with each draw of the parameters (index into ``true_label``); and ``confusion`` and ``prevalence`` that follow
       these truths, with the axes of those in ``posterior``. All tables and methods read this group if it is there.
-    - ``truth``: ``probability (item, true_label)`` by the model as published; with ``independent=True`` also ``draw_of``.
+    - ``truth``: ``probability (item, true_label)`` by the model as published; with ``independent=True`` also ``draw_of``. For
+      models that report their classifier, ``classifier (item, true_label)``, see :meth:`classifier`.
     - ``point``: the mode, for EM.
     - ``log_likelihood``: ``labels (chain, draw, item)``, of all labels of an item jointly, with the truth summed out.
     - ``log_prior``: ``parameters (chain, draw)``, the joint log prior density of all parameters.
@@ -56,6 +58,17 @@ class Posterior(PosteriorVariables):
         ``probability`` of that class; ``entropy`` of the item's distribution in bits; and ``p_<class>`` for every class.
         """
         return truth_table(self.items(), self.labels, self.probability(), self.item_column)
+
+    def classifier(self) -> pd.DataFrame:
+        """Return the table of :meth:`truth` by the model's classifier alone, from each item's features and not its labels.
+
+        Raises:
+            DataError: if the model does not report its classifier. For items with features,
+                :func:`crowdppl.predict` returns the same.
+        """
+        if "classifier" not in self.tree["truth"]:
+            raise DataError(f"{self.info['model']} does not report a classifier of the items; fit 'lia'")
+        return truth_table(self.items(), self.labels, self._values("truth", "classifier"), self.item_column)
 
     @arguments.checked(
         level=arguments.level,

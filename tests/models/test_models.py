@@ -18,7 +18,6 @@ from crowdppl.model.bound import bind
 from crowdppl.model.conjugacy import dirichlet_mode
 from crowdppl.model.program import unknowns
 from crowdppl.models import (
-    LIA,
     ClassConditional,
     CoNAL,
     CrowdMixture,
@@ -492,41 +491,6 @@ def test_workers_worse_than_chance_need_a_sign():
     assert float(bound.tree["posterior"]["sensitivity"].mean(("chain", "draw"))[3]) > 0.5
     assert float(free.tree["posterior"]["sensitivity"].mean(("chain", "draw"))[3]) < 0.4
     assert free.info["facts"]["log_likelihood"] > bound.info["facts"]["log_likelihood"] + 10
-
-
-# ---------------------------------------------------------------------- difficulty times competence
-
-
-def test_quality_is_stochastic_and_turns_with_its_factors():
-    """Rows of Q sum to one; a rotation of the latent axes of C against D leaves them."""
-    data = tiny(1)
-    with isolated(0), torch.no_grad():
-        model = bind(LIA(latent=2, hidden=(3,), embedding=2), data)
-        parameters, _ = model.conditioned(unknowns(model, data), data)
-        Q = model.emission(parameters, data).probs
-        torch.testing.assert_close(Q.sum(-1), torch.ones(data.A, 3))
-        shape, turn = (3, 3, 2), torch.tensor([[0.6, -0.8], [0.8, 0.6]])
-        D, C = parameters["difficulty"], parameters["competence"]
-        turned = parameters | {
-            "difficulty": lambda x: ((1 + D(x).unflatten(-1, shape)) @ turn - 1).flatten(-3),
-            "competence": lambda r: (C(r).unflatten(-1, shape) @ turn).flatten(-3),
-        }
-        torch.testing.assert_close(model.emission(turned, data).probs, Q)
-
-
-def test_best_and_worst_workers_come_first_and_last():
-    """Among ten workers who are right 7 times of 10, one who is always right and one who guesses."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 2, 300)
-    skill = np.array([0.7] * 10 + [1.0, 0.5])
-    label = np.where(rng.random((300, 12)) < skill, truth[:, None], 1 - truth[:, None])
-    data = Annotations.from_arrays(np.repeat(np.arange(300), 12), np.tile(np.arange(12), 300), label.reshape(-1))
-    model = LIA(hidden=(8,), latent=2, embedding=4)
-    posterior = quiet_fit(data, model, method="em", max_iter=6, steps=100, fine_tune=0, learning_rate=5e-3)
-    order = posterior.workers(sort="accuracy")["worker"].tolist()
-    assert (order[0], order[-1]) == (10, 11)
-    assert set(groups.worker_map(posterior)) == {"worker", "x", "y"}
-    assert posterior.tree["posterior"]["worker_embedding"].dims == ("chain", "draw", "worker", "embedding")
 
 
 # ---------------------------------------------------------------------- learning from crowds

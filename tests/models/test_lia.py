@@ -1,0 +1,258 @@
+"""Difficulty times competence: its likelihood by the numbered equations of the paper in plain Python, and what it recovers."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from catalog import fit, quiet_fit, tiny
+
+import crowdppl
+from crowdppl import Annotations, OptionError
+from crowdppl.inference.predict import parameter_draws
+from crowdppl.isolation import isolated
+from crowdppl.model.bound import bind
+from crowdppl.model.program import unknowns
+from crowdppl.models import LIA
+from crowdppl.posterior.workers import groups
+
+# ---------------------------------------------------------------------- the paper's equations, one number at a time
+
+
+def layers(bound, values, name):
+    """Return the weights and biases of a network as nested lists, from its vector of parameters."""
+    parts = bound.networks.views(name, values[f"{name}.weights"]).values()
+    matrices = [part.tolist() for part in parts]
+    return list(zip(matrices[::2], matrices[1::2], strict=True))
+
+
+def perceptron(network, x):
+    """ReLU between the layers."""
+    for number, (W, b) in enumerate(network):
+        x = [max(0.0, v) for v in x] if number else x
+        x = [sum(w * v for w, v in zip(row, x, strict=True)) + c for row, c in zip(W, b, strict=True)]
+    return x
+
+
+def normalised(row):
+    return [v / sum(row) for v in row]
+
+
+def standard(features):
+    """Return rows with mean 0 and standard deviation 1 in every column."""
+    columns = list(zip(*features, strict=True))
+    mean = [sum(c) / len(c) for c in columns]
+    sd = [math.sqrt(sum((v - m) ** 2 for v in c) / len(c)) for c, m in zip(columns, mean, strict=True)]
+    return [[(v - m) / s for v, m, s in zip(row, mean, sd, strict=True)] for row in features]
+
+
+class Paper:
+    """The model at given parameters: h, D, C, and the qualities and likelihoods that follow from them."""
+
+    def __init__(self, model, data):
+        self.model, self.data, self.bound = model, data, bind(model, data)
+        self.values = unknowns(self.bound, data)
+        self.h, self.d, self.c = (
+            layers(self.bound, self.values, name) for name in ("truth", "difficulty", "competence")
+        )
+        self.r = self.values["worker_embedding"].tolist()
+        self.inputs = [(self.x(i), self.e(i)) for i in range(data.N)]
+
+    def e(self, i):
+        """The embedding of the item's relation (section 3.4): nothing where there are no relations."""
+        return (
+            self.values["relation_embedding"][int(self.data.features[i, -1])].tolist() if self.model.relations else []
+        )
+
+    def x(self, i):
+        if self.data.features is None:
+            return self.values["item_embedding"][i].tolist()
+        features = self.data.features.tolist()
+        return standard([row[:-1] if self.model.relations else row for row in features])[i]
+
+    def prior(self, i):
+        """h(x_i), a softmax over classes."""
+        x, e = self.inputs[i]
+        return normalised([math.exp(v) for v in perceptron(self.h, x + e)])
+
+    def quality(self, i, j):
+        """Equation (1): an inner product over the latent axis; equation (4): every row is divided by its sum."""
+        K, L, (x, e) = self.data.K, self.model.latent, self.inputs[i]
+        out = perceptron(self.d, x + e)
+        D = [math.exp(out[n % L] + self.model.cell_scale * v) for n, v in enumerate(out[L:])]
+        C = [math.exp(v) for v in perceptron(self.c, self.r[j] + e)]
+        level = [2 * m / (L - 1) for m in range(L)] if L > 1 else [1.0]
+        rows = []
+        for k in range(K):
+            row = []
+            for label in range(K):
+                at = (k * K + label) * L
+                bias = [math.exp(self.model.diagonal_bias * v) if k == label else 1.0 for v in level]
+                row.append(sum(D[at + m] * C[at + m] * bias[m] for m in range(L)))
+            rows.append(normalised(row))
+        return rows
+
+    def labels(self, i):
+        return [(int(self.data.worker[n]), int(self.data.label[n])) for n in (self.data.item == i).nonzero().flatten()]
+
+    def marginal(self):
+        """Sum over items of log sum over classes of the prior times the product over the item's labels."""
+        total = 0.0
+        for i in range(self.data.N):
+            terms = self.prior(i)
+            for j, y in self.labels(i):
+                Q = self.quality(i, j)
+                terms = [t * Q[k][y] for k, t in enumerate(terms)]
+            total += math.log(sum(terms))
+        return total
+
+    def printed(self):
+        """Equation (9) as printed: the sum over the labels stands outside the logarithm."""
+        total = 0.0
+        for i in range(self.data.N):
+            h = self.prior(i)
+            for j, y in self.labels(i):
+                Q = self.quality(i, j)
+                total += math.log(sum(h[k] * Q[k][y] for k in range(self.data.K)))
+        return total
+
+
+def related():
+    """Four sentences and three relations, a yes or no of each pair by some workers; two features beside the relation's number."""
+    rng = np.random.default_rng(3)
+    x = np.column_stack([rng.normal(size=(4, 2))[np.arange(12) // 3], np.arange(12) % 3])
+    item = np.concatenate([np.arange(12), rng.integers(0, 12, 12)])
+    return Annotations.from_arrays(item, rng.integers(0, 4, 24), rng.integers(0, 2, 24), items=range(12), features=x)
+
+
+SMALL = {"hidden": (3, 4), "embedding": 2}
+PAPERS = {
+    "LIA": lambda: (LIA(latent=3, **SMALL), tiny(1)),
+    "LIA-E": lambda: (LIA(latent=3, **SMALL), tiny(1, features=False)),
+    "LIA-ML": lambda: (LIA(latent=3, relations=3, **SMALL), related()),
+    "minimax": lambda: (LIA(latent=1, **SMALL), tiny(1)),
+}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_likelihood_is_that_of_the_paper(name):
+    with isolated(7), torch.no_grad():
+        model, data = PAPERS[name]()
+        paper = Paper(model, data)
+        parameters, _ = paper.bound.conditioned(paper.values, data)
+        joint = paper.bound.item_log_joint(parameters, data)
+        assert joint.dtype == torch.float64
+        assert float(torch.logsumexp(joint, -1).sum()) == pytest.approx(paper.marginal(), abs=1e-8)
+        separate = paper.bound.separate_log_likelihoods(parameters, data)
+        assert float(separate.sum()) == pytest.approx(paper.printed(), abs=1e-8)
+        assert paper.printed() != pytest.approx(paper.marginal(), abs=1e-3)
+        Q = paper.bound.emission(parameters, data).probs
+        for n in range(data.A):
+            expected = torch.tensor(paper.quality(int(data.item[n]), int(data.worker[n])), dtype=Q.dtype)
+            torch.testing.assert_close(Q[n], expected, atol=1e-10, rtol=0)
+
+
+def test_one_latent_dimension_is_minimax_conditional_entropy():
+    """Zhou et al. (2015): log Q is a table of the item plus a table of the worker, up to the sum of each row."""
+    with isolated(0), torch.no_grad():
+        data = tiny(1)
+        model = bind(LIA(latent=1, **SMALL), data)
+        parameters, _ = model.conditioned(unknowns(model, data), data)
+        tau = 0.1 * parameters["difficulty"](data.features)[:, 1:].view(-1, 3, 3)
+        sigma = parameters["competence"](parameters["worker_embedding"]).view(-1, 3, 3) + torch.eye(3)
+        Q = (tau[data.item] + sigma[data.worker]).softmax(-1)
+        torch.testing.assert_close(model.emission(parameters, data).probs, Q)
+
+
+def test_difficulty_and_competence_share_a_freedom():
+    """A factor that moves from D to C leaves the quality, whose rows sum to one."""
+    with isolated(0), torch.no_grad():
+        data = tiny(1)
+        model = bind(LIA(latent=2, **SMALL), data)
+        parameters, _ = model.conditioned(unknowns(model, data), data)
+        Q = model.emission(parameters, data).probs
+        torch.testing.assert_close(Q.sum(-1), torch.ones(data.A, 3))
+        D, C = parameters["difficulty"], parameters["competence"]
+        factor = torch.tensor([1.7, -0.4])  # on the log scale, of each latent dimension
+        moved = parameters | {
+            "difficulty": lambda x: torch.cat([D(x)[:, :2] + factor, D(x)[:, 2:]], -1),
+            "competence": lambda r: (C(r).unflatten(-1, (3, 3, 2)) - factor).flatten(-3),
+        }
+        torch.testing.assert_close(model.emission(moved, data).probs, Q)
+
+
+def test_best_and_worst_workers_come_first_and_last():
+    """Among ten workers who are right 7 times of 10, one who is always right and one who guesses."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    skill = np.array([0.7] * 10 + [1.0, 0.5])
+    label = np.where(rng.random((300, 12)) < skill, truth[:, None], 1 - truth[:, None])
+    data = Annotations.from_arrays(np.repeat(np.arange(300), 12), np.tile(np.arange(12), 300), label.reshape(-1))
+    model = LIA(hidden=(8,), latent=2, embedding=4)
+    posterior = quiet_fit(data, model, method="em", max_iter=6, steps=100, fine_tune=0, learning_rate=5e-3)
+    order = posterior.workers(sort="accuracy")["worker"].tolist()
+    assert (order[0], order[-1]) == (10, 11)
+    assert set(groups.worker_map(posterior)) == {"worker", "x", "y"}
+    assert posterior.tree["posterior"]["worker_embedding"].dims == ("chain", "draw", "worker", "embedding")
+
+
+CELLS = (0.95, 0.95, 0.58, 0.85)  # weak and strong workers on easy items, then on hard ones
+
+
+def cells(seed):
+    """Return 600 items with a feature for class and one for difficulty, by 20 workers, ten of them weak on hard items."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(600, 2))
+    truth, difficult = (x[:, 0] > 0).astype(int), x[:, 1] > 0
+    right = np.where(difficult[:, None], np.where(np.arange(20) < 10, CELLS[2], CELLS[3]), CELLS[0])
+    item = np.repeat(np.arange(600), 6)
+    worker = np.concatenate([rng.choice(20, 6, replace=False) for _ in range(600)])
+    label = np.where(rng.random(3600) < right[item, worker], truth[item], 1 - truth[item])
+    data = Annotations.from_arrays(item, worker, label, items=range(600), workers=range(20), features=x)
+    return data.to(dtype=torch.float32), truth, difficult
+
+
+def recovered(seed, **options):
+    """Return the largest error of the four mean qualities, and the accuracy of the posterior and of the classifier alone."""
+    data, truth, difficult = cells(seed)
+    posterior = quiet_fit(data, LIA(), method="em", seed=seed, independent=True, num_samples=2, **options)
+    table = crowdppl.predict_correct(posterior, data)
+    kind = 2 * difficult[table["task"].to_numpy()] + (table["worker"].to_numpy() >= 10)
+    error = np.abs(table.groupby(kind)["probability"].mean().to_numpy() - CELLS).max()
+    tables = (posterior.truth(), posterior.classifier())
+    return error, *(float((t["label"].to_numpy() == truth).mean()) for t in tables)
+
+
+def test_difficulty_acts_and_is_recovered():
+    error, truth, classifier = recovered(1, steps=150, fine_tune=100, learning_rate=3e-3, max_iter=6)
+    assert error < 0.06
+    assert truth > 0.965
+    assert classifier > 0.965
+
+
+@pytest.mark.slow
+def test_difficulty_is_recovered_by_the_default_schedule():
+    results = np.array([recovered(seed) for seed in range(5)])
+    assert results[:, 0].max() < 0.06
+    assert results[:, 1].mean() >= 0.965
+
+
+def test_the_printed_objective_is_climbed_by_name():
+    """Fine-tuning on equation (9) as printed ends higher on it than fine-tuning on the marginal likelihood, and lower on that."""
+    data, _, _ = cells(0)
+    small = data.batch(torch.arange(120))
+    options = {"method": "em", "max_iter": 2, "steps": 60, "fine_tune": 300, "learning_rate": 5e-3, "num_samples": 2}
+    ends = {}
+    for truths in ("item", "annotation"):
+        posterior = quiet_fit(small, LIA(), fine_tune_truths=truths, independent=True, **options)
+        with isolated(0), torch.no_grad():
+            bound, values = next(parameter_draws(posterior, small))
+            parameters, _ = bound.conditioned(values, small)
+            separate = float(bound.separate_log_likelihoods(parameters, small).sum())
+            marginal = float(torch.logsumexp(bound.item_log_joint(parameters, small), -1).sum())
+        assert posterior.info["facts"]["log_likelihood"] == pytest.approx(marginal, rel=1e-4)
+        ends[truths] = (marginal, separate)
+    assert ends["annotation"][1] > ends["item"][1]
+    assert ends["annotation"][0] < ends["item"][0]
+    with pytest.raises(OptionError, match="item"):
+        fit(small, LIA(), method="em", fine_tune_truths="none")
