@@ -72,7 +72,7 @@ class LIA(AnnotationModel):
     embedding: int = 16
     relations: int = 0
     diagonal_bias: float = 1.0
-    prior_scale: float = 0.5
+    prior_scale: float = 1.0
     competence_scale: float = 0.3
     difficulty_scale: float = 0.4
     cell_scale: float = 0.1

@@ -256,3 +256,27 @@ def test_the_printed_objective_is_climbed_by_name():
     assert ends["annotation"][0] < ends["item"][0]
     with pytest.raises(OptionError, match="item"):
         fit(small, LIA(), method="em", fine_tune_truths="none")
+
+
+def test_a_worker_is_good_at_one_relation_and_bad_at_another():
+    """LIA-ML: 200 sentences and three relations, 20 workers of .95 on one relation, .55 on another and .75 on the third."""
+    rng = np.random.default_rng(0)
+    pair, workers = np.arange(600), np.arange(20)
+    x, direction, relation = rng.normal(size=(200, 4))[pair // 3], rng.normal(size=(3, 4)), pair % 3
+    truth = ((x * direction[relation]).sum(1) > 0).astype(int)
+    good = rng.integers(0, 3, 20)
+    bad = (good + rng.integers(1, 3, 20)) % 3
+    accuracy = np.full((20, 3), 0.75)
+    accuracy[workers, good], accuracy[workers, bad] = 0.95, 0.55
+    chosen = np.stack([rng.choice(20, 5, replace=False) for _ in range(200)])
+    item, worker = np.repeat(pair, 5), chosen[pair // 3].reshape(-1)
+    right = rng.random(3000) < accuracy[worker, relation[item]]
+    label = np.where(right, truth[item], 1 - truth[item])
+    features = np.column_stack([x, relation])
+    data = Annotations.from_arrays(item, worker, label, items=pair, workers=workers, features=features)
+    data = data.to(dtype=torch.float32)
+    schedule = {"max_iter": 8, "steps": 100, "fine_tune": 100, "learning_rate": 3e-3}
+    posterior = quiet_fit(data, LIA(relations=3), method="em", independent=True, num_samples=2, **schedule)
+    table = crowdppl.predict_correct(posterior, data)
+    estimated = table.groupby(["worker", relation[table["task"].to_numpy()]])["probability"].mean().unstack().to_numpy()
+    assert (estimated[workers, good] > estimated[workers, bad]).mean() >= 0.9
