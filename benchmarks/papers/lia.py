@@ -21,7 +21,7 @@ from crowdppl.models import LIA, DawidSkene
 
 # A tenth of the paper's gradient steps, three times as long.
 SCHEDULE = {"steps": 100, "fine_tune": 100, "learning_rate": 3e-3, "num_samples": 2}
-CELLS = (0.95, 0.95, 0.58, 0.85)  # weak and strong workers on easy items, then on hard ones
+KINDS = (0.95, 0.95, 0.58, 0.85)  # weak and strong workers on easy items, then on hard ones
 VARIANTS = {
     "default": LIA(),
     "difficulty_scale=0.1": LIA(difficulty_scale=0.1),
@@ -43,13 +43,13 @@ PAPER = {
 LEVELS = (2, 5, 10)
 
 
-def cells(seed: int) -> tuple[Annotations, np.ndarray, np.ndarray]:
+def easy_and_hard(seed: int) -> tuple[Annotations, np.ndarray, np.ndarray]:
     """Return 600 items with two features, for class and difficulty, by 20 workers, ten of them weak on hard items; and both."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(600, 2))
     truth, difficult = (x[:, 0] > 0).astype(int), x[:, 1] > 0
     weak = np.arange(20) < 10
-    right = np.where(difficult[:, None], np.where(weak, CELLS[2], CELLS[3]), CELLS[0])  # (items, workers)
+    right = np.where(difficult[:, None], np.where(weak, KINDS[2], KINDS[3]), KINDS[0])  # (items, workers)
     item = np.repeat(np.arange(600), 6)
     worker = np.concatenate([rng.choice(20, 6, replace=False) for _ in range(600)])
     label = np.where(rng.random(len(item)) < right[item, worker], truth[item], 1 - truth[item])
@@ -58,7 +58,7 @@ def cells(seed: int) -> tuple[Annotations, np.ndarray, np.ndarray]:
 
 
 def qualities(posterior: Posterior, data: Annotations, difficult: np.ndarray) -> np.ndarray:
-    """Return the mean probability of a correct label in each of :data:`CELLS`."""
+    """Return the mean probability of a correct label in each of :data:`KINDS`."""
     table = crowdppl.predict_correct(posterior, data)
     kind = 2 * difficult[table.iloc[:, 0].to_numpy()] + (table["worker"].to_numpy() >= 10)
     return table.groupby(kind)["probability"].mean().to_numpy()
@@ -145,14 +145,14 @@ def main() -> None:
     for name, model in VARIANTS.items():
         values = []
         for seed in range(1 if options.quick else 5 if name == "default" else 2):
-            data, truth, difficult = cells(seed)
+            data, truth, difficult = easy_and_hard(seed)
             posterior, _ = fit(data, model, method="em", seed=seed, **SCHEDULE)
             values.append([*qualities(posterior, data, difficult), *accuracies(posterior, truth)])
-        mean, error = np.mean(values, 0), np.abs(np.array(values)[:, :4] - CELLS).max()
+        mean, error = np.mean(values, 0), np.abs(np.array(values)[:, :4] - KINDS).max()
         rows.append(
             [name, len(values), *(f"{v:.2f}" for v in mean[:4]), f"{error:.3f}", *(f"{v:.3f}" for v in mean[4:])]
         )
-        results[name] = values
+        results[name] = [[float(v) for v in row] for row in values]
         print(rows[-1], flush=True)
     simulated = table(
         [
@@ -166,7 +166,7 @@ def main() -> None:
             "truth",
             "classifier",
         ],
-        [["true value", "", *(f"{v:.2f}" for v in CELLS), "", "", ""], *rows],
+        [["true value", "", *(f"{v:.2f}" for v in KINDS), "", "", ""], *rows],
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
@@ -183,7 +183,7 @@ reads a learned embedding of the item. *Truth* and the other rows are the poster
 ## Simulated difficulty
 
 600 items with two features, one for the class and one for the difficulty; 20 workers, 6 annotations per item. Estimated
-probability of a correct label by kind of item and worker, mean over seeds; the largest error is over cells and seeds.
+probability of a correct label by kind of item and worker, mean over seeds; the largest error is over kinds and seeds.
 
 {simulated}
 
@@ -196,12 +196,18 @@ quality on all items. From .4 on the four qualities are recovered.
 
 {block("word-similarity", few)}
 
+Not reproduced at r = 2: with two labels of each of 30 pairs LIA-E is less accurate than a majority, and so is Dawid–Skene. 60
+labels do not teach the quality of ten workers.
+
 ## RTE
 
 800 pairs of texts, 164 workers. LIA reads {overlap().shape[1]} features of ours (word overlap, lengths, negation, numbers, task);
 the paper's text features are not at hand.
 
 {block("rte", texts)}
+
+Reproduced: LIA is within a point of the paper's at every redundancy, with other features. Our posterior of LIA-E is above the
+paper's at r = 5. Dawid–Skene is at least as accurate here.
 """
     results = {"simulated": results, "word-similarity": few, "rte": texts}
     write("paper_lia", "LIA: simulated difficulty, Word Similarity, RTE", body, results, options, script="papers/lia")

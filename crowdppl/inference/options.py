@@ -71,7 +71,7 @@ class EMOptions(TypedDict, total=False):
         Option(
             "item",
             choice("item", "annotation"),
-            "what fine_tune climbs: item, the marginal likelihood; annotation, that with a truth for each annotation",
+            "likelihood that fine_tune raises: item, the marginal one; annotation, with a truth for each annotation",
         ),
     ]
     validation: Annotated[

@@ -196,15 +196,15 @@ def test_best_and_worst_workers_come_first_and_last():
     assert posterior.tree["posterior"]["worker_embedding"].dims == ("chain", "draw", "worker", "embedding")
 
 
-CELLS = (0.95, 0.95, 0.58, 0.85)  # weak and strong workers on easy items, then on hard ones
+KINDS = (0.95, 0.95, 0.58, 0.85)  # weak and strong workers on easy items, then on hard ones
 
 
-def cells(seed):
+def easy_and_hard(seed):
     """Return 600 items with a feature for class and one for difficulty, by 20 workers, ten of them weak on hard items."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(600, 2))
     truth, difficult = (x[:, 0] > 0).astype(int), x[:, 1] > 0
-    right = np.where(difficult[:, None], np.where(np.arange(20) < 10, CELLS[2], CELLS[3]), CELLS[0])
+    right = np.where(difficult[:, None], np.where(np.arange(20) < 10, KINDS[2], KINDS[3]), KINDS[0])
     item = np.repeat(np.arange(600), 6)
     worker = np.concatenate([rng.choice(20, 6, replace=False) for _ in range(600)])
     label = np.where(rng.random(3600) < right[item, worker], truth[item], 1 - truth[item])
@@ -214,11 +214,11 @@ def cells(seed):
 
 def recovered(seed, **options):
     """Return the largest error of the four mean qualities, and the accuracy of the posterior and of the classifier alone."""
-    data, truth, difficult = cells(seed)
+    data, truth, difficult = easy_and_hard(seed)
     posterior = quiet_fit(data, LIA(), method="em", seed=seed, independent=True, num_samples=2, **options)
     table = crowdppl.predict_correct(posterior, data)
     kind = 2 * difficult[table["task"].to_numpy()] + (table["worker"].to_numpy() >= 10)
-    error = np.abs(table.groupby(kind)["probability"].mean().to_numpy() - CELLS).max()
+    error = np.abs(table.groupby(kind)["probability"].mean().to_numpy() - KINDS).max()
     tables = (posterior.truth(), posterior.classifier())
     return error, *(float((t["label"].to_numpy() == truth).mean()) for t in tables)
 
@@ -237,9 +237,9 @@ def test_difficulty_is_recovered_by_the_default_schedule():
     assert results[:, 1].mean() >= 0.965
 
 
-def test_the_printed_objective_is_climbed_by_name():
+def test_the_printed_objective_is_raised_by_name():
     """Fine-tuning on equation (9) as printed ends higher on it than fine-tuning on the marginal likelihood, and lower on that."""
-    data, _, _ = cells(0)
+    data, _, _ = easy_and_hard(0)
     small = data.batch(torch.arange(120))
     options = {"method": "em", "max_iter": 2, "steps": 60, "fine_tune": 300, "learning_rate": 5e-3, "num_samples": 2}
     ends = {}
