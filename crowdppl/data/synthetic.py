@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from crowdppl import arguments
@@ -124,29 +125,34 @@ def three_gaussians(
     asymmetric=arguments.flag,
     dimensions=arguments.whole(1),
     separation=arguments.number(),
+    embedding=arguments.whole(1),
     test=arguments.whole(0),
 )
 def common_and_individual(
     *,
     seed: int,
-    items: int = 10_000,
+    items: int = 8_000,
     workers: int = 30,
     per_item: int = 3,
     classes: int = 6,
     common: float = 0.5,
-    common_strength: float = 0.6,
+    common_strength: float = 0.4,
     individual_strength: float = 0.7,
     asymmetric: bool = False,
     dimensions: int = 10,
     separation: float = 1.5,
-    test: int = 1000,
+    embedding: int = 20,
+    test: int = 1_000,
 ) -> Simulation:
     """Draw the synthetic set of Chu, Ma and Wang (2021): confusion that is common to all annotators and confusion of their own.
 
-    A share ``common`` of the annotations comes from the common confusion matrix, the others from the annotator's own. A matrix of
-    strength ``e`` gives a wrong label with probability ``e``: uniform over the other classes (symmetric), or always the same
-    other class (asymmetric), which is the next one in the common matrix and specific to the annotator in the others. Features are
-    Gaussian around the centre of the class; the paper uses images, which are not available.
+    An annotation comes from the common confusion matrix with probability ``omega_ij = sigmoid(u_j . v_i + b)``, their equation
+    (3), else from the annotator's own. The embeddings of annotators and items are random, of length one, those of items a linear
+    function of their features; the bias ``b`` sets the mean share ``common``. A matrix of strength ``e`` gives a wrong label with
+    probability ``e``, the same one for each class. In the common matrix classes 0 and 1 are taken for each other, 2 and 3, and so
+    on (symmetric; the last of an odd number is taken for the first), or each class for the next one (asymmetric). An annotator
+    confuses each class with another of their own. Features are Gaussian around the centre of the class; the paper uses images,
+    which are not available. Its validation items are like test items.
 
     Args:
         seed: random seed.
@@ -154,13 +160,18 @@ def common_and_individual(
         workers: number of annotators.
         per_item: number of labels per item, by different annotators.
         classes: number of classes ``K``.
-        common: share of annotations from the common matrix.
+        common: mean share of annotations from the common matrix, 0 and .3 to .7 in the paper.
         common_strength: error rate of the common matrix, .4 to .8 in the paper.
         individual_strength: error rate of the annotators' own matrices, .7 in the paper.
-        asymmetric: whether errors of a class go to a single other class.
+        asymmetric: whether common errors lead from each class to the next one, and not between the two classes of a pair.
         dimensions: number of features.
         separation: distance of each centre from the origin, in standard deviations.
+        embedding: size of the embeddings.
         test: number of test items.
+
+    Returns:
+        ``parameters``: ``common (K, K)``, ``individual (J, K, K)``, and for each annotation ``share``, omega, and ``source``,
+        whether it came from the common matrix.
 
     Raises:
         OptionError: a probability lies outside 0 to 1, or ``per_item`` exceeds ``workers``.
@@ -179,12 +190,19 @@ def common_and_individual(
     centres = rng.normal(size=(classes, dimensions))
     centres *= separation / np.linalg.norm(centres, axis=1, keepdims=True)
     features = centres[truth] + rng.normal(size=(items + test, dimensions)) / np.sqrt(dimensions)
-    shared = _noisy(classes, common_strength, 1 if asymmetric else None)
-    shift = rng.integers(1, classes, workers)
-    own = np.stack([_noisy(classes, individual_strength, int(s) if asymmetric else None) for s in shift])
+    each = np.arange(classes)
+    paired = np.where(each % 2 == 0, each + 1, each - 1) % classes
+    shared = _noisy(common_strength, (each + 1) % classes if asymmetric else paired)
+    own = np.stack(
+        [_noisy(individual_strength, (each + rng.integers(1, classes, classes)) % classes) for _ in range(workers)]
+    )
     item = np.repeat(np.arange(items), per_item)
     worker = rng.random((items, workers)).argsort(1)[:, :per_item].reshape(-1)
-    source = rng.random(len(item)) < common
+    v = features[:items] @ rng.normal(size=(dimensions, embedding)) + rng.normal(size=embedding)
+    u = rng.normal(size=(workers, embedding))
+    v, u = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (v, u))
+    share = _with_mean((u[worker] * v[item]).sum(-1), common)
+    source = rng.random(len(item)) < share
     rows = np.where(source[:, None], shared[truth[item]], own[worker, truth[item]])
     label = _draw(rng, rows)
     data = Annotations.from_arrays(
@@ -195,7 +213,7 @@ def common_and_individual(
         truth=truth[:items],
         features_test=features[items:],
         truth_test=truth[items:],
-        parameters={"common": shared, "individual": own, "source": source},
+        parameters={"common": shared, "individual": own, "source": source, "share": share},
     )
 
 
@@ -269,11 +287,17 @@ def two_gaussians(
     )
 
 
-def _noisy(classes: int, strength: float, shift: int | None) -> Array:
-    """Return a confusion matrix with error rate ``strength``: uniform, or on the class ``shift`` positions later."""
-    eye = np.eye(classes)
-    wrong = (1 - eye) / (classes - 1) if shift is None else np.roll(eye, shift, axis=1)
-    return (1 - strength) * eye + strength * wrong
+def _noisy(strength: float, wrong: Array) -> Array:
+    """Return a confusion matrix with error rate ``strength``, in which class ``k`` is taken for ``wrong[k]``."""
+    eye = np.eye(len(wrong))
+    return (1 - strength) * eye + strength * eye[wrong]
+
+
+def _with_mean(logits: Array, mean: float) -> Array:
+    """Return probabilities of a given mean, whose logits are the given ones up to a constant."""
+    if mean in (0, 1):
+        return np.full(len(logits), float(mean))
+    return expit(logits + brentq(lambda b: expit(logits + b).mean() - mean, -100, 100))
 
 
 def _draw(rng: np.random.Generator, rows: Array) -> Array:

@@ -527,10 +527,18 @@ def test_common_and_individual(asymmetric):
     s = common_and_individual(seed=0, items=2000, common=0.4, common_strength=0.8, asymmetric=asymmetric)
     assert (s.data.N, s.data.K, s.data.J, s.data.A) == (2000, 6, 30, 6000)
     assert s.parameters["source"].mean() == pytest.approx(0.4, abs=0.04)
+    assert s.parameters["share"].mean() == pytest.approx(0.4, abs=1e-9)
+    assert s.parameters["share"].std() > 0.02
     right = (s.data.label.numpy() == s.truth[s.data.item])[s.parameters["source"]]
     assert right.mean() == pytest.approx(0.2, abs=0.04)
-    np.testing.assert_allclose(s.parameters["individual"].sum(-1), 1)
-    assert ((s.parameters["common"] > 0).sum(1) == (2 if asymmetric else 6)).all()
+    common, individual = s.parameters["common"], s.parameters["individual"]
+    np.testing.assert_allclose(individual.sum(-1), 1)
+    for matrix, strength in ((common, 0.8), *((own, 0.7) for own in individual)):
+        np.testing.assert_allclose(np.diagonal(matrix), 1 - strength)
+        np.testing.assert_allclose(np.sort(matrix, 1)[:, :-2], 0)
+    wrong = (common - np.diag(np.diagonal(common))).argmax(1).tolist()
+    assert wrong == ([1, 2, 3, 4, 5, 0] if asymmetric else [1, 0, 3, 2, 5, 4])
+    assert len(np.unique(individual, axis=0)) > 25
 
 
 def test_two_gaussians():
