@@ -21,14 +21,28 @@ import crowdppl
 from crowdppl import acquisition, arguments, criticism, crowdkit, export, plots, report
 from crowdppl.acquisition import Curve
 from crowdppl.criticism import sbc
-from crowdppl.data import datasets, diagnostics, download, read, synthetic
+from crowdppl.data import datasets, diagnostics, download, experiments, read, synthetic
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError
 from crowdppl.inference import sharded, streaming, update
 from crowdppl.models import CATALOGUE, DawidSkene, WorkerGroups
 from crowdppl.posterior import workers
 from crowdppl.posterior.workers import groups
 
-MODULES = [crowdppl, acquisition, criticism, datasets, export, groups, plots, read, report, diagnostics, sbc, synthetic]
+MODULES = [
+    crowdppl,
+    acquisition,
+    criticism,
+    datasets,
+    experiments,
+    export,
+    groups,
+    plots,
+    read,
+    report,
+    diagnostics,
+    sbc,
+    synthetic,
+]
 MODULES += [sharded, streaming, update, workers]
 CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve]
 # Methods that models and engines call with tensors of their own making, inside a fit.
@@ -222,6 +236,8 @@ def calls(place):
         "synthetic.common_and_individual": {"seed": 0, "items": 5, "workers": 4, "per_item": 2, "test": 2},
         "synthetic.two_gaussians": {"seed": 0, "train": 5, "test": 2},
         "synthetic.correlated_crowd": {"seed": 0, "items": 5, "workers": 4, "per_item": 2},
+        "experiments.thinned": {"data": data(), "per_item": 2, "seed": 0},
+        "experiments.with_reference_workers": {"data": data(), "truth": {0: 0, 1: 1}, "seed": 0},
         "workers.probability_better": {**p, "a": "u", "b": "v"},
         "workers.best": {**p, "m": 1},
         "workers.worst": {**p, "m": 1},

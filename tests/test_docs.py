@@ -93,6 +93,7 @@ PUBLIC = (
     "crowdppl.data.datasets",
     "crowdppl.data.label_sets",
     "crowdppl.data.read",
+    "crowdppl.data.experiments",
     "crowdppl.data.synthetic",
     "crowdppl.export",
     "crowdppl.inference.sharded",
