@@ -41,9 +41,8 @@ MODULES = [
     report,
     diagnostics,
     sbc,
-    synthetic,
 ]
-MODULES += [sharded, streaming, update, workers]
+MODULES += [sharded, streaming, synthetic, update, workers]
 CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve]
 # Methods that models and engines call with tensors of their own making, inside a fit.
 INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.worker_blocks"}

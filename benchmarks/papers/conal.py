@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import baselines  # noqa: F401 - puts the folder of common on the path
 import numpy as np
 import torch
 from common import arguments, fit, spread, table, write
