@@ -61,6 +61,8 @@ class LIA(AnnotationModel):
         relations: number of relations where items are pairs, 0 where they are not.
         diagonal_bias: mean over latent dimensions of the logarithm of the competence's diagonal, at weights of zero.
         prior_scale: standard deviation of the normal prior of the weights of ``h``.
+        embedded_scale: likewise, where items have learned embeddings, which have a prior of their own (LIA-E). With a small one
+            ``h`` is the same for all items: 108 items with a few labels each do not pay for what it takes to tell them apart.
         competence_scale: likewise of ``c``, and of the map of worker features: how far workers differ in competence.
         difficulty_scale: likewise of ``g`` and ``d``: how far items differ in difficulty.
         cell_scale: how far the cells of one latent dimension differ in difficulty, compared with the dimensions.
@@ -73,6 +75,7 @@ class LIA(AnnotationModel):
     relations: int = 0
     diagonal_bias: float = 1.0
     prior_scale: float = 1.0
+    embedded_scale: float = 3.0
     competence_scale: float = 0.3
     difficulty_scale: float = 0.4
     cell_scale: float = 0.1
@@ -88,7 +91,7 @@ class LIA(AnnotationModel):
     def __post_init__(self) -> None:
         require_whole(self, "latent", "embedding")
         require_whole(self, "relations", least=0)
-        require_positive(self, "prior_scale", "competence_scale", "difficulty_scale")
+        require_positive(self, "prior_scale", "embedded_scale", "competence_scale", "difficulty_scale")
         require_pseudo_counts(self, "diagonal_bias", "cell_scale")
 
     @property
@@ -144,7 +147,7 @@ class LIA(AnnotationModel):
                 out["worker_embedding"] = pyro.sample("worker_embedding", unit)
         else:
             out["workers"] = plates.network("workers", scale=self.competence_scale)
-        out["truth"] = plates.network("truth", scale=self.prior_scale)
+        out["truth"] = plates.network("truth", scale=self.embedded_scale if data.features is None else self.prior_scale)
         out["competence"] = plates.network("competence", scale=self.competence_scale)
         out["difficulty"] = plates.network("difficulty", scale=self.difficulty_scale)
         return out

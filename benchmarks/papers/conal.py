@@ -91,7 +91,7 @@ def main() -> None:
         ]
         for name, one in results.items()
     ]
-    parts = [[name, *(f"{np.mean(one[key]):.3f}" for key in MORE)] for name, one in results.items()]
+    parts = [[name, *("–" if np.isnan(one[key]).any() else f"{np.mean(one[key]):.3f}" for key in MORE)] for name, one in results.items()]
     head = ["share, error rate", "labels that are right", "the most frequent wrong one", *FIGURES]
     body = f"""8,000 items in six classes with ten features, 30 annotators, three labels an item
 (`crowdppl.data.synthetic.common_and_individual`): symmetric common errors, individual error rate .7. Rows: mean share of the
@@ -106,7 +106,8 @@ wrong label of a class outnumbers the right one.
 {table(head, truths)}
 
 With an error rate of .6 the most frequent wrong label of a class outnumbers the right one. A fit that starts from the votes then
-exchanges the classes of some pairs.
+exchanges the classes of some pairs. Other starts do not help, since such a solution explains the annotations as well; some known
+true labels do.
 
 ## Common matrix and source
 

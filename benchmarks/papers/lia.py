@@ -11,12 +11,12 @@ import baselines  # noqa: F401 - puts the folder of common on the path
 import numpy as np
 import pandas as pd
 import torch
-from bluebirds import subset
 from common import arguments, fit, spread, table, write
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning, Posterior
 from crowdppl.data import datasets
+from crowdppl.data.experiments import thinned
 from crowdppl.models import LIA, DawidSkene
 
 # A tenth of the paper's gradient steps, three times as long.
@@ -27,6 +27,7 @@ VARIANTS = {
     "difficulty_scale=0.1": LIA(difficulty_scale=0.1),
     "difficulty_scale=1": LIA(difficulty_scale=1.0),
     "cell_scale=1": LIA(cell_scale=1.0),
+    "prior_scale=3": LIA(prior_scale=3.0),
 }
 PAPER = {
     "word-similarity": {
@@ -112,7 +113,7 @@ def experiment(
     out: dict[str, dict[int, list[float]]] = {}
     for r in LEVELS:
         for seed in seeds:
-            part = subset(data, r, seed)
+            part = thinned(data, per_item=r, seed=seed)
             known = truth.loc[part.items].to_numpy()
 
             def add(name: str, value: float, r: int = r) -> None:

@@ -125,7 +125,7 @@ def related():
     return Annotations.from_arrays(item, rng.integers(0, 4, 24), rng.integers(0, 2, 24), items=range(12), features=x)
 
 
-SMALL = {"hidden": (3, 4), "embedding": 2}
+SMALL = {"hidden": (3, 4), "embedding": 2, "embedded_scale": 1.0}  # classifiers that are not certain
 PAPERS = {
     "LIA": lambda: (LIA(latent=3, **SMALL), tiny(1)),
     "LIA-E": lambda: (LIA(latent=3, **SMALL), tiny(1, features=False)),
