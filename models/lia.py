@@ -26,8 +26,9 @@ the first gradient step on, and is unlikely to permute labels as a function of t
 about the same likelihood. See *Departures from the paper* on the model's page. **Note:** factors can move between ``D`` and ``C``
 without a change of ``Q``; compare ``Q`` only, or what follows from it.
 
-Fitting, as in the paper: EM from majority vote, 10 E steps of 1,000 AMSGrad steps each at 1e-3 with batches of 1,024, every M
-step from where the last one ended; then gradients on the marginal likelihood (``fine_tune``).
+Fitting, as in the paper: EM from majority vote, 10 E steps, AMSGrad with batches of 1,024, every M step from where the last one
+ended; then gradients on the marginal likelihood (``fine_tune``). By default an M step has 100 gradient steps at 3e-3 (the paper:
+1,000 at 1e-3, which takes ten times as long, and finds the quality of workers less well in a simulation).
 """
 
 from __future__ import annotations
@@ -96,14 +97,14 @@ class LIA(AnnotationModel):
 
     @property
     def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
-        """The schedules of the paper."""
+        """A tenth of the paper's gradient steps, three times as long."""
         return {
             "em": {
                 "max_iter": 10,
-                "steps": 1000,
+                "steps": 100,
                 "batch_size": 1024,
-                "learning_rate": 1e-3,
-                "fine_tune": 1000,
+                "learning_rate": 3e-3,
+                "fine_tune": 100,
             },
             "svi": {"guide": "point", "learning_rate": 0.01, "batch_size": 1024},
         }

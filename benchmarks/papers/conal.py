@@ -91,7 +91,10 @@ def main() -> None:
         ]
         for name, one in results.items()
     ]
-    parts = [[name, *("–" if np.isnan(one[key]).any() else f"{np.mean(one[key]):.3f}" for key in MORE)] for name, one in results.items()]
+    parts = [
+        [name, *("–" if np.isnan(one[key]).any() else f"{np.mean(one[key]):.3f}" for key in MORE)]
+        for name, one in results.items()
+    ]
     head = ["share, error rate", "labels that are right", "the most frequent wrong one", *FIGURES]
     body = f"""8,000 items in six classes with ten features, 30 annotators, three labels an item
 (`crowdppl.data.synthetic.common_and_individual`): symmetric common errors, individual error rate .7. Rows: mean share of the

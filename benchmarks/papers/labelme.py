@@ -39,7 +39,11 @@ MODELS = {
     "CoNAL, one true label per item, SVI": (CoNAL(network=plain, prior_scale=0.3), "svi", LONG),
     "CoNAL, end to end": (CoNAL("annotation", network=plain, prior_scale=0.3), "svi", LONG),
     "CoNAL, end to end, features standardised": (CoNAL("annotation"), "svi", LONG),
-    "LIA (its own networks)": (LIA(), "em", {"steps": 200, "max_iter": 20, "batch_size": 128, "fine_tune": 500}),
+    "LIA (its own networks)": (
+        LIA(),
+        "em",
+        {"steps": 200, "max_iter": 20, "batch_size": 128, "fine_tune": 500, "learning_rate": 1e-3},
+    ),
 }
 LAYERS = {
     "crowd layer, rows of probabilities": {"free": False},

@@ -12,7 +12,7 @@ from crowdppl.data import datasets
 from crowdppl.data.label_sets import pairs
 from crowdppl.models import LIA
 
-SCHEDULE = {"max_iter": 4, "steps": 200, "fine_tune": 200}
+SCHEDULE = {"max_iter": 4, "steps": 200, "fine_tune": 200, "learning_rate": 1e-3}
 
 
 def main() -> None:
