@@ -5,7 +5,7 @@ LOWEST ?= .venv-lowest
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-all test-lowest constraints-lowest coverage check docs docs-serve performance benchmark sbc mutation fuzz clean
+.PHONY: demo test test-slow test-all test-lowest constraints-lowest coverage check notebooks docs docs-serve performance benchmark sbc mutation fuzz clean
 
 demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, write demo-results/
 	$(BIN)/crowdppl demo --out demo-results --overwrite
@@ -48,6 +48,9 @@ docs: $(VENV)/.docs  ## the documentation site, in site/; a broken link is an er
 
 docs-serve: $(VENV)/.docs  ## the same at http://127.0.0.1:8000, rebuilt at every change
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+notebooks: $(VENV)/.tools  ## execute the notebooks in full and store their outputs; CROWDPPL_DATA must name the public data sets
+	$(BIN)/python notebooks/run.py
 
 performance: $(VENV)/.peers  ## docs/benchmarks/performance.md: up to 100 million annotations, half an hour, 16 GB
 	$(BIN)/python benchmarks/performance.py
