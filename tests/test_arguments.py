@@ -232,6 +232,7 @@ def calls(place):
         "sbc.coverage": {"rank": np.arange(5), "draws": 9},
         "sbc.table": {"result": sbc.ranks("one-coin", **tiny, **GIBBS), "draws": 4},
         "synthetic.three_gaussians": {"seed": 0, "workers": 6, "train": 5, "test": 2, "per_item": 2.0},
+        "synthetic.four_abilities": {"truth": [0, 1, 2, 0], "seed": 0, "workers": 6, "per_item": 2.0},
         "synthetic.common_and_individual": {"seed": 0, "items": 5, "workers": 4, "per_item": 2, "test": 2},
         "synthetic.two_gaussians": {"seed": 0, "train": 5, "test": 2},
         "synthetic.correlated_crowd": {"seed": 0, "items": 5, "workers": 4, "per_item": 2},

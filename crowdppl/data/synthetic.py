@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,10 +17,12 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
 
 __all__ = [
+    "FOUR_SHARES",
     "THREE_ABILITIES",
     "Simulation",
     "common_and_individual",
     "correlated_crowd",
+    "four_abilities",
     "three_gaussians",
     "two_gaussians",
 ]
@@ -97,20 +101,135 @@ def three_gaussians(
     truth = rng.integers(0, 3, train + test)
     features = centres[truth] + sigma * rng.normal(size=(train + test, 2))
     share = np.array([0.25, 0.55, 0.20])
-    group = rng.choice(3, workers, p=share)
-    count = np.maximum(1, rng.binomial(workers, per_item / workers, train))
-    item = np.repeat(np.arange(train), count)
-    worker = np.concatenate([rng.choice(workers, size, replace=False) for size in count])
-    label = _draw(rng, THREE_ABILITIES[group[worker], truth[item]])
-    names = np.unique(worker)
-    data = Annotations.from_arrays(item, worker, label, labels=range(3), features=features[:train], workers=names)
+    data, group = _by_groups(rng, truth[:train], features[:train], workers, per_item, THREE_ABILITIES, share)
     return Simulation(
         data=data,
         truth=truth[:train],
         features_test=features[train:],
         truth_test=truth[train:],
-        parameters={"group": group[names], "confusion": THREE_ABILITIES, "share": share},
+        parameters={"group": group, "confusion": THREE_ABILITIES, "share": share},
     )
+
+
+# Shares of the four abilities in set-up 2 of Mena and Ñanculef (2019): those of the paper's text, and those that the authors'
+# program reads, with which the paper's table was made.
+FOUR_SHARES: Mapping[str, tuple[float, ...]] = MappingProxyType(
+    {"printed": (0.20, 0.45, 0.15, 0.20), "program": (0.70, 0.15, 0.10, 0.05)}
+)
+
+
+def _shares(name: str, value: Any) -> Any:
+    each = arguments.choice(*FOUR_SHARES) if isinstance(value, str) else arguments.several(arguments.share)
+    return each(name, value)
+
+
+@arguments.checked(
+    truth=arguments.array("item", kind="whole"),
+    seed=arguments.seed,
+    workers=arguments.whole(1),
+    features=arguments.array("item", "feature"),
+    per_item=arguments.positive,
+    share=_shares,
+    confusion=arguments.array("group", "class", "class"),
+)
+def four_abilities(
+    truth: npt.ArrayLike,
+    *,
+    seed: int,
+    workers: int,
+    features: npt.ArrayLike | None = None,
+    per_item: float = 3.0,
+    share: Literal["printed", "program"] | Sequence[float] = "printed",
+    confusion: npt.ArrayLike | None = None,
+) -> Simulation:
+    """Draw the crowd of set-up 2 of Mena and Ñanculef (2019) for items of known class: annotators of four abilities.
+
+    Each annotator belongs to a group, with probabilities ``share``, and labels by the group's confusion matrix. Each item is
+    labelled by a random subset of the annotators, ``per_item`` on average, at least one. The paper has images of ten classes and
+    matrices of its own, which ``confusion`` takes. The default matrices are a generic form of those, for any number of classes:
+    an annotator recognises the class with the probability of the group, .714, .291, .25 or 0, and else guesses. Experts and
+    inexpert annotators guess any class, highly inexpert ones mostly the last class, and spammers class ``k`` in proportion to
+    ``k + 1``, whatever the item. With ten classes the mean accuracies are .74, .36, .33 and .10 (of the paper's matrices: .74,
+    .36, .33 and .17).
+
+    Args:
+        truth: true class of each item, ``(N,)``: whole numbers from 0.
+        seed: random seed.
+        workers: number of annotators, the paper's ``T``.
+        features: features of the items, ``(N, D)``.
+        per_item: mean number of labels per item.
+        share: probability of each group: ``"printed"`` in the paper, ``"program"`` as its authors' program has them
+            (``FOUR_SHARES``), or the probabilities.
+        confusion: matrices of the groups, ``(G, K, K)`` = (group, true class, label); rows that sum to one up to rounding (.001).
+
+    Returns:
+        Annotations without test items; ``parameters``: ``group (J,)`` of the annotators with labels, ``confusion`` and ``share``.
+
+    Raises:
+        OptionError: if there are fewer workers than labels per item, ``truth`` has a class without a row, features are not one
+            row per item, or probabilities are negative, do not sum to one or differ in number from the groups.
+    """
+    classes = np.asarray(truth).astype(np.int64)
+    if confusion is None:
+        K = max(2, int(classes.max()) + 1)
+        matrices = _generic_abilities(K)
+    else:
+        matrices = np.asarray(confusion, dtype=float)
+        K = matrices.shape[1]
+    chances = np.asarray(FOUR_SHARES[share] if isinstance(share, str) else share, dtype=float)
+    if workers < per_item:
+        raise OptionError(f"workers={workers} must be at least per_item={per_item:g}")
+    if classes.min() < 0 or classes.max() >= K:
+        raise OptionError(
+            f"truth has classes from {classes.min()} to {classes.max()}; it must have them from 0 to {K - 1}"
+        )
+    if len(chances) != len(matrices):
+        raise OptionError(f"share has {len(chances)} groups; it must have those of confusion, {len(matrices)}")
+    for name, rows in (("share", chances), ("confusion", matrices)):
+        if not (rows >= 0).all() or not np.allclose(rows.sum(-1), 1, atol=1e-3):
+            raise OptionError(f"{name} must have probabilities that sum to one")
+    x = None if features is None else np.asarray(features, dtype=float)
+    if x is not None and len(x) != len(classes):
+        raise OptionError(f"features has {len(x)} rows; it must have one for each of the {len(classes)} items")
+    matrices = matrices / matrices.sum(-1, keepdims=True)
+    chances = chances / chances.sum()
+    data, group = _by_groups(np.random.default_rng(seed), classes, x, workers, per_item, matrices, chances)
+    return Simulation(
+        data=data,
+        truth=classes,
+        features_test=np.zeros((0, 0 if x is None else x.shape[1])),
+        truth_test=np.zeros(0, dtype=np.int64),
+        parameters={"group": group, "confusion": matrices, "share": chances},
+    )
+
+
+def _generic_abilities(K: int) -> Array:
+    """Return the generic matrices of the four abilities, ``(4, K, K)``."""
+    uniform = np.full(K, 1 / K)
+    last = (uniform + np.eye(K)[-1]) / 2
+    rising = np.arange(1, K + 1) / np.arange(1, K + 1).sum()
+    groups = zip((0.714, 0.291, 0.25, 0.0), (uniform, uniform, last, rising), strict=True)
+    return np.stack([known * np.eye(K) + (1 - known) * guess for known, guess in groups])
+
+
+def _by_groups(
+    rng: np.random.Generator,
+    truth: Array,
+    features: Array | None,
+    workers: int,
+    per_item: float,
+    confusion: Array,
+    share: Array,
+) -> tuple[Annotations, Array]:
+    """Draw labels by groups of annotators; return them and the group of each annotator who has any."""
+    group = rng.choice(len(share), workers, p=share)
+    count = np.maximum(1, rng.binomial(workers, per_item / workers, len(truth)))
+    item = np.repeat(np.arange(len(truth)), count)
+    worker = np.concatenate([rng.choice(workers, size, replace=False) for size in count])
+    label = _draw(rng, confusion[group[worker], truth[item]])
+    names = np.unique(worker)
+    labels = range(confusion.shape[-1])
+    return Annotations.from_arrays(item, worker, label, labels=labels, features=features, workers=names), group[names]
 
 
 @arguments.checked(

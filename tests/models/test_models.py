@@ -12,7 +12,7 @@ from catalog import fit, quiet_fit, simulated, tiny
 
 import crowdppl
 from crowdppl import Annotations, DataError, ModelError, OptionError, criticism
-from crowdppl.data.synthetic import common_and_individual, three_gaussians, two_gaussians
+from crowdppl.data.synthetic import FOUR_SHARES, common_and_individual, four_abilities, three_gaussians, two_gaussians
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.conjugacy import dirichlet_mode
@@ -522,6 +522,42 @@ def test_three_gaussians():
     np.testing.assert_allclose(counts / counts.sum(1, keepdims=True), rows, atol=0.06)
 
 
+@pytest.mark.parametrize("share", ["printed", "program", (0.5, 0.5, 0.0, 0.0)])
+@pytest.mark.parametrize("K", [2, 10])
+def test_four_abilities(share, K):
+    truth = np.random.default_rng(0).integers(0, K, 20_000)
+    s = four_abilities(truth, seed=1, workers=500, share=share)
+    assert torch.equal(s.data.label, four_abilities(truth, seed=1, workers=500, share=share).data.label)
+    assert (s.data.N, s.data.K, s.data.J) == (20_000, K, 500)
+    # One label at least: exp(-3) of the items would have none.
+    assert pytest.approx(3 + math.exp(-3), abs=0.06) == s.data.A / s.data.N
+    expected = FOUR_SHARES.get(share, share)
+    np.testing.assert_allclose(np.bincount(s.parameters["group"], minlength=4) / 500, expected, atol=0.11)
+    for group, matrix in enumerate(s.parameters["confusion"]):
+        mine = (s.parameters["group"] == group)[s.data.worker]
+        if not mine.any():
+            continue
+        counts = np.zeros((K, K))
+        np.add.at(counts, (truth[s.data.item][mine], s.data.label.numpy()[mine]), 1)
+        total = counts.sum(1, keepdims=True)
+        np.testing.assert_allclose(counts / total, matrix, atol=2.5 / np.sqrt(total.min()))
+    accuracy = np.diagonal(s.parameters["confusion"], axis1=1, axis2=2).mean(-1)
+    if K == 10:
+        np.testing.assert_allclose(accuracy, [0.743, 0.362, 0.325, 0.1], atol=1e-3)
+    assert (np.diff(accuracy) < 0).all()
+    assert accuracy[-1] == pytest.approx(1 / K)
+
+
+def test_four_abilities_by_given_matrices():
+    """A group that is always right and one that calls everything class 1; features go to the items."""
+    matrices = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+    truth, x = np.array([0, 1] * 50), np.arange(200.0).reshape(100, 2)
+    s = four_abilities(truth, seed=0, workers=10, features=x, share=(0.5, 0.5), confusion=matrices)
+    np.testing.assert_array_equal(s.data.features, x)
+    right = s.parameters["group"][s.data.worker] == 0
+    np.testing.assert_array_equal(s.data.label.numpy(), np.where(right, truth[s.data.item], 1))
+
+
 @pytest.mark.parametrize("asymmetric", [False, True])
 def test_common_and_individual(asymmetric):
     s = common_and_individual(seed=0, items=2000, common=0.4, common_strength=0.8, asymmetric=asymmetric)
@@ -568,6 +604,17 @@ def test_two_gaussians():
     ("call", "said"),
     [
         (lambda: three_gaussians(seed=0, workers=3), "workers=3"),
+        (lambda: four_abilities([0, 1], seed=0, workers=2), "workers=2"),
+        (
+            lambda: four_abilities([0, 2], seed=0, workers=5, confusion=np.full((4, 2, 2), 0.5)),
+            "truth has classes from 0 to 2",
+        ),
+        (lambda: four_abilities([-1, 2], seed=0, workers=5), "truth has classes from -1"),
+        (lambda: four_abilities([0, 1], seed=0, workers=5, share=(0.5, 0.5)), "share has 2 groups"),
+        (lambda: four_abilities([0, 1], seed=0, workers=5, share=(0.5, 0.2, 0.2, 0.2)), "share must have"),
+        (lambda: four_abilities([0, 1], seed=0, workers=5, share="even"), "share='even'"),
+        (lambda: four_abilities([0, 1], seed=0, workers=5, confusion=np.ones((4, 2, 2))), "confusion must have"),
+        (lambda: four_abilities([0, 1], seed=0, workers=5, features=np.ones((3, 2))), "features has 3 rows"),
         (lambda: common_and_individual(seed=0, common=1.5), "common=1.5"),
         (lambda: common_and_individual(seed=0, workers=2), "per_item=3"),
         (lambda: two_gaussians(seed=0, sensitivity=(0.5,)), "1 sensitivities"),
