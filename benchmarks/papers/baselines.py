@@ -1,17 +1,30 @@
-"""Classifiers trained on votes or on the truth, for comparison with models of annotation."""
+"""Shared by the experiments of the papers: classifiers trained on votes or on the truth, and figures."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 from crowdppl import Annotations
 from crowdppl.model.networks import perceptron, standardised
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+mpl.use("Agg")
+IMAGES = Path(__file__).parents[2] / "docs/images"
+
+
+def save(figure: Figure, name: str) -> None:
+    """Write a figure to docs/images as a small PNG, unless ``--quick``."""
+    if "--quick" not in sys.argv:
+        # The name and version of Matplotlib in the file would change it without a change of the picture.
+        figure.savefig(IMAGES / name, dpi=110, metadata={"Software": None})
+    plt.close(figure)
 
 
 class Trained:

@@ -14,12 +14,13 @@ from crowdppl.data import datasets
 from crowdppl.data.experiments import thinned
 from crowdppl.models import LIA, DawidSkene, ItemSubtypes
 
+WITH_PICTURES = "LIA (with features of the pictures, not at hand)"
 REDUNDANCY = (2, 5, 10, 20, 39)
 PAPER = {
     "majority": (63.9, 71.1, 74.4, 76.4, 75.9),
     "MMCE (a matrix each)": (66.9, 73.9, 76.5, 78.5, 79.6),
     "LIA-E": (65.1, 73.0, 78.1, 77.2, 78.9),
-    "LIA (with features of the pictures, not at hand)": (71.5, 76.2, 83.1, 90.0, 93.0),
+    WITH_PICTURES: (71.5, 76.2, 83.1, 90.0, 93.0),
     "without fine-tuning (with features or without: not said)": (71.9, 74.9, 76.9, 77.5, 79.1),
     # Recomputed by others from the paper's data; not in the paper.
     "plain Dawid–Skene, +.01 smoothing (recomputed, not in the paper)": (61.7, 75.7, 84.0, 87.8, 89.8),
