@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
@@ -41,6 +42,7 @@ class Trained:
         batch: items per step.
         validation: features and classes to choose the epoch on.
         standard: whether features are standardised.
+        network: makes another classifier from the numbers of features and classes.
     """
 
     def __init__(
@@ -56,11 +58,13 @@ class Trained:
         batch: int = 64,
         validation: tuple[np.ndarray, np.ndarray] | None = None,
         standard: bool = True,
+        network: Callable[[int, int], torch.nn.Module] | None = None,
     ):
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             x, t = (torch.as_tensor(np.asarray(v), dtype=torch.float32) for v in (features, targets))
-            plain = perceptron(x.shape[1], t.shape[1], hidden, dropout)
+            sizes = x.shape[1], t.shape[1]
+            plain = perceptron(*sizes, hidden, dropout) if network is None else network(*sizes)
             self.network = standardised(plain, x) if standard else plain
             adam = torch.optim.Adam(self.network.parameters(), lr=rate)
             best, kept = -1.0, None
