@@ -25,8 +25,6 @@ from crowdppl.data import datasets
 
 ROOT = Path(__file__).resolve().parents[1]
 BUSY = 4
-# At most this many times the fair share, and the time of one thread.
-UNDER_LOAD, ON_ONE_CORE = 2.5, 1.2
 LARGE = "500k x 10"
 SWEEPS = {"chains": 4, "warmup": 500, "num_samples": 1_000}
 FEW = {"chains": 4, "warmup": 10, "num_samples": 20}
@@ -189,10 +187,10 @@ of 5 runs in a process that has compiled.
 
 - **Loaded**: {BUSY} other processes compute without pause. *Fair share*: how many times as long a program of one thread takes
   under this load as in quiet. The ratio after it is that of loaded to quiet seconds, divided by the fair share: 1 means
-  that nothing is lost by sharing. Asked is {UNDER_LOAD} at most; the largest is {most:.2f}. *Spinning*: the same where
-  threads of torch spin while they wait (`GOMP_SPINCOUNT=300000`, the default of GNU's OpenMP).
+  that nothing is lost by sharing. The largest is {most:.2f}. *Spinning*: the same where threads of torch spin while they
+  wait (`GOMP_SPINCOUNT=300000`, the default of GNU's OpenMP).
 - **One core**: the process is confined to one core after torch was imported and has counted all cores; *one thread*:
-  likewise, with `OMP_NUM_THREADS=1`. Asked is a ratio of {ON_ONE_CORE} at most; the largest is {core:.2f}.
+  likewise, with `OMP_NUM_THREADS=1`. The largest ratio is {core:.2f}.
 
 {table(header, rows)}
 """
