@@ -79,7 +79,7 @@ class StochasticEMLoop(EMLoop):
         lp, ll, r = self.e_step(theta)
         self.trace.append(lp)
         self.e_step.require_number(lp, len(self.trace))
-        score = self._score(lp - self.m_step.penalty(), theta)
+        score = self._score(lp - self.m_step.penalty(theta), theta)
         if best is None or score > best.score:
             buffers = {} if self.model.networks is None else self.model.networks.buffers()
             best = EMResult(theta, self.trace, lp, ll, 0, False, score, len(self.trace) - 1, buffers)

@@ -166,9 +166,9 @@ class MStep:
             self._fine = _Descent(self, theta, self.space)
         return theta | self._fine(None, theta, steps)
 
-    def penalty(self) -> float:
-        """Return what the entropy of the classifier's last classes takes from the objective, if the model keeps it low."""
-        return 0.0 if self._classifier_update is None else self._classifier_update.penalty
+    def penalty(self, theta: Parameters) -> float:
+        """Return what the entropy of the classifier's classes takes from the objective, if the model keeps it low."""
+        return 0.0 if self._classifier_update is None else self._classifier_update.penalty(theta)
 
     def state(self) -> MStepState:
         """Return what gradients retain, for a checkpoint."""
@@ -270,14 +270,11 @@ class _Descent:
 
 
 class _CrossEntropy:
-    """The same for a classifier that learns soft labels: no trace of the model is needed, a step takes a third of the time.
-
-    Attributes:
-        penalty: the entropy of the classes after the last call, times the items' weights and that of the entropy.
-    """
+    """The same for a classifier that learns soft labels: no trace of the model is needed, a step takes a third of the time."""
 
     def __init__(self, step: MStep, space: Space, theta: Parameters):
-        self.penalty, self.certainty = 0.0, 0.0
+        # The weight of the entropy of the classes, and those of the items (N, 1): the targets' at the last call.
+        self.certainty, self.weights = 0.0, torch.empty(0, 1)
         bound, features = step.model.networks, step.data.features
         if bound is None or features is None:
             raise ModelError(f"{step.model.name}: targets are for a network of item features")
@@ -313,11 +310,17 @@ class _CrossEntropy:
                     self.adam.step()
             else:
                 self._search(targets)
-        if self.certainty:
-            self.module.eval()
-            logs = self._logs(self.features)
-            self.penalty = -self.certainty * float((targets.sum(-1, keepdim=True) * logs.exp() * logs).sum())
+        self.weights = targets.sum(-1, keepdim=True)
         return {self.site: self.free.detach().clone()}
+
+    def penalty(self, theta: Parameters) -> float:
+        """Return the entropy of the classes, times the weights of the items and that of the entropy."""
+        if not self.certainty:
+            return 0.0
+        self.module.eval()
+        with torch.no_grad():
+            logs = self._logs(self.features, theta[self.site])
+            return -self.certainty * float((self.weights * logs.exp() * logs).sum())
 
     def _search(self, targets: Tensor) -> None:
         self.module.eval()
@@ -338,14 +341,14 @@ class _CrossEntropy:
 
     def _loss(self, features: Tensor, targets: Tensor) -> Tensor:
         """Return cross-entropy, weight decay and the penalty on the entropy of the classes an item."""
-        logs = self._logs(features)
+        logs = self._logs(features, self.free)
         if self.certainty:
             targets = targets + self.certainty * targets.sum(-1, keepdim=True) * logs.exp()
         loss = -(targets * logs).sum() / len(features)
         return loss + (self.decay / len(self.features)) * self.free.square().sum()
 
-    def _logs(self, features: Tensor) -> Tensor:
-        output = torch.func.functional_call(self.module, self.bound.views(self.name, self.free), (features,))
+    def _logs(self, features: Tensor, weights: Tensor) -> Tensor:
+        output = torch.func.functional_call(self.module, self.bound.views(self.name, weights), (features,))
         return torch.log_softmax(output, -1)
 
 

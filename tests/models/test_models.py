@@ -13,10 +13,12 @@ from catalog import fit, quiet_fit, simulated, tiny
 import crowdppl
 from crowdppl import Annotations, DataError, ModelError, OptionError, criticism
 from crowdppl.data.synthetic import FOUR_SHARES, common_and_individual, four_abilities, three_gaussians, two_gaussians
+from crowdppl.inference.m_step import MStep
+from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.conjugacy import dirichlet_mode
-from crowdppl.model.program import unknowns
+from crowdppl.model.program import check, unknowns
 from crowdppl.models import (
     ClassConditional,
     CoNAL,
@@ -273,6 +275,26 @@ def test_set_up_1(workers):
             max((np.array(names)[group] == s.parameters["group"]).mean() for names in itertools.permutations(range(3)))
             == 1
         )
+
+
+def test_the_penalty_is_the_entropy_of_the_classes_at_the_given_weights():
+    """Also at other weights than those of the last M step: by the formula, each item's entropy times its annotations."""
+    data = tiny(3)
+    with isolated(0):
+        model = bind(CrowdMixture(hidden=(3,), certainty=0.5), data)
+        cells = model.expand(data)
+        with torch.no_grad():
+            step = MStep(model, cells, Space(check(model, cells)))
+            theta = step.start(model.initial(cells))
+            penalties = []
+            for scale in (1.0, 3.0):
+                moved = theta | {"classifier.weights": scale * theta["classifier.weights"]}
+                parameters, _ = model.conditioned(moved, cells)
+                f = torch.softmax(parameters["classifier"](data.features), -1)
+                entropy = -(f * f.log()).sum(-1)
+                assert step.penalty(moved) == pytest.approx(0.5 * float((entropy * data.annotations_per_item).sum()))
+                penalties.append(step.penalty(moved))
+    assert penalties[0] != pytest.approx(penalties[1])
 
 
 @pytest.mark.slow
