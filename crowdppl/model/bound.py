@@ -378,6 +378,10 @@ class BoundModel:
             probs = probs.mean(-2)
         return probs.expand(*lead, data.K)
 
+    def accuracy_of(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the probability that each worker's annotation of a random item is correct, ``(J,)``."""
+        return torch.einsum("k,jkk->j", self.prevalence_of(parameters, data), self.confusion_of(parameters, data))
+
     def confusion_of(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``p(label = l | truth = k)`` of each worker, ``(..., J, K, K)``.
 

@@ -193,10 +193,7 @@ def distribute(
             if keep.path is not None and method == "gibbs":
                 parts.call("discard", folder=keep.path.parent)
             contents, names, labels = parts.contents, parts.workers, parts.labels
-            accuracy = workers.accuracy(
-                bound.confusion_of(point, sizes).unsqueeze(0).numpy(),
-                bound.prevalence_of(point, sizes).unsqueeze(0).numpy(),
-            )[0]
+            accuracy = bound.accuracy_of(point, sizes).numpy()
     if not facts["converged"]:
         warn(_unconverged(method, facts))
     table = pd.DataFrame({"worker": names, "annotations": contents.each, "accuracy": accuracy})

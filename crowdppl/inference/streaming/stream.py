@@ -203,16 +203,11 @@ def _workers(
     level: float,
 ) -> pd.DataFrame:
     table = pd.DataFrame({"worker": source.workers, "annotations": source.each})
-    table["accuracy"] = _accuracy(model, point, sizes)
-    drawn = [_accuracy(model, draw, sizes).astype(np.float32) for draw in draws]
+    table["accuracy"] = model.accuracy_of(point, sizes).numpy()
+    drawn = [model.accuracy_of(draw, sizes).float().numpy() for draw in draws]
     if drawn:
         _, table["accuracy_low"], table["accuracy_high"] = workers.interval(np.stack(drawn), level)
     return table
-
-
-def _accuracy(model: BoundModel, parameters: Parameters, sizes: Annotations) -> Array:
-    confusion, prevalence = model.confusion_of(parameters, sizes), model.prevalence_of(parameters, sizes)
-    return workers.accuracy(confusion.unsqueeze(0).numpy(), prevalence.unsqueeze(0).numpy())[0]  # (J,)
 
 
 def _write(
