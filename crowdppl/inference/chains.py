@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,11 +13,10 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.monitor import BlockMoments, Layout
 from crowdppl.inference.passes import ANNOTATIONS, REAL, in_full
-from crowdppl.isolation import threads_outside
+from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.bound import BoundModel
 
-T = TypeVar("T")
 # Bytes of the tables and counts of all chains.
 ROOM = 2 * 2**30
 # Parts that independent draws are made in, each with random numbers of its own, whatever the number of threads.
@@ -94,28 +91,6 @@ class Chain:
     work: np.ndarray
 
 
-class Threads:
-    """Threads of Python for compiled functions, which release its lock.
-
-    Args:
-        most: of the threads; there are no more than torch has.
-    """
-
-    def __init__(self, most: int):
-        self.pool = ThreadPoolExecutor(count) if (count := min(most, threads_outside())) > 1 else None
-
-    def all(self, tasks: Iterable[Callable[[], T]]) -> list[T]:
-        """Return what tasks return, in threads if there are any."""
-        if self.pool is None:
-            return [task() for task in tasks]
-        return list(self.pool.map(lambda task: task(), tasks))
-
-    def close(self) -> None:
-        """End the threads."""
-        if self.pool is not None:
-            self.pool.shutdown()
-
-
 class Chains(Threads):
     """What all chains of a run share: the data, the parameter step, what is watched, and threads.
 
@@ -149,7 +124,15 @@ class Chains(Threads):
         table, counts = np.zeros((rows, self.width)), np.empty((rows + 1, self.states))
         return Chain(vector, stream, table, counts, np.empty(self.step.work))
 
-    def sweep(self, chain: Chain, number: int, moments: BlockMoments | None, place: int, every: int) -> np.ndarray:
+    def sweep(
+        self,
+        chain: Chain,
+        number: int,
+        moments: BlockMoments | None,
+        place: int,
+        every: int,
+        room: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Take sweeps of a chain and return the parameters kept, ``(draws, P)``; torch is not called.
 
         Args:
@@ -158,13 +141,14 @@ class Chains(Threads):
             moments: to which what is watched is added; ``None`` in the warm-up, when nothing is kept either.
             place: sweeps after the warm-up before these.
             every: the parameters after every sweep whose place is divisible by this are kept.
+            room: memory for all draws of the run, ``(D, P)``, in which they find their places; ``None`` for memory of their own.
         """
         nothing = np.empty(0)
         sums = (nothing, nothing, nothing)
         if moments is not None:
             sums = (moments.origin.numpy(), moments.total[0].numpy(), moments.total_squares.numpy())
         count = 0 if moments is None else (place + number) // every - place // every
-        kept = np.empty((count, chain.vector.shape[-1]))
+        kept = np.empty((count, chain.vector.shape[-1])) if room is None else room[place // every :][:count]
         self.run(
             number,
             self.arrays.start,

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.chains import ROOM, Arrays, Threads, fits
+from crowdppl.inference.chains import ROOM, Arrays, fits
+from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel

@@ -229,6 +229,8 @@ class _Run:
             sizes = [1] * chains
         self.rows, self.layout, blocks = _layout(data, chains + len(sizes))
         self.chains = None if step is None else Chains(step, data, self.rows, self.layout, chains)
+        # Of all draws of compiled chains, (chain, draw, P), where their number is known.
+        self.room: Tensor | None = None
         quantities = max(end for _, end in self.layout.kinds.values())
         like = torch.empty((), dtype=data.dtype if self.chains is None else torch.float64, device=data.device)
         ahead = 0 if num_samples is None or self.chains is None else self.chains.watched(0, num_samples)
@@ -293,14 +295,17 @@ class _Run:
             if group.chain is None:
                 group.chain = chains.chain(group.parameters["vector"], group.random)
             running.append((group, group.chain))
+        rooms = self._rooms()
         while (done := self.groups[0].sweep) < self.target:
             counts = done >= self.warmup
             place = done - self.warmup
             number = min(self.target - done, chains.most)
             number = min(number, chains.ahead(place, self.groups[0].moments.room) if counts else -place)
             tasks = [
-                partial(chains.sweep, chain, number, group.moments if counts else None, place, self.step)
-                for group, chain in running
+                partial(chains.sweep, chain, number, group.moments, place, self.step, room)
+                if counts
+                else partial(chains.sweep, chain, number, None, place, self.step)
+                for (group, chain), room in zip(running, rooms, strict=True)
             ]
             for group, kept in zip(self.groups, chains.all(tasks), strict=True):
                 group.sweep += number
@@ -314,6 +319,21 @@ class _Run:
             keep.step(self.state)
             if self.num_samples is not None:
                 report(self.groups[0].sweep, self.target, "sampling" if counts else "warm-up")
+
+    def _rooms(self) -> list[Any]:
+        """Return memory for the draws of each compiled chain, ``(D, P)``, ``None`` where their number is not known.
+
+        Draws of a checkpoint are copied to their places.
+        """
+        if self.num_samples is None:
+            return [None] * len(self.groups)
+        if self.room is None:
+            size = self.groups[0].parameters["vector"].shape[-1]
+            self.room = torch.empty(len(self.groups), self.num_samples // self.step, size, dtype=torch.float64)
+            for group, room in zip(self.groups, self.room, strict=True):
+                for (_, draw), place in zip(group.kept, room, strict=False):
+                    place.copy_(draw["vector"][0])
+        return list(self.room.numpy())
 
     def until_converged(
         self, report: ProgressCallback, keep: Checkpoint, max_seconds: float
@@ -438,6 +458,8 @@ class _Run:
 
     def samples(self) -> Parameters:
         """Return all draws kept, ``(chain, draw, ...)``."""
+        if self.room is not None:
+            return self._sites({"vector": self.room})
         return self._stacked([[draw for _, draw in group.kept] for group in self.groups])
 
     def _stacked(self, kept: list[list[Parameters]]) -> Parameters:
@@ -445,9 +467,13 @@ class _Run:
             name: torch.cat([torch.stack([draw[name] for draw in draws], dim=1) for draws in kept])
             for name in kept[0][0]
         }
-        if self.chains is None:
-            return {name: stacked[name] for name in self.space.sizes}
-        values = self.chains.step.parameters(stacked["vector"], self.data.dtype)
+        return self._sites(stacked)
+
+    def _sites(self, draws: Parameters) -> Parameters:
+        """Return the sites of the model, of compiled chains from their vectors."""
+        values = draws
+        if self.chains is not None:
+            values = self.chains.step.parameters(draws["vector"], self.data.dtype)
         return {name: values[name] for name in self.space.sizes}
 
 

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.chains import CALL, PARTS, ROOM, Arrays, Threads, begun, compiled_step
+from crowdppl.inference.chains import CALL, PARTS, ROOM, Arrays, begun, compiled_step
 from crowdppl.inference.design_effect import START
+from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
@@ -84,7 +85,7 @@ class Readings:
             Mean class probabilities ``(N, K)`` with rho and without, in float64.
         """
         data, total = self.data, len(out.truth)
-        vectors = self.step.vector(flat).contiguous()
+        vectors = self.step.vector(flat, shared=True).contiguous()
         given = torch.empty(0, dtype=torch.float64) if rho is None else rho.double().contiguous()
         several = vectors.new_empty(total, 0) if nodes is None else nodes.double().contiguous()
         bounds = np.linspace(0, total, min(self.parts, total) + 1).astype(int).tolist()

@@ -11,6 +11,7 @@ from crowdppl.isolation.fits import random_state as random_state
 from crowdppl.isolation.fits import set_random_state as set_random_state
 from crowdppl.isolation.fits import uninterrupted as uninterrupted
 from crowdppl.isolation.fits import without_warnings as without_warnings
+from crowdppl.isolation.pool import Threads as Threads
 from crowdppl.isolation.threads import limited_arrow as limited_arrow
 from crowdppl.isolation.threads import limited_threads as limited_threads
 from crowdppl.isolation.threads import threads_outside as threads_outside

@@ -39,14 +39,20 @@ class CompiledStep:
         """Return the shape in which each site is held."""
         return {name: (*shape, 2) if name in self.betas else shape for name, shape in self.shapes.items()}
 
-    def vector(self, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Return sites ``(..., *shape)`` as vectors of float64, ``(..., P)``."""
+    def vector(self, parameters: Mapping[str, Tensor], *, shared: bool = False) -> Tensor:
+        """Return sites ``(..., *shape)`` as vectors of float64, ``(..., P)``.
+
+        Args:
+            parameters: by site.
+            shared: whether the vectors may share the memory of the parameters, where these lie side by side.
+        """
         parts = []
         for name, shape in self._held().items():
             value = parameters[name].double()
             value = torch.stack([value, 1 - value], -1) if name in self.betas else value
             parts.append(value.flatten(-len(shape)) if shape else value.unsqueeze(-1))
-        return torch.cat(parts, -1)
+        together = _side_by_side(parts) if shared else None
+        return torch.cat(parts, -1) if together is None else together
 
     def parameters(self, vector: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
         """Return the sites ``(..., *shape)`` of vectors ``(..., P)``, in a floating type."""
@@ -60,3 +66,14 @@ class CompiledStep:
                 value = value.clamp(limits.tiny, 1 - limits.eps if name in self.betas else 1)
             out[name] = value[..., 0] if name in self.betas else value
         return out
+
+
+def _side_by_side(parts: list[Tensor]) -> Tensor | None:
+    """Return parts ``(..., n)`` as one array without a copy, ``None`` unless they follow each other in memory."""
+    first, size = parts[0], 0
+    for part in parts:
+        same = part.untyped_storage().data_ptr() == first.untyped_storage().data_ptr()
+        if not same or part.stride() != first.stride() or part.storage_offset() != first.storage_offset() + size:
+            return None
+        size += part.shape[-1]
+    return first.as_strided((*first.shape[:-1], size), first.stride(), first.storage_offset())

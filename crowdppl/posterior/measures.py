@@ -150,7 +150,8 @@ def _given(confusion: Array, prevalence: Array) -> Array:
 def _negative_entropy(probability: Array) -> Array:
     """Return the sum of ``p log2 p`` over the last axis, ``(S, J)``."""
     if probability.shape[-1] > SHORT:
-        return (probability * np.log2(np.maximum(probability, np.finfo(float).tiny))).sum(-1)
+        logs = np.maximum(probability, np.finfo(float).tiny)
+        return np.einsum("...l,...l->...", probability, np.log2(logs, out=logs))
     out = np.zeros(probability.shape[:-1])
     for p in np.moveaxis(probability, -1, 0):
         out += p * np.log2(np.maximum(p, np.finfo(float).tiny))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,7 @@ import xarray as xr
 
 from crowdppl import arguments
 from crowdppl.errors import DataError, OptionError, listed, suggestion
+from crowdppl.isolation import Threads
 from crowdppl.posterior.measures import measure as measure_of
 from crowdppl.posterior.schema import dropped
 
@@ -22,9 +25,10 @@ if TYPE_CHECKING:
     import torch
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
 # Number of draws x cells of confusion matrices processed at a time: bounds memory.
-BLOCK_CELLS = 2**24
+BLOCK_CELLS = 2**23
 # What a design effect replaces in reports.
 QUALITY = ("confusion", "prevalence")
 # The beginning of the first warning of a result whose chains have not converged.
@@ -211,7 +215,7 @@ class PosteriorVariables:
         if workers is not None:
             chosen = np.array([self.worker_index(name) for name in workers])
             return measure_of(by, self.draws("confusion", worker=chosen), self.draws("prevalence"), cost)
-        return np.concatenate([measure_of(by, c, p, cost) for _, c, p in self.worker_blocks()], axis=1)
+        return np.concatenate(self.by_block(lambda c, p: measure_of(by, c, p, cost)), axis=1)
 
     def truth_draws(self) -> Array:
         """Return draws of the true labels as indices into ``labels``, ``(S, N)``."""
@@ -336,11 +340,29 @@ class PosteriorVariables:
             The slice of workers, draws of their confusion matrices ``(S, j, K, K)``, and of the prevalence ``(S, K)``.
         """
         prevalence = self.draws("prevalence")
-        J, K = len(self.worker_names()), len(self.labels)
-        step = max(1, BLOCK_CELLS // (len(prevalence) * K * K))
-        for start in range(0, J, step):
-            part = slice(start, start + step)
+        for part in self._blocks(len(prevalence)):
             yield part, self.draws("confusion", worker=part), prevalence
+
+    def by_block(self, function: Callable[[Array, Array], T]) -> list[T]:
+        """Return what a function returns for each block of workers, computed in threads, with bounded memory.
+
+        Args:
+            function: of draws of confusion matrices ``(S, j, K, K)`` and of the prevalence ``(S, K)``.
+        """
+        prevalence = self.draws("prevalence")
+
+        def one(part: slice) -> T:
+            return function(self.draws("confusion", worker=part), prevalence)
+
+        tasks = [partial(one, part) for part in self._blocks(len(prevalence))]
+        with closing(Threads(len(tasks))) as threads:
+            return threads.all(tasks)
+
+    def _blocks(self, draws: int) -> list[slice]:
+        """Return blocks of workers whose confusion matrices have at most ``BLOCK_CELLS`` cells in so many draws."""
+        J, K = len(self.worker_names()), len(self.labels)
+        step = max(1, BLOCK_CELLS // (draws * K * K))
+        return [slice(start, start + step) for start in range(0, J, step)]
 
     @property
     def _truths(self) -> str:

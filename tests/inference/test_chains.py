@@ -9,7 +9,7 @@ from crowdppl.inference import chains as compiled
 from crowdppl.inference import gibbs
 from crowdppl.inference.checkpoint import NOTHING
 from crowdppl.inference.sampling import sample_truth
-from crowdppl.isolation import isolated
+from crowdppl.isolation import isolated, pool
 from crowdppl.model.bound import bind
 from crowdppl.model.program import prior_draws
 from crowdppl.models import (
@@ -142,7 +142,7 @@ def test_results_do_not_depend_on_threads(monkeypatch, name):
     data = simulated(items=60, seed=2, per_item=4)[0]
     results = []
     for threads, call in ((1, compiled.CALL), (3, compiled.CALL), (2, 1)):
-        monkeypatch.setattr(compiled, "threads_outside", lambda threads=threads: threads)
+        monkeypatch.setattr(pool, "threads_outside", lambda threads=threads: threads)
         monkeypatch.setattr(compiled, "CALL", call)
         posterior = quiet_fit(data, MODELS[name], method="gibbs", seed=1, chains=3, warmup=20, num_samples=40)
         results.append(posterior.tree["posterior"]["prevalence"].values)
@@ -234,3 +234,17 @@ def test_certain_workers_in_single_precision():
         assert value.dtype == torch.float32
         assert (value > 0).all()
     assert (step.parameters(step.vector(parameters), torch.float32)["accuracy"] < 1).all()
+
+
+def test_vectors_share_the_memory_of_parameters_that_lie_side_by_side():
+    data = tiny(classes=3)
+    step = compiled.compiled_step(bind(DawidSkene(), data), data, 2)
+    size = sum(int(np.prod(shape)) for shape in step.shapes.values())
+    held = torch.arange(5.0 * size, dtype=torch.float64).reshape(5, size)
+    parameters = step.parameters(held, torch.float64)
+    shared = step.vector(parameters, shared=True)
+    assert shared.data_ptr() == held.data_ptr()
+    copies = {name: value.clone() for name, value in parameters.items()}
+    for vector in (shared, step.vector(parameters), step.vector(copies, shared=True)):
+        torch.testing.assert_close(vector, held, rtol=0, atol=0)
+    assert step.vector(parameters).data_ptr() != held.data_ptr()

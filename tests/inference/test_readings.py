@@ -9,7 +9,7 @@ from crowdppl.inference import chains as compiled
 from crowdppl.inference import em, evaluate, readings
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.draws import Draws
-from crowdppl.isolation import isolated
+from crowdppl.isolation import isolated, pool
 from crowdppl.model.program import prior_draws
 from crowdppl.models import DawidSkene, HierarchicalDawidSkene, ItemEffects, ItemSubtypes, OneCoin, Pooled
 
@@ -131,7 +131,7 @@ def test_results_do_not_depend_on_threads(monkeypatch, model, method):
     data = simulated(items=60, seed=2, per_item=4)[0]
     results = []
     for threads, call in ((1, readings.CALL), (3, readings.CALL), (2, 1)):
-        monkeypatch.setattr(compiled, "threads_outside", lambda threads=threads: threads)
+        monkeypatch.setattr(pool, "threads_outside", lambda threads=threads: threads)
         monkeypatch.setattr(readings, "CALL", call)
         results.append(quiet_fit(data, model, method=method, seed=1, num_samples=50, independent=False))
     for other in results[1:]:

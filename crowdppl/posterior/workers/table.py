@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.errors import OptionError, suggestion
-from crowdppl.posterior.measures import LOWER_IS_BETTER, interval, qualities
+from crowdppl.posterior.measures import LOWER_IS_BETTER, default_level, interval, qualities
 from crowdppl.posterior.measures import accuracy as accuracy_of
 from crowdppl.posterior.variables import PosteriorVariables
 from crowdppl.posterior.workers.drift import median_seconds
@@ -33,18 +33,21 @@ def table(
     cost: Any,
 ) -> pd.DataFrame:
     """Return the table that :meth:`crowdppl.Posterior.workers` describes."""
-    parts: dict[str, list[Array]] = {}
-    accuracy = []
-    for _, confusion, prevalence in posterior.worker_blocks():
+    measures, level = list(measures), default_level(level)
+
+    def block(confusion: Array, prevalence: Array) -> tuple[dict[str, Array], Array]:
+        columns = {}
         for name, draws in qualities(confusion, prevalence, posterior.labels, measures, cost).items():
             for suffix, value in zip(("", "_low", "_high"), interval(draws, level), strict=True):
-                parts.setdefault(name + suffix, []).append(value)
-        accuracy.append(accuracy_of(confusion, prevalence))
+                columns[name + suffix] = value
+        return columns, accuracy_of(confusion, prevalence)
+
+    columns, accuracy = zip(*posterior.by_block(block), strict=True)
     shares = dict(zip(SHARE_COLUMNS, interval(posterior.share_correct_draws(), level), strict=True))
     rows = pd.DataFrame(
         {"worker": posterior.worker_names(), "annotations": posterior.annotations_per_worker()}
         | shares
-        | {name: np.concatenate(values) for name, values in parts.items()}
+        | {name: np.concatenate([part[name] for part in columns]) for name in columns[0]}
     )
     enough = (rows["annotations"] >= minimum).to_numpy()
     probabilities = hypothesis_probabilities(posterior)

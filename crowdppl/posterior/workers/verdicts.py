@@ -81,7 +81,9 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
     _, random, adversarial = (hypothesis_probabilities(posterior) if probabilities is None else probabilities).T
     given = posterior.label_counts_by_worker()  # (J, K)
     total = given.sum(1)
-    parts = [(kappa(c, p), accuracy(c, p)) for _, c, p in posterior.worker_blocks()]
+    parts = posterior.by_block(
+        lambda confusion, prevalence: (kappa(confusion, prevalence), accuracy(confusion, prevalence))
+    )
     beyond, quality = (np.concatenate([part[n] for part in parts], axis=1) for n in (0, 1))  # each (S, J)
     against = (beyond < 0).mean(0)
     avoids = (adversarial >= ADVERSARY) | ((against >= SURE) & (adversarial > 2 * random) & (adversarial > 1 - SURE))

@@ -454,3 +454,19 @@ def test_gold_accuracy():
     data = crowdppl.Annotations.from_frame(frame, truth=known)
     again = workers.gold_accuracy(crowdppl.fit(data, "dawid-skene", method="em", num_samples=100)).set_index("worker")
     pd.testing.assert_frame_equal(again, table)
+
+
+def test_the_table_does_not_depend_on_blocks_and_threads(monkeypatch):
+    """Bit for bit in threads, and but for rounding with one worker in each block."""
+    from crowdppl.isolation import pool
+    from crowdppl.posterior import variables
+
+    posterior = fitted(crowd_with_characters()[0])
+    whole = posterior.workers()
+    monkeypatch.setattr(variables, "BLOCK_CELLS", 1)
+    tables = []
+    for threads in (1, 3):
+        monkeypatch.setattr(pool, "threads_outside", lambda threads=threads: threads)
+        tables.append(posterior.workers())
+    pd.testing.assert_frame_equal(*tables, check_exact=True)
+    pd.testing.assert_frame_equal(tables[0], whole, rtol=1e-12)
