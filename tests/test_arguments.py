@@ -45,7 +45,7 @@ MODULES = [
 MODULES += [sharded, streaming, synthetic, update, workers]
 CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve]
 # Methods that models and engines call with tensors of their own making, inside a fit.
-INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.worker_blocks"}
+INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.by_block", "Posterior.worker_blocks"}
 
 
 def discovered():

@@ -5,12 +5,12 @@ import pytest
 import torch
 from catalog import crowded, prepared, quiet_fit, simulated
 
-from crowdppl.inference import chains, em_compiled
+from crowdppl.inference import em_compiled
 from crowdppl.inference.e_step import EStep
 from crowdppl.inference.em_compiled import EMSteps
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.unconstrained import Space
-from crowdppl.isolation import isolated
+from crowdppl.isolation import isolated, pool
 from crowdppl.model.program import check, prior_draws
 from crowdppl.models import ItemEffects
 
@@ -92,7 +92,7 @@ def test_the_point_does_not_depend_on_threads(monkeypatch):
     monkeypatch.setattr(em_compiled, "SHARE", 1)
     points = []
     for threads in (1, 3):
-        monkeypatch.setattr(chains, "threads_outside", lambda threads=threads: threads)
+        monkeypatch.setattr(pool, "threads_outside", lambda threads=threads: threads)
         points.append(quiet_fit(data, "item-effects", method="em", seed=1, num_samples=5).tree["point"])
     for name, value in points[0].data_vars.items():
         np.testing.assert_array_equal(value, points[1][name])
