@@ -343,6 +343,7 @@ class PosteriorVariables:
         for part in self._blocks(len(prevalence)):
             yield part, self.draws("confusion", worker=part), prevalence
 
+    @arguments.checked(function=arguments.function)
     def by_block(self, function: Callable[[Array, Array], T]) -> list[T]:
         """Return what a function returns for each block of workers, computed in threads, with bounded memory.
 
