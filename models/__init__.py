@@ -5,13 +5,21 @@ from crowdppl.models.class_conditional import ClassConditional
 from crowdppl.models.conal import CoNAL
 from crowdppl.models.crowd_mixture import CrowdMixture
 from crowdppl.models.dawid_skene import DawidSkene
+from crowdppl.models.glad import GLAD
 from crowdppl.models.hierarchical import HierarchicalDawidSkene
+from crowdppl.models.item_difficulty import ItemDifficulty
 from crowdppl.models.item_effects import ItemEffects
+from crowdppl.models.item_response import ItemResponse
 from crowdppl.models.item_subtypes import ItemSubtypes
 from crowdppl.models.lia import LIA
+from crowdppl.models.logistic_random_effects import LogisticRandomEffects
+from crowdppl.models.mace import MACE
 from crowdppl.models.majority_vote import MajorityVote
+from crowdppl.models.minimax_entropy import MinimaxEntropy
 from crowdppl.models.one_coin import OneCoin
+from crowdppl.models.ordinal_thresholds import OrdinalThresholds
 from crowdppl.models.pooled import Pooled
+from crowdppl.models.prototype_mixture import PrototypeMixture
 from crowdppl.models.raykar import Raykar
 from crowdppl.models.two_coin_difficulty import TwoCoinDifficulty
 from crowdppl.models.worker_groups import WorkerGroups
@@ -27,6 +35,14 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
     "pooled": Pooled,
     "majority-vote": MajorityVote,
     "worker-groups": WorkerGroups,
+    "glad": GLAD,
+    "item-difficulty": ItemDifficulty,
+    "item-response": ItemResponse,
+    "mace": MACE,
+    "prototype-mixture": PrototypeMixture,
+    "minimax-entropy": MinimaxEntropy,
+    "logistic-random-effects": LogisticRandomEffects,
+    "ordinal-thresholds": OrdinalThresholds,
     "raykar": Raykar,
     "crowd-mixture": CrowdMixture,
     "conal": CoNAL,
@@ -36,17 +52,25 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
 
 __all__ = [
     "CATALOGUE",
+    "GLAD",
     "LIA",
+    "MACE",
     "ClassConditional",
     "CoNAL",
     "CrowdMixture",
     "DawidSkene",
     "HierarchicalDawidSkene",
+    "ItemDifficulty",
     "ItemEffects",
+    "ItemResponse",
     "ItemSubtypes",
+    "LogisticRandomEffects",
     "MajorityVote",
+    "MinimaxEntropy",
     "OneCoin",
+    "OrdinalThresholds",
     "Pooled",
+    "PrototypeMixture",
     "Raykar",
     "TwoCoinDifficulty",
     "WorkerGroups",

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import math
+
+import pyro
 import torch
+from pyro.distributions import Dirichlet
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.model.base import Parameters
 
 
 def class_prior(data: Annotations, items: float) -> Tensor:
     """Return the Dirichlet concentration of a prevalence, ``(K,)``: ``items`` pseudo-items of each class on a flat prior."""
     return torch.full((data.K,), 1 + items, dtype=data.dtype, device=data.device)
+
+
+def prevalence_prior(data: Annotations, items: float | None) -> Parameters:
+    """Sample the prevalence ``(K,)`` and return it by name; nothing where classes are equally common (``items`` is ``None``)."""
+    return {} if items is None else {"prevalence": pyro.sample("prevalence", Dirichlet(class_prior(data, items)))}
+
+
+def log_prevalence(parameters: Parameters, data: Annotations) -> Tensor:
+    """Return log-probabilities of the classes, ``(..., K)``: equal ones where the prevalence is no parameter."""
+    if "prevalence" in parameters:
+        return parameters["prevalence"].log()
+    return torch.full((data.K,), -math.log(data.K), dtype=data.dtype, device=data.device)
 
 
 def confusion_prior(data: Annotations, correct: float, incorrect: float) -> Tensor:

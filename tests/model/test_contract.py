@@ -196,6 +196,8 @@ def test_truth_is_found(case, method):
         "effect_weights": np.array([0.8, 0.2]),
         "difficulty": np.full(200, 1.0),
     }
+    if case.name.startswith("item-"):  # scalars on the scale of log odds
+        values |= {"difficulty": np.zeros(200), "ability": np.full((12, K) if "difficulty" in case.name else 12, 2.5)}
     data, truth, _ = simulated(items=200, per_item=6, model=case.model, parameters=values, classes=K)
     posterior = quiet_fit(
         data, case.model, method=method, seed=0, **({"num_samples": 50, "max_iter": 400} if method == "svi" else {})
