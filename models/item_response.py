@@ -31,7 +31,7 @@ from crowdppl.model import correct_odds
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.conjugacy import dirichlet_mode
 from crowdppl.model.correct_odds import Scalars
-from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts
+from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts, require_whole
 from crowdppl.model.plates import Plates
 from crowdppl.model.priors import log_prevalence, prevalence_prior
 
@@ -65,8 +65,9 @@ class ItemResponse(AnnotationModel):
     }
 
     def __post_init__(self) -> None:
-        if self.item_parameters not in (1, 2):
-            raise ModelError(f"ItemResponse: item_parameters is {self.item_parameters!r}; it must be 1 or 2")
+        require_whole(self, "item_parameters")
+        if self.item_parameters > 2:
+            raise ModelError(f"ItemResponse: item_parameters is {self.item_parameters}; it must be 1 or 2")
         require_positive(self, "mean_ability", "ability_scale", "difficulty_scale", "discrimination_scale")
         if self.prior_items is not None:
             require_pseudo_counts(self, "prior_items")

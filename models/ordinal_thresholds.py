@@ -1,8 +1,8 @@
 """Ordinal labels: classes at equal distances on a line, and each worker's thresholds between labels.
 
 The graded response model (F. Samejima 1969, Estimation of latent ability using a response pattern of graded scores, Psychometrika
-Monograph 17) as a worker's confusion matrix: Dawid and Skene's model for ordered labels, with K numbers for each worker instead of
-K (K - 1).
+Monograph 17) as a worker's confusion matrix: Dawid and Skene's model for ordered labels, with K numbers for each worker instead
+of K (K - 1).
 
 Model, with labels and classes in the order ``0..K-1``::
 

@@ -195,6 +195,8 @@ def test_truth_is_found(case, method):
         "deviations": np.zeros((12, K, K)),
         "effect_weights": np.array([0.8, 0.2]),
         "difficulty": np.full(200, 1.0),
+        "worker_effects": np.tile(3 * np.eye(K), (12, 1, 1)),
+        "item_effects": np.zeros((200, K, K) if case.name == "minimax-entropy" else (200, K)),
     }
     if case.name.startswith("item-"):  # scalars on the scale of log odds
         values |= {"difficulty": np.zeros(200), "ability": np.full((12, K) if "difficulty" in case.name else 12, 2.5)}
