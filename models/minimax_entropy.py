@@ -19,8 +19,9 @@ with the penalties ``alpha / 2 sum t^2`` and ``beta / 2 sum s^2`` of the regular
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import pyro
 import torch
@@ -59,6 +60,11 @@ class MinimaxEntropy(AnnotationModel):
         require_positive(self, "penalty")
         if self.items_per_worker is not None:
             require_positive(self, "items_per_worker")
+
+    @property
+    def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
+        """One start of EM, at the majority vote: nothing else says which class is which label."""
+        return {"em": {"restarts": 0}}
 
     def scales(self, data: Annotations) -> tuple[float, float]:
         """Return the prior standard deviations of the effects of workers and of items."""

@@ -28,6 +28,7 @@ from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.kernels.ops import above_zero
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.hyperparameters import refuse_weights, require_pseudo_counts, require_whole
@@ -43,13 +44,15 @@ class PrototypeMixture(AnnotationModel):
     Attributes:
         prototypes: number of prototypes.
         prior_correct: correct pseudo-annotations of the first prototype in every class, on top of a flat prior.
+        prior_labels: pseudo-annotations of each label in every row of every prototype.
         prior_weights: pseudo-annotations of every worker by each prototype.
         prior_items: pseudo-items of every class.
     """
 
     prototypes: int = 3
     prior_correct: float = 8.0
-    prior_weights: float = 0.0
+    prior_labels: float = 0.1
+    prior_weights: float = 0.1
     prior_items: float = 1.0
 
     dims: ClassVar = {
@@ -60,7 +63,7 @@ class PrototypeMixture(AnnotationModel):
 
     def __post_init__(self) -> None:
         require_whole(self, "prototypes")
-        require_pseudo_counts(self, "prior_correct", "prior_weights", "prior_items")
+        require_pseudo_counts(self, "prior_correct", "prior_labels", "prior_weights", "prior_items")
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample prevalence ``(K,)``, prototypes ``(M, K, K)`` and weights ``(J, M)``."""
@@ -68,7 +71,9 @@ class PrototypeMixture(AnnotationModel):
         strength = self.prior_correct * 0.5 ** torch.arange(self.prototypes, dtype=data.dtype, device=data.device)
         if self.prototypes > 1:
             strength[-1] = 0
-        rows = one + strength[:, None, None] * torch.eye(data.K, dtype=data.dtype, device=data.device)
+        rows = (
+            one + self.prior_labels + strength[:, None, None] * torch.eye(data.K, dtype=data.dtype, device=data.device)
+        )
         prevalence = pyro.sample("prevalence", Dirichlet(class_prior(data, self.prior_items)))
         prototypes = pyro.sample("prototypes", Dirichlet(rows).to_event(2))
         with plates.worker:
@@ -101,14 +106,16 @@ class PrototypeMixture(AnnotationModel):
         """Return items by class, annotations by prototype, class and label, and each worker's by prototype."""
         now = statistics.parameters
         assert now is not None
-        weights, prototypes = now["prototype_weights"], now["prototypes"]
-        left, rest = statistics.label_counts, self.confusion(dict(now), data)
-        parts = []
-        for m in range(self.prototypes - 1):  # one prototype after the other, given that it was none of those before
-            share = weights[..., m, None, None] * prototypes[..., None, m, :, :]
-            part = statistics.split(left, (share / rest).nan_to_num(posinf=0).clamp(0, 1))
+        weights = now["prototype_weights"].mT[..., None, None]  # (..., M, J, 1, 1)
+        share = weights * now["prototypes"].unsqueeze(-3)  # (..., M, J, K, K)
+        later = share.flip(-4).cumsum(-4).flip(-4)  # of this prototype or one after it
+        left, parts = statistics.label_counts, []
+        for m in range(
+            self.prototypes - 1
+        ):  # one after the other: from this prototype, given that from none before it?
+            part = statistics.split(left, (share[..., m, :, :, :] / above_zero(later[..., m, :, :, :])).clamp(max=1))
             parts.append(part)
-            left, rest = left - part, rest - share
+            left = left - part
         counts = torch.stack([*parts, left], -4)  # (..., M, J, K, K)
         return {
             "prevalence": statistics.item_counts,

@@ -47,9 +47,10 @@ def test_odd_shapes(kind, case, method):
     assert len(truth) == data.N
     assert len(workers) == data.J
     assert np.isfinite(truth["probability"]).all()
-    # Under flat priors nothing tells a sampler which class is which.
+    # Under flat priors nothing tells a sampler which class is which. In minimax entropy nothing ever does, but where EM starts,
+    # and four labels are too few to stay there.
     caught = method == "em" or (method == "gibbs" and not case.name.endswith("-flat"))
-    if kind == "all agree" and caught and not posterior.networks:
+    if kind == "all agree" and caught and not posterior.networks and case.name != "minimax-entropy":
         assert set(truth["label"]) == {1}
 
 

@@ -196,6 +196,8 @@ def test_truth_is_found(case, method):
         "effect_weights": np.array([0.8, 0.2]),
         "difficulty": np.full(200, 1.0),
         "worker_effects": np.tile(3 * np.eye(K), (12, 1, 1)),
+        "prototypes": np.stack([good, good, np.full((K, K), 1 / K)]),
+        "prototype_weights": np.tile([0.5, 0.45, 0.05], (12, 1)),
         "item_effects": np.zeros((200, K, K) if case.name == "minimax-entropy" else (200, K)),
     }
     if case.name.startswith("item-"):  # scalars on the scale of log odds
