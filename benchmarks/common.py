@@ -35,13 +35,15 @@ SETS = (
 PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "scipy", "crowd-kit", "numpyro", "jax")
 
 
-def arguments(description: str) -> argparse.Namespace:
-    """Read ``--quick`` and ``--out``."""
+def arguments(description: str, parts: Sequence[str] = ()) -> argparse.Namespace:
+    """Read ``--quick`` and ``--out``, and ``--only`` where a benchmark has parts that can be measured by themselves."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; writes nothing")
     parser.add_argument(
         "--out", type=Path, default=Path("docs/benchmarks"), help="folder for the table [docs/benchmarks]"
     )
+    if parts:
+        parser.add_argument("--only", nargs="*", choices=parts, help="parts to measure; the others keep their figures")
     return parser.parse_args()
 
 
