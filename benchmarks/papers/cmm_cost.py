@@ -110,9 +110,9 @@ def page(results: dict[str, Results]) -> str:
     return f"""## Figure 3: cost with more annotators
 
 Time of one EM iteration on set-up 1 with ten labels an item (2,457 items, 24,570 labels): the median of {ITERATIONS}
-iterations, the smaller of two fits, in processor time on one thread (the time on a machine that does nothing else). An
-iteration of CMM and DL-EM has one epoch of the network (39 batches); with one gradient step the rest is seen. The paper's
-figures are of another machine.
+iterations, the smaller of two fits, in processor time on one thread, while other programs ran on the machine (differences of
+a fifth are noise). An iteration of CMM and DL-EM has one epoch of the network (39 batches); with one gradient step the rest
+is seen. The paper's figures are of another machine.
 
 {table(header, rows)}
 

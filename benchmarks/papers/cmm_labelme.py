@@ -68,7 +68,7 @@ def measure(quick: bool) -> dict[str, Any]:
         features=known.features,
     ).to(dtype=torch.float32)
     results: dict[str, Results] = {}
-    found: Results = {}
+    found: dict[str, Results] = {}
     for setting, data in (("individual", known), ("global", own)):
         table3 = results.setdefault(setting, {})
         true, crowd = matrices(data, y)
@@ -80,7 +80,7 @@ def measure(quick: bool) -> dict[str, Any]:
 
 def record_all(
     table3: Results,
-    found: Results,
+    found: dict[str, Results],
     data: Annotations,
     y: np.ndarray,
     test: tuple[np.ndarray, np.ndarray],
@@ -129,19 +129,21 @@ def record_all(
         ("DL-EM", Raykar(network=plain, prior_scale=0.1, prior_correct=0.0, prior_incorrect=0.0), {"max_iter": 50}),
         ("DL-EM, the library's default prior", Raykar(network=plain, prior_scale=0.1), {"max_iter": 50}),
         ("CMM", CrowdMixture(network=plain), {"restarts": 1}),
+        ("CMM, certainty 0", CrowdMixture(network=plain, certainty=0.0), {"restarts": 1}),
     )
     for name, model, more in models:
         posterior, _ = fit(data, model, method="em", seed=seed, num_samples=2, **more)
         guess = [crowdppl.predict(posterior, f, model=model)["label"].to_numpy() for f in (x, test[0])]
         point = posterior.tree["posterior"].isel(chain=0, draw=0)
         each = point["confusion"].values
-        whole = point["crowd_confusion"].values if name == "CMM" else each.mean(0)
+        mixed = isinstance(model, CrowdMixture)
+        whole = point["crowd_confusion"].values if mixed else each.mean(0)
         keep(name, (guess[0] == y).mean(), (guess[1] == test[1]).mean(), each, whole)
-        if name == "CMM" and data.J < data.A:
+        if mixed and data.J < data.A:
             frame = groups.table(posterior).sort_values("share", ascending=False)
             for column in ("share", "similarity", "entropy"):
                 for m, value in enumerate(frame[column]):
-                    record(found, column, m, value)
+                    record(found.setdefault(name, {}), column, m, value)
 
 
 def verdicts(results: dict[str, Any]) -> list[list[str]]:
@@ -157,10 +159,17 @@ def verdicts(results: dict[str, Any]) -> list[list[str]]:
         here = tests[method]["test"]
         row = [f"Table 3, {method}, {setting}", f"{100 * theirs:.2f}", spread(here), written]
         rows.append([*row, verdict(here, theirs), reason])
-    mean = [f"{np.mean(results['table4'][column]['0']):.2f}" for column in ("share", "similarity")]
+    mean = [f"{np.mean(results['table4']['CMM, certainty 0'][column]['0']):.2f}" for column in ("share", "similarity")]
     reason = "the likelihood does not identify groups: any split of the crowd's matrix is as good"
     rows.append(
-        ["Table 4, largest group: share, similarity", "1.00, 0.92", ", ".join(mean), "–", "not comparable", reason]
+        [
+            "Table 4, largest group: share, similarity (certainty 0 here)",
+            "1.00, 0.92",
+            ", ".join(mean),
+            "–",
+            "not comparable",
+            reason,
+        ]
     )
     return rows
 
@@ -180,12 +189,12 @@ def page(results: dict[str, Any]) -> str:
             rows.append([f"{name}, here", *here, *["–"] * (4 - len(here))])
             theirs = paper[(paper["setting"] == setting) & (paper["method"] == name)]
             for _, row in theirs.iterrows():
-                cells = [100 * row[columns[m]] if m in ("train", "test") else row[columns[m]] for m in MEASURES]
+                figures = [100 * row[columns[m]] if m in ("train", "test") else row[columns[m]] for m in MEASURES]
                 digits = [2, 2, 3, 3]
                 rows.append(
                     [
                         f"{name}, paper",
-                        *("–" if np.isnan(c) else f"{c:.{d}f}" for c, d in zip(cells, digits, strict=True)),
+                        *("–" if np.isnan(c) else f"{c:.{d}f}" for c, d in zip(figures, digits, strict=True)),
                     ]
                 )
         parts.append(f"{setting.capitalize()} setting:\n\n")
@@ -195,10 +204,22 @@ def page(results: dict[str, Any]) -> str:
     theirs = theirs[theirs["setting"] == "individual"]
     rows = []
     for m, (_, row) in enumerate(theirs.iterrows()):
-        here = [f"{np.mean(v):.2f} ± {np.std(v):.2f}" for v in (found[c][str(m)] for c in found)]
-        rows.append([f"{m + 1}", *here, *(f"{row[c]:.2f}" for c in ("alpha", "i_sim", "entropy"))])
+        here = [
+            f"{np.mean(v):.2f} ± {np.std(v, ddof=1) if len(v) > 1 else 0:.2f}"
+            for name in ("CMM, certainty 0", "CMM")
+            for v in (found[name][c][str(m)] for c in ("share", "similarity", "entropy"))
+        ]
+        rows.append([f"{m + 1}", *(f"{row[c]:.2f}" for c in ("alpha", "i_sim", "entropy")), *here])
     seeds = len(results["table3"]["individual"]["CMM"]["test"])
-    header = ["group", "share", "similarity", "entropy", "paper: share", "I_sim", "entropy"]
+    columns3 = ["share", "similarity", "entropy"]
+    header = [
+        "group",
+        "paper: share",
+        "I_sim",
+        "entropy",
+        *(f"certainty 0: {c}" for c in columns3),
+        *(f"default: {c}" for c in columns3),
+    ]
     return f"""## Table 3: LabelMe
 
 1,000 images with 2,547 labels by 59 annotators in 8 classes, 1,188 test images; average-pooled VGG-16 features as in the
@@ -211,7 +232,9 @@ more models, and 500 images to choose the epoch.
 
 {"".join(parts)}## Table 4: the groups found on LabelMe
 
-Groups in the order of their share; similarity to the identity and entropy in nats.
+Groups in the order of their share; similarity to the identity and entropy in nats; without the library's `certainty`, as in the
+paper, and with it. Which groups are found depends on the start only: every split of the crowd's matrix is as likely. The paper's
+one group with all annotations is one such split.
 
 {table(header, rows)}
 """

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from baselines import hard
 from cmm_program import Choices, Perceptron, em, first_class, mixture, skene
-from cmm_shared import Results, cells, record, table2
+from cmm_shared import Results, spreads, record, table2
 from common import fit, table
 
 import crowdppl
@@ -71,7 +71,7 @@ def measure(quick: bool) -> Results:
             posterior, _ = fit(s.data, CrowdMixture(certainty=0.0), method="em", seed=seed, restarts=1)
             guess = crowdppl.predict(posterior, s.features_test)["label"].to_numpy()
             record(results, "CMM: the library's, certainty 0, 50 iterations", T, (guess == s.truth_test).mean())
-        print("reasons", T, {name: cells(values, [str(T)])[0] for name, values in results.items()}, flush=True)
+        print("reasons", T, {name: spreads(values, [str(T)])[0] for name, values in results.items()}, flush=True)
     return results
 
 
@@ -83,7 +83,7 @@ def page(results: Results) -> str:
         method, _, variant = name.partition(": ")
         if all(row[0] != method for row in rows):
             rows.append([method, "*paper*", *(f"{100 * paper[method][T]:.2f}" for T in sizes)])
-        rows.append([method, variant, *cells(values, sizes)])
+        rows.append([method, variant, *spreads(values, sizes)])
     header = ["trained by", "variant", *(f"T = {int(T):,}" for T in sizes)]
     return f"""## Why the figures differ
 

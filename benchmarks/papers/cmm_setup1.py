@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from baselines import Trained, hard
 from cmm_program import first_class
-from cmm_shared import Results, cells, divergence, record, table2
+from cmm_shared import Results, spreads, divergence, record, table2
 from common import fit, table
 
 import crowdppl
@@ -77,7 +77,7 @@ def measure(quick: bool) -> dict[str, Results]:
             record(crowd, "divergence", T, overall["CMM"][str(T)][-1])
             group, belongs = point["membership"].values.argmax(-1), s.parameters["group"]
             record(crowd, "members", T, max((np.array(n)[group] == belongs).mean() for n in permutations(range(3))))
-        print("set-up 1", T, {name: cells(values, [str(T)])[0] for name, values in accuracy.items()}, flush=True)
+        print("set-up 1", T, {name: spreads(values, [str(T)])[0] for name, values in accuracy.items()}, flush=True)
     return {"accuracy": accuracy, "crowd": crowd, "individual_js": individual, "global_js": overall}
 
 
@@ -88,10 +88,10 @@ def page(results: dict[str, Results]) -> str:
     paper, rows = table2("setup1"), []
     order = ["soft majority", "hard majority", "DL-DS", "DL-EM", "CMM", "truth", "Bayes"]
     for name in sorted(accuracy, key=lambda name: order.index(name.split(",")[0])):
-        rows.append([f"{name}, here", *cells(accuracy[name], sizes)])
+        rows.append([f"{name}, here", *spreads(accuracy[name], sizes)])
         if name in paper:
             rows.append([f"{name}, paper", *(f"{100 * paper[name][T]:.2f}" for T in sizes)])
-    matrices = [[label, *cells(crowd[key], sizes)] for key, label in CROWD.items()]
+    matrices = [[label, *spreads(crowd[key], sizes)] for key, label in CROWD.items()]
     for key, column in (("individual_js", "I-JS"), ("global_js", "G-JS")):
         stored = table2("setup1", key)
         for name in DIVERGENCES:

@@ -51,7 +51,7 @@ def table2(run: str, column: str = "test_accuracy") -> dict[str, dict[str, float
     }
 
 
-def cells(values: Mapping[str, Sequence[float]], keys: Sequence[str]) -> list[str]:
+def spreads(values: Mapping[str, Sequence[float]], keys: Sequence[str]) -> list[str]:
     """Format mean and standard deviation over seeds for each key, per cent."""
     return [spread(values[key]) if values.get(key) else "–" for key in keys]
 
