@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from baselines import Trained
 from cmm_program import Choices, em, first_class, mixture, skene
-from cmm_shared import Results, divergence, record, stored, verdict
+from cmm_shared import Results, at_point, divergence, record, stored
 from common import fit, spread, table
 
 import crowdppl
@@ -21,16 +21,6 @@ from crowdppl.models import CrowdMixture, DawidSkene, Raykar
 from crowdppl.posterior.workers import groups
 
 SEEDS = 3
-REASONS = {
-    ("individual", "soft majority"): "the same estimator",
-    ("individual", "hard majority"): "the same estimator; the program stops training early",
-    ("individual", "DL-DS"): "EM to convergence here; the program stops it early",
-    ("individual", "DL-EM"): "no prior here; the program adds 1 to every cell",
-    ("individual", "CMM"): "2 starts here",
-    ("global", "DL-DS"): "one label for each matrix: the votes are lost",
-    ("global", "DL-EM"): "without a prior, as for DL-DS; the program adds 1 to every cell",
-    ("global", "CMM"): "the same fit as in the individual setting",
-}
 PROGRAM = Choices(runs=5, hidden=128, dropout=0.5, standard=False)
 MEASURES = ("train", "test", "individual_js", "global_js")
 
@@ -115,7 +105,7 @@ def record_all(
     ):
         posterior, _ = fit(data, model, method="em", seed=seed, num_samples=2)
         net = Trained(x, posterior.probability(), seed=seed, standard=False)
-        each = posterior.tree["posterior"]["confusion"].isel(chain=0, draw=0).values
+        each = at_point(posterior)["confusion"].values
         keep(name, net.accuracy(x, y), net.accuracy(*test), each, each.mean(0))
     program = data.to(dtype=torch.float64)
     q, each = skene(program)
@@ -134,7 +124,7 @@ def record_all(
     for name, model, more in models:
         posterior, _ = fit(data, model, method="em", seed=seed, num_samples=2, **more)
         guess = [crowdppl.predict(posterior, f, model=model)["label"].to_numpy() for f in (x, test[0])]
-        point = posterior.tree["posterior"].isel(chain=0, draw=0)
+        point = at_point(posterior)
         each = point["confusion"].values
         mixed = isinstance(model, CrowdMixture)
         whole = point["crowd_confusion"].values if mixed else each.mean(0)
@@ -144,34 +134,6 @@ def record_all(
             for column in ("share", "similarity", "entropy"):
                 for m, value in enumerate(frame[column]):
                     record(found.setdefault(name, {}), column, m, value)
-
-
-def verdicts(results: dict[str, Any]) -> list[list[str]]:
-    """Return rows of the table of experiments."""
-    frame, rows = stored("table3_labelme"), []
-    stored_names = {"soft majority": "softMV", "hard majority": "hardMV"}
-    for (setting, method), reason in REASONS.items():
-        tests = results["table3"][setting]
-        named = stored_names.get(method, method)
-        theirs = frame[(frame["setting"] == setting) & (frame["method"] == named)]["test_accuracy"].item()
-        program = tests.get(f"{method}, as the program has it")
-        written = spread(program["test"]) if program else "–"
-        here = tests[method]["test"]
-        row = [f"Table 3, {method}, {setting}", f"{100 * theirs:.2f}", spread(here), written]
-        rows.append([*row, verdict(here, theirs), reason])
-    mean = [f"{np.mean(results['table4']['CMM, certainty 0'][column]['0']):.2f}" for column in ("share", "similarity")]
-    reason = "the likelihood does not identify groups: any split of the crowd's matrix is as good"
-    rows.append(
-        [
-            "Table 4, largest group: share, similarity (certainty 0 here)",
-            "1.00, 0.92",
-            ", ".join(mean),
-            "–",
-            "not comparable",
-            reason,
-        ]
-    )
-    return rows
 
 
 def page(results: dict[str, Any]) -> str:

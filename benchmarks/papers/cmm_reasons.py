@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from baselines import hard
 from cmm_program import Choices, Perceptron, em, first_class, mixture, skene
-from cmm_shared import Results, spreads, record, table2
+from cmm_shared import Results, record, spreads, table2
 from common import fit, table
 
 import crowdppl

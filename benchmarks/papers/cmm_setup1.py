@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from baselines import Trained, hard
 from cmm_program import first_class
-from cmm_shared import Results, spreads, divergence, record, table2
+from cmm_shared import Results, at_point, divergence, record, spreads, table2
 from common import fit, table
 
 import crowdppl
@@ -49,13 +49,13 @@ def measure(quick: bool) -> dict[str, Results]:
                 "hard majority, ties at random": hard(shares, seed),
                 "truth": y,
             }
-            draws: dict[str, Any] = {}
+            points: dict[str, Any] = {}
             for name, model in (
                 ("DL-DS", DawidSkene.maximum_likelihood()),
                 ("DL-DS, the library's default prior", DawidSkene()),
             ):
                 posterior, _ = fit(s.data, model, method="em", seed=seed, num_samples=2)
-                targets[name], draws[name] = posterior.probability(), posterior.tree["posterior"]
+                targets[name], points[name] = posterior.probability(), at_point(posterior)
             for name, labels in targets.items():
                 record(accuracy, name, T, Trained(x, labels, seed=seed).accuracy(*test))
             nearest = ((s.features_test[:, None] - CENTRES) ** 2).sum(-1).argmin(1)
@@ -65,10 +65,10 @@ def measure(quick: bool) -> dict[str, Results]:
                 ("CMM", CrowdMixture(), {"restarts": 1}),
             ):
                 posterior, _ = fit(s.data, model, method="em", seed=seed, **more)
-                predicted, draws[name] = crowdppl.predict(posterior, s.features_test), posterior.tree["posterior"]
+                predicted, points[name] = crowdppl.predict(posterior, s.features_test), at_point(posterior)
                 record(accuracy, name, T, (predicted["label"].to_numpy() == s.truth_test).mean())
             for name in DIVERGENCES:
-                point = draws[name].isel(chain=0, draw=0)
+                point = points[name]
                 each = point["confusion"].values
                 mean = point["crowd_confusion"].values if name == "CMM" else each.mean(0)
                 record(individual, name, T, divergence(each, own))

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from baselines import Trained
 from cmm_program import Choices, em, first_class
-from cmm_shared import Results, spreads, record, table2
+from cmm_shared import Results, record, spreads, table2
 from common import fit, table
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -19,7 +19,6 @@ from crowdppl.models import CrowdMixture, DawidSkene, Raykar
 # Numbers of annotators with as many labels each as the paper's 1,500 and 10,000 have on 50,000 images, and one more.
 WORKERS = (40, 270, 1500)
 SEEDS = 3
-VERDICT = ("data not at hand", "on digits CMM is first and does not depend on T, as in the paper; see the section")
 PROGRAM = Choices(runs=1, hidden=128, dropout=0.5)
 
 
