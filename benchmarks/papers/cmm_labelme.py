@@ -1,4 +1,4 @@
-"""Tables 3 and 4: LabelMe with annotators known (individual) and unknown (global), and the groups found."""
+"""Tables 3 and 4: LabelMe with annotators known (individual) and unknown (global), and the groups table4."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ def measure(quick: bool) -> dict[str, Any]:
         features=known.features,
     ).to(dtype=torch.float32)
     results: dict[str, Results] = {}
-    found: dict[str, Results] = {}
+    table4: dict[str, Results] = {}
     for setting, data in (("individual", known), ("global", own)):
         table3 = results.setdefault(setting, {})
         true, crowd = matrices(data, y)
         for seed in range(1 if quick else SEEDS):
-            record_all(table3, found, data, y, test, true, crowd, seed)
+            record_all(table3, table4, data, y, test, true, crowd, seed)
         print("LabelMe", setting, {n: {m: round(np.mean(v[m]), 4) for m in v} for n, v in table3.items()}, flush=True)
-    return {"table3": results, "table4": found}
+    return {"table3": results, "table4": table4}
 
 
 def record_all(
     table3: Results,
-    found: dict[str, Results],
+    table4: dict[str, Results],
     data: Annotations,
     y: np.ndarray,
     test: tuple[np.ndarray, np.ndarray],
@@ -133,7 +133,7 @@ def record_all(
             frame = groups.table(posterior).sort_values("share", ascending=False)
             for column in ("share", "similarity", "entropy"):
                 for m, value in enumerate(frame[column]):
-                    record(found.setdefault(name, {}), column, m, value)
+                    record(table4.setdefault(name, {}), column, m, value)
 
 
 def page(results: dict[str, Any]) -> str:
@@ -161,7 +161,7 @@ def page(results: dict[str, Any]) -> str:
                 )
         parts.append(f"{setting.capitalize()} setting:\n\n")
         parts.append(table(["trained by", "training items", "test items", "I-JS", "G-JS"], rows) + "\n\n")
-    found = results["table4"]
+    table4 = results["table4"]
     theirs = stored("table4_labelme_groups")
     theirs = theirs[theirs["setting"] == "individual"]
     rows = []
@@ -169,7 +169,7 @@ def page(results: dict[str, Any]) -> str:
         here = [
             f"{np.mean(v):.2f} ± {np.std(v, ddof=1) if len(v) > 1 else 0:.2f}"
             for name in ("CMM, certainty 0", "CMM")
-            for v in (found[name][c][str(m)] for c in ("share", "similarity", "entropy"))
+            for v in (table4[name][c][str(m)] for c in ("share", "similarity", "entropy"))
         ]
         rows.append([f"{m + 1}", *(f"{row[c]:.2f}" for c in ("alpha", "i_sim", "entropy")), *here])
     seeds = len(results["table3"]["individual"]["CMM"]["test"])
@@ -192,10 +192,10 @@ against the matrices by the true classes (rows of classes that an annotator has 
 the program has it*: as in the section on reasons, with 5 runs in place of 20. [LabelMe with features](paper-labelme.md) has
 more models, and 500 images to choose the epoch.
 
-{"".join(parts)}## Table 4: the groups found on LabelMe
+{"".join(parts)}## Table 4: the groups table4 on LabelMe
 
 Groups in the order of their share; similarity to the identity and entropy in nats; without the library's `certainty`, as in the
-paper, and with it. Which groups are found depends on the start only: every split of the crowd's matrix is as likely. The paper's
+paper, and with it. Which groups are table4 depends on the start only: every split of the crowd's matrix is as likely. The paper's
 one group with all annotations is one such split.
 
 {table(header, rows)}

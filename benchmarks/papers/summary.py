@@ -329,9 +329,9 @@ def labelme_of_crowd_mixture() -> list[Experiment]:
                     what = f"{name}, {words[measure]}"
                     one.rows.append(Row(what, round(100 * figure, 2), per_cent(ours), reason, lower="js" in measure))
         out.append(one)
-    found = stored("paper_crowd_mixture", "labelme", "table4")
-    if found is not None:
-        share, similar = (float(np.mean(found["CMM, certainty 0"][c]["0"])) for c in ("share", "similarity"))
+    table4 = stored("paper_crowd_mixture", "labelme", "table4")
+    if table4 is not None:
+        share, similar = (float(np.mean(table4["CMM, certainty 0"][c]["0"])) for c in ("share", "similarity"))
         out[0].rows.append(
             Claim(
                 "Table 4: one group has all annotations: its share, similarity to the identity",
@@ -339,7 +339,7 @@ def labelme_of_crowd_mixture() -> list[Experiment]:
                 f"{share:.2f}, {similar:.2f}",
                 share > 0.95,
                 "The likelihood does not identify groups: every split of the crowd's matrix is as likely.",
-                len(found["CMM, certainty 0"]["share"]["0"]),
+                len(table4["CMM, certainty 0"]["share"]["0"]),
             )
         )
     return out
