@@ -1,4 +1,4 @@
-"""Tables 3 and 4: LabelMe with annotators known (individual) and unknown (global), and the groups table4."""
+"""Tables 3 and 4: LabelMe with annotators known (individual) and unknown (global), and the groups found."""
 
 from __future__ import annotations
 
@@ -192,10 +192,10 @@ against the matrices by the true classes (rows of classes that an annotator has 
 the program has it*: as in the section on reasons, with 5 runs in place of 20. [LabelMe with features](paper-labelme.md) has
 more models, and 500 images to choose the epoch.
 
-{"".join(parts)}## Table 4: the groups table4 on LabelMe
+{"".join(parts)}## Table 4: the groups found on LabelMe
 
 Groups in the order of their share; similarity to the identity and entropy in nats; without the library's `certainty`, as in the
-paper, and with it. Which groups are table4 depends on the start only: every split of the crowd's matrix is as likely. The paper's
+paper, and with it. Which groups are found depends on the start only: every split of the crowd's matrix is as likely. The paper's
 one group with all annotations is one such split.
 
 {table(header, rows)}
