@@ -130,9 +130,11 @@ scikit-learn, {SPLIT:.0%} of 357 images labelled by five experts, the others to 
 {NOISE:g} (of 16), so that some images are difficult. The *p* of the structural labels is that of a linear classifier trained on
 the true labels of the other folds of all images. All classifiers are one convolutional layer of eight channels. Mean
 and standard deviation over {len(seeds)} seeds. The paper's figures are not comparable; its order of the methods is.
-{chr(10).join(parts)} With structural labels fixed difficulty is the best, as in the paper. Adaptive difficulty orders
-the training images better than original EM (AUC), but is not more accurate on the test images; the spread over seeds is
-large. With non-structural labels all methods are within two points of the classifier trained on the truth.
+
+{chr(10).join(parts)}
+With structural labels fixed difficulty is the best, as in the paper. Adaptive difficulty orders the training images better than
+original EM (AUC), but is not more accurate on the test images; the spread over seeds is large. With non-structural labels all
+methods are within two points of the classifier trained on the truth.
 """
     write("paper_digits", "Two digits in place of Dogs vs. Cats", body, results, options, script="papers/digits")
 

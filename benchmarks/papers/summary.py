@@ -240,12 +240,13 @@ def crowd_mixture_paper() -> list[Experiment]:
             for T, figure in values.items()
         ],
     )
-    second.rows += orders(stored("paper_crowd_mixture", "setup2", "program"))
+    second.rows += orders(stored("paper_crowd_mixture", "setup2", "program"), "shares of the program")
+    second.rows += orders(stored("paper_crowd_mixture", "setup2", "printed"), "printed shares")
     return [first, second, *labelme_of_crowd_mixture(), cost_of_crowd_mixture()]
 
 
-def orders(digits: dict[str, dict[str, list[float]]] | None) -> list[Row | Claim]:
-    """Return what the paper's Table 2, set-up 2, says of the methods, on digits, with the shares of the authors' program."""
+def orders(digits: dict[str, dict[str, list[float]]] | None, shares: str) -> list[Row | Claim]:
+    """Return what the paper's Table 2, set-up 2, says of the methods, on digits, with these shares of the abilities."""
     if digits is None:
         return []
     mean = {name: {T: 100 * float(np.mean(v)) for T, v in values.items()} for name, values in digits.items()}
@@ -255,18 +256,19 @@ def orders(digits: dict[str, dict[str, list[float]]] | None) -> list[Row | Claim
     other = max(mean[name][sizes[-1]] for name in methods)
     rows.append(
         Claim(
-            f"digits, T = {int(sizes[-1]):,}: CMM is the most accurate",
+            f"digits, {shares}, T = {int(sizes[-1]):,}: CMM is the most accurate",
             "78.96 / 66.01 at T = 10,000",
             f"{mean['CMM'][sizes[-1]]:.1f} / {other:.1f} for the next",
             mean["CMM"][sizes[-1]] > other,
-            "The votes do well on digits, with a larger network and 50 epochs.",
+            "The votes do well on digits, with a larger network and 50 epochs. With the printed shares three labels of five are "
+            "wrong, and the default `certainty` is too much.",
             seeds,
         )
     )
     span = max(mean["CMM"].values()) - min(mean["CMM"].values())
     rows.append(
         Claim(
-            "digits: the accuracy of CMM does not depend on T (span over T)",
+            f"digits, {shares}: the accuracy of CMM does not depend on T (span over T)",
             "1.4",
             f"{span:.1f}",
             span <= CLOSE,
@@ -277,7 +279,7 @@ def orders(digits: dict[str, dict[str, list[float]]] | None) -> list[Row | Claim
     drops = {name: mean[name][sizes[0]] - mean[name][sizes[-1]] for name in ("DL-EM", "DL-DS")}
     rows.append(
         Claim(
-            "digits: DL-EM and DL-DS lose accuracy with T",
+            f"digits, {shares}: DL-EM and DL-DS lose accuracy with T",
             "11.6 / 4.5 by T = 3,500",
             " / ".join(f"{drop:.1f}" for drop in drops.values()),
             min(drops.values()) > 0,
@@ -296,13 +298,23 @@ def labelme_of_crowd_mixture() -> list[Experiment]:
     theirs = cmm_stored("table3_labelme").replace(
         {"softMV": "soft majority", "hardMV": "hard majority", "Ideal": "truth"}
     )
-    early = "Ours is the network after 50 epochs; the program stops training early, before the errors of the labels are learned."
+    early = (
+        "Ours is the network after 50 epochs, which has learned the errors of the labels; the program stops training early. That "
+        "this is the reason was not tested."
+    )
     prior = (
         "The authors' program adds one annotation to every cell of every matrix, ours none. Where an annotator has one label, as "
         "in the global setting, the labels alone say nothing about the matrix, and the votes are lost without this prior."
     )
     stop = "Ours is EM run to convergence; the program stops at a change of 3%."
-    certain = "Ours has two starts, runs on, and prefers classes of low entropy. The likelihood does not identify the matrices."
+    open_question = (
+        "Written as the authors' program has it. In the global setting their figures for DL-DS are those of EM to convergence "
+        "(above), which their stop at a change of 3% does not reach here; why is not known."
+    )
+    certain = (
+        "Ours has two starts and runs on; without the preference for classes of low entropy it is the same (page of details). "
+        "The likelihood identifies neither the groups nor the matrices of annotators."
+    )
     reasons = {"soft majority": early, "hard majority": early, "truth": early}
     reasons |= {"DL-DS": stop, "DL-EM": prior, "CMM": certain}
     columns = {
@@ -325,7 +337,7 @@ def labelme_of_crowd_mixture() -> list[Experiment]:
             for measure, ours in values.items() if len(row) and method in reasons else ():
                 figure = float(row[columns[measure]].item())
                 if not np.isnan(figure):
-                    reason = stop if name.endswith(PROGRAM) else reasons[method]
+                    reason = open_question if name.endswith(PROGRAM) else reasons[method]
                     what = f"{name}, {words[measure]}"
                     one.rows.append(Row(what, round(100 * figure, 2), per_cent(ours), reason, lower="js" in measure))
         out.append(one)
@@ -354,12 +366,20 @@ def cost_of_crowd_mixture() -> Experiment:
     if seconds is None or memory is None:
         return one
     small, *_, large = memory["CMM"]
-    step = "CMM, one gradient step"
-    times = min(seconds[step][large]) / min(seconds[step][small])
+    times = [min(seconds[name][large]) / min(seconds[name][small]) for name in ("CMM", "DL-EM")]
+    single = (f"{name}, one gradient step" for name in ("CMM", "DL-EM"))
+    bare = [min(seconds[name][large]) / min(seconds[name][small]) for name in single]
     held = {name: float(np.mean(memory[name][large]) / np.mean(memory[name][small])) for name in ("CMM", "DL-EM")}
     at = f"T = {int(large):,} over T = {int(small):,}"
     one.rows += [
-        Claim(f"Figure 3: time of an iteration of CMM, {at}", "0.99", f"{times:.2f}", times < 1.1),
+        Claim(
+            f"Figure 3: time of an iteration does not grow with T for CMM, and grows for DL-EM, {at}",
+            "0.99 / 4.99",
+            " / ".join(f"{ratio:.2f}" for ratio in times),
+            times[0] < 1.1 < times[1],
+            "Here the network takes nearly all of an iteration of both; with one gradient step in place of an epoch, the ratios "
+            f"are {' / '.join(f'{ratio:.2f}' for ratio in bare)}. Measured while other programs ran.",
+        ),
         Claim(
             f"Figure 3: memory of a fit does not grow with T for CMM, and grows for DL-EM, {at}",
             "Figure 3",
