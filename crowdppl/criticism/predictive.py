@@ -84,6 +84,13 @@ DESCRIPTIONS = {
 }
 
 
+# What a check of a user's own model says, whose class a result does not hold.
+TABLES = (
+    "The labels were drawn from the confusion matrices of the workers, without what the model says of items. If the model is "
+    "your own, pass data= and model= to draw them from the model itself."
+)
+
+
 @dataclass(frozen=True)
 class PredictiveCheck:
     """Statistics of the observed labels and of replicated ones.
@@ -125,6 +132,7 @@ class PredictiveCheck:
         """Whether the model reproduces the labels, and what to do if not, in plain words; details are in :attr:`sentences`."""
         compared = int(self.table["p_value"].notna().sum())
         differ = len(self.sentences)
+        tables = [TABLES] if self.source == "tables" else []
         if not compared:
             return ["There are too few annotations to compare with the model."]
         if len(self.draws) < MIN_REPLICATES:
@@ -133,10 +141,11 @@ class PredictiveCheck:
                 f"draw at least {MIN_REPLICATES} (draws=, --draws)."
             ]
         if not differ:
-            return [f"The model reproduces the labels: none of {compared} statistics differs."]
+            return [f"The model reproduces the labels: none of {compared} statistics differs.", *tables]
         return [
             f"The model does not reproduce {differ} of {compared} statistics of the labels. Treat probabilities and intervals "
-            f"with care; another model may fit better (`crowdppl models`)."
+            f"with care; another model may fit better (`crowdppl models`).",
+            *tables,
         ]
 
     def __str__(self) -> str:

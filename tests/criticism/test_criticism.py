@@ -104,7 +104,10 @@ def test_as_many_replicates_as_asked_for(method):
 def test_a_story_that_cannot_be_told_again_comes_from_the_tables():
     data, _, _ = simulated(items=40, seed=2)
     posterior = quiet_fit(data, SkillAndDifficulty(), method="em", num_samples=30)
-    assert criticism.check(posterior, draws=10).source == "tables"
+    check = criticism.check(posterior, draws=10)
+    assert check.source == "tables"
+    assert "drawn from the confusion matrices" not in " ".join(check.summary)  # too few draws to say more
+    assert "drawn from the confusion matrices" in " ".join(criticism.check(posterior, draws=200).summary)
     assert criticism.check(posterior, draws=10, data=data, model=SkillAndDifficulty()).source == "model"
     crowd = quiet_fit(data, "crowd-mixture", method="em", num_samples=10)
     assert criticism.check(crowd, draws=10).source == "tables"
