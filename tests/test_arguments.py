@@ -18,7 +18,7 @@ import torch
 from catalog import quiet_fit
 
 import crowdppl
-from crowdppl import acquisition, arguments, criticism, crowdkit, export, plots, report
+from crowdppl import acquisition, aggregate, arguments, criticism, crowdkit, export, plots, report
 from crowdppl.acquisition import Curve
 from crowdppl.criticism import sbc
 from crowdppl.data import datasets, diagnostics, download, experiments, read, synthetic
@@ -31,6 +31,7 @@ from crowdppl.posterior.workers import groups
 MODULES = [
     crowdppl,
     acquisition,
+    aggregate,
     criticism,
     datasets,
     experiments,
@@ -43,7 +44,7 @@ MODULES = [
     sbc,
 ]
 MODULES += [sharded, streaming, synthetic, update, workers]
-CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve]
+CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve, aggregate.Aggregate]
 # Methods that models and engines call with tensors of their own making, inside a fit.
 INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.by_block", "Posterior.worker_blocks"}
 
@@ -166,6 +167,11 @@ def calls(place):
         "acquisition.redundancy_source": p,
         "acquisition.finished": p,
         "acquisition.curve": {**p, "most": 4, "steps": 2, "replicates": 3},
+        "aggregate.majority": {"data": data()},
+        "aggregate.vote_shares": {"data": data()},
+        "aggregate.weighted_majority": {"data": data(), "weights": dict.fromkeys(data().workers.tolist(), 1.0)},
+        "aggregate.wawa": {"data": data()},
+        "Aggregate.accuracy": {"self": aggregate.majority(data()), "truth": {data().items[0]: data().labels[0]}},
         "Curve.needed": {"self": acquisition.curve(posterior(), 4, steps=2, replicates=3), "accuracy": 0.9},
         "criticism.loo": p,
         "criticism.kfold": {"data": data(), "model": "one-coin", "folds": 2, **GIBBS},

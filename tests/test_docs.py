@@ -87,6 +87,7 @@ def test_constraints_pin_what_pyproject_asks_for():
 PUBLIC = (
     "crowdppl",
     "crowdppl.acquisition",
+    "crowdppl.aggregate",
     "crowdppl.criticism",
     "crowdppl.criticism.sbc",
     "crowdppl.crowdkit",

@@ -299,6 +299,16 @@ def show_report(path: Path) -> None:
     console.print(f"Wrote {escape(str(path))} ({path.stat().st_size / 1e6:.1f} MB): open it in a browser.")
 
 
+def show_labels(table: pd.DataFrame, title: str) -> None:
+    """Print the first labels of a table of true labels."""
+    shown = grid(f"{title.capitalize()}: {len(table):,} items")
+    for column in table.columns[:3]:
+        shown.add_column(column, justify="right" if column == "probability" else "left")
+    for row in table.iloc[:SHOWN_ITEMS, :3].itertuples(index=False):
+        shown.add_row(*(f"{value:.3f}" if isinstance(value, float) else escape(str(value)) for value in row))
+    console.print(shown)
+
+
 def show_batch(batch: pd.DataFrame) -> None:
     """Print the first rows of what to label next."""
     if not len(batch):

@@ -9,7 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from crowdppl.cli.options import Columns, KnownTruth, ModelChoice
+from crowdppl.cli.options import Columns, KnownTruth, ModelChoice, Reading
+from crowdppl.data import read as reading
+from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, candidate_names, column_of
 from crowdppl.data.identifiers import holds_integers
 from crowdppl.data.readers import formats
@@ -28,6 +30,25 @@ def read_annotations(file: Path, format: str | None, choices: Choices | None) ->
     with local(file) as path:
         records = formats.read(path, format, choices)
         return records, results.sha256(path)
+
+
+def annotations_and_truth(
+    file: Path, how_read: Reading, columns: Columns, known: KnownTruth
+) -> tuple[Annotations, Any]:
+    """Read annotations without their known true labels, and these, ``None`` where there are none."""
+    records, _ = read_annotations(file, how_read.format, how_read.choices())
+    truth: Any = records.truth
+    if known.given:
+        truth = known_truth(known, records.frame, columns, source_name(file))
+    data = reading.to_annotations(
+        # The fit must not use them, even if the export marks them.
+        dataclasses.replace(records, truth={}),
+        source_name(file),
+        **vars(columns),
+        labels=declared_classes(how_read.labels),
+        repeats=how_read.repeats,
+    )
+    return data, truth if truth is not None and len(truth) else None
 
 
 def item_column(frame: pd.DataFrame, columns: Columns, source: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crowdppl.cli.application import app, report_error
-from crowdppl.cli.commands import checking, distributing, fitting, listings, new_model, outputs
+from crowdppl.cli.commands import aggregating, checking, distributing, fitting, listings, new_model, outputs
 from crowdppl.cli.encoding import accept_any_text
 from crowdppl.errors import CrowdpplError
 
@@ -25,6 +25,7 @@ COMMANDS = {
     "export": outputs.export_command,
     "check": checking.check,
     "demo": fitting.demo_command,
+    "aggregate": aggregating.aggregate_command,
     "formats": listings.formats_command,
     "datasets": listings.datasets_command,
     "models": listings.models_command,

@@ -536,3 +536,30 @@ def test_formulas_in_result_files_are_quoted(tmp_path):
     assert "'@a" in set(pd.read_csv(tmp_path / "safe" / "confusion.csv")["worker"])
     run("fit", tmp_path / "labels.csv", "--method", "em", "--out", tmp_path / "raw", "--raw")
     assert pd.read_csv(tmp_path / "raw" / "truth.csv")["task"].str.startswith("=").all()
+
+
+@pytest.mark.parametrize("method", ["majority", "shares", "wawa"])
+def test_aggregate(tmp_path, method):
+    path, out = tmp_path / "labels.csv", tmp_path / "votes.csv"
+    rows = [("a", w, k, 1) for w, k in (("u", 1), ("v", 1), ("w", 0))] + [
+        ("b", w, k, 0) for w, k in (("u", 0), ("v", 1))
+    ]
+    pd.DataFrame(rows, columns=["item", "worker", "label", "gold"]).to_csv(path, index=False)
+    result = run("aggregate", path, "--method", method, "--truth", "gold", "--out", out)
+    table = pd.read_csv(out).set_index("item")
+    assert table.loc["a", "label"] == 1
+    assert "of 2 items of known truth" in result.output
+    assert "Accuracy: 75.0%" in result.output or method == "wawa"
+
+
+def test_aggregate_refuses(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("item,worker,label\na,u,1\n")
+    for arguments, said in (
+        (("--method", "wava"), "wawa"),
+        (("--ties", "last"), "split"),
+        (("--out", "votes.txt"), ".csv"),
+    ):
+        result = run("aggregate", path, *arguments, code=2)
+        assert said in result.output
+        assert not (tmp_path / "votes.txt").exists()

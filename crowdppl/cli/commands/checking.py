@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +16,6 @@ from crowdppl.inference.catalogue import MODELS
 
 if TYPE_CHECKING:
     from crowdppl.cli import display
-    from crowdppl.data.annotations import Annotations
 
 
 @command
@@ -47,7 +45,7 @@ def calibrate(
     notes: list[str] = []
     options: dict[str, Any] = {"method": choice.method, "seed": choice.seed, "progress": err.is_terminal}
     with silent():
-        data, truth = _read(file, how_read, columns, known)
+        data, truth = inputs.annotations_and_truth(file, how_read, columns, known)
         if truth is None:
             raise OptionError(
                 "no known truths to compare with; name their column with --truth, or a table of them with --truth-file"
@@ -84,27 +82,6 @@ def calibrate(
     display.show_notes(list(dict.fromkeys(notes)))
 
 
-def _read(file: Path, how_read: Reading, columns: Columns, known: KnownTruth) -> tuple[Annotations, Any]:
-    """Read annotations without their known true labels, and these, ``None`` where there are none."""
-    from crowdppl.cli import inputs
-    from crowdppl.data import read as reading
-    from crowdppl.data.readers.streams import source_name
-
-    records, _ = inputs.read_annotations(file, how_read.format, how_read.choices())
-    truth: Any = records.truth
-    if known.given:
-        truth = inputs.known_truth(known, records.frame, columns, source_name(file))
-    data = reading.to_annotations(
-        # The fit must not use them, even if the export marks them.
-        dataclasses.replace(records, truth={}),
-        source_name(file),
-        **vars(columns),
-        labels=inputs.declared_classes(how_read.labels),
-        repeats=how_read.repeats,
-    )
-    return data, truth if truth is not None and len(truth) else None
-
-
 @command
 def compare(
     file: Annotated[Path, typer.Argument(help="Annotations, a file as `fit` takes it.")],
@@ -121,12 +98,12 @@ def compare(
 ) -> None:
     """Where do several models differ on my labels? And which one do known true labels favour?"""
     from crowdppl import criticism
-    from crowdppl.cli import display
+    from crowdppl.cli import display, inputs
 
     use_threads(threads)
     names = [name.strip() for name in models.split(",") if name.strip()]
     with silent():
-        data, truth = _read(file, how_read, columns, known)
+        data, truth = inputs.annotations_and_truth(file, how_read, columns, known)
         result = criticism.compare(data, names, method=method, truth=truth, level=level, seed=seed)
     display.show_comparison(result, data.N)
 
