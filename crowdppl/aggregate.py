@@ -19,6 +19,7 @@ from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, OptionError, listed
+from crowdppl.posterior.known_truth import tied_accuracy
 from crowdppl.posterior.posterior import Posterior, truth_table
 
 Array = npt.NDArray[Any]
@@ -81,7 +82,7 @@ class Aggregate:
         have = np.flatnonzero(codes >= 0)
         if not len(have):
             raise DataError("none of the items of the truth is among those of the annotations")
-        return float(_most_frequent(self.shares, "split", 0)[have, codes[have]].mean()), len(have)
+        return tied_accuracy(self.shares, codes), len(have)
 
 
 def _indices(data: Annotations) -> tuple[Array, Array, Array]:

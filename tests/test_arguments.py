@@ -18,7 +18,7 @@ import torch
 from catalog import quiet_fit
 
 import crowdppl
-from crowdppl import acquisition, aggregate, arguments, criticism, crowdkit, export, plots, report
+from crowdppl import acquisition, aggregate, arguments, criticism, crowdkit, export, metrics, plots, report
 from crowdppl.acquisition import Curve
 from crowdppl.criticism import sbc
 from crowdppl.data import datasets, diagnostics, download, experiments, read, synthetic
@@ -35,6 +35,7 @@ MODULES = [
     criticism,
     datasets,
     experiments,
+    metrics,
     export,
     groups,
     plots,
@@ -172,6 +173,21 @@ def calls(place):
         "aggregate.weighted_majority": {"data": data(), "weights": dict.fromkeys(data().workers.tolist(), 1.0)},
         "aggregate.wawa": {"data": data()},
         "Aggregate.accuracy": {"self": aggregate.majority(data()), "truth": {data().items[0]: data().labels[0]}},
+        "metrics.agreement": {"data": data()},
+        "metrics.pairwise_agreement": {"data": data()},
+        "metrics.divergence": {"first": THETA["confusion"], "second": THETA["confusion"]},
+        "metrics.individual_divergence": {"confusion": THETA["confusion"], "reference": THETA["confusion"]},
+        "metrics.global_divergence": {"confusion": THETA["confusion"], "reference": THETA["confusion"]},
+        "metrics.empirical_confusion": {"data": data(), "truth": {data().items[0]: data().labels[0]}},
+        "metrics.auc": {"probability": [0.1, 0.9], "truth": [0, 1]},
+        "metrics.roc": {"probability": [0.1, 0.9], "truth": [0, 1]},
+        "metrics.redundancy_curve": {
+            "data": data(),
+            "truth": {data().items[0]: data().labels[0]},
+            "methods": {"votes": aggregate.majority},
+            "levels": [1],
+            "draws": 1,
+        },
         "Curve.needed": {"self": acquisition.curve(posterior(), 4, steps=2, replicates=3), "accuracy": 0.9},
         "criticism.loo": p,
         "criticism.kfold": {"data": data(), "model": "one-coin", "folds": 2, **GIBBS},

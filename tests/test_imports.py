@@ -19,7 +19,7 @@ LAYERS = [
     {"posterior"},
     {"inference"},
     {"criticism"},
-    {"acquisition", "aggregate"},
+    {"acquisition", "aggregate", "metrics"},
     {"plots", "export", "report", "crowdkit"},
     {"cli"},
     {"crowdppl", "__main__"},

@@ -10,12 +10,13 @@ import pandas as pd
 import torch
 from baselines import Trained
 from cmm_program import Choices, em, first_class, mixture, skene
-from cmm_shared import Results, at_point, divergence, record, stored
+from cmm_shared import Results, at_point, record, stored
 from common import fit, spread, table
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning
 from crowdppl.data import datasets
+from crowdppl.metrics import global_divergence, individual_divergence
 from crowdppl.model.networks import perceptron
 from crowdppl.models import CrowdMixture, DawidSkene, Raykar
 from crowdppl.posterior.workers import groups
@@ -85,8 +86,8 @@ def record_all(
         record(table3, name, "train", train)
         record(table3, name, "test", tested)
         if each is not None and whole is not None:
-            record(table3, name, "individual_js", divergence(each, true))
-            record(table3, name, "global_js", divergence(whole, crowd))
+            record(table3, name, "individual_js", individual_divergence(each, true))
+            record(table3, name, "global_js", global_divergence(whole, crowd))
 
     for name, targets in (
         ("soft majority", shares),

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from baselines import Trained, hard
 from cmm_program import first_class
-from cmm_shared import Results, at_point, divergence, record, spreads, table2
+from cmm_shared import Results, at_point, record, spreads, table2
 from common import fit, table
 
 import crowdppl
 from crowdppl.data.synthetic import three_gaussians
+from crowdppl.metrics import global_divergence, individual_divergence
 from crowdppl.models import CrowdMixture, DawidSkene, Raykar
 
 WORKERS = (100, 500, 1500, 3500, 6000, 10_000)
@@ -71,8 +72,8 @@ def measure(quick: bool) -> dict[str, Results]:
                 point = points[name]
                 each = point["confusion"].values
                 mean = point["crowd_confusion"].values if name == "CMM" else each.mean(0)
-                record(individual, name, T, divergence(each, own))
-                record(overall, name, T, divergence(mean, true))
+                record(individual, name, T, individual_divergence(each, own))
+                record(overall, name, T, global_divergence(mean, true))
             record(crowd, "confidence", T, predicted["probability"].mean())
             record(crowd, "divergence", T, overall["CMM"][str(T)][-1])
             group, belongs = point["membership"].values.argmax(-1), s.parameters["group"]

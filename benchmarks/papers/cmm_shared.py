@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -19,21 +18,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import spread
 
 Results = dict[str, dict[str, list[float]]]
-
-
-def divergence(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the Jensen-Shannon divergence in bits of the rows of two (stacks of) matrices, mean over rows.
-
-    I-JS of the paper for stacks ``(J, K, K)``, G-JS for the crowd's matrices ``(K, K)``.
-    """
-    # Below the smallest normal number, half of a probability may be zero.
-    first, second = (np.where(p < np.finfo(float).tiny, 0.0, p) for p in (first, second))
-    middle = (first + second) / 2
-    parts = []
-    for p in (first, second):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            parts.append(np.where(p > 0, p * np.log2(p / middle), 0.0).sum(-1))
-    return float((parts[0] + parts[1]).mean() / 2)
 
 
 def stored(name: str) -> pd.DataFrame:

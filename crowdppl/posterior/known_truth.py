@@ -55,6 +55,19 @@ def truth_indices(posterior: PosteriorVariables, truth: Any, *, new: bool = True
     return out
 
 
+def tied_accuracy(probability: Array, known: Array) -> float:
+    """Return the share of items of known class whose most probable class is correct; one that is tied with others counts in part.
+
+    Args:
+        probability: of the classes, ``(N, K)``.
+        known: class of each item, ``(N,)``, -1 if it is not known.
+    """
+    p, k = probability[known >= 0], known[known >= 0]
+    # Sums of equal weights in another order may differ in the last digits.
+    top = p >= p.max(1, keepdims=True) * (1 - 1e-12)
+    return float((top / top.sum(1, keepdims=True))[np.arange(len(p)), k].mean())
+
+
 def _plain(names: Array) -> Array:
     return names if names.dtype.kind in "iub" else names.astype(object)
 
