@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -13,10 +15,12 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import listed
 
 Array = npt.NDArray[np.int64]
+Floats = npt.NDArray[Any]
 
-# Permutation test of worker names: number of permutations, required numbers of annotations and of workers with at least so many
-# annotations, and the z score below which it warns.
-PERMUTATIONS = 30
+# Steps over the graph of items and workers before all of its components are looked for.
+MOST_STEPS = 6
+# Permutation test of worker names: required numbers of annotations and of workers with at least so many annotations, and the z
+# score below which it warns.
 MIN_ANNOTATIONS, MIN_WORKERS, MIN_PER_WORKER = 5_000, 20, 20
 MIN_Z = 3.0
 # A class is unused if the expected number of its items is below this.
@@ -135,27 +139,38 @@ def far_from_votes(data: Annotations, probability: Tensor) -> list[str]:
 @arguments.checked(data=arguments.annotation_data)
 def connected_groups(data: Annotations) -> list[int]:
     """Return the number of workers in each connected group, largest first; workers of different groups share no item."""
+    item, worker = data.item.cpu().numpy(), data.worker.cpu().numpy()
+    active = np.bincount(worker, minlength=data.J) > 0
+    if _reaches_all(item, worker, active, data.N):
+        return [int(active.sum())]
     from scipy.sparse.csgraph import connected_components  # here, since it takes a tenth of a second to load
 
-    item, worker = data.item.cpu().numpy(), data.worker.cpu().numpy()
     size = data.N + data.J
     graph = coo_matrix((np.ones(len(item), dtype=np.int8), (item, data.N + worker)), shape=(size, size))
     _, component = connected_components(graph, directed=False)
-    active = np.unique(worker)
-    return sorted([int(n) for n in np.bincount(component[data.N + active]) if n], reverse=True)
+    return sorted([int(n) for n in np.bincount(component[data.N :][active]) if n], reverse=True)
 
 
-@arguments.checked(
-    item=_CODES,
-    worker=_CODES,
-    label=_CODES,
-    sizes=arguments.several(arguments.whole(1), 3),
-    seed=arguments.seed,
-)
-def worker_information(
-    item: Array, worker: Array, label: Array, sizes: tuple[int, int, int], seed: int = 0
-) -> float | None:
-    """Test whether worker names carry information on agreement with the crowd, by a permutation test.
+def _reaches_all(item: Array, worker: Array, active: npt.NDArray[np.bool_], N: int) -> bool:
+    """Tell whether a few steps from one worker to their items, and on to all workers of these, reach all active workers.
+
+    In most crowds they do, and this takes a tenth of the time of finding all components.
+    """
+    reached = np.zeros_like(active)
+    reached[worker[:1]] = True
+    count = 1
+    for _ in range(MOST_STEPS):
+        items = np.bincount(item[reached[worker]], minlength=N) > 0
+        reached[worker[items[item]]] = True
+        before, count = count, int(reached.sum())
+        if count == before:
+            break
+    return count == int(active.sum())
+
+
+@arguments.checked(item=_CODES, worker=_CODES, label=_CODES, sizes=arguments.several(arguments.whole(1), 3))
+def worker_information(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int]) -> float | None:
+    """Test whether worker names carry information on agreement with the crowd, by the exact moments of a permutation test.
 
     The statistic is ``sum_j (agreements of j)^2 / (annotations of j)``, where an annotation agrees if it is the most frequent
     label of its item. Names are permuted among annotations of items with the same most frequent label.
@@ -165,7 +180,6 @@ def worker_information(
         worker: its worker, ``(A,)``.
         label: its label, ``(A,)``.
         sizes: numbers of items, workers and classes.
-        seed: seed of the permutations.
 
     Returns:
         The z score of the original names among permuted ones; ``None`` with too few annotations or workers.
@@ -177,22 +191,54 @@ def worker_information(
         return None
     votes = np.bincount(item * K + label, minlength=N * K).reshape(N, K)
     majority = votes.argmax(1)[item]
-    order = np.argsort(majority, kind="stable")
-    worker, majority, agrees = worker[order], majority[order], (label == majority)[order].astype(float)
-    edges = np.flatnonzero(np.diff(majority)) + 1
-    rng = np.random.default_rng(seed)
+    cell = majority * J + worker
+    if len(cell) < K * J:
+        names, cell = np.unique(cell, return_inverse=True)
+        group = names // J
+    else:
+        group = np.repeat(np.arange(K), J)
+    n = np.bincount(cell, minlength=len(group))
+    agreements = np.bincount(cell, weights=label == majority, minlength=len(group))
+    used = n > 0
+    n, agreements, group = n[used], agreements[used], group[used]
+    total, agreeing = (np.bincount(group, weights=values, minlength=K) for values in (n, agreements))
+    active, inverse = (np.bincount(group, weights=values, minlength=K) for values in (np.ones(len(n)), 1 / n))
+    squares = np.bincount(group, weights=agreements**2 / n, minlength=K)
+    large = total > 3  # fewer annotations have no fourth moments, and say nothing
+    mean, variance = _permutation_moments(total[large], agreeing[large], active[large], inverse[large])
+    deviation = float(np.sqrt(variance.sum()))
+    return None if deviation < 1e-9 else float((squares[large] - mean).sum() / deviation)
 
-    def statistic(names: Array) -> float:
-        total = 0.0
-        for part, mine in zip(np.split(names, edges), np.split(agrees, edges), strict=True):
-            n = np.bincount(part, minlength=J)
-            agreements = np.bincount(part, weights=mine, minlength=J)
-            total += float((agreements[n > 0] ** 2 / n[n > 0]).sum())
-        return total
 
-    permuted = [
-        statistic(np.concatenate([rng.permutation(part) for part in np.split(worker, edges)]))
-        for _ in range(PERMUTATIONS)
-    ]
-    deviation = float(np.std(permuted, ddof=1))
-    return None if deviation < 1e-9 else float((statistic(worker) - np.mean(permuted)) / deviation)
+def _permutation_moments(total: Floats, agreeing: Floats, active: Floats, inverse: Floats) -> tuple[Floats, Floats]:
+    """Return mean and variance of ``sum_j a_j^2 / n_j`` when the agreements are dealt out to the annotations at random.
+
+    With centred indicators ``z_i``, the sum is ``z' B z`` plus a constant, where ``B`` has blocks of ``1 / n_j``: a projection
+    with row sums of 1. Its second moment is a sum over the patterns of equal indices of products of elements of ``B`` times
+    moments of ``z`` drawn without replacement.
+
+    Args:
+        total: numbers of annotations ``n``, above 3.
+        agreeing: numbers of them that agree.
+        active: numbers of workers ``J``.
+        inverse: sums over workers of ``1 / n_j``.
+    """
+    n, J, H = total, active, inverse
+    p = agreeing / n
+    second, fourth = p * (1 - p), p * (1 - p) * (p**3 + (1 - p) ** 3)  # mean squares and fourth powers of z
+    mean = second * (J - (n - J) / (n - 1))
+    # Sums of b_ik b_lm by which indices are equal: all; three; two pairs; one pair; none.
+    four = H
+    three = 4 * (J - H)
+    pairs = J**2 + 2 * J - 3 * H
+    pair = 2 * (J * (n - J - 2) + 2 * H) + 4 * (n - 3 * J + 2 * H)
+    none = n**2 - four - three - pairs - pair
+    spread = n * second**2
+    square = (
+        four * fourth
+        - three * fourth / (n - 1)
+        + pairs * (spread - fourth) / (n - 1)
+        + pair * (2 * fourth - spread) / ((n - 1) * (n - 2))
+        + none * 3 * (spread - 2 * fourth) / ((n - 1) * (n - 2) * (n - 3))
+    )
+    return mean + n * p**2, np.maximum(square - mean**2, 0.0)

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,14 @@ from catalog import quiet_fit
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning
-from crowdppl.data.diagnostics import connected_groups, far_from_votes, review, unused_classes, worker_information
+from crowdppl.data.diagnostics import (
+    _permutation_moments,
+    connected_groups,
+    far_from_votes,
+    review,
+    unused_classes,
+    worker_information,
+)
 from crowdppl.data.identifier_checks import variants
 
 
@@ -67,6 +75,22 @@ def test_shuffled_worker_names_are_noticed():
     assert (
         worker_information(*(part.numpy() for part in (few.item, few.worker, few.label)), (few.N, few.J, few.K)) is None
     )
+
+
+@pytest.mark.parametrize("sizes", [(3, 2, 2), (4, 1, 1, 1), (2, 2, 2, 1)])
+@pytest.mark.parametrize("agreeing", [1, 3, 6])
+def test_moments_are_those_of_all_permutations(sizes, agreeing):
+    """Mean and variance over every way to deal out the agreements, to 1e-12."""
+    n = sum(sizes)
+    worker = np.repeat(np.arange(len(sizes)), sizes)
+    values = []
+    for chosen in combinations(range(n), agreeing):
+        a = np.bincount(worker[list(chosen)], minlength=len(sizes))
+        values.append((a**2 / np.array(sizes)).sum())
+    each = [np.array([float(v)]) for v in (n, agreeing, len(sizes), sum(1 / s for s in sizes))]
+    mean, variance = _permutation_moments(*each)
+    assert mean[0] == pytest.approx(np.mean(values), abs=1e-12)
+    assert variance[0] == pytest.approx(np.var(values), abs=1e-12)
 
 
 def test_cifar10n_has_lost_its_workers(public):
