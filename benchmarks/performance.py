@@ -211,14 +211,14 @@ def gibbs(size: tuple[int, int, int, int], sweeps: int = 10) -> dict[str, float]
     conjugacy = model.conjugacy
     assert conjugacy is not None
     with torch.no_grad():
-        sweeps = Sweeps.over(data)
-        theta = conjugacy.m_step(sweeps.given(model.initial(data)))
+        passes = Sweeps.over(data)
+        theta = conjugacy.m_step(passes.given(model.initial(data)))
 
         def step() -> None:
-            conjugacy.gibbs_step(sweeps.draw(*at(model, theta, data))[1])
+            conjugacy.gibbs_step(passes.draw(*at(model, theta, data))[1])
 
         def iteration() -> None:
-            conjugacy.m_step(sweeps.expect(*at(model, theta, data)))
+            conjugacy.m_step(passes.expect(*at(model, theta, data)))
             model.log_prior(theta, data)
 
         return {"sweep": median_seconds(step, sweeps), "iteration": median_seconds(iteration, sweeps), "peak": peak()}
