@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from crowdppl import export as export
     from crowdppl import inference as inference
     from crowdppl import kernels as kernels
+    from crowdppl import learning as learning
     from crowdppl import model as model
     from crowdppl import models as models
     from crowdppl import plots as plots

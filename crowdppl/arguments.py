@@ -208,6 +208,15 @@ def function(name: str, value: Any) -> Callable[..., Any]:
     return value
 
 
+def network(name: str, value: Any) -> Any:
+    """Accept a module, or a function that makes one."""
+    if not callable(value):
+        raise refuse(
+            name, value, "a torch.nn.Module, or a function of the numbers of inputs and outputs that returns one"
+        )
+    return value
+
+
 def progress(name: str, value: Any) -> Any:
     """Accept a boolean, or a function that is called with ``(step, steps, what)``."""
     if not callable(value) and not isinstance(value, (bool, np.bool_)):

@@ -18,7 +18,7 @@ import torch
 from catalog import quiet_fit
 
 import crowdppl
-from crowdppl import acquisition, aggregate, arguments, criticism, crowdkit, export, metrics, plots, report
+from crowdppl import acquisition, aggregate, arguments, criticism, crowdkit, export, learning, metrics, plots, report
 from crowdppl.acquisition import Curve
 from crowdppl.criticism import sbc
 from crowdppl.data import datasets, diagnostics, download, experiments, read, synthetic
@@ -38,6 +38,7 @@ MODULES = [
     metrics,
     export,
     groups,
+    learning,
     plots,
     read,
     report,
@@ -45,7 +46,7 @@ MODULES = [
     sbc,
 ]
 MODULES += [sharded, streaming, synthetic, update, workers]
-CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve, aggregate.Aggregate]
+CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve, aggregate.Aggregate, learning.Classifier]
 # Methods that models and engines call with tensors of their own making, inside a fit.
 INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.by_block", "Posterior.worker_blocks"}
 
@@ -117,9 +118,17 @@ def data():
 def posterior(model="dawid-skene", method="gibbs"):
     options = {"chains": 2, "warmup": 5, "num_samples": 20} if method == "gibbs" else {"num_samples": 20}
     instance = {"groups": WorkerGroups(groups=2)}.get(model, model)
-    features = pd.DataFrame({"f": np.linspace(-1, 1, 12)}, index=range(12))
-    annotations = data().with_features(features) if model == "raykar" else data()
+    annotations = with_features() if model == "raykar" else data()
     return quiet_fit(annotations, instance, method=method, independent=False, **options)
+
+
+def with_features():
+    return data().with_features(pd.DataFrame({"f": np.linspace(-1, 1, 12)}, index=range(12)))
+
+
+@functools.cache
+def classifier():
+    return learning.trace_regularization(with_features(), training=learning.Training(epochs=1))
 
 
 def probabilities(*shape):
@@ -146,7 +155,15 @@ def calls(place):
     long = {"task": [0, 0, 1], "worker": ["u", "v", "u"], "label": [0, 1, 0]}
     tiny = {"simulations": 1, "items": 6, "workers": 3, "per_item": 2, "draws": 4}
     confusion = {"confusion": THETA["confusion"]}
+    learn = {"data": with_features(), "training": learning.Training(epochs=1)}
     return {
+        "learning.two_stage": {**learn, "aggregation": aggregate.majority(data())},
+        "learning.on_truth": {**learn, "truth": TRUTH},
+        **{f"learning.{m.__name__}": learn for m in learning.METHODS[2:]},
+        "Classifier.predict": {"self": classifier(), "items": np.zeros((2, 1))},
+        "Classifier.probability": {"self": classifier()},
+        "Classifier.accuracy": {"self": classifier(), "items": np.zeros((2, 1)), "classes": [0, 1]},
+        "Classifier.confusion": {"self": classifier(), "worker": "u"},
         "crowdppl.fit": {"data": data(), "model": "one-coin", **GIBBS},
         "crowdppl.compare": {"data": data(), "models": ["one-coin", "majority-vote"], "num_samples": 30},
         "crowdppl.load": {"path": posterior().save(place / "x.nc")},

@@ -98,6 +98,7 @@ PUBLIC = (
     "crowdppl.data.synthetic",
     "crowdppl.export",
     "crowdppl.inference.sharded",
+    "crowdppl.learning",
     "crowdppl.metrics",
     "crowdppl.inference.streaming",
     "crowdppl.models",

@@ -20,6 +20,7 @@ LAYERS = [
     {"inference"},
     {"criticism"},
     {"acquisition", "aggregate", "metrics"},
+    {"learning"},
     {"plots", "export", "report", "crowdkit"},
     {"cli"},
     {"crowdppl", "__main__"},

@@ -6,12 +6,15 @@ matrices or weights of workers, all without intervals. The models with a classif
 """
 
 from crowdppl.learning.classifier import Classifier
-from crowdppl.learning.crowd_layer import crowd_layer
-from crowdppl.learning.doctor_net import doctor_net
-from crowdppl.learning.max_mig import max_mig
-from crowdppl.learning.trace_regularization import trace_regularization
+from crowdppl.learning.crowd_layers import crowd_layer
+from crowdppl.learning.doctor_nets import doctor_net
+from crowdppl.learning.mutual_information import max_mig
+from crowdppl.learning.trace_penalty import trace_regularization
 from crowdppl.learning.training import Training
-from crowdppl.learning.two_stage import on_truth, two_stage
+from crowdppl.learning.two_stages import on_truth, two_stage
+
+# In the order of the documentation.
+METHODS = (two_stage, on_truth, crowd_layer, trace_regularization, doctor_net, max_mig)
 
 __all__ = [
     "Classifier",

@@ -99,6 +99,7 @@ class Classifier:
 
         Columns: ``worker`` and ``annotations``; ``accuracy``, the mean of the diagonal of the worker's matrix over the classes as
         the classifier predicts them, where the method estimates confusion matrices; ``weight``, where it has weights.
+        These have no intervals; for worker quality with intervals, fit a model.
         """
         table: dict[str, Any] = {
             "worker": self.data.workers,
@@ -111,11 +112,15 @@ class Classifier:
             table["weight"] = weight
         return pd.DataFrame(table)
 
+    @arguments.checked(worker=arguments.identifier)
     def confusion(self, worker: Any = None) -> pd.DataFrame:
         """Return a table with a row per cell of the matrix of a worker, or of all workers.
 
         Columns: ``worker`` (for all workers), ``truth``, ``label`` and ``probability`` of the label given the class. For a crowd
         layer the class is one of which the classifier is certain; such matrices do not estimate how workers label.
+
+        Args:
+            worker: one worker. Defaults to all.
 
         Raises:
             DataError: for an unknown worker, or a method without matrices.
@@ -125,9 +130,10 @@ class Classifier:
             raise DataError(f"{self.method} has no confusion matrices; train a crowd layer, or fit a model")
         labels, workers = self.data.labels, self.data.workers
         if worker is not None:
-            row = np.flatnonzero(workers == worker)
-            if not len(row):
-                raise DataError(f"{worker!r} is not a worker of these data, such as {workers[0]!r}")
+            names = workers.tolist()
+            if worker not in names:
+                raise DataError(f"worker={worker!r} is not one of these data, such as {names[0]!r}")
+            row = [names.index(worker)]
             confusion, workers = confusion[row], workers[row]
         K = len(labels)
         table = pd.DataFrame(

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.errors import OptionError
 from crowdppl.model.networks import Factory, build, features_of, perceptron
 
 
@@ -76,5 +77,34 @@ def classifier_of(data: Annotations, network: Factory | None, method: str, outpu
         network: the caller's module or maker of one.
         method: name, for messages.
         outputs: number of logits. Defaults to the number of classes.
+
+    Raises:
+        DataError: for data without features.
+        OptionError: for a network of other inputs or outputs.
     """
-    return build(network, features_of(data, method), data.K if outputs is None else outputs, dropout_perceptron)
+    inputs, outputs = features_of(data, method), data.K if outputs is None else outputs
+    return checked(build(network, inputs, outputs, dropout_perceptron), inputs, outputs)
+
+
+def checked(network: nn.Module, inputs: Tensor, outputs: int) -> nn.Module:
+    """Return a network that maps inputs ``(n, ...)`` to ``(n, outputs)``, or say what it does instead.
+
+    Raises:
+        OptionError: where it is no module, fails on the inputs or gives another shape.
+    """
+    if not isinstance(network, nn.Module):
+        raise OptionError(f"network returned a {type(network).__name__}; it must return a torch.nn.Module")
+    few, training = inputs[:2], network.training
+    try:
+        with torch.no_grad():
+            given = network.to(inputs.device).eval()(few)
+    except (RuntimeError, TypeError, IndexError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise OptionError(f"network fails on inputs of the shape {tuple(few.shape)}: {reason}") from None
+    network.train(training)
+    if getattr(given, "shape", None) != (len(few), outputs):
+        shape = tuple(getattr(given, "shape", ()))
+        raise OptionError(
+            f"network maps inputs of the shape {tuple(few.shape)} to {shape}; it must give {(len(few), outputs)}, the logits"
+        )
+    return network

@@ -83,6 +83,15 @@ def models_command(
     for name, kind in catalogue().items():
         table.add_row(name, summary(kind), ", ".join(_methods(kind)))
     console.print(table)
+    from crowdppl.learning import METHODS
+
+    table = Table(title="Methods without a generative story, in Python", title_justify="left", show_lines=True)
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it does")
+    for method in METHODS:
+        first = (method.__doc__ or "").partition("\n")[0]
+        table.add_row(f"crowdppl.learning.{method.__name__}", escape(first))
+    console.print(table)
     console.print("crowdppl models NAME explains a model and the hyperparameters that --prior sets.")
 
 

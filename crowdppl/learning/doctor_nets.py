@@ -7,7 +7,8 @@ worker and class; ``p_ij`` is its softmax for item ``i`` and worker ``j``.
     stage 2    p_i = sum_j w_j p_ij / sum_j w_j, w = softmax(v);  loss = cross-entropy of p_i to the mean label of item i
 
 In stage 2 only ``v`` is trained. Its average leaves out the workers that labelled the item, whose classifiers were trained on
-the labels of the target. Without stage 2, the weights are equal.
+the labels of the target. Without stage 2, the weights are equal. The weights bring the average close to the distribution of the
+labels; they are not a measure of worker quality.
 """
 
 from __future__ import annotations
@@ -82,10 +83,10 @@ def train_weights(learner: Learner, training: Training) -> None:
 
 @arguments.checked(
     data=arguments.annotation_data,
-    network=arguments.anything,
+    network=arguments.network,
     averaging=arguments.choice("learned", "equal"),
     validation=arguments.anything,
-    training=arguments.anything,
+    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
     seed=arguments.seed,
     device=arguments.device,
 )

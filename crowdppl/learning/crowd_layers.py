@@ -67,10 +67,10 @@ class CrowdLayer(Learner):
 
 @arguments.checked(
     data=arguments.annotation_data,
-    network=arguments.anything,
+    network=arguments.network,
     kind=arguments.choice("MW", "VW", "VW+B"),
     validation=arguments.anything,
-    training=arguments.anything,
+    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
     seed=arguments.seed,
     device=arguments.device,
 )

@@ -7,9 +7,8 @@ classifier ``f_i = softmax(h(x_i))`` and of the aggregator
     m_ab = sum_k f_a[k] g_b[k] / p[k]
     loss = -( mean_a (1 + log m_aa)  -  mean_{a != b} m_ab )
 
-over the items ``a, b`` of a batch: minus a lower bound of their mutual information (Kullback-Leibler). ``W`` starts
-at the logarithm of each worker's confusion matrix against the vote shares and ``b`` at ``log p``. ``p`` is the mean vote share, and
-fixed.
+over the items ``a, b`` of a batch: minus a lower bound of their mutual information (Kullback-Leibler). ``W`` starts at the
+logarithm of each worker's confusion matrix against the vote shares and ``b`` at ``log p``. ``p``, the mean vote share, is fixed.
 """
 
 from __future__ import annotations
@@ -74,9 +73,9 @@ class MaxMIG(Learner):
 
 @arguments.checked(
     data=arguments.annotation_data,
-    network=arguments.anything,
+    network=arguments.network,
     validation=arguments.anything,
-    training=arguments.anything,
+    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
     seed=arguments.seed,
     device=arguments.device,
 )

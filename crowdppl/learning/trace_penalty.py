@@ -56,11 +56,11 @@ class TraceRegularization(Learner):
 
 @arguments.checked(
     data=arguments.annotation_data,
-    network=arguments.anything,
+    network=arguments.network,
     penalty=arguments.at_least_zero,
     start=arguments.positive,
     validation=arguments.anything,
-    training=arguments.anything,
+    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
     seed=arguments.seed,
     device=arguments.device,
 )

@@ -14,7 +14,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, OptionError
 from crowdppl.learning.classifier import Classifier
-from crowdppl.learning.learner import Learner, classifier_of, dropout_perceptron
+from crowdppl.learning.learner import Learner, checked, classifier_of, dropout_perceptron
 from crowdppl.learning.targets import hardened, target_of
 from crowdppl.learning.training import Training, Validation, train
 from crowdppl.model.networks import Factory
@@ -68,11 +68,11 @@ class Embedded(nn.Module):
 @arguments.checked(
     data=arguments.annotation_data,
     aggregation=arguments.anything,
-    network=arguments.anything,
+    network=arguments.network,
     labels=arguments.choice("soft", "hard"),
     embedding=arguments.whole(1),
     validation=arguments.anything,
-    training=arguments.anything,
+    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
     seed=arguments.seed,
     device=arguments.device,
 )
@@ -119,9 +119,10 @@ def two_stage(
         there = target.to(data.device, torch.get_default_dtype())
         if embedding is None:
             return TwoStage(data, classifier_of(data, network, "two_stage"), there)
-        made = network if network is not None else dropout_perceptron
-        made = made if isinstance(made, nn.Module) else made(embedding, data.K)
-        return TwoStage(data, Embedded(data.N, embedding, made), there, torch.arange(data.N, device=data.device))
+        maker = dropout_perceptron if network is None else network
+        body = maker if isinstance(maker, nn.Module) else maker(embedding, data.K)
+        body = checked(body, torch.zeros(2, embedding), data.K)
+        return TwoStage(data, Embedded(data.N, embedding, body), there, torch.arange(data.N, device=data.device))
 
     return train(make, data, network=network, validation=validation, training=training, seed=seed, device=device)
 
@@ -129,9 +130,9 @@ def two_stage(
 @arguments.checked(
     data=arguments.annotation_data,
     truth=arguments.anything,
-    network=arguments.anything,
+    network=arguments.network,
     validation=arguments.anything,
-    training=arguments.anything,
+    training=arguments.instance("crowdppl.learning", "Training", "crowdppl.learning.Training(...)"),
     seed=arguments.seed,
     device=arguments.device,
 )
