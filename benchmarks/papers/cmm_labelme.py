@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from baselines import Trained
+from baselines import plain
 from cmm_program import Choices, em, first_class, mixture, skene
 from cmm_shared import Results, at_point, record, stored
 from common import fit, spread, table
@@ -16,19 +16,14 @@ from common import fit, spread, table
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning
 from crowdppl.data import datasets
+from crowdppl.learning import two_stage
 from crowdppl.metrics import global_divergence, individual_divergence
-from crowdppl.model.networks import perceptron
 from crowdppl.models import CrowdMixture, DawidSkene, Raykar
 from crowdppl.posterior.workers import groups
 
 SEEDS = 3
 PROGRAM = Choices(runs=5, hidden=128, dropout=0.5, standard=False)
 MEASURES = ("train", "test", "individual_js", "global_js")
-
-
-def plain(inputs: int, outputs: int) -> torch.nn.Module:
-    """Make the classifier of all models: features are not standardised."""
-    return perceptron(inputs, outputs, (128,), 0.5)
 
 
 def matrices(data: Annotations, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -94,7 +89,7 @@ def record_all(
         ("hard majority", first_class(shares)),
         ("truth", np.eye(data.K)[y]),
     ):
-        net = Trained(x, targets, seed=seed, standard=False)
+        net = two_stage(data, targets, plain, seed=seed)
         by_votes = np.zeros((data.K, data.K))
         np.add.at(by_votes.T, data.label.numpy(), targets[data.item.numpy()])
         by_votes /= by_votes.sum(-1, keepdims=True)
@@ -105,7 +100,7 @@ def record_all(
         ("DL-DS, the library's default prior", DawidSkene()),
     ):
         posterior, _ = fit(data, model, method="em", seed=seed, num_samples=2)
-        net = Trained(x, posterior.probability(), seed=seed, standard=False)
+        net = two_stage(data, posterior, plain, seed=seed)
         each = at_point(posterior)["confusion"].values
         keep(name, net.accuracy(x, y), net.accuracy(*test), each, each.mean(0))
     program = data.to(dtype=torch.float64)

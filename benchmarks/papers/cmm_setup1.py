@@ -6,13 +6,14 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from baselines import Trained, hard
+from baselines import hard
 from cmm_program import first_class
 from cmm_shared import Results, at_point, record, spreads, table2
 from common import fit, table
 
 import crowdppl
 from crowdppl.data.synthetic import three_gaussians
+from crowdppl.learning import two_stage
 from crowdppl.metrics import global_divergence, individual_divergence
 from crowdppl.models import CrowdMixture, DawidSkene, Raykar
 
@@ -40,7 +41,7 @@ def measure(quick: bool) -> dict[str, Results]:
     for T in WORKERS[:2] if quick else WORKERS:
         for seed in range(2 if quick else SEEDS):
             s = three_gaussians(seed=seed, workers=T)
-            x, y, test = s.data.features.numpy(), np.eye(3)[s.truth], (s.features_test, s.truth_test)
+            y, test = np.eye(3)[s.truth], (s.features_test, s.truth_test)
             shares = s.data.majority().numpy()
             true = np.einsum("m,mkl->kl", s.parameters["share"], s.parameters["confusion"])
             own = s.parameters["confusion"][s.parameters["group"]]
@@ -58,7 +59,7 @@ def measure(quick: bool) -> dict[str, Results]:
                 posterior, _ = fit(s.data, model, method="em", seed=seed, num_samples=2)
                 targets[name], points[name] = posterior.probability(), at_point(posterior)
             for name, labels in targets.items():
-                record(accuracy, name, T, Trained(x, labels, seed=seed).accuracy(*test))
+                record(accuracy, name, T, two_stage(s.data, labels, seed=seed).accuracy(*test))
             nearest = ((s.features_test[:, None] - CENTRES) ** 2).sum(-1).argmin(1)
             record(accuracy, "Bayes", T, (nearest == s.truth_test).mean())
             for name, model, more in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from baselines import Trained
+from baselines import plain
 from cmm_program import Choices, em, first_class
 from cmm_shared import Results, record, spreads, table2
 from common import fit, table
@@ -14,6 +14,7 @@ from sklearn.model_selection import train_test_split
 import crowdppl
 from crowdppl.data import datasets
 from crowdppl.data.synthetic import FOUR_SHARES, four_abilities
+from crowdppl.learning import two_stage
 from crowdppl.models import CrowdMixture, DawidSkene, Raykar
 
 # Numbers of annotators with as many labels each as the paper's 1,500 and 10,000 have on 50,000 images, and one more.
@@ -48,7 +49,7 @@ def measure(quick: bool) -> dict[str, Results]:
                     ("DL-DS", skene.probability()),
                     ("truth", np.eye(10)[y]),
                 ):
-                    record(accuracy, name, T, Trained(x, targets, seed=seed, standard=False).accuracy(*test))
+                    record(accuracy, name, T, two_stage(data, targets, plain, seed=seed).accuracy(*test))
                 record(accuracy, "DL-EM, as the program has it", T, em(s.data, seed, PROGRAM)[0].accuracy(*test))
                 free = Raykar(hidden=(128,), dropout=0.5, prior_correct=0.0, prior_incorrect=0.0)
                 for name, model, more in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from baselines import Trained, hard
+from baselines import hard
 from common import arguments, fit, spread, table, write
 from scipy.special import expit, logit
 from scipy.stats import rankdata
@@ -15,7 +15,8 @@ from torch import nn
 from two_gaussians import PICTURES
 
 import crowdppl
-from crowdppl import Annotations
+from crowdppl import Annotations, learning
+from crowdppl.learning import Training
 from crowdppl.models import Raykar, TwoCoinDifficulty
 
 DIGITS = (3, 8)
@@ -93,15 +94,8 @@ def main() -> None:
             figures["majority"]["truth"].append(float((votes.argmax(1) == truth).mean()))
             figures["majority"]["auc"].append(auc(votes[:, 1], truth))
             for name, targets in (("truth", np.eye(2)[truth]), ("majority", hard(votes, seed))):
-                network = Trained(
-                    data.features.numpy(),
-                    targets,
-                    seed=seed,
-                    epochs=60,
-                    rate=3e-3,
-                    standard=False,
-                    network=convolutional,
-                )
+                training = Training(epochs=60, learning_rate=3e-3)
+                network = learning.two_stage(data, targets, convolutional, training=training, seed=seed)
                 figures[name]["test"].append(network.accuracy(x, y))
             for name, model in MODELS.items():
                 posterior, _ = fit(data, model, method="em", seed=seed, num_samples=2)

@@ -6,12 +6,15 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from baselines import Trained, hard, save
+from baselines import hard, save
 from common import arguments, fit, spread, table, write
 from scipy.stats import rankdata
 
 import crowdppl
+from crowdppl import Annotations, learning
 from crowdppl.data.synthetic import two_gaussians
+from crowdppl.learning import Training
+from crowdppl.model.networks import Factory, perceptron, standardised
 from crowdppl.models import Raykar, TwoCoinDifficulty
 
 # Test accuracy, Table 1 of the paper.
@@ -81,6 +84,11 @@ def pictures(seed: int = 0) -> None:
     save(figure, "paper-two-gaussians-experts.png")
 
 
+def logistic(data: Annotations) -> Factory:
+    """Return a maker of logistic regressions on the standardised features of the data."""
+    return lambda inputs, outputs: standardised(perceptron(inputs, outputs, ()), data.features.float())
+
+
 def main() -> None:
     """Fit all models to all kinds of labels and seeds."""
     options = arguments(__doc__ or "")
@@ -101,7 +109,9 @@ def main() -> None:
             figures["majority"]["truth"].append(float((votes.argmax(1) == truth).mean()))
             figures["majority"]["auc"].append(auc(votes[:, 1], truth))
             for name, targets in (("truth", np.eye(2)[truth]), ("majority", hard(votes, seed))):
-                linear = Trained(x, targets, seed=seed, hidden=(), dropout=0.0, epochs=40, rate=0.01)
+                linear = learning.two_stage(
+                    s.data, targets, logistic(s.data), training=Training(epochs=40, learning_rate=0.01), seed=seed
+                )
                 figures[name]["test"].append(linear.accuracy(*test))
             wanted = np.stack([s.parameters["specificity"], s.parameters["sensitivity"]], 1)
             for name, model in MODELS.items():
