@@ -8,29 +8,23 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from baselines import Trained, crowd_layer, hard, save
+from baselines import plain, save
 from common import arguments, fit, spread, table, write
+from crowd_methods import TABLE1, learners
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning, Posterior
 from crowdppl.data import datasets
-from crowdppl.model.networks import perceptron
 from crowdppl.models import LIA, CoNAL, CrowdMixture, Raykar
 
-PAPER = {
-    "hard majority": "79.83 (CoNAL), 79.95 (CMM)",
+PAPER = {name: f"{figures[0]:.2f}" for name, figures in TABLE1.items()} | {
+    "hard majority (DL-MV)": "79.83 (CoNAL), 79.95 (CMM)",
     "soft majority": "81.69 (CMM)",
+    "Dawid–Skene, then a classifier (DL-DS)": "83.57 (CMM)",
     "learning from crowds (AggNet, DL-EM)": "84.75 (CoNAL), 83.07 (CMM)",
     "CMM": "83.10",
-    "CoNAL, end to end": "87.12",
     "truth": "92.09 (CMM)",
 }
-
-
-def plain(inputs: int, outputs: int) -> torch.nn.Module:
-    """Make the classifier of all models: features are not standardised."""
-    return perceptron(inputs, outputs, (128,), 0.5)
-
 
 CLASSES = ("highway", "inside city", "tall building", "street", "forest", "coast", "mountain", "open country")
 INK = ("black", "white")  # of a number on a light or dark cell
@@ -47,10 +41,6 @@ MODELS = {
 # Table 2 of CoNAL: test accuracy by the weight of the regulariser, end to end.
 LAMBDAS = {0.0: 85.68, 1e-4: 86.61, 1e-5: 87.12, 1e-6: 86.26}
 DEFAULT = 1e-5
-LAYERS = {
-    "crowd layer, rows of probabilities": {"free": False},
-    "crowd layer, free matrices": {"free": True},
-}
 
 
 def picture(data: Annotations, known: np.ndarray, posterior: Posterior) -> None:
@@ -100,32 +90,25 @@ def main() -> None:
     assert folder is not None
     z = np.load(folder / "labelme" / "features.npz", allow_pickle=False)
     data = votes.with_features(pd.DataFrame(z["x"], index=z["items"])).to(dtype=torch.float32)
-    x, known = data.features.numpy(), np.searchsorted(data.labels, truth.loc[data.items])
+    known = np.searchsorted(data.labels, truth.loc[data.items])
     valid, test = (z["x_valid"], z["y_valid"]), (z["x_test"], z["y_test"])
-    names = ("hard majority", "soft majority", *LAYERS, *MODELS, "truth")
-    accuracy: dict[str, list[float]] = {name: [] for name in names}
-    train: dict[str, list[float]] = {name: [] for name in names}
-    times: dict[str, list[float]] = {name: [] for name in MODELS}
+    accuracy: dict[str, list[float]] = {}
+    train: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     weights: dict[str, list[float]] = {f"{weight:g}": [] for weight in LAMBDAS}
     for seed in seeds:
-        shares = data.majority().numpy()
-        for name, targets in (
-            ("hard majority", hard(shares, seed)),
-            ("soft majority", shares),
-            ("truth", np.eye(data.K)[known]),
-        ):
-            trained = Trained(x, targets, seed=seed, validation=valid, standard=False)
-            accuracy[name].append(trained.accuracy(*test))
-            train[name].append(trained.accuracy(x, known))
-        for name, layer in LAYERS.items():
-            accuracy[name].append(crowd_layer(data, seed=seed, validation=valid, test=test, standard=False, **layer))
+        for name, learn in learners(data, truth, plain, seed).items():
+            trained = learn(valid)
+            accuracy.setdefault(name, []).append(trained.accuracy(*test))
+            train.setdefault(name, []).append(float((trained.probability().argmax(1) == known).mean()))
+            times.setdefault(name, []).append(trained.seconds)
         for name, (model, method, settings) in MODELS.items():
             posterior, seconds = fit(data, model, method=method, seed=seed, validation=valid, **settings)
             guess = crowdppl.predict(posterior, test[0], model=model)["label"].to_numpy()
-            accuracy[name].append(float((guess == test[1]).mean()))
+            accuracy.setdefault(name, []).append(float((guess == test[1]).mean()))
             labels = posterior.truth().set_index("item")["label"]
-            train[name].append(float((labels.loc[truth.index].to_numpy() == truth.to_numpy()).mean()))
-            times[name].append(seconds)
+            train.setdefault(name, []).append(float((labels.loc[truth.index].to_numpy() == truth.to_numpy()).mean()))
+            times.setdefault(name, []).append(seconds)
             if seed == 0 and name == "CoNAL, one true label per item, EM":
                 picture(data, known, posterior)
         for weight in LAMBDAS:
@@ -141,11 +124,11 @@ def main() -> None:
         [
             name,
             spread(accuracy[name]),
-            spread(train[name]) if train[name] else "–",
+            spread(train[name]),
             PAPER.get(name, "–"),
-            f"{np.median(times[name]):.1f}" if name in times else "–",
+            f"{np.median(times[name]):.1f}",
         ]
-        for name in names
+        for name in accuracy
     ]
     regularised = [
         ["end to end, here", *(spread(values) for values in weights.values())],
