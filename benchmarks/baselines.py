@@ -250,14 +250,14 @@ def story(runs: Runs, names: list[str]) -> tuple[str, str]:
     entries = [e for e in ENTRIES if e not in ("majority vote", "Dawid–Skene", *CROWD_KIT, *OTHERS)]
     rows, won, lost = [], dict.fromkeys(entries, 0), dict.fromkeys(entries, 0)
     for name in names:
-        found = {entry: gain for entry in entries if (gain := gains(runs, name, entry)) is not None}
-        if not found:
+        compared = {entry: gain for entry in entries if (gain := gains(runs, name, entry)) is not None}
+        if not compared:
             continue
-        for entry, (_, low, high) in found.items():
+        for entry, (_, low, high) in compared.items():
             won[entry] += low > 0
             lost[entry] += high < 0
-        best = max(found, key=lambda entry: found[entry][0])
-        gain, low, high = (100 * v for v in found[best])
+        best = max(compared, key=lambda entry: compared[entry][0])
+        gain, low, high = (100 * v for v in compared[best])
         base = [f"{averaged(runs, name, e, 'accuracy'):.4f}" for e in ("majority vote", "Dawid–Skene", best)]
         answer = "yes" if low > 0 else "no" if high < 0 else "not certain"
         rows.append([name, *base[:2], best, base[2], f"{gain:+.2f}", f"{low:+.2f} to {high:+.2f}", answer])

@@ -164,14 +164,13 @@ confusions are attributed to the annotators: the share of open country that is c
 ## Reasons for differences
 
 Features are not standardised: they are sparse and non-negative, and standardising them, as the library's own networks do,
-lowers the accuracy by one or two percentage points (rows *CoNAL, end to end*). All methods but DL-WC and CoNAL end to end are more
-accurate here than in the papers, by one to five points. The papers use max-pooled or unpooled VGG features of 10,000 augmented
-images, and batch normalisation. CoNAL's authors use unconstrained
-matrices and a softmax after the mixture; ours are rows of probabilities (rows *crowd layer, MW* and *trace regularization* show
-the effect). The
+lowers the accuracy by one or two percentage points (rows *CoNAL, end to end*). All methods but DL-WC and CoNAL end to end
+are more accurate here than in the papers, by one to five points. The papers use max-pooled or unpooled VGG features of
+10,000 augmented images, and batch normalisation. CoNAL's authors use unconstrained matrices and a softmax after the
+mixture; ours are rows of probabilities (rows *crowd layer, MW* and *trace regularization* show the effect). The
 probabilistic form of CoNAL, with one true label per item, is more accurate than the end-to-end form, which treats the
-annotations of an item as independent. Learning from crowds is as accurate: 43 labels per annotator contain little information
-about the source of an error.
+annotations of an item as independent. Learning from crowds is as accurate: 43 labels per annotator contain little
+information about the source of an error.
 """
     write(
         "paper_labelme",
