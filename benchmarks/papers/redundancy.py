@@ -140,8 +140,9 @@ error over {DRAWS} draws, {TRAINED_DRAWS} for methods that train a network, one 
 Starred methods train a classifier on the vote shares or on the posterior of minimax entropy by {STEPS:,} gradient steps, and
 are judged on the items that they were trained on. *Embeddings*: a learned vector of {EMBEDDING} numbers for each item in place
 of features. *Features*: for RTE the {overlap().shape[1]} of ours (word overlap, lengths, negation, numbers, task), in place of
-the paper's; they separate the classes poorly, and the classifier, not the votes, decides. The images of Blue Birds and the words of Word Similarity have no features here, so that their rows with features
-are missing. Snorkel and MeTaL are not among the methods.
+the paper's; they separate the classes poorly, and the classifier, not the votes, decides. The images of Blue Birds and
+the words of Word Similarity have no features here, so that their rows with features are missing.
+Snorkel and MeTaL are not among the methods.
 
 Minimax entropy has no preference for the label that names the class. With two annotations an item its likelihood keeps
 rising while the classes move away from the votes, at which EM starts; stopped after two E steps it has not left them yet.
