@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from crowdppl import errors as errors
     from crowdppl import export as export
     from crowdppl import inference as inference
+    from crowdppl import judges as judges
     from crowdppl import kernels as kernels
     from crowdppl import learning as learning
     from crowdppl import model as model

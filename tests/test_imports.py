@@ -21,6 +21,7 @@ LAYERS = [
     {"criticism"},
     {"acquisition", "aggregate", "metrics"},
     {"learning"},
+    {"judges"},
     {"plots", "export", "report", "crowdkit"},
     {"cli"},
     {"crowdppl", "__main__"},

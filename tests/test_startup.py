@@ -150,6 +150,7 @@ REACHED = [
     "inference.distributed.joined",
     "inference.sharded.distribute",
     "inference.streaming.stream",
+    "judges.Verdicts",
     "kernels.ops",
     "model.bound",
     "models.DawidSkene",

@@ -1,0 +1,308 @@
+"""Labels that people gave to some of the judged items."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl import arguments
+from crowdppl.data.frames import to_pandas
+from crowdppl.data.identifiers import rows_text
+from crowdppl.errors import DataError, listed
+from crowdppl.judges.matching import alike, union
+from crowdppl.judges.states import normalised, state_words
+from crowdppl.judges.table import Table
+from crowdppl.judges.units import unit_name
+from crowdppl.judges.verdicts import Verdicts
+
+Array = npt.NDArray[Any]
+Codes = npt.NDArray[np.int64]
+
+_DEFAULTS = {
+    "item": ("item",),
+    "verdict": ("verdict", "label"),
+    "system": ("system",),
+    "annotator": ("annotator",),
+    "probability": ("probability",),
+    "stratum": ("stratum",),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HumanLabels:
+    """Labels of items by people, ``m`` of them. Several people may label an item, and may contradict each other.
+
+    Create them with :meth:`from_frame`; :meth:`align` gives items and labels the codes of :class:`Verdicts`.
+
+    Attributes:
+        items: names of the items, ``(N,)``; after :meth:`align` those of the verdicts.
+        labels: names of the classes, ``(K,)``; after :meth:`align` those of the verdicts.
+        annotators: names of the people, ``(P,)``.
+        strata: names of the strata, ``(S,)``.
+        systems: names of the systems, ``(M,)``.
+        item: item of each label, ``(m,)`` int64.
+        label: label, ``(m,)`` int64.
+        annotator: person, ``(m,)`` int64, -1 if not stated.
+        probability: probability with which the item was chosen to be labelled, ``(m,)``, NaN if not stated.
+        stratum: stratum of the item, ``(m,)`` int64, -1 if not stated.
+        system: system whose answer was labelled, ``(m,)`` int64, -1 if not stated.
+        notes: what was dropped or unusual, in sentences.
+    """
+
+    items: Array
+    labels: Array
+    annotators: Array
+    strata: Array
+    systems: Array
+    item: Codes
+    label: Codes
+    annotator: Codes
+    probability: npt.NDArray[np.float64]
+    stratum: Codes
+    system: Codes
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    @arguments.checked(
+        data=arguments.anything,
+        item=arguments.identifier,
+        verdict=arguments.identifier,
+        system=arguments.identifier,
+        annotator=arguments.identifier,
+        probability=arguments.identifier,
+        stratum=arguments.identifier,
+        source=arguments.text,
+    )
+    def from_frame(
+        cls,
+        data: Any,
+        *,
+        item: Any = None,
+        verdict: Any = None,
+        system: Any = None,
+        annotator: Any = None,
+        probability: Any = None,
+        stratum: Any = None,
+        source: str = "the human labels",
+    ) -> Self:
+        """Return the labels of a table with a row for each label, or of a mapping or Series from item to label.
+
+        A column is used if the table has one of the argument's name, or under the name that the argument states. The column of
+        labels may be called ``verdict`` or ``label``. Rows without a label are dropped and counted.
+
+        Args:
+            data: a table of any library that :meth:`Verdicts.from_frame` accepts, a mapping or a Series.
+            item: column of item identifiers.
+            verdict: column of labels: booleans, whole numbers or strings, not mixed.
+            system: column of systems; needed if the verdicts' items are pairs of question and system.
+            annotator: column of the people.
+            probability: column of the probability with which the item was chosen to be labelled, above 0 and at most 1. Defaults
+                to a random sample.
+            stratum: column of the stratum from which the item was drawn at random.
+            source: name of the table in messages.
+
+        Raises:
+            DataError: if the table cannot be used; the message names the rows, the column and a fix.
+        """
+        given = {
+            "item": item,
+            "verdict": verdict,
+            "system": system,
+            "annotator": annotator,
+            "probability": probability,
+            "stratum": stratum,
+        }
+        table = Table.of(_as_frame(data, source), given, _DEFAULTS, ("item", "verdict"), source)
+        notes: list[str] = []
+        items, labels = table.required("item"), table.names("verdict")
+        people, systems, strata = table.names("annotator"), table.names("system"), table.names("stratum")
+        chances = table.numbers("probability")
+        if not (labels.codes >= 0).any():
+            raise DataError(f"{table.where('verdict')}: every label is missing; at least one is needed")
+        blank = labels.missing
+        if blank.any():
+            notes.append(
+                f"{table.where('verdict')}: dropped {int(blank.sum()):,} of {len(blank):,} rows without a label "
+                f"({rows_text(np.flatnonzero(blank))})"
+            )
+        _require_all(table, "probability", np.isfinite(chances) | blank)
+        _require_all(table, "stratum", ~strata.missing | blank)
+        outside = ~blank & ((chances <= 0) | (chances > 1))
+        if outside.any():
+            rows = np.flatnonzero(outside)
+            raise DataError(
+                f"{table.where('probability')}, {rows_text(rows)}: {chances[rows[0]]:g} is not a probability of being chosen; "
+                f"it must be above 0 and at most 1"
+            )
+        key = {"item": items.codes, "label": labels.codes, "annotator": people.codes, "system": systems.codes}
+        # Without an annotator, equal rows may be two people who agree.
+        twice = pd.DataFrame(key).duplicated().to_numpy() & ~people.missing & ~blank
+        if twice.any():
+            notes.append(
+                f"{source}: dropped {int(twice.sum()):,} rows that repeat the label of an annotator for an item "
+                f"({rows_text(np.flatnonzero(twice))})"
+            )
+        kept = ~blank & ~twice
+        return cls(
+            items.names,
+            labels.names,
+            people.names,
+            strata.names,
+            systems.names,
+            items.codes[kept],
+            labels.codes[kept],
+            people.codes[kept],
+            chances[kept],
+            strata.codes[kept],
+            systems.codes[kept],
+            tuple(notes),
+        )
+
+    def __len__(self) -> int:
+        """Return the number of labels ``m``."""
+        return len(self.item)
+
+    def __repr__(self) -> str:
+        return f"HumanLabels({len(self):,} labels of {len(np.unique(self.item)):,} items, {len(self.labels):,} classes)"
+
+    @arguments.checked(verdicts=arguments.instance("crowdppl.judges.verdicts", "Verdicts", "crowdppl.judges.Verdicts"))
+    def align(self, verdicts: Verdicts) -> tuple[Verdicts, Self]:
+        """Return verdicts and labels with the same codes of items and labels.
+
+        Labels of items that nobody judged are left out and counted. A class that no judge gave is added to the classes. Names
+        of different types are matched by their text, with a note: ``1`` with ``"1"``, ``True`` with ``"true"`` and ``1``.
+        A text such as ``"n/a"`` that stands for a state of verdicts is a label only if a judge gave it as one.
+
+        Args:
+            verdicts: the verdicts.
+
+        Returns:
+            The verdicts, with more classes if there are any, and the labels, whose ``items`` and ``labels`` are those of the
+            verdicts.
+
+        Raises:
+            DataError: if the labels need a system and have none, a system contradicts the verdicts, names of different types
+                cannot be matched, or no labelled item was judged.
+        """
+        notes = list(self.notes)
+        kept, label_names = self._without_states(verdicts.labels, notes)
+        label_names = alike(label_names, verdicts.labels, "label", notes) if len(verdicts.labels) else label_names
+        labels, old, new = union(verdicts.labels, label_names, label_names[np.unique(self.label[kept])])
+        label = new[self.label]
+        added = [name for name in labels.tolist() if name not in set(verdicts.labels.tolist())]
+        if added and len(verdicts.labels):
+            notes.append(f"the human labels contain {listed(added)}, which no judge gave; added to the classes")
+        item = self._judged_items(verdicts, notes)
+        absent = kept & (item < 0)
+        kept &= item >= 0
+        if absent.any():
+            names = pd.unique(self.items[self.item[absent]]).tolist()
+            if not kept.any():
+                raise DataError(
+                    f"none of the {int(absent.sum()):,} human labels is of a judged item: they name {listed(names, 3)}, the "
+                    f"verdicts {listed(verdicts.items.tolist(), 3)}; use the same identifiers in both"
+                )
+            notes.append(
+                f"{int(absent.sum()):,} of {len(absent):,} human labels are of items that nobody judged ({listed(names)}); they "
+                f"are left out"
+            )
+        self._note_contradictions(item[kept], label[kept], notes)
+        extended = verdicts
+        if len(labels) > len(verdicts.labels):
+            extended = dataclasses.replace(verdicts, labels=labels, label=np.append(old, -1)[verdicts.label])
+        return extended, dataclasses.replace(
+            self,
+            items=verdicts.items,
+            labels=labels,
+            item=item[kept],
+            label=label[kept],
+            annotator=self.annotator[kept],
+            probability=self.probability[kept],
+            stratum=self.stratum[kept],
+            system=self.system[kept],
+            notes=tuple(notes),
+        )
+
+    def _without_states(self, given: Array, notes: list[str]) -> tuple[npt.NDArray[np.bool_], Array]:
+        """Return which labels ``(m,)`` are labels, and the names of all, retyped if texts for states hid their type."""
+        words = state_words(None, None, given.tolist())
+        names = self.labels
+        if names.dtype != object or "valid" in {normalised(name) for name in names.tolist()}:
+            words.pop("invalid", None)
+        state = np.array([isinstance(name, str) and normalised(name) in words for name in names.tolist()], dtype=bool)
+        kept = ~state[self.label]
+        if not kept.all():
+            notes.append(
+                f"{int((~kept).sum()):,} human labels are no labels but {listed(names[state].tolist())}; they are left out"
+            )
+        if not kept.any():
+            raise DataError(
+                f"every human label is one of {listed(names[state].tolist())}; at least one class is needed"
+            )
+        return kept, names
+
+    def _judged_items(self, verdicts: Verdicts, notes: list[str]) -> Codes:
+        """Return the verdicts' item of each label ``(m,)``, -1 if nobody judged it."""
+        place = {name: n for n, name in enumerate(verdicts.items.tolist())}
+        if not verdicts.pairs:
+            names = alike(self.items, verdicts.items, "item", notes)
+            item = np.array([place.get(name, -1) for name in names.tolist()], dtype=np.int64)[self.item]
+            self._require_same_system(verdicts, item)
+            return item
+        names = alike(self.items, verdicts.questions, "item", [])
+        whole = np.array([place.get(str(name), -1) for name in self.items.tolist()], dtype=np.int64)[self.item]
+        if (whole >= 0).any() and not (self.system >= 0).any():
+            return whole
+        without = self.system < 0
+        if without.any():
+            raise DataError(
+                f"{int(without.sum()):,} human labels have no system, but the judged items are pairs of item and system; state "
+                f"the system of each label in a column 'system'"
+            )
+        unknown = sorted(set(map(str, self.systems.tolist())) - set(map(str, verdicts.systems.tolist())))
+        if unknown:
+            notes.append(f"human labels of systems that nobody judged: {listed(unknown)}")
+        pairs = [unit_name(names[i], self.systems[s]) for i, s in zip(self.item, self.system, strict=True)]
+        return np.array([place.get(pair, -1) for pair in pairs], dtype=np.int64)
+
+    def _require_same_system(self, verdicts: Verdicts, item: Codes) -> None:
+        """Refuse labels of another system's answer than the verdicts'."""
+        judged = np.append(verdicts.system, -1)[item]
+        for one in np.flatnonzero((judged >= 0) & (self.system >= 0)):
+            mine, theirs = self.systems[self.system[one]], verdicts.systems[judged[one]]
+            if str(mine) != str(theirs):
+                raise DataError(
+                    f"item {verdicts.items[item[one]]!r} is an answer of {theirs!r} in the verdicts, but of {mine!r} in the "
+                    f"human labels; use the same items and systems in both"
+                )
+
+    def _note_contradictions(self, item: Codes, label: Codes, notes: list[str]) -> None:
+        distinct = pd.DataFrame({"item": item, "label": label}).drop_duplicates()
+        several = int((distinct["item"].value_counts() > 1).sum())
+        if several:
+            notes.append(
+                f"people contradict each other on {several:,} of {distinct['item'].nunique():,} labelled items"
+            )
+
+
+def _as_frame(data: Any, source: str) -> pd.DataFrame:
+    """Return a table; that of a mapping or Series has the columns ``item`` and ``verdict``."""
+    if isinstance(data, pd.Series):
+        return pd.DataFrame({"item": data.index.to_series().to_numpy(), "verdict": data.to_numpy()})
+    if isinstance(data, Mapping):
+        columns = {"item": list(data.keys()), "verdict": list(data.values())}
+        return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
+    return to_pandas(data, source, ", or a mapping from item to label")
+
+
+def _require_all(table: Table, role: str, stated: npt.NDArray[np.bool_]) -> None:
+    """Refuse gaps in a column: labels that were chosen in a known and in an unknown way cannot be weighted together."""
+    if table.columns[role] is not None and not stated.all():
+        rows = rows_text(np.flatnonzero(~stated))
+        raise DataError(f"{table.where(role)}, {rows}: {role} missing; state it for every label, or drop the column")

@@ -1,0 +1,95 @@
+"""The column of verdicts as codes of labels and states."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl.data.identifier_checks import variants
+from crowdppl.data.identifiers import encode
+from crowdppl.errors import DataError, listed, warn
+from crowdppl.judges.states import State, classify, normalised, statuses
+from crowdppl.judges.table import Table
+
+Array = npt.NDArray[Any]
+Codes = npt.NDArray[np.int64]
+
+
+class Labelled(NamedTuple):
+    """Codes ``(n,)``, -1 without a label, and names ``(K,)`` of labels, the state of each row ``(n,)``, and what is declared."""
+
+    label: Codes
+    labels: Array
+    state: npt.NDArray[np.int8]
+    ordered: bool | None
+
+
+def labelled(
+    table: Table, words: dict[str, State], labels: list[Any] | None, ordered: bool | None, notes: list[str]
+) -> Labelled:
+    """Code the column of verdicts.
+
+    Args:
+        table: the verdicts, with the roles ``verdict``, ``score`` and ``status``.
+        words: texts that stand for states.
+        labels: declared classes.
+        ordered: whether the classes are ordered.
+        notes: receives what is unusual.
+
+    Raises:
+        DataError: if there is neither a column of verdicts nor one of scores, or a verdict cannot be used.
+    """
+    column, status = table.column("verdict"), table.column("status")
+    if column is None:
+        if table.column("score") is None:
+            raise DataError(
+                f"{table.source}: no column 'verdict' and no column 'score'; columns are "
+                f"{listed(map(str, table.frame.columns), 12)}; name the column of verdicts with verdict=..., or that of scores "
+                f"with score=..."
+            )
+        column = pd.Series(np.full(len(table.frame), None), dtype=object)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        ordered = bool(column.cat.ordered) if ordered is None else ordered
+        if labels is None:
+            categories = column.cat.categories.tolist()
+            labels = [c for c in categories if not (isinstance(c, str) and normalised(c) in {"", *words})]
+    where = table.where("verdict")
+    verdict = classify(column, words, None if status is None else statuses(status, table.where("status")), where)
+    given = np.flatnonzero(~verdict.label.missing)
+    codes, names = encode(verdict.label.take(given), labels or None, "label", where, rows=given, ordered=True)
+    label = np.full(len(column), -1, dtype=np.int64)
+    label[given] = codes
+    _review(names, verdict.words, table.source, notes)
+    return Labelled(label, names, verdict.state, ordered)
+
+
+def with_scores(judge: Codes, verdicts: Labelled, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
+    """Return the states ``(n,)``, with the scores of judges that never give a verdict as ``GIVEN``."""
+    gives_labels = np.isin(judge, judge[verdicts.label >= 0])
+    state = verdicts.state.copy()
+    state[np.isfinite(scores) & ~gives_labels & (state == State.MISSING)] = State.GIVEN
+    return state
+
+
+def _review(names: Array, words: dict[str, int], source: str, notes: list[str]) -> None:
+    """Note texts that were taken for states, and labels that are probably meant to be the same."""
+    counts = ", ".join(f"{count:,} {text!r}" for text, count in words.items())
+    if words:
+        notes.append(
+            f"{source}: read as states, not as verdicts: {counts}; if one is a class, declare it with labels=[...]"
+        )
+    if len(names) == 1:
+        beside = f" beside {counts}, read as states" if words else ""
+        notes.append(
+            f"{source}: every verdict is {listed(names.tolist())}{beside}; declare all classes with labels=[...]"
+        )
+        warn(notes[-1])
+    for name, other in variants(names)[:1]:
+        notes.append(
+            f"{source}: labels {name!r} and {other!r} differ in capitals or white space only, and are different classes; write "
+            f"them alike if they are the same"
+        )
+        warn(notes[-1])

@@ -1,0 +1,81 @@
+"""Names of people's labels and of judges' verdicts made comparable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdppl.data.identifiers import kind_of, positions
+from crowdppl.errors import DataError, listed
+
+Array = npt.NDArray[Any]
+
+# Texts of booleans; 1 and 0 are those of integers.
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def alike(names: Array, target: Array, what: str, notes: list[str]) -> Array:
+    """Return names in the type of other names: ``1`` for ``"1"`` and the reverse, ``True`` for ``1`` and ``"true"``.
+
+    Args:
+        names: names of people's labels ``(n,)``.
+        target: names of the verdicts ``(k,)``.
+        what: what they are, for messages.
+        notes: receives a sentence if the type changes.
+
+    Raises:
+        DataError: if a name has no equivalent of the other type.
+    """
+    if kind_of(names) == kind_of(target):
+        return names
+    known = {str(name).strip().casefold(): name for name in target.tolist()}
+    out = [_converted(name, kind_of(target), known) for name in names.tolist()]
+    wrong = [name for name, value in zip(names.tolist(), out, strict=True) if value is None]
+    if wrong or len(set(out)) < len(out):
+        raise DataError(
+            f"{what}s are {kind_of(target)} in the verdicts ({listed(target.tolist(), 3)}), but {kind_of(names)} in the human "
+            f"labels ({listed(wrong or names.tolist(), 3)}); write them alike"
+        )
+    notes.append(
+        f"{what}s of the human labels are {kind_of(names)}, read as {kind_of(target)} like those of the verdicts"
+    )
+    return np.array(out, dtype=object) if kind_of(target) == "strings" else np.array(out)
+
+
+def _converted(name: Any, kind: str, known: dict[str, Any]) -> Any:
+    """Return a name as one of another kind, ``None`` if there is no equivalent."""
+    text = str(name).strip().casefold()
+    if text in known:
+        return known[text]
+    if kind == "booleans":
+        return _BOOLEANS.get(text)
+    if kind == "integers":
+        if isinstance(name, bool):
+            return int(name)
+        return int(text) if text.removeprefix("-").isdecimal() and text.isascii() else None
+    if isinstance(name, bool):  # texts such as "1" for true
+        return known.get(str(int(name)), str(name))
+    return str(name)
+
+
+def union(names: Array, others: Array, used: Array) -> tuple[Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return all classes: sorted if the first ones are, otherwise the new ones at the end.
+
+    Args:
+        names: the classes of the verdicts ``(K,)``.
+        others: classes of the same type ``(k,)``.
+        used: those of ``others`` that occur.
+
+    Returns:
+        All classes, the position of each of ``names`` ``(K,)``, and that of each of ``others`` ``(k,)``, -1 if unused.
+    """
+    known = names.tolist()
+    new = sorted(set(used.tolist()) - set(known))
+    every = [*known, *new]
+    if known == sorted(known):
+        every = sorted(every)
+    both = np.array(every, dtype=object) if kind_of(others) == "strings" else np.array(every, dtype=others.dtype)
+    old = positions(names, both) if len(names) else np.zeros(0, dtype=np.int64)
+    return both, old, positions(others, both)

@@ -1,0 +1,175 @@
+"""The state of a verdict: given, missing, unparseable or abstained, as found in a column of verdicts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl.data.identifiers import Coded, coded, rows_text
+from crowdppl.data.readers.tables import whole_numbers
+from crowdppl.errors import DataError, OptionError, suggestion
+
+Array = npt.NDArray[Any]
+
+
+class State(IntEnum):
+    """State of one verdict. Only a verdict that is ``GIVEN`` says anything of the item; none of the others is a failure.
+
+    Attributes:
+        GIVEN: the judge gave a verdict (or a score, if it never gives verdicts).
+        MISSING: the judge was asked, and nothing came back: an error of the program or the network, or a blank cell.
+        UNPARSEABLE: the judge replied, but no verdict could be read from the reply.
+        ABSTAINED: the judge declined to give a verdict.
+    """
+
+    GIVEN = 0
+    MISSING = 1
+    UNPARSEABLE = 2
+    ABSTAINED = 3
+
+
+# Texts that are taken for a state, compared without capitals and outer white space. "unknown" is a class in real data.
+UNPARSEABLE = ("unparseable", "unparsable", "parse_error", "parse error", "parsing error", "invalid", "format error")
+ABSTAINED = ("abstain", "abstained", "abstention", "refused", "refusal", "decline", "declined", "n/a")
+
+# Whole numbers as pandas writes them where a column has gaps.
+_WHOLE_FLOAT = re.compile(r"(-?\d+)\.0+")
+
+
+class Classified(NamedTuple):
+    """A column of verdicts, separated into labels and states.
+
+    Attributes:
+        label: labels as codes, -1 where there is none.
+        state: state of each row, ``(n,)`` int8.
+        words: number of rows by each text that was taken for a state.
+    """
+
+    label: Coded
+    state: npt.NDArray[np.int8]
+    words: dict[str, int]
+
+
+def state_words(
+    unparseable: Iterable[str] | None, abstained: Iterable[str] | None, declared: Iterable[Any] | None
+) -> dict[str, State]:
+    """Return the state that each text stands for, without the texts that are declared labels.
+
+    Args:
+        unparseable: texts for ``UNPARSEABLE``. Defaults to :data:`UNPARSEABLE`.
+        abstained: texts for ``ABSTAINED``. Defaults to :data:`ABSTAINED`.
+        declared: declared labels.
+
+    Raises:
+        OptionError: if an argument is not a list of texts, or both name the same text.
+    """
+    words: dict[str, State] = {}
+    labels = {normalised(label) for label in declared or () if isinstance(label, str)}
+    for name, given, state in (
+        ("unparseable", unparseable, State.UNPARSEABLE),
+        ("abstained", abstained, State.ABSTAINED),
+    ):
+        default = UNPARSEABLE if state == State.UNPARSEABLE else ABSTAINED
+        texts = default if given is None else [given] if isinstance(given, str) else list(given)
+        for text in texts:
+            if not isinstance(text, str):
+                raise OptionError(f"{name} contains {text!r}; list the texts that stand for this state")
+            if given is not None and words.get(normalised(text), state) != state:
+                raise OptionError(f"{text!r} is both in unparseable= and in abstained=; list it in one of them")
+            # A text that the caller lists is a state even if it is a default of the other one.
+            if normalised(text) not in labels:
+                words[normalised(text)] = state
+    return words
+
+
+def normalised(text: str) -> str:
+    """Return a text without capitals and outer white space."""
+    return text.strip().casefold()
+
+
+def classify(column: pd.Series[Any], words: dict[str, State], status: Array | None, where: str) -> Classified:
+    """Separate a column of verdicts into labels and states.
+
+    Args:
+        column: verdicts ``(n,)``: booleans, whole numbers or strings; blank is ``MISSING``.
+        words: texts that stand for a state, from :func:`state_words`.
+        status: states by the caller's own column ``(n,)``, -1 where it says nothing; ``None`` without one.
+        where: location of the column, for messages.
+
+    Raises:
+        DataError: if labels mix types, or are fractions.
+    """
+    values: Array = column.astype(object).to_numpy(copy=True)
+    state = np.where(pd.isna(values), State.MISSING, State.GIVEN).astype(np.int8)
+    textual = np.fromiter((isinstance(value, str) for value in values), dtype=bool, count=len(values))
+    counts: dict[str, int] = {}
+    if textual.any():
+        codes, texts = pd.factorize(values[textual])
+        plain = [normalised(text) for text in texts]
+        if "valid" in plain:  # then "invalid" is the other class
+            words = {word: meaning for word, meaning in words.items() if word != "invalid"}
+        meaning = np.array([State.MISSING if not text else words.get(text, State.GIVEN) for text in plain], np.int8)
+        state[textual] = meaning[codes]
+        taken = np.bincount(codes, minlength=len(texts))
+        for text, one, count in zip(texts, meaning, taken, strict=True):
+            if one not in (State.GIVEN, State.MISSING):
+                counts[text] = counts.get(text, 0) + int(count)
+    if status is not None:
+        blank = (state == State.MISSING) & (status == State.GIVEN)
+        state = np.where((status >= 0) & ~blank, status, state).astype(np.int8)
+    given = state == State.GIVEN
+    values[~given] = None
+    label = pd.Series(values)
+    if (textual & ~given).any():
+        label = _retyped(label)
+    _require_whole(label, where)
+    return Classified(coded(label, "verdict", where), state, counts)
+
+
+def _retyped(label: pd.Series[Any]) -> pd.Series[Any]:
+    """Return labels as booleans or integers if they are texts only because the column has texts for states."""
+    present = label.dropna()
+    if not len(present) or not all(isinstance(value, str) for value in present):
+        return label
+    plain = present.str.strip()
+    booleans = plain.str.casefold().map({"true": True, "false": False})
+    if booleans.notna().all():
+        return booleans.astype(object).reindex(label.index)
+    numbers = whole_numbers(plain.str.replace(_WHOLE_FLOAT, r"\1", regex=True))
+    return label if numbers.dtype == plain.dtype else numbers.astype(object).reindex(label.index)
+
+
+def _require_whole(label: pd.Series[Any], where: str) -> None:
+    numbers = [(n, v) for n, v in label.items() if isinstance(v, (float, np.floating)) and not pd.isna(v)]
+    fractions = np.array([n for n, v in numbers if not float(v).is_integer()], dtype=int)
+    if len(fractions):
+        raise DataError(
+            f"{where}, {rows_text(fractions)}: verdict {label[fractions[0]]:g} is not a whole number; "
+            f"pass a judge's numbers as score=..."
+        )
+
+
+def statuses(column: pd.Series[Any], where: str) -> Array:
+    """Return the states that a column names ``(n,)`` int8, -1 where it is blank.
+
+    Raises:
+        DataError: for any other text.
+    """
+    texts = column.astype(object)
+    codes, names = pd.factorize(texts)
+    known = {state.name.casefold(): int(state) for state in State} | {"": -1}
+    plain = [normalised(str(name)) for name in names]
+    for code, name in enumerate(plain):
+        if name not in known:
+            raise DataError(
+                f"{where}, {rows_text(np.flatnonzero(codes == code))}: status {names[code]!r}"
+                f"{suggestion(name, known)}; use given, missing, unparseable or abstained"
+            )
+    # A missing value has the code -1, which selects the last entry.
+    return np.array([*(known[name] for name in plain), -1], dtype=np.int8)[codes]

@@ -1,0 +1,340 @@
+"""Verdicts: what judges said of items, as arrays of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl import arguments
+from crowdppl.data.annotations import Annotations
+from crowdppl.data.frames import to_pandas
+from crowdppl.data.identifiers import Coded, encode, kind_of, positions
+from crowdppl.errors import DataError, listed, suggestion
+from crowdppl.judges.families import families_of
+from crowdppl.judges.labelled import labelled, with_scores
+from crowdppl.judges.states import State as State
+from crowdppl.judges.states import state_words
+from crowdppl.judges.table import Table
+from crowdppl.judges.units import units
+
+Array = npt.NDArray[Any]
+Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Verdicts:
+    """Verdicts of ``J`` judges on ``N`` items in ``K`` classes, ``n`` rows in the order of the table.
+
+    Create one with :meth:`from_frame` or :func:`crowdppl.judges.read`, not with the constructor. An item is one answer of one
+    system. Codes are int64 indices into the arrays of names; -1 stands for *not stated*.
+
+    Attributes:
+        items: names of the items, ``(N,)``; ``"item / system"`` if the table names questions, see ``pairs``.
+        judges: names of the judges, ``(J,)``.
+        labels: names of the classes, ``(K,)``: booleans, integers or strings; empty if there are only scores.
+        systems: names of the systems whose answers are judged, ``(M,)``.
+        questions: names of the questions, ``(Q,)``.
+        families: names of the families of judges, ``(F,)``.
+        versions: names of the versions of judges, ``(V,)``.
+        item: item of each row, ``(n,)``.
+        judge: judge of each row, ``(n,)``.
+        label: label of each row, ``(n,)``; -1 if none was given, and where a judge gives scores only.
+        state: :class:`State` of each row, ``(n,)`` int8.
+        system: system of each item, ``(N,)``.
+        question: question of each item, ``(N,)``.
+        family: family of each judge, ``(J,)``.
+        swapped: whether the two answers of a pair were shown in reverse order, ``(n,)`` int8: 1, 0, or -1 if not stated.
+        score: score of each row, ``(n,)``, NaN if not stated.
+        cost: cost of each verdict in the table's own unit, ``(n,)``, NaN if not stated.
+        seconds: duration of each verdict in seconds, ``(n,)``, NaN if not stated.
+        when: time of each verdict in UTC, ``(n,)`` ``datetime64[us]``, NaT if not stated.
+        version: version of the judge in each row, ``(n,)``.
+        pairs: whether the table names questions that several systems answered, so that an item is a pair of question and system.
+        ordered: whether the classes are declared as ordered; ``None`` if nothing was declared.
+        human: verdicts of people that a file contains beside those of judges, a table for :meth:`HumanLabels.from_frame`;
+            ``None`` without any.
+        notes: what was read, dropped or unusual, in sentences.
+    """
+
+    items: Array
+    judges: Array
+    labels: Array
+    systems: Array
+    questions: Array
+    families: Array
+    versions: Array
+    item: Codes
+    judge: Codes
+    label: Codes
+    state: npt.NDArray[np.int8]
+    system: Codes
+    question: Codes
+    family: Codes
+    swapped: npt.NDArray[np.int8]
+    score: npt.NDArray[np.float64]
+    cost: npt.NDArray[np.float64]
+    seconds: npt.NDArray[np.float64]
+    when: npt.NDArray[np.datetime64]
+    version: Codes
+    pairs: bool = False
+    ordered: bool | None = None
+    human: pd.DataFrame | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    @arguments.checked(
+        frame=arguments.anything,
+        item=arguments.identifier,
+        judge=arguments.identifier,
+        verdict=arguments.identifier,
+        system=arguments.identifier,
+        question=arguments.identifier,
+        swapped=arguments.identifier,
+        score=arguments.identifier,
+        family=arguments.identifier,
+        version=arguments.identifier,
+        cost=arguments.identifier,
+        seconds=arguments.identifier,
+        when=arguments.identifier,
+        status=arguments.identifier,
+        unparseable=arguments.a_list,
+        abstained=arguments.a_list,
+        labels=arguments.anything,
+        ordered=arguments.flag,
+        families=arguments.anything,
+        source=arguments.text,
+    )
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        item: Any = None,
+        judge: Any = None,
+        verdict: Any = None,
+        system: Any = None,
+        question: Any = None,
+        swapped: Any = None,
+        score: Any = None,
+        family: Any = None,
+        version: Any = None,
+        cost: Any = None,
+        seconds: Any = None,
+        when: Any = None,
+        status: Any = None,
+        unparseable: Iterable[str] | None = None,
+        abstained: Iterable[str] | None = None,
+        labels: Iterable[Any] | None = None,
+        ordered: bool | None = None,
+        families: Mapping[Any, str] | None = None,
+        source: str = "the verdicts",
+    ) -> Self:
+        """Return the verdicts of a table with a row for each verdict.
+
+        A column is used if the table has one of the argument's name (``item``, ``judge``, ``verdict``, ``system``, ...), or under
+        the name that the argument states. Only ``item``, ``judge`` and ``verdict`` or ``score`` are required.
+
+        **Items.** If an identifier occurs with several systems, it names a question, and each item is the pair of question and
+        system. With a column of questions, each identifier names one answer.
+
+        **States.** A blank verdict is ``MISSING``. Texts listed in ``unparseable`` and ``abstained`` stand for these states,
+        compared without capitals and outer white space. ``"invalid"`` is a class where ``"valid"`` is one, ``"unknown"`` always.
+        A column ``status`` (given, missing, unparseable, abstained) overrides this. If a judge gives scores and never a verdict,
+        its scores are ``GIVEN``.
+
+        **Repeats.** Several verdicts of a judge on an item are kept. Of rows that are equal in all columns of the table, one is
+        kept: a column that numbers repeated runs keeps all.
+
+        Args:
+            frame: a pandas table, or one of any library that supports Arrow's PyCapsule protocol or the dataframe interchange
+                protocol (Polars, PyArrow, DuckDB).
+            item: column of item identifiers.
+            judge: column of judges.
+            verdict: column of verdicts: booleans, whole numbers or strings, not mixed.
+            system: column of the system whose answer is judged.
+            question: column of the question that the system answered.
+            swapped: column of the order of a pair: true or 1 if the second answer was shown first.
+            score: column of numbers.
+            family: column of the judge's family. Defaults to the beginning of the judge's name: the text before the first ``/``
+                (``openai/gpt-4o``: ``openai``), otherwise the letters before the first digit or mark (``gpt-4o``: ``gpt``).
+            version: column of the judge's version.
+            cost: column of costs of at least 0.
+            seconds: column of durations of at least 0.
+            when: column of dates, or of seconds or milliseconds since 1970.
+            status: column of states.
+            unparseable: texts for *unparseable*. Defaults to :data:`crowdppl.judges.states.UNPARSEABLE`.
+            abstained: texts for *abstained*. Defaults to :data:`crowdppl.judges.states.ABSTAINED`.
+            labels: all classes, in order; a text declared here is never a state. Defaults to the categories of a categorical
+                column, otherwise to those that occur, sorted.
+            ordered: whether the classes are ordered. Defaults to what a categorical column states.
+            families: families by judge; they take precedence over the column.
+            source: name of the table in messages.
+
+        Raises:
+            DataError: if the table cannot be used; the message names the rows, the column and a fix.
+            OptionError: for an argument of a wrong type.
+        """
+        given = {
+            "item": item,
+            "judge": judge,
+            "verdict": verdict,
+            "system": system,
+            "question": question,
+            "swapped": swapped,
+            "score": score,
+            "family": family,
+            "version": version,
+            "cost": cost,
+            "seconds": seconds,
+            "when": when,
+            "status": status,
+        }
+        table = Table.of(to_pandas(frame, source), given, {role: (role,) for role in given}, ("item", "judge"), source)
+        notes: list[str] = []
+        kept = ~table.repeated_rows(notes, "if they are repeated runs, number the runs in a column")
+        judges = table.required("judge")
+        unit = units(table)
+        scores = table.numbers("score")
+        classes = None if labels is None else list(arguments.a_list("labels", labels))
+        verdicts = labelled(table, state_words(unparseable, abstained, classes), classes, ordered, notes)
+        state = with_scores(judges.codes, verdicts, scores)
+        if not (state == State.GIVEN).any():
+            raise DataError(f"{source}: no judge gave a verdict or a score; at least one is needed")
+        family_codes, family_names = families_of(table, judges, families, notes)
+        versions = table.names("version")
+        return cls(
+            items=unit.items,
+            judges=judges.names,
+            labels=verdicts.labels,
+            systems=unit.systems,
+            questions=unit.questions,
+            families=family_names,
+            versions=versions.names,
+            item=unit.item[kept],
+            judge=judges.codes[kept],
+            label=verdicts.label[kept],
+            state=state[kept],
+            system=unit.system,
+            question=unit.question,
+            family=family_codes,
+            swapped=table.orders("swapped")[kept],
+            score=scores[kept],
+            cost=table.numbers("cost", 0)[kept],
+            seconds=table.numbers("seconds", 0)[kept],
+            when=table.times("when")[kept],
+            version=versions.codes[kept],
+            pairs=unit.pairs,
+            ordered=verdicts.ordered,
+            notes=(*notes, *unit.notes),
+        )
+
+    def __len__(self) -> int:
+        """Return the number of rows ``n``."""
+        return len(self.item)
+
+    def __repr__(self) -> str:
+        sizes = {"items": self.items, "judges": self.judges, "labels": self.labels, "systems": self.systems}
+        return f"Verdicts({len(self):,} rows, {', '.join(f'{len(names):,} {what}' for what, names in sizes.items())})"
+
+    @arguments.checked(items=arguments.anything, states=arguments.flag)
+    def annotations(self, items: Iterable[Any] | None = None, *, states: bool = False) -> Annotations:
+        """Return the verdicts given as :class:`crowdppl.Annotations`, with the judges as workers.
+
+        The order of items, judges and classes is that of the verdicts, also of those that do not occur. Several verdicts of a
+        judge on an item are repeats.
+
+        Args:
+            items: names of the items to keep, in order. Defaults to all.
+            states: whether *missing*, *unparseable* and *abstained* are further labels, ``(missing)`` and so on, where they
+                occur; all labels are then strings.
+
+        Raises:
+            DataError: for an unknown item, or if there is no verdict to keep.
+        """
+        kept = (self.label >= 0) | (states & (self.state != State.GIVEN))
+        chosen = self.items
+        if items is not None:
+            chosen = self._chosen(items)
+            kept &= np.isin(self.item, positions(chosen, self.items))
+        if not kept.any():
+            raise DataError("no verdict was given on these items; annotations need at least one label")
+        names, label, state = self.labels, self.label[kept], self.state[kept]
+        if states:
+            others = [one for one in State if one != State.GIVEN and (state == one).any()]
+            names = np.array([*map(str, names.tolist()), *(f"({one.name.lower()})" for one in others)], dtype=object)
+            for n, one in enumerate(others, len(self.labels)):
+                label = np.where(state == one, n, label)
+        columns = {"item": self.items[self.item[kept]], "worker": self.judges[self.judge[kept]], "label": names[label]}
+        return Annotations.from_frame(
+            pd.DataFrame(columns),
+            items=chosen.tolist(),
+            workers=self.judges.tolist(),
+            labels=names.tolist(),
+            source="the verdicts",
+        )
+
+    def _chosen(self, items: Iterable[Any]) -> Array:
+        none = Coded(np.zeros(0, dtype=np.int64), self.items[:0])
+        chosen = encode(none, items, "item", "items", rows=None, ordered=False)[1]
+        known = set(self.items.tolist()) if kind_of(chosen) == kind_of(self.items) else set()
+        unknown = [name for name in chosen.tolist() if name not in known]
+        if unknown:
+            raise DataError(
+                f"items: {listed(unknown)} not among the {len(self.items):,} judged items"
+                f"{suggestion(unknown[0], self.items.tolist()[:1000])}"
+            )
+        return chosen
+
+    def states(self) -> pd.DataFrame:
+        """Return how many verdicts of each judge are in each state.
+
+        Returns:
+            A row per judge: ``judge``, ``family``, ``verdicts`` (rows), ``given``, ``missing``, ``unparseable``, ``abstained``,
+            and ``not_asked``, the number of items on which the judge has no row.
+        """
+        J, N = len(self.judges), len(self.items)
+        counts = np.zeros((J, len(State)), dtype=np.int64)
+        np.add.at(counts, (self.judge, self.state), 1)
+        asked = np.bincount(np.unique(self.judge * N + self.item) // N, minlength=J)
+        return pd.DataFrame(
+            {
+                "judge": self.judges,
+                "family": self.families[self.family],
+                "verdicts": counts.sum(1),
+                **{state.name.lower(): counts[:, state] for state in State},
+                "not_asked": N - asked,
+            }
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the verdicts as a table that :meth:`from_frame` reads, without columns that are not stated.
+
+        ``item`` is the question where items are pairs of question and system.
+        """
+
+        def named(names: Array, codes: Codes) -> Array:
+            return np.append(names.astype(object), [None])[codes]
+
+        item = self.item
+        table = {
+            "item": named(self.questions, self.question[item]) if self.pairs else self.items[item],
+            "judge": self.judges[self.judge],
+            "verdict": named(self.labels, self.label),
+            "status": np.array([state.name.lower() for state in State], dtype=object)[self.state],
+            "system": named(self.systems, self.system[item]),
+            "question": named(self.questions, self.question[item]),
+            "family": self.families[self.family[self.judge]],
+            "version": named(self.versions, self.version),
+            "swapped": np.where(self.swapped < 0, np.nan, self.swapped),
+            "score": self.score,
+            "cost": self.cost,
+            "seconds": self.seconds,
+            "when": self.when,
+        }
+        frame = pd.DataFrame(table)
+        empty = [name for name in frame if frame[name].isna().all() or (name == "question" and self.pairs)]
+        return frame.drop(columns=empty)
