@@ -1,7 +1,11 @@
-"""Language models as judges: their verdicts and the labels of people, read, checked and coded."""
+"""Language models as judges: what their verdicts are worth, and the corrected scores of the systems that they judge."""
 
+from crowdppl.judges.fit import fit
 from crowdppl.judges.human import HumanLabels
+from crowdppl.judges.panel_table import Panel
+from crowdppl.judges.result import JudgesResult
+from crowdppl.judges.simulation import simulate
 from crowdppl.judges.states import State
 from crowdppl.judges.verdicts import Verdicts
 
-__all__ = ["HumanLabels", "State", "Verdicts"]
+__all__ = ["HumanLabels", "JudgesResult", "Panel", "State", "Verdicts", "fit", "simulate"]

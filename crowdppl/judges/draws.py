@@ -1,0 +1,92 @@
+"""Posterior draws of the true labels of judged items, of which all tables are functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from crowdppl.judges.calibration import Calibration
+from crowdppl.judges.evidence import Evidence
+from crowdppl.judges.human import HumanLabels
+from crowdppl.judges.verdicts import Verdicts
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class TruthDraws:
+    """Posterior of the true labels of ``N`` judged items, and of judges, systems and the panel.
+
+    Attributes:
+        verdicts: the verdicts.
+        human: the human labels.
+        evidence: the verdicts as they enter the logits.
+        calibration: posterior of the weights of verdicts.
+        truth: draws of the true labels, as codes into ``verdicts.labels``, ``(D, N)``.
+        probability: posterior probability of each class, ``(N, K)``.
+        labelled: whether people labelled the item, ``(N,)``.
+        human_error: probability of an incorrect human label; 0 where people do not contradict each other.
+        value: what an item of each class adds to the rate of its system, ``(K,)``: 1 for classes that pass, 0 for the others;
+            or the grades of numeric classes.
+        level: probability of intervals.
+        statements: what cannot be known from these data, and other things to know, in sentences.
+    """
+
+    verdicts: Verdicts
+    human: HumanLabels | None
+    evidence: Evidence
+    calibration: Calibration
+    truth: Array
+    probability: Array
+    labelled: Array
+    human_error: float
+    value: Array
+    level: float
+    statements: tuple[str, ...]
+
+    @cached_property
+    def system_names(self) -> Array:
+        """Name of the system of each item, ``(N,)``; ``None`` where it is not stated."""
+        names = np.append(self.verdicts.systems.astype(object), [None])
+        return names[self.verdicts.system]
+
+    @cached_property
+    def expected(self) -> Array:
+        """Expected value of each item given the weights of each draw, ``(D, N)``."""
+        out = np.empty(self.truth.shape, dtype=np.float32)
+        for index, features in self.evidence.pieces():
+            out[:, index] = np.tensordot(self.value, self.calibration.probability(features), 1)
+        return out
+
+    def ends(self, draws: Array) -> tuple[Array, Array]:
+        """Return the ends of the credible intervals of draws ``(D, ...)``."""
+        low, high = np.quantile(draws, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
+        return low, high
+
+    def columns(self, name: str, draws: Array) -> dict[str, Array]:
+        """Return mean and interval of draws ``(D, n)`` as three columns."""
+        low, high = self.ends(draws)
+        return {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
+
+    def counts(self, rows: Array | None = None) -> Array:
+        """Return the verdicts of each judge by true and given label in every draw, ``(D, J, K, K)``.
+
+        Args:
+            rows: the rows of the verdicts to count, a mask ``(n,)``. Defaults to all. Only verdicts that were given count.
+        """
+        v = self.verdicts
+        D, N = self.truth.shape
+        J, K = len(v.judges), len(v.labels)
+        used = v.label >= 0 if rows is None else rows & (v.label >= 0)
+        cell = v.judge[used] * K + v.label[used]
+        table = csr_array((np.ones(used.sum(), dtype=np.float32), (cell, v.item[used])), shape=(J * K, N))
+        out = np.empty((D, J, K, K), dtype=np.float32)
+        for k in range(K):
+            of_class = (self.truth == k).astype(np.float32)  # (D, N)
+            out[:, :, k, :] = (table @ of_class.T).T.reshape(D, J, K)
+        return out

@@ -1,0 +1,256 @@
+"""What the verdicts on an item say about its true label: the coefficients of a log-linear model, in blocks.
+
+The posterior of an item's true label given all verdicts on it is log-linear in the verdicts for every model in which judges
+are independent given the true label: each verdict adds its log-likelihood ratio (Dawid and Skene 1979). Judges are not
+independent, so that the weights of their verdicts are free here (:mod:`crowdppl.judges.calibration`).
+
+The logit of class ``k`` of item ``i`` is ``sum_p features[i, k, p] theta[p]``. The features stand in blocks, each with a prior of
+its own. With ``v_ijl`` the share of the verdicts of judge ``j`` on item ``i`` that are label ``l``, minus ``1 / K``:
+
+==================  ===========================================================================================
+block               features
+==================  ===========================================================================================
+``prevalence``      one for each class
+``panel``           mean of ``v_ijk`` over judges: the weight of a unanimous panel
+``consensus``       the same, weighted by how well each judge agrees with the others
+``judge``           ``v_ijk`` of each judge: how much the verdicts of the judge count beyond the panel's
+``family``          the same of the families of judges: deviations that they share
+``confusion``       mean share of label ``l``, for each class ``k``, with more than two classes
+``system``          one for each system and class: judges that are too kind or too strict to this system
+``score``           numeric scores of each judge, as ranks; ``score_consensus`` their weighted mean
+``position``        pairs: whether the first answer shown was chosen, where a judge saw one order only
+``abstained``       whether a judge abstained, by class; likewise ``unparseable``
+==================  ===========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from crowdppl.judges.states import State
+from crowdppl.judges.verdicts import Verdicts
+
+Array = npt.NDArray[Any]
+# Largest share of a judge's variance that the consensus may explain: a judge who is the consensus would get all the weight.
+COMMUNALITY = 0.95
+ITERATIONS = 50
+# Share of the items of a judge that were seen in one order only, above which the order is a feature.
+ONE_ORDER = 0.1
+# Items whose features are held at a time.
+PIECE = 2048
+
+
+@dataclass(frozen=True)
+class Block:
+    """Coefficients with a prior in common.
+
+    Attributes:
+        name: of the block.
+        size: number of coefficients.
+    """
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The verdicts on ``N`` items by ``J`` judges, in the form in which they enter the logits of ``K`` classes.
+
+    Attributes:
+        votes: share of a judge's verdicts that are each label, minus ``1 / K``; 0 without verdicts. ``(N, J, K)``.
+        consensus: weight of each judge in the consensus, mean of absolute values 1, ``(J,)``.
+        family: family of each judge, ``(J,)``.
+        families: number of families.
+        system: system of each item, ``(N,)``; -1 for none.
+        systems: number of systems.
+        score: scores as centred ranks, ``(N, J')``; 0 without a score. ``J'`` is the number of judges with scores.
+        score_consensus: weight of each of them in the consensus of scores, ``(J',)``.
+        slope: what a unit of score adds to the logit of each class, ``(K,)``.
+        position: sum over a judge's verdicts on the item of +1 where the first class was shown first and -1 where the second
+            was, for judges who mostly saw one order, ``(N, J'')``.
+        states: name of a state of missing verdicts, and share of a judge's requests on the item that ended in it, for the judges
+            with such a state.
+    """
+
+    votes: Array
+    consensus: Array
+    family: Array
+    families: int
+    system: Array
+    systems: int
+    score: Array
+    score_consensus: Array
+    slope: Array
+    position: Array
+    states: dict[str, Array]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Return ``N, J, K``."""
+        N, J, K = self.votes.shape
+        return N, J, K
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Return the blocks in the order of the coefficients."""
+        _, J, K = self.shape
+        blocks = [Block("prevalence", K), Block("panel", 1), Block("consensus", 1), Block("judge", J)]
+        if 1 < self.families < J:
+            blocks.append(Block("family", self.families))
+        if K > 2:
+            blocks.append(Block("confusion", K * K))
+        if self.systems > 1:
+            blocks.append(Block("system", self.systems * K))
+        if self.score.shape[1]:
+            blocks += [Block("score_consensus", 1), Block("score", self.score.shape[1])]
+        if self.position.shape[1]:
+            blocks.append(Block("position", self.position.shape[1]))
+        blocks += [Block(name, K * (1 + shares.shape[1])) for name, shares in self.states.items()]
+        return tuple(blocks)
+
+    def features(self, index: Array) -> Array:
+        """Return the features of some items, ``(n, K, P)``."""
+        _, J, K = self.shape
+        votes = self.votes[index].transpose(0, 2, 1).astype(float)  # (n, K, J)
+        n, eye = len(index), np.eye(K)
+        parts = [
+            np.broadcast_to(eye, (n, K, K)),
+            votes.mean(2, keepdims=True),
+            (votes @ self.consensus / J)[:, :, None],
+            votes,
+        ]
+        if 1 < self.families < J:
+            parts.append(votes @ (self.family[:, None] == np.arange(self.families)))
+        if K > 2:
+            parts.append(_by_class(votes.mean(2), K))
+        if self.systems > 1:
+            of = (self.system[index][:, None] == np.arange(self.systems)).astype(float)  # (n, S)
+            parts.append(_by_class(of, K))
+        if self.score.shape[1]:
+            score = self.score[index][:, None, :] * self.slope[:, None]  # (n, K, J')
+            parts += [(score @ self.score_consensus / score.shape[2])[:, :, None], score]
+        if self.position.shape[1]:
+            sides = np.zeros(K)
+            sides[:2] = 0.5, -0.5
+            parts.append(self.position[index][:, None, :] * sides[:, None])
+        for shares in self.states.values():
+            own = shares[index]
+            parts.append(_by_class(np.concatenate([own.mean(1, keepdims=True), own], 1), K))
+        return np.concatenate(parts, 2)
+
+    def pieces(self) -> Iterator[tuple[Array, Array]]:
+        """Yield positions of items and their features, some at a time."""
+        N = self.shape[0]
+        for first in range(0, N, PIECE):
+            index = np.arange(first, min(first + PIECE, N))
+            yield index, self.features(index)
+
+
+def _by_class(values: Array, classes: int) -> Array:
+    """Return features with a coefficient of their own in each class: ``(n, m)`` to ``(n, K, K m)``."""
+    n, m = values.shape
+    return np.einsum("kc,nm->nkcm", np.eye(classes), values).reshape(n, classes, classes * m)
+
+
+def evidence(verdicts: Verdicts) -> Evidence:
+    """Return the evidence of verdicts."""
+    N, J, K = len(verdicts.items), len(verdicts.judges), len(verdicts.labels)
+    given = verdicts.label >= 0
+    cell = verdicts.item * J + verdicts.judge
+    counts = np.bincount(cell[given] * K + verdicts.label[given], minlength=N * J * K).reshape(N, J, K)
+    number = counts.sum(2, keepdims=True)
+    shares = counts / np.maximum(number, 1)
+    votes = np.where(number > 0, shares - 1 / K, 0.0).astype(np.float32)
+    rates = counts.sum(0) / np.maximum(number.sum(0), 1)  # (J, K)
+    around = np.where(number > 0, shares - rates, 0.0)
+    score, score_consensus, slope = _scores(verdicts)
+    return Evidence(
+        votes=votes,
+        consensus=consensus_weights(np.einsum("njk,nmk->jm", around, around)),
+        family=verdicts.family,
+        families=len(verdicts.families),
+        system=verdicts.system,
+        systems=len(verdicts.systems),
+        score=score,
+        score_consensus=score_consensus,
+        slope=slope,
+        position=_position(verdicts, given),
+        states={
+            state.name.lower(): own
+            for state in (State.ABSTAINED, State.UNPARSEABLE)
+            if (own := _state(verdicts, state)).shape[1]
+        },
+    )
+
+
+def consensus_weights(covariance: Array) -> Array:
+    """Return the weight of each judge in the consensus, from covariances of their verdicts ``(J, J)``; means of size 1.
+
+    One factor is fitted to the correlations (principal factors, the diagonal replaced by communalities until it settles). With
+    loading ``v`` of a judge, the best linear predictor of the factor weights the judge by ``v / (1 - v^2)`` (Bartlett 1937, The
+    statistical conception of mental factors, British Journal of Psychology 28).
+    """
+    J = len(covariance)
+    sd = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
+    correlation = covariance / sd[:, None] / sd
+    correlation[np.diag(covariance) <= 1e-12] = 0
+    correlation[:, np.diag(covariance) <= 1e-12] = 0
+    loading = np.zeros(J)
+    np.fill_diagonal(correlation, 0)
+    for _ in range(ITERATIONS if J > 1 else 0):
+        values, vectors = np.linalg.eigh(correlation)
+        loading = vectors[:, -1] * np.sqrt(max(values[-1], 0.0))
+        np.fill_diagonal(correlation, np.minimum(loading**2, COMMUNALITY))
+    loading = loading * (1.0 if loading.sum() >= 0 else -1.0)
+    weight = loading / (1 - np.minimum(loading**2, COMMUNALITY))
+    size = np.abs(weight).mean()
+    return weight / size if size > 1e-9 else np.ones(J)
+
+
+def _scores(verdicts: Verdicts) -> tuple[Array, Array, Array]:
+    """Return scores as centred ranks ``(N, J')``, their weights in the consensus ``(J',)``, and the slope of each class."""
+    N, J, K = len(verdicts.items), len(verdicts.judges), len(verdicts.labels)
+    slope = np.linspace(-0.5, 0.5, K) if K > 1 else np.zeros(K)
+    there = np.isfinite(verdicts.score)
+    if not there.any():
+        return np.zeros((N, 0)), np.zeros(0), slope
+    cell = verdicts.item[there] * J + verdicts.judge[there]
+    number = np.bincount(cell, minlength=N * J).reshape(N, J)
+    mean = np.bincount(cell, verdicts.score[there], N * J).reshape(N, J) / np.maximum(number, 1)
+    with_scores = np.flatnonzero(number.sum(0) > 1)
+    ranks = np.zeros((N, len(with_scores)))
+    for column, judge in enumerate(with_scores):
+        seen = number[:, judge] > 0
+        rank = rankdata(mean[seen, judge])
+        ranks[seen, column] = (rank - (seen.sum() + 1) / 2) * np.sqrt(12) / seen.sum()  # variance 1 without ties
+    return ranks, consensus_weights(ranks.T @ ranks), slope
+
+
+def _position(verdicts: Verdicts, given: Array) -> Array:
+    """Return the order of the answers that each judge saw, ``(N, J'')``, of judges who saw one order of most items."""
+    N, J, K = len(verdicts.items), len(verdicts.judges), len(verdicts.labels)
+    known = given & (verdicts.swapped >= 0)
+    if not known.any() or K < 2:
+        return np.zeros((N, 0))
+    cell = verdicts.item[known] * J + verdicts.judge[known]
+    number = np.bincount(cell, minlength=N * J).reshape(N, J)
+    order = np.bincount(cell, 1.0 - 2 * verdicts.swapped[known], N * J).reshape(N, J) / np.maximum(number, 1)
+    seen = np.maximum((number > 0).sum(0), 1)
+    varied = ((np.abs(order) > 0).sum(0) > ONE_ORDER * seen) & ((order > 0).any(0) & (order < 0).any(0))
+    return order[:, varied]
+
+
+def _state(verdicts: Verdicts, state: State) -> Array:
+    """Return the share of each judge's requests on each item that ended in a state, ``(N, J')``, of judges with such a state."""
+    N, J = len(verdicts.items), len(verdicts.judges)
+    cell = verdicts.item * J + verdicts.judge
+    asked = np.bincount(cell, minlength=N * J).reshape(N, J)
+    ended = np.bincount(cell[verdicts.state == state], minlength=N * J).reshape(N, J)
+    return (ended / np.maximum(asked, 1))[:, ended.sum(0) > 0]

@@ -1,0 +1,162 @@
+"""``crowdppl.judges.fit``: verdicts of judges and human labels in, true labels, judges, systems and panel out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdppl import arguments
+from crowdppl.arguments import checked
+from crowdppl.errors import DataError, OptionError, listed, suggestion
+from crowdppl.judges import human_labels
+from crowdppl.judges.calibration import Calibration, calibrate
+from crowdppl.judges.evidence import Evidence, evidence
+from crowdppl.judges.human import HumanLabels
+from crowdppl.judges.result import JudgesResult
+from crowdppl.judges.statements import statements
+from crowdppl.judges.verdicts import Verdicts
+
+Array = npt.NDArray[Any]
+# Names of a class that passes, in lower case, of which the first that occurs is used.
+PASSING = ("pass", "passed", "correct", "yes", "true", "1", "good", "c", "positive", "safe", "win")
+
+
+@checked(
+    verdicts=arguments.anything,
+    human=arguments.anything,
+    seed=arguments.whole(0, arguments.LARGEST_SEED),
+    level=arguments.level,
+    positive=arguments.anything,
+    num_samples=arguments.whole(50),
+    options=arguments.anything,
+)
+def fit(
+    verdicts: Any,
+    human: Any = None,
+    *,
+    seed: int = 0,
+    level: float = 0.95,
+    positive: Any = None,
+    num_samples: int = 1000,
+    **options: Any,
+) -> JudgesResult:
+    """Learn from human labels what the verdicts of judges are worth, and correct the scores of systems.
+
+    The model and its inference are those of :mod:`crowdppl.judges.calibration`. Human labels are taken as those of a random
+    sample of the items, unless their table states the probability with which an item was chosen.
+
+    Args:
+        verdicts: :class:`Verdicts`, or a table with columns ``item``, ``judge`` and ``verdict``, and optional ones
+            (:meth:`Verdicts.from_frame`).
+        human: :class:`HumanLabels`, a table with columns ``item`` and ``verdict``, or labels by item. Defaults to
+            the human labels that a file of verdicts contains, if any.
+        seed: of all random numbers; the same seed gives the same result.
+        level: probability of intervals.
+        positive: the label that passes, or a list of them. Defaults to the grades themselves if there are more than two numeric
+            classes, otherwise to the class that is named so (``pass``, ``correct``, ``yes``, ``true``, ``1``), or else the last.
+        num_samples: number of posterior draws.
+        **options: of :meth:`Verdicts.from_frame`, such as ``judge="grader"``.
+
+    Returns:
+        The result.
+
+    Raises:
+        DataError: if the tables cannot be used.
+        OptionError: for a ``positive`` that is no class.
+    """
+    if not isinstance(verdicts, Verdicts):
+        verdicts = Verdicts.from_frame(verdicts, **options)
+    elif options:
+        raise OptionError(f"{next(iter(options))}= names a column of a table; give it where the Verdicts are made")
+    human = verdicts.human if human is None else human
+    labels = None
+    if human is not None:
+        labels = human if isinstance(human, HumanLabels) else HumanLabels.from_frame(human)
+        verdicts, labels = labels.align(verdicts)
+    K = len(verdicts.labels)
+    if K < 2:
+        only = listed(verdicts.labels.tolist()) or "scores without human labels"
+        raise DataError(
+            f"there is one class only ({only}), and nothing to tell apart; declare labels=[...] or add human labels"
+        )
+    rng = np.random.default_rng(seed)
+    seen = evidence(verdicts)
+    items, counts = np.zeros(0, dtype=np.int64), np.zeros((0, K))
+    if labels is not None:
+        items, counts = human_labels.counts_by_item(labels, K)
+    error = human_labels.error_of_people(counts)
+    log_human = human_labels.log_likelihood(counts, error)
+    weight = np.ones(0) if labels is None else human_labels.sample_weights(labels, items)
+    calibration = calibrate(seen, items, log_human, weight, draws=num_samples, rng=rng)
+    truth, probability = _draw_truth(seen, calibration, items, log_human, rng)
+    N = len(verdicts.items)
+    result = JudgesResult(
+        verdicts=verdicts,
+        human=labels,
+        evidence=seen,
+        calibration=calibration,
+        truth=truth,
+        probability=probability,
+        labelled=np.isin(np.arange(N), items),
+        human_error=error,
+        value=_values(verdicts.labels, positive),
+        level=level,
+        statements=(),
+    )
+    notes = (*verdicts.notes, *(labels.notes if labels is not None else ()))
+    object.__setattr__(result, "statements", (*statements(result), *notes))
+    return result
+
+
+def _draw_truth(
+    seen: Evidence, calibration: Calibration, items: Array, log_human: Array, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return draws of the true labels ``(D, N)`` and the probabilities of classes ``(N, K)``."""
+    N, _, K = seen.shape
+    D = len(calibration.theta)
+    truth = np.zeros((D, N), dtype=np.int16 if K > 127 else np.int8)
+    probability = np.empty((N, K))
+    log_given = np.zeros((N, K))
+    log_given[items] = log_human - log_human.max(1, keepdims=True) if len(items) else log_human
+    for index, features in seen.pieces():
+        p = calibration.probability(features)  # (K, D, n)
+        if log_given[index].any():
+            p *= np.exp(log_given[index]).T[:, None, :]
+            p /= p.sum(0)
+        probability[index] = p.mean(1).T
+        uniform = rng.random(p.shape[1:])
+        below = np.zeros(p.shape[1:])
+        for k in range(K - 1):
+            below += p[k]
+            truth[:, index] += uniform > below
+    return truth, probability
+
+
+def _values(labels: Array, positive: Any) -> Array:
+    """Return what each class adds to the rate of a system, ``(K,)``.
+
+    Raises:
+        OptionError: for a positive label that is no class.
+    """
+    names = labels.tolist()
+    if positive is not None:
+        chosen = [positive] if isinstance(positive, str) or not isinstance(positive, Iterable) else list(positive)
+        by_text = {str(name): name for name in names}
+        unknown = [p for p in chosen if str(p) not in by_text]
+        if unknown:
+            raise OptionError(
+                f"positive={unknown[0]!r} is no class{suggestion(unknown[0], names)}; classes are {listed(names, 12)}"
+            )
+        texts = {str(p) for p in chosen}
+        return np.array([float(str(name) in texts) for name in names])
+    if len(names) > 2:
+        try:
+            return np.array([float(name) for name in names])
+        except (TypeError, ValueError):
+            pass
+    lower = [str(name).strip().lower() for name in names]
+    best = next((lower.index(word) for word in PASSING if word in lower), len(names) - 1)
+    return np.eye(len(names))[best]

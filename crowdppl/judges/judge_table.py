@@ -1,0 +1,218 @@
+"""How good each judge is, from draws of the true labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import betaincinv
+
+from crowdppl.judges.draws import TruthDraws
+from crowdppl.judges.families import family_of
+from crowdppl.judges.panel_table import effective_number
+from crowdppl.judges.states import State
+
+Array = npt.NDArray[Any]
+# Pseudo-verdicts of a judge, spread evenly over the cells of the table of true and given labels (Perks 1947).
+PSEUDO_VERDICTS = 1.0
+
+
+def judges(draws: TruthDraws) -> pd.DataFrame:
+    """Return a row for each judge, the most accurate first.
+
+    Columns, those of quality with intervals:
+
+    - ``share_correct``: share of the judge's verdicts on these items that are correct;
+    - ``accuracy``: the probability that a verdict on another item of this kind is correct;
+    - ``sensitivity`` and ``specificity``: with two classes, probability of passing an item that should pass, and of failing one
+      that should fail;
+    - ``kappa``: agreement with the true label beyond chance (Cohen 1960);
+    - ``position_bias``: accuracy where the correct answer is shown first, minus that where it is shown second, for pairs;
+      ``inconsistent``: share of pairs, seen in both orders, on which the judge gave two verdicts;
+    - ``self_preference``: how much more often the judge passes systems of its own family than others with the same true labels;
+    - ``unparseable_rate`` and ``abstention_rate``: of the requests, with Jeffreys intervals;
+    - ``weight``: log odds that a verdict adds to its label, beside those of the others; ``panel_share``: its share of the sum;
+    - ``cost_per_effective_verdict``: cost divided by the judge's share of the panel's effective number of verdicts.
+    """
+    v = draws.verdicts
+    J, K = len(v.judges), len(v.labels)
+    counts = draws.counts()
+    table = _joint(counts, np.random.default_rng(0))  # (D, J, K, K)
+    given = counts.sum((2, 3))
+    frame: dict[str, Any] = {"judge": v.judges, "family": v.families[v.family], "verdicts": given[0].astype(int)}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.trace(counts, axis1=2, axis2=3) / given
+    frame |= draws.columns("share_correct", share)
+    accuracy = np.trace(table, axis1=2, axis2=3)
+    frame |= draws.columns("accuracy", accuracy)
+    if K == 2:
+        passing = int(draws.value.argmax())
+        row = table.sum(3)
+        frame |= draws.columns("sensitivity", table[:, :, passing, passing] / row[:, :, passing])
+        frame |= draws.columns("specificity", table[:, :, 1 - passing, 1 - passing] / row[:, :, 1 - passing])
+    chance = (table.sum(3) * table.sum(2)).sum(2)
+    frame |= draws.columns("kappa", (accuracy - chance) / (1 - chance))
+    if (v.swapped >= 0).any():
+        frame |= draws.columns("position_bias", _position_bias(draws))
+        frame["inconsistent"] = _inconsistent(draws)
+    own = _self_preference(draws)
+    if own is not None:
+        frame |= draws.columns("self_preference", own)
+    frame |= _rates(draws)
+    weight = _weights(draws)
+    positive = np.maximum(weight.mean(0), 0)
+    frame |= draws.columns("weight", weight)
+    frame["panel_share"] = positive / positive.sum() if positive.sum() > 0 else np.full(J, np.nan)
+    if np.isfinite(v.cost).any():
+        cost = np.bincount(v.judge, np.nan_to_num(v.cost), J)
+        verdicts = effective_number(draws)[0].mean() * len(v.items) * frame["panel_share"]
+        frame["cost"] = cost
+        frame["cost_per_effective_verdict"] = np.divide(cost, verdicts, out=np.full(J, np.nan), where=verdicts > 0)
+    return pd.DataFrame(frame).sort_values("accuracy", ascending=False, kind="stable", ignore_index=True)
+
+
+def versions(draws: TruthDraws) -> pd.DataFrame:
+    """Return a row for each pair of versions of a judge: the difference of their shares of correct verdicts on common items.
+
+    Columns ``judge``, ``version_a``, ``version_b``, ``items``, and ``difference`` (b minus a) with its interval and
+    ``probability_better``. Empty without versions.
+    """
+    v = draws.verdicts
+    rows = []
+    for j in range(len(v.judges)):
+        own = np.flatnonzero((v.judge == j) & (v.version >= 0) & (v.label >= 0))
+        present = np.unique(v.version[own])
+        for n, a in enumerate(present):
+            for b in present[n + 1 :]:
+                first, second = own[v.version[own] == a], own[v.version[own] == b]
+                common = np.intersect1d(v.item[first], v.item[second])
+                if not len(common):
+                    continue
+                shares = []
+                for side in (first, second):
+                    side = side[np.isin(v.item[side], common)]
+                    number = np.bincount(v.item[side], minlength=len(v.items))[v.item[side]]
+                    right = draws.truth[:, v.item[side]] == v.label[side]
+                    shares.append((right / number).sum(1) / len(common))
+                difference = shares[1] - shares[0]
+                low, high = draws.ends(difference)
+                rows.append(
+                    {
+                        "judge": v.judges[j],
+                        "version_a": v.versions[a],
+                        "version_b": v.versions[b],
+                        "items": len(common),
+                        "difference": difference.mean(),
+                        "difference_low": low,
+                        "difference_high": high,
+                        "probability_better": (difference > 0).mean() + 0.5 * (difference == 0).mean(),
+                    }
+                )
+    names = [
+        "judge",
+        "version_a",
+        "version_b",
+        "items",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "probability_better",
+    ]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _joint(counts: Array, rng: np.random.Generator) -> Array:
+    """Draw the probabilities of true and given label of each judge, ``(D, J, K, K)``, given counts of both."""
+    K = counts.shape[-1]
+    drawn = rng.standard_gamma(counts + PSEUDO_VERDICTS / K**2)
+    return np.asarray(drawn / np.maximum(drawn.sum((2, 3), keepdims=True), 1e-300))
+
+
+def _weights(draws: TruthDraws) -> Array:
+    """Return what the verdict of each judge adds to the log odds of its label, ``(D, J)``."""
+    e, c = draws.evidence, draws.calibration
+    J = len(draws.verdicts.judges)
+    panel, consensus, judge, family = (c.block(name) for name in ("panel", "consensus", "judge", "family"))
+    assert panel is not None
+    assert consensus is not None
+    assert judge is not None
+    weight = panel / J + consensus * e.consensus / J + judge
+    return weight if family is None else weight + family[:, e.family]
+
+
+def _position_bias(draws: TruthDraws) -> Array:
+    """Return the difference of accuracies by position of the correct answer, ``(D, J)``; NaN for judges without known orders."""
+    v = draws.verdicts
+    accuracy = []
+    rng = np.random.default_rng(1)
+    by_order = [draws.counts(v.swapped == order) for order in (0, 1)]
+    for first in (0, 1):  # the correct answer is the first one shown: class 0 unless swapped, class 1 if swapped
+        right = by_order[0][:, :, first, first] + by_order[1][:, :, 1 - first, 1 - first]
+        all_verdicts = by_order[0][:, :, first, :].sum(-1) + by_order[1][:, :, 1 - first, :].sum(-1)
+        wrong = all_verdicts - right
+        drawn = rng.beta(right + 0.5, wrong + 0.5)
+        accuracy.append(np.where(all_verdicts > 0, drawn, np.nan))
+    return accuracy[0] - accuracy[1]
+
+
+def _inconsistent(draws: TruthDraws) -> Array:
+    """Return the share of items, seen in both orders, on which each judge gave different verdicts, ``(J,)``."""
+    v = draws.verdicts
+    J, N, K = len(v.judges), len(v.items), len(v.labels)
+    used = (v.label >= 0) & (v.swapped >= 0)
+    cell = v.judge[used] * N + v.item[used]
+    key, where = np.unique(cell, return_inverse=True)
+    order = np.zeros((len(key), 2), dtype=bool)
+    order[where, v.swapped[used]] = True
+    label = np.zeros((len(key), K), dtype=bool)
+    label[where, v.label[used]] = True
+    both = order.all(1)
+    seen = np.bincount(key[both] // N, minlength=J)
+    differ = np.bincount(key[both] // N, (label[both].sum(1) > 1).astype(float), J)
+    return np.divide(differ, seen, out=np.full(J, np.nan), where=seen > 0)
+
+
+def _self_preference(draws: TruthDraws) -> Array | None:
+    """Return the excess of passing verdicts for systems of the judge's family, ``(D, J)``; ``None`` if there are no such systems.
+
+    The reference is what the judge gives to items of other systems with the same true label.
+    """
+    v = draws.verdicts
+    if not len(v.systems):
+        return None
+    of_system = np.array([family_of(s) for s in v.systems], dtype=object)
+    item_family = np.append(of_system, [None])[v.system]
+    same = item_family[v.item] == v.families[v.family][v.judge]
+    if not same.any():
+        return None
+    own, others = draws.counts(same), draws.counts(~same & (v.system[v.item] >= 0))
+    rng = np.random.default_rng(2)
+    passing = (draws.value - draws.value.min()) / max(np.ptp(draws.value), 1e-12)  # (K,)
+    number = own.sum(3)  # (D, J, K)
+    drawn = rng.standard_gamma(others + 1 / others.shape[-1])
+    expected = (drawn / drawn.sum(3, keepdims=True)) @ passing  # (D, J, K)
+    drawn = rng.standard_gamma(own + 1 / own.shape[-1])
+    observed = (drawn / drawn.sum(3, keepdims=True)) @ passing
+    total = number.sum(2)
+    with np.errstate(invalid="ignore"):
+        excess = ((observed - expected) * number).sum(2) / total
+    known = (total.max(0) > 0) & (others.sum((2, 3)).max(0) > 0)
+    return np.where(known, excess, np.nan)
+
+
+def _rates(draws: TruthDraws) -> dict[str, Array]:
+    """Return rates of states of missing verdicts among requests, with Jeffreys intervals."""
+    v = draws.verdicts
+    J = len(v.judges)
+    requests = np.bincount(v.judge, minlength=J)
+    columns = {}
+    for state, name in ((State.UNPARSEABLE, "unparseable_rate"), (State.ABSTAINED, "abstention_rate")):
+        number = np.bincount(v.judge[v.state == state], minlength=J)
+        tail = (1 - draws.level) / 2
+        a, b = number + 0.5, requests - number + 0.5
+        columns[name] = number / requests
+        columns[f"{name}_low"] = np.where(number > 0, betaincinv(a, b, tail), 0.0)
+        columns[f"{name}_high"] = np.where(number < requests, betaincinv(a, b, 1 - tail), 1.0)
+    return columns

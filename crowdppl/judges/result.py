@@ -1,0 +1,72 @@
+"""The result of :func:`crowdppl.judges.fit`: posterior draws of the true labels, and tables that follow from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from crowdppl import arguments
+from crowdppl.arguments import checked
+from crowdppl.data.identifiers import class_columns
+from crowdppl.judges import judge_table, panel_table, selection, system_table
+from crowdppl.judges.draws import TruthDraws
+from crowdppl.judges.panel_table import Panel
+
+
+class JudgesResult(TruthDraws):
+    """Posterior of the true labels of judged items, and of judges, systems and the panel.
+
+    Tables have a row for each judge, system or item, and columns ``..._low`` and ``..._high`` for the ends of credible
+    intervals with probability ``level``.
+    """
+
+    def items(self) -> pd.DataFrame:
+        """Return the most probable label of each item, its probability, and the probability of every class."""
+        best = self.probability.argmax(1)
+        frame = pd.DataFrame({"item": self.verdicts.items})
+        if len(self.verdicts.systems):
+            frame["system"] = self.system_names
+        frame["labelled"] = self.labelled
+        frame["label"] = self.verdicts.labels[best]
+        frame["probability"] = self.probability[np.arange(len(best)), best]
+        columns = class_columns("p_", self.verdicts.labels)
+        return pd.concat([frame, pd.DataFrame(self.probability, columns=columns)], axis=1)
+
+    def judges(self) -> pd.DataFrame:
+        """Return the quality of each judge: see :func:`crowdppl.judges.judge_table.judges`."""
+        return judge_table.judges(self)
+
+    def versions(self) -> pd.DataFrame:
+        """Return versions of a judge compared on the items that both saw: see :func:`crowdppl.judges.judge_table.versions`."""
+        return judge_table.versions(self)
+
+    @checked(target=arguments.choice("items", "population"))
+    def systems(self, target: str = "items") -> pd.DataFrame:
+        """Return the uncorrected and the corrected rate of each system: see :func:`crowdppl.judges.system_table.systems`.
+
+        Args:
+            target: ``"items"`` for the rate on the judged items, ``"population"`` for that on further questions of their kind.
+        """
+        return system_table.systems(self, target)
+
+    @checked(target=arguments.choice("items", "population"))
+    def comparisons(self, target: str = "population") -> pd.DataFrame:
+        """Return the difference of each pair of systems: see :func:`crowdppl.judges.system_table.comparisons`."""
+        return system_table.comparisons(self, target)
+
+    def panel(self) -> Panel:
+        """Return the effective number of judges, the correlation of their errors, and what each adds."""
+        return panel_table.panel(self)
+
+    @checked(n=arguments.whole(1))
+    def next(self, n: int = 10) -> pd.DataFrame:
+        """Return the ``n`` items that people should label next: see :func:`crowdppl.judges.selection.choose`."""
+        return selection.choose(self, n)
+
+    @checked(width=arguments.number(above=0))
+    def labels_needed(self, width: float) -> pd.DataFrame:
+        """Return how many more human labels bring the intervals of all systems to a width.
+
+        See :func:`crowdppl.judges.selection.needed`.
+        """
+        return selection.needed(self, width)
