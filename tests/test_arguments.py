@@ -275,6 +275,7 @@ def calls(place):
         "synthetic.common_and_individual": {"seed": 0, "items": 5, "workers": 4, "per_item": 2, "test": 2},
         "synthetic.two_gaussians": {"seed": 0, "train": 5, "test": 2},
         "synthetic.correlated_crowd": {"seed": 0, "items": 5, "workers": 4, "per_item": 2},
+        "synthetic.easy_and_hard": {"seed": 0, "items": 5},
         "experiments.thinned": {"data": data(), "per_item": 2, "seed": 0},
         "experiments.with_reference_workers": {"data": data(), "truth": {0: 0, 1: 1}, "seed": 0},
         "workers.probability_better": {**p, "a": "u", "b": "v"},

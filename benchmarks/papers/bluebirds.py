@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import baselines  # noqa: F401 - puts the folder of common on the path
 import numpy as np
 import torch
+from baselines import SCHEDULE  # puts the folder of common on the path
 from common import arguments, fit, spread, table, write
 
 from crowdppl import CrowdpplWarning
@@ -26,8 +26,6 @@ PAPER = {
     # Recomputed by others from the paper's data; not in the paper.
     "plain Dawid–Skene, +.01 smoothing (recomputed, not in the paper)": (61.7, 75.7, 84.0, 87.8, 89.8),
 }
-# A tenth of the paper's gradient steps, three times as long.
-SCHEDULE = {"steps": 100, "fine_tune": 100, "learning_rate": 3e-3, "num_samples": 2}
 ALONE = "LIA-E, classifier alone"
 MODELS = {
     "Dawid–Skene, default": (DawidSkene(), "em", {"num_samples": 2}),

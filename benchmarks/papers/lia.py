@@ -7,21 +7,20 @@ import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 
-import baselines  # noqa: F401 - puts the folder of common on the path
 import numpy as np
 import pandas as pd
 import torch
+from baselines import SCHEDULE  # puts the folder of common on the path
 from common import arguments, fit, spread, table, write
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning, Posterior
 from crowdppl.data import datasets
 from crowdppl.data.experiments import thinned
+from crowdppl.data.synthetic import EASY_AND_HARD, easy_and_hard
 from crowdppl.models import LIA, DawidSkene
 
-# A tenth of the paper's gradient steps, three times as long.
-SCHEDULE = {"steps": 100, "fine_tune": 100, "learning_rate": 3e-3, "num_samples": 2}
-KINDS = (0.95, 0.95, 0.58, 0.85)  # weak and strong workers on easy items, then on hard ones
+KINDS = tuple(EASY_AND_HARD.ravel())  # weak and strong workers on easy items, then on hard ones
 VARIANTS = {
     "default": LIA(),
     "difficulty_scale=0.1": LIA(difficulty_scale=0.1),
@@ -42,20 +41,6 @@ PAPER = {
     },
 }
 LEVELS = (2, 5, 10)
-
-
-def easy_and_hard(seed: int) -> tuple[Annotations, np.ndarray, np.ndarray]:
-    """Return 600 items with two features, for class and difficulty, by 20 workers, ten of them weak on hard items; and both."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(600, 2))
-    truth, difficult = (x[:, 0] > 0).astype(int), x[:, 1] > 0
-    weak = np.arange(20) < 10
-    right = np.where(difficult[:, None], np.where(weak, KINDS[2], KINDS[3]), KINDS[0])  # (items, workers)
-    item = np.repeat(np.arange(600), 6)
-    worker = np.concatenate([rng.choice(20, 6, replace=False) for _ in range(600)])
-    label = np.where(rng.random(len(item)) < right[item, worker], truth[item], 1 - truth[item])
-    data = Annotations.from_arrays(item, worker, label, items=range(600), workers=range(20), features=x)
-    return data.to(dtype=torch.float32), truth, difficult
 
 
 def qualities(posterior: Posterior, data: Annotations, difficult: np.ndarray) -> np.ndarray:
@@ -146,9 +131,10 @@ def main() -> None:
     for name, model in VARIANTS.items():
         values = []
         for seed in range(1 if options.quick else 5 if name == "default" else 2):
-            data, truth, difficult = easy_and_hard(seed)
+            drawn = easy_and_hard(seed=seed)
+            data = drawn.data.to(dtype=torch.float32)
             posterior, _ = fit(data, model, method="em", seed=seed, **SCHEDULE)
-            values.append([*qualities(posterior, data, difficult), *accuracies(posterior, truth)])
+            values.append([*qualities(posterior, data, drawn.parameters["hard"]), *accuracies(posterior, drawn.truth)])
         mean, error = np.mean(values, 0), np.abs(np.array(values)[:, :4] - KINDS).max()
         rows.append(
             [name, len(values), *(f"{v:.2f}" for v in mean[:4]), f"{error:.3f}", *(f"{v:.3f}" for v in mean[4:])]

@@ -17,11 +17,13 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
 
 __all__ = [
+    "EASY_AND_HARD",
     "FOUR_SHARES",
     "THREE_ABILITIES",
     "Simulation",
     "common_and_individual",
     "correlated_crowd",
+    "easy_and_hard",
     "four_abilities",
     "three_gaussians",
     "two_gaussians",
@@ -404,6 +406,37 @@ def two_gaussians(
         truth_test=truth[train:],
         parameters={"sensitivity": np.array(sensitivity), "specificity": np.array(specificity)},
     )
+
+
+# Accuracy of weak and of strong workers: on easy items, and on hard ones.
+EASY_AND_HARD = np.array([[0.95, 0.95], [0.58, 0.85]])
+
+
+@arguments.checked(seed=arguments.seed, items=arguments.whole(1))
+def easy_and_hard(*, seed: int, items: int = 600) -> Simulation:
+    """Draw easy and hard items, labelled by weak and by strong workers: the least in which difficulty matters.
+
+    Items have two features. The class is 1 where the first is positive, and the item is hard where the second is. Six of 20
+    workers label each item. They are correct with the probabilities of ``EASY_AND_HARD``; the first ten are the weak ones.
+
+    Args:
+        seed: random seed.
+        items: number of items.
+    """
+    rng = np.random.default_rng(seed)
+    workers, per_item = 20, 6
+    features = rng.normal(size=(items, 2))
+    truth, hard = (features[:, 0] > 0).astype(int), features[:, 1] > 0
+    strong = np.arange(workers) >= workers // 2
+    item = np.repeat(np.arange(items), per_item)
+    worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
+    accuracy = EASY_AND_HARD[hard[item].astype(int), strong[worker].astype(int)]
+    label = np.where(rng.random(len(item)) < accuracy, truth[item], 1 - truth[item])
+    data = Annotations.from_arrays(
+        item, worker, label, items=range(items), workers=range(workers), labels=range(2), features=features
+    )
+    parameters = {"hard": hard, "strong": strong, "accuracy": EASY_AND_HARD}
+    return Simulation(data, truth, np.zeros((0, 2)), np.zeros(0, dtype=np.int64), parameters)
 
 
 def _noisy(strength: float, wrong: Array) -> Array:

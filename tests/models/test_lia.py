@@ -9,6 +9,7 @@ from catalog import fit, quiet_fit, tiny
 
 import crowdppl
 from crowdppl import Annotations, OptionError
+from crowdppl.data.synthetic import EASY_AND_HARD, easy_and_hard
 from crowdppl.inference.predict import parameter_draws
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
@@ -196,31 +197,29 @@ def test_best_and_worst_workers_come_first_and_last():
     assert posterior.tree["posterior"]["worker_embedding"].dims == ("chain", "draw", "worker", "embedding")
 
 
-KINDS = (0.95, 0.95, 0.58, 0.85)  # weak and strong workers on easy items, then on hard ones
-
-
-def easy_and_hard(seed):
-    """Return 600 items with a feature for class and one for difficulty, by 20 workers, ten of them weak on hard items."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(600, 2))
-    truth, difficult = (x[:, 0] > 0).astype(int), x[:, 1] > 0
-    right = np.where(difficult[:, None], np.where(np.arange(20) < 10, KINDS[2], KINDS[3]), KINDS[0])
-    item = np.repeat(np.arange(600), 6)
-    worker = np.concatenate([rng.choice(20, 6, replace=False) for _ in range(600)])
-    label = np.where(rng.random(3600) < right[item, worker], truth[item], 1 - truth[item])
-    data = Annotations.from_arrays(item, worker, label, items=range(600), workers=range(20), features=x)
-    return data.to(dtype=torch.float32), truth, difficult
+def test_easy_and_hard():
+    drawn = easy_and_hard(seed=0, items=4000)
+    data, hard, strong = drawn.data, drawn.parameters["hard"], drawn.parameters["strong"]
+    assert (data.N, data.J, data.A) == (4000, 20, 24000)
+    assert ((data.features[:, 0].numpy() > 0) == drawn.truth).all()
+    assert ((data.features[:, 1].numpy() > 0) == hard).all()
+    correct = data.label.numpy() == drawn.truth[data.item.numpy()]
+    kind = 2 * hard[data.item.numpy()] + strong[data.worker.numpy()]
+    share = np.bincount(kind, correct) / np.bincount(kind)
+    assert np.abs(share - EASY_AND_HARD.ravel()).max() < 0.03  # four standard errors of about 6,000 labels: .025
 
 
 def recovered(seed, **options):
     """Return the largest error of the four mean qualities, and the accuracy of the posterior and of the classifier alone."""
-    data, truth, difficult = easy_and_hard(seed)
+    drawn = easy_and_hard(seed=seed)
+    data = drawn.data.to(dtype=torch.float32)
     posterior = quiet_fit(data, LIA(), method="em", seed=seed, independent=True, num_samples=2, **options)
     table = crowdppl.predict_correct(posterior, data)
-    kind = 2 * difficult[table["task"].to_numpy()] + (table["worker"].to_numpy() >= 10)
-    error = np.abs(table.groupby(kind)["probability"].mean().to_numpy() - KINDS).max()
+    hard, strong = drawn.parameters["hard"], drawn.parameters["strong"]
+    kind = 2 * hard[table["task"].to_numpy()] + strong[table["worker"].to_numpy()]
+    error = np.abs(table.groupby(kind)["probability"].mean().to_numpy() - EASY_AND_HARD.ravel()).max()
     tables = (posterior.truth(), posterior.classifier())
-    return error, *(float((t["label"].to_numpy() == truth).mean()) for t in tables)
+    return error, *(float((t["label"].to_numpy() == drawn.truth).mean()) for t in tables)
 
 
 def test_difficulty_acts_and_is_recovered():
@@ -239,8 +238,7 @@ def test_difficulty_is_recovered_by_the_default_schedule():
 
 def test_the_printed_objective_is_raised_by_name():
     """Fine-tuning on equation (9) as printed ends higher on it than fine-tuning on the marginal likelihood, and lower on that."""
-    data, _, _ = easy_and_hard(0)
-    small = data.batch(torch.arange(120))
+    small = easy_and_hard(seed=0).data.to(dtype=torch.float32).batch(torch.arange(120))
     options = {"method": "em", "max_iter": 2, "steps": 60, "fine_tune": 300, "learning_rate": 5e-3, "num_samples": 2}
     ends = {}
     for truths in ("item", "annotation"):
