@@ -255,7 +255,6 @@ class HumanLabels:
             item = np.array([place.get(name, -1) for name in names.tolist()], dtype=np.int64)[self.item]
             self._require_same_system(verdicts, item)
             return item
-        names = alike(self.items, verdicts.questions, "item", [])
         whole = np.array([place.get(str(name), -1) for name in self.items.tolist()], dtype=np.int64)[self.item]
         if (whole >= 0).any() and not (self.system >= 0).any():
             return whole
@@ -268,6 +267,7 @@ class HumanLabels:
         unknown = sorted(set(map(str, self.systems.tolist())) - set(map(str, verdicts.systems.tolist())))
         if unknown:
             notes.append(f"human labels of systems that nobody judged: {listed(unknown)}")
+        names = alike(self.items, verdicts.questions, "item", notes)
         pairs = [unit_name(names[i], self.systems[s]) for i, s in zip(self.item, self.system, strict=True)]
         return np.array([place.get(pair, -1) for pair in pairs], dtype=np.int64)
 
@@ -278,8 +278,8 @@ class HumanLabels:
             mine, theirs = self.systems[self.system[one]], verdicts.systems[judged[one]]
             if str(mine) != str(theirs):
                 raise DataError(
-                    f"item {verdicts.items[item[one]]!r} is an answer of {theirs!r} in the verdicts, but of {mine!r} in the "
-                    f"human labels; use the same items and systems in both"
+                    f"item {listed([verdicts.items[item[one]]])} is an answer of {listed([theirs])} in the verdicts, but of "
+                    f"{listed([mine])} in the human labels; use the same items and systems in both"
                 )
 
     def _note_contradictions(self, item: Codes, label: Codes, notes: list[str]) -> None:

@@ -55,11 +55,11 @@ def labelled(
         ordered = bool(column.cat.ordered) if ordered is None else ordered
         if labels is None:
             categories = column.cat.categories.tolist()
-            labels = [c for c in categories if not (isinstance(c, str) and normalised(c) in {"", *words})]
+            labels = [c for c in categories if not (isinstance(c, str) and normalised(c) in {"", *words})] or None
     where = table.where("verdict")
     verdict = classify(column, words, None if status is None else statuses(status, table.where("status")), where)
     given = np.flatnonzero(~verdict.label.missing)
-    codes, names = encode(verdict.label.take(given), labels or None, "label", where, rows=given, ordered=True)
+    codes, names = encode(verdict.label.take(given), labels, "label", where, rows=given, ordered=True)
     label = np.full(len(column), -1, dtype=np.int64)
     label[given] = codes
     _review(names, verdict.words, table.source, notes)

@@ -26,14 +26,15 @@ def alike(names: Array, target: Array, what: str, notes: list[str]) -> Array:
         notes: receives a sentence if the type changes.
 
     Raises:
-        DataError: if a name has no equivalent of the other type.
+        DataError: if a name has no equivalent of the other type, or none is among the other names.
     """
     if kind_of(names) == kind_of(target):
         return names
     known = {str(name).strip().casefold(): name for name in target.tolist()}
     out = [_converted(name, kind_of(target), known) for name in names.tolist()]
     wrong = [name for name, value in zip(names.tolist(), out, strict=True) if value is None]
-    if wrong or len(set(out)) < len(out):
+    # Without a common name the types do not differ by accident.
+    if wrong or len(set(out)) < len(out) or not set(out) & set(target.tolist()):
         raise DataError(
             f"{what}s are {kind_of(target)} in the verdicts ({listed(target.tolist(), 3)}), but {kind_of(names)} in the human "
             f"labels ({listed(wrong or names.tolist(), 3)}); write them alike"

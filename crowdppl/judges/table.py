@@ -12,7 +12,7 @@ import pandas as pd
 
 from crowdppl.data.columns import column_of
 from crowdppl.data.identifiers import Coded, rows_text
-from crowdppl.errors import DataError
+from crowdppl.errors import DataError, listed
 from crowdppl.judges import values
 
 Array = npt.NDArray[Any]
@@ -149,10 +149,10 @@ class Table:
         """
         first, wrong = values.constant(names.codes, group.codes, len(group.names))
         if len(wrong):
-            one = wrong[0]
+            at = group.codes[wrong[0]]
+            here, before = names.names[names.codes[wrong[0]]], names.names[first[at]]
             raise DataError(
-                f"{self.where(role)}, {rows_text(wrong)}: {what} {group.names[group.codes[one]]!r} has the {role} "
-                f"{names.names[names.codes[one]]!r}, but {names.names[first[group.codes[one]]]!r} in a row before; state one "
-                f"{role} for each {what}"
+                f"{self.where(role)}, {rows_text(wrong)}: {what} {listed([group.names[at]])} has the {role} {listed([here])}, "
+                f"but {listed([before])} in a row before; state one {role} for each {what}"
             )
         return first

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.data.identifiers import rows_text
-from crowdppl.errors import DataError
+from crowdppl.errors import DataError, listed
 from crowdppl.judges import values
 from crowdppl.judges.table import Table
 
@@ -50,11 +50,12 @@ def units(table: Table) -> Units:
     N = len(item.names)
     first, several = values.constant(system.codes, item.codes, N)
     if len(several) and table.columns["question"] is not None:
-        one = several[0]
+        at = item.codes[several[0]]
+        here, before = system.names[system.codes[several[0]]], system.names[first[at]]
         raise DataError(
-            f"{table.where('system')}, {rows_text(several)}: item {item.names[item.codes[one]]!r} is an answer of "
-            f"{system.names[system.codes[one]]!r}, but of {system.names[first[item.codes[one]]]!r} in a row before; give each "
-            f"answer an item of its own, or drop the column of questions if items are questions"
+            f"{table.where('system')}, {rows_text(several)}: item {listed([item.names[at]])} is an answer of {listed([here])}, "
+            f"but of {listed([before])} in a row before; give each answer an item of its own, or drop the column of questions if "
+            f"items are questions"
         )
     if not len(several):
         asked = table.one_per(question, "question", item, "item")

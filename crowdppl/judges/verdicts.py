@@ -198,14 +198,14 @@ class Verdicts:
         kept = ~table.repeated_rows(notes, "if they are repeated runs, number the runs in a column")
         judges = table.required("judge")
         unit = units(table)
-        scores = table.numbers("score")
+        scores, costs, durations = table.numbers("score"), table.numbers("cost", 0), table.numbers("seconds", 0)
+        times, orders, versions = table.times("when"), table.orders("swapped"), table.names("version")
         classes = None if labels is None else list(arguments.a_list("labels", labels))
         verdicts = labelled(table, state_words(unparseable, abstained, classes), classes, ordered, notes)
         state = with_scores(judges.codes, verdicts, scores)
         if not (state == State.GIVEN).any():
             raise DataError(f"{source}: no judge gave a verdict or a score; at least one is needed")
         family_codes, family_names = families_of(table, judges, families, notes)
-        versions = table.names("version")
         return cls(
             items=unit.items,
             judges=judges.names,
@@ -221,11 +221,11 @@ class Verdicts:
             system=unit.system,
             question=unit.question,
             family=family_codes,
-            swapped=table.orders("swapped")[kept],
+            swapped=orders[kept],
             score=scores[kept],
-            cost=table.numbers("cost", 0)[kept],
-            seconds=table.numbers("seconds", 0)[kept],
-            when=table.times("when")[kept],
+            cost=costs[kept],
+            seconds=durations[kept],
+            when=times[kept],
             version=versions.codes[kept],
             pairs=unit.pairs,
             ordered=verdicts.ordered,
