@@ -1,0 +1,83 @@
+"""Test runs of DeepEval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from crowdppl.judges.readers.content import Content, first, mapping, objects
+from crowdppl.judges.readers.rows import Collector
+from crowdppl.judges.states import State
+
+_CASES = ("testCases", "test_cases", "conversationalTestCases", "test_results", "testResults")
+_METRICS = ("metricsData", "metrics_data", "metricsMetadata", "metrics_metadata")
+# How DeepEval words a reply of a judge that it could not read.
+_UNREADABLE = ("json", "parse")
+
+
+def _cases(content: Content) -> list[Mapping[str, Any]]:
+    document = content.document
+    if isinstance(document, list):
+        return objects(document)
+    held = mapping(document)
+    return [case for name in _CASES for case in objects(held.get(name))]
+
+
+def is_deepeval(content: Content) -> bool:
+    """Recognise test cases with ``metricsData``."""
+    return any(name in case for case in _cases(content)[:100] for name in _METRICS)
+
+
+def deepeval(content: Content, rows: Collector) -> None:
+    """Read a test run of DeepEval (the folder ``DEEPEVAL_RESULTS_FOLDER``), or the result of ``evaluate`` as JSON.
+
+    Each entry of a test case's ``metricsData`` is a verdict, ``success``, with a ``score``; ``success`` is whether the score
+    reaches the metric's ``threshold``. The metric is its ``name``, the model that judged ``evaluationModel``, the cost
+    ``evaluationCost``. The item is the ``name`` of the test case, or its ``input`` if names repeat. The system is ``model``
+    among the run's ``hyperparameters``.
+
+    An entry with an ``error`` counts as failed in DeepEval. Here it is ``UNPARSEABLE`` if the error says that the judge's reply
+    was not the JSON that was wanted, and otherwise ``MISSING``.
+
+    Sources: https://deepeval.com/docs/evaluation-flags-and-configs, and the classes ``MetricData``, ``LLMApiTestCase`` and
+    ``TestRun`` of https://github.com/confident-ai/deepeval. Uncertain: ``metricsMetadata`` of early versions, whose verdict is
+    computed from ``score`` and ``threshold`` or ``minimumScore``; the name of the system among the hyperparameters.
+    """
+    cases = _cases(content)
+    names = [str(first(case, "name") or "") for case in cases]
+    unique = len(set(names)) == len(names) and all(names)
+    settings = mapping(first(mapping(content.document), "hyperparameters", "configurations"))
+    system = first(settings, "model", "Model", "system")
+    for n, case in enumerate(cases):
+        item = names[n] if unique else (first(case, "input", "scenario") or n + 1)
+        metrics = [metric for name in _METRICS for metric in objects(case.get(name))]
+        if not metrics:
+            rows.drop("test cases without metrics")
+        for metric in metrics:
+            rows.add(
+                item,
+                str(first(metric, "name", "metric") or "metric"),
+                _success(metric),
+                model=first(metric, "evaluationModel", "evaluation_model"),
+                state=_state(metric.get("error")),
+                score=metric.get("score"),
+                cost=first(metric, "evaluationCost", "evaluation_cost"),
+                system=None if system is None else str(system),
+            )
+
+
+def _success(metric: Mapping[str, Any]) -> bool | None:
+    success = metric.get("success")
+    if isinstance(success, bool):
+        return success
+    score, threshold = metric.get("score"), first(metric, "threshold", "minimumScore", "minimum_score")
+    if isinstance(score, (int, float)) and isinstance(threshold, (int, float)):
+        return score >= threshold
+    return None
+
+
+def _state(error: Any) -> State | None:
+    if not error:
+        return None
+    unreadable = any(words in str(error).lower() for words in _UNREADABLE)
+    return State.UNPARSEABLE if unreadable else State.MISSING

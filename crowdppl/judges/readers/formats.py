@@ -1,0 +1,219 @@
+"""All formats of verdicts by name, and the detection of a file's format."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crowdppl import arguments
+from crowdppl.data.readers.streams import local, source_name
+from crowdppl.data.readers.tables import LIMIT
+from crowdppl.errors import FileError, OptionError, listed, suggestion
+from crowdppl.judges.readers import deepeval, inspect_logs, lm_eval, observability, promptfoo, tables
+from crowdppl.judges.readers.content import Content
+from crowdppl.judges.readers.rows import Collector, VerdictRows
+from crowdppl.judges.verdicts import Verdicts
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of verdicts.
+
+    Attributes:
+        description: a short description.
+        matches: recognises the format by its content.
+        read: the reader, which adds verdicts to a collector.
+    """
+
+    description: str
+    matches: Callable[[Content], bool]
+    read: Callable[[Content, Collector], None]
+
+
+# In the order of detection. Standard tables come last: tools write columns of the same names.
+FORMATS = {
+    "inspect": Format("Inspect AI's log (JSON)", inspect_logs.is_inspect, inspect_logs.inspect),
+    "promptfoo": Format("promptfoo's output (JSON, JSON Lines)", promptfoo.is_promptfoo, promptfoo.promptfoo),
+    "deepeval": Format("DeepEval's test run (JSON)", deepeval.is_deepeval, deepeval.deepeval),
+    "lm-eval": Format("lm-evaluation-harness's samples (JSON Lines)", lm_eval.is_lm_eval, lm_eval.lm_eval),
+    "langfuse": Format("Langfuse's scores (CSV, JSON, JSON Lines)", observability.is_langfuse, observability.langfuse),
+    "phoenix": Format(
+        "Phoenix's annotations (CSV, Parquet, JSON, JSON Lines)", observability.is_phoenix, observability.phoenix
+    ),
+}
+# A table with the standard columns, which needs no collector.
+TABLE = "table"
+NAMES = (*FORMATS, TABLE)
+# Files of a folder that may hold verdicts; others are not opened.
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".pq")
+_COMPRESSED = (".gz", ".bz2", ".xz")
+_BINARY_LOG = ".eval"
+
+
+@arguments.checked(
+    path=arguments.input_path, format=arguments.text, metric=arguments.anything, limit=arguments.whole(1)
+)
+def read_frame(
+    path: str | Path,
+    format: str | None = None,
+    *,
+    metric: str | Sequence[str] | None = None,
+    limit: int = LIMIT,
+) -> VerdictRows:
+    """Read the verdicts of a file, or of a folder of files of one format, as a table.
+
+    Arguments and errors as in :func:`read`.
+
+    Returns:
+        The table with the columns of :meth:`Verdicts.from_frame`, verdicts of people apart, the format, and notes.
+    """
+    if format is not None and format not in NAMES:
+        raise OptionError(f"no format {format!r}{suggestion(format, NAMES)}; use one of {listed(NAMES, 20)}")
+    wanted = _wanted(metric)
+    path = Path(path)
+    if path.is_dir():
+        return _folder(path, format, wanted, limit)
+    with local(path) as file:
+        return _one(_content(file, limit), format, wanted)
+
+
+@arguments.checked(
+    path=arguments.input_path,
+    format=arguments.text,
+    metric=arguments.anything,
+    limit=arguments.whole(1),
+    options=arguments.anything,
+)
+def read(
+    path: str | Path,
+    format: str | None = None,
+    *,
+    metric: str | Sequence[str] | None = None,
+    limit: int = LIMIT,
+    **options: Any,
+) -> Verdicts:
+    """Read the verdicts of judges from what an evaluation tool has written, or from a table.
+
+    Formats: ``inspect``, ``promptfoo``, ``deepeval``, ``lm-eval``, ``langfuse``, ``phoenix``, and ``table``, a table with a row
+    for each verdict. What each reader takes for item, judge, system and state is described with the readers.
+
+    Args:
+        path: the file, or a folder of files of one format, such as a log for each system; ``"-"`` is standard input.
+        format: the format. Defaults to the one that the content shows.
+        metric: name or names of what is measured, if the tool measures several things. Defaults to all; each is then a judge.
+        limit: maximum size of a file in bytes, decompressed.
+        **options: options of :meth:`Verdicts.from_frame`.
+
+    Returns:
+        The verdicts. ``human`` has the verdicts of people that the file contains, for :meth:`HumanLabels.from_frame`.
+
+    Raises:
+        FileError: if the file is missing, damaged or of an unknown format.
+        DataError: if its content cannot be used.
+        OptionError: for an unknown format or option.
+    """
+    rows = read_frame(path, format, metric=metric, limit=limit)
+    verdicts = Verdicts.from_frame(rows.frame, **{"source": source_name(path)} | options)
+    return dataclasses.replace(verdicts, human=rows.human, notes=(*rows.notes, *verdicts.notes))
+
+
+def _wanted(metric: Any) -> list[str] | None:
+    if metric is None:
+        return None
+    names = [metric] if isinstance(metric, str) else metric
+    return [arguments.text("metric", name) for name in arguments.identifiers("metric", names)]
+
+
+def _content(path: Path, limit: int) -> Content:
+    if path.suffix == _BINARY_LOG:
+        raise FileError(
+            f"{path.name} is Inspect's binary log; convert it with: inspect log convert {path.name} --to json --output-dir logs"
+        )
+    return Content(path, limit)
+
+
+def _detected(content: Content) -> str | None:
+    name = next((name for name, form in FORMATS.items() if form.matches(content)), None)
+    return TABLE if name is None and tables.is_table(content) else name
+
+
+def _one(content: Content, format: str | None, metric: list[str] | None) -> VerdictRows:
+    name = _detected(content) if format is None else format
+    if name is None:
+        shown = (
+            f" ({'columns' if content.document is None else 'keys'} {listed(content.keys, 6)})" if content.keys else ""
+        )
+        raise FileError(
+            f"{content.name}: verdicts in an unknown format{shown}; known are {listed(NAMES, 20)}; name it with format=..., or "
+            f"write a table with the columns item, judge and verdict"
+        )
+    if name == TABLE:
+        return _table(content, metric)
+    collector = Collector(content.name)
+    _require(content, name)
+    FORMATS[name].read(content, collector)
+    return collector.finish(name, FORMATS[name].description, metric)
+
+
+def _require(content: Content, name: str) -> None:
+    if not FORMATS[name].matches(content):
+        shown = f"; it has {listed(content.keys, 8)}" if content.keys else ""
+        raise FileError(f"{content.name} is not {FORMATS[name].description}{shown}; name another format")
+
+
+def _table(content: Content, metric: list[str] | None) -> VerdictRows:
+    if metric is not None:
+        raise OptionError(f"{content.name} is a table without metrics; metric= is for files of evaluation tools")
+    frame = tables.table(content)
+    return VerdictRows(frame, None, TABLE, (f"{content.name}: read as a table, {len(frame):,} rows",))
+
+
+def _folder(path: Path, format: str | None, metric: list[str] | None, limit: int) -> VerdictRows:
+    files = [file for file in sorted(path.rglob("*")) if file.is_file() and _may_hold_verdicts(file)]
+    if not files:
+        raise FileError(f"{path} has no file with verdicts ({', '.join(_ENDINGS)}); name the file or another folder")
+    formats: dict[str, list[Content]] = {}
+    unknown = []
+    for file in files:
+        content = _content(file, limit)
+        name = _detected(content) if format is None else format if _fits(content, format) else None
+        if name is None:
+            unknown.append(file.name)
+        else:
+            formats.setdefault(name, []).append(content)
+    if not formats:
+        raise FileError(
+            f"{path}: none of {len(files):,} files has verdicts in a known format ({listed(unknown)}); known are "
+            f"{listed(NAMES, 20)}; name the file"
+        )
+    if len(formats) > 1:
+        counts = ", ".join(f"{len(contents)} {name}" for name, contents in formats.items())
+        raise FileError(f"{path} has files of several formats: {counts}; choose one with format=...")
+    (name, contents), *_ = formats.items()
+    if name == TABLE:
+        if len(contents) > 1:
+            raise FileError(f"{path} has {len(contents)} tables of verdicts; name one, or join them first")
+        return _table(contents[0], metric)
+    every = Collector(path.name)
+    for content in contents:
+        one = Collector(content.name)
+        FORMATS[name].read(content, one)
+        every.extend(one)
+    if unknown:
+        every.notes.append(f"{path.name}: {len(unknown):,} files without verdicts left out: {listed(unknown)}")
+    every.notes.append(f"{path.name}: {len(contents):,} files: {listed([content.name for content in contents])}")
+    return every.finish(name, FORMATS[name].description, metric)
+
+
+def _fits(content: Content, format: str) -> bool:
+    return tables.is_table(content) if format == TABLE else FORMATS[format].matches(content)
+
+
+def _may_hold_verdicts(file: Path) -> bool:
+    endings = [ending.lower() for ending in file.suffixes[-2:]]
+    plain = list(itertools.dropwhile(lambda ending: ending in _COMPRESSED, reversed(endings)))
+    return bool(plain) and plain[0] in (*_ENDINGS, _BINARY_LOG) and not file.name.startswith(".")

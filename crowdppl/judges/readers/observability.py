@@ -1,0 +1,183 @@
+"""Scores and annotations that tracing tools export: Langfuse, Phoenix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from crowdppl.errors import DataError
+from crowdppl.judges.readers.content import Content, mapping
+from crowdppl.judges.readers.rows import Collector
+from crowdppl.judges.states import State
+
+Row = Mapping[str, Any]
+
+_TRACE = ("traceId", "trace_id")
+_OBSERVATION = ("observationId", "observation_id")
+_SESSION = ("sessionId", "session_id", "datasetRunId", "dataset_run_id")
+_STRING_VALUE = ("stringValue", "string_value")
+_DATA_TYPE = ("dataType", "data_type")
+_AUTHOR = ("authorUserName", "author_user_name", "authorUserId", "author_user_id")
+_SPAN = ("span_id", "context.span_id", "spanId", "span.id", "trace_id", "session_id")
+_PHOENIX_NAME = ("annotation_name", "name")
+_KIND = ("annotator_kind", "annotatorKind")
+_LABEL = ("result.label", "label")
+_SCORE = ("result.score", "score")
+_PHOENIX_AUTHOR = ("user_id", "identifier", "metadata.annotator")
+_MODEL = ("metadata.model", "metadata.model_name")
+# The label that phoenix.evals gives where the judge's reply has none of the labels.
+_NOT_PARSABLE = "not_parsable"
+
+
+def is_langfuse(content: Content) -> bool:
+    """Recognise columns ``name``, ``value``, ``source`` and ``traceId`` or ``trace_id``."""
+    columns = set(content.columns)
+    return {"name", "value", "source"} <= columns and bool(columns & {*_TRACE, *_SESSION})
+
+
+def langfuse(content: Content, rows: Collector) -> None:
+    """Read Langfuse's scores (CSV, JSON, JSON Lines) from its interface, its programming interface or a blob storage.
+
+    A row is a score. The item is the trace, or the observation if a trace has scores of several. The metric is ``name``. Scores
+    with the source ``ANNOTATION`` are verdicts of people, those with ``EVAL`` and ``API`` of judges. The verdict is
+    ``stringValue`` for categories, ``true`` or ``false`` for booleans, and ``value`` for numbers. ``MISSING`` are scores
+    without a value.
+
+    Sources: https://langfuse.com/docs/api-and-data-platform/features/blob-storage-export-fields,
+    https://langfuse.com/docs/api-and-data-platform/features/export-from-ui, and ``ScoreSchema`` of
+    https://github.com/langfuse/langfuse. Uncertain: the columns of the CSV from the interface are not documented; both
+    spellings (``traceId``, ``trace_id``) are accepted. The export states no model, so that a judge has the name of the score,
+    and scores with the source ``API`` may come from users: choose with ``metric``.
+    """
+    table = list(_rows(content.table))
+    several = _several_observations(table)
+    for n, row in enumerate(table, 1):
+        item = (_value(row, *_OBSERVATION) if several else None) or _value(row, *_TRACE, *_SESSION, *_OBSERVATION)
+        if item is None:
+            rows.drop("scores without a trace")
+            continue
+        name = _value(row, "name")
+        if name is None:
+            raise DataError(f"{content.name}, row {n}: no name of the score; export the scores again")
+        verdict = _langfuse_value(row)
+        when = _value(row, "timestamp", "createdAt", "created_at")
+        if str(_value(row, "source")).upper() == "ANNOTATION":
+            rows.person(item, verdict, str(name), annotator=_value(row, *_AUTHOR), when=when)
+        else:
+            rows.add(item, str(name), verdict, when=when)
+
+
+def _several_observations(table: Sequence[Row]) -> bool:
+    """Return whether a trace has scores of several observations."""
+    first: dict[Any, Any] = {}
+    for row in table:
+        observation = _value(row, *_OBSERVATION)
+        if observation is not None and first.setdefault(_value(row, *_TRACE), observation) != observation:
+            return True
+    return False
+
+
+def _langfuse_value(row: Row) -> Any:
+    kind, text, value = str(_value(row, *_DATA_TYPE)).upper(), _value(row, *_STRING_VALUE), _value(row, "value")
+    number = _number(value)
+    if kind == "BOOLEAN":
+        if number is not None:
+            return bool(number)
+        return {"true": True, "false": False}.get(str(text if text is not None else value).strip().lower())
+    if kind == "CATEGORICAL":
+        return str(text) if text is not None else value if value is None else str(value)
+    return number if number is not None else text if text is not None else value
+
+
+def is_phoenix(content: Content) -> bool:
+    """Recognise a span with ``annotator_kind``, or with a label or score."""
+    columns = set(content.columns)
+    result = columns & {*_LABEL, *_SCORE}
+    return bool(columns & set(_SPAN[:4]) and result) or bool(columns & set(_KIND) and columns & set(_SPAN) and result)
+
+
+def phoenix(content: Content, rows: Collector) -> None:
+    """Read Phoenix's annotations or evaluations of spans (CSV, Parquet, JSON, JSON Lines).
+
+    Columns are those of ``get_span_annotations_dataframe`` (``span_id``, ``annotation_name``, ``annotator_kind``,
+    ``result.label``, ``result.score``), of the interface (``name``, ``result``), or of a table of evaluations
+    (``context.span_id``, ``label``, ``score``). The item is the span, the metric the annotation's name, otherwise the name of
+    the file. Annotations of the kind ``HUMAN`` are verdicts of people, those of ``LLM`` and ``CODE`` of judges. The model that
+    judged is ``model`` in the metadata. The verdict is the label; without labels, the score.
+
+    ``UNPARSEABLE`` is the label ``NOT_PARSABLE`` of ``phoenix.evals``; ``MISSING`` are rows with neither label nor score.
+
+    Sources: https://arize.com/docs/phoenix/tracing/how-to-tracing/feedback-and-annotations/capture-feedback,
+    https://arize.com/docs/phoenix/tracing/how-to-tracing/importing-and-exporting-traces/exporting-annotated-spans, and
+    https://arize.com/docs/phoenix/tracing/how-to-tracing/feedback-and-annotations/llm-evaluations. Uncertain: ``model`` in the
+    metadata is a habit, not part of the format; a CSV or Parquet file is what a user wrote from one of these tables.
+    """
+    table = list(_rows(content.table))
+    labelled = {_phoenix_name(row, content) for row in table if _value(row, *_LABEL) is not None}
+    for row in table:
+        item = _value(row, *_SPAN)
+        if item is None:
+            rows.drop("annotations without a span")
+            continue
+        name, label, score = _phoenix_name(row, content), _value(row, *_LABEL), _number(_value(row, *_SCORE))
+        verdict = label if name in labelled else score
+        when = _value(row, "created_at", "createdAt")
+        if str(_value(row, *_KIND)).upper() == "HUMAN":
+            rows.person(item, verdict, name, annotator=_value(row, *_PHOENIX_AUTHOR), when=when)
+            continue
+        unparsable = isinstance(label, str) and label.strip().lower() == _NOT_PARSABLE
+        rows.add(
+            item,
+            name,
+            verdict,
+            model=_phoenix_model(row),
+            state=State.UNPARSEABLE if unparsable else None,
+            score=score,
+            when=when,
+        )
+
+
+def _phoenix_name(row: Row, content: Content) -> str:
+    name = _value(row, *_PHOENIX_NAME)
+    return content.name.split(".")[0] if name is None else str(name)
+
+
+def _phoenix_model(row: Row) -> str | None:
+    model = _value(row, *_MODEL)
+    if model is None and isinstance(row.get("metadata"), str):  # as CSV has it
+        try:
+            metadata = mapping(json.loads(row["metadata"]))
+        except (ValueError, RecursionError):
+            return None
+        model = metadata.get("model") or metadata.get("model_name")
+    return None if model is None else str(model)
+
+
+def _rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    columns = [table.iloc[:, n].astype(object).tolist() for n in range(table.shape[1])]
+    names = [str(name) for name in table.columns]
+    for values in zip(*columns, strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+def _value(row: Row, *names: str) -> Any:
+    """Return the value of the first of several columns that is not blank, ``None`` without one."""
+    for name in names:
+        value = row.get(name)
+        if isinstance(value, (dict, list)):
+            return value
+        if value is not None and not pd.isna(value) and not (isinstance(value, str) and not value.strip()):
+            return value
+    return None
+
+
+def _number(value: Any) -> float | None:
+    if value is None or isinstance(value, (bool, dict, list)):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,121 @@
+"""Output of promptfoo."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from crowdppl.judges.readers.content import Content, mapping, objects
+from crowdppl.judges.readers.rows import Collector
+from crowdppl.judges.states import State
+
+# How graders explain a reply that they could not read, in versions that do not mark it.
+_UNREADABLE = ("could not extract json", "produced malformed response", "could not parse", "invalid json")
+# The assertion that a rating in the web interface adds.
+_HUMAN = "human"
+# failureReason of a result whose system ended with an error.
+_ERROR = 2
+
+
+def _results(content: Content) -> list[Mapping[str, Any]]:
+    document = content.document
+    if isinstance(document, Mapping):
+        held = document.get("results")
+        return objects(held.get("results") if isinstance(held, Mapping) else held)
+    return objects(document)
+
+
+def is_promptfoo(content: Content) -> bool:
+    """Recognise results with ``gradingResult`` or ``testCase``, and ``vars`` or ``provider``."""
+    return any(
+        ("gradingResult" in result or "testCase" in result) and ("vars" in result or "provider" in result)
+        for result in _results(content)[:100]
+    )
+
+
+def promptfoo(content: Content, rows: Collector) -> None:
+    """Read promptfoo's output, JSON or JSON Lines.
+
+    The system is the provider's ``label`` or ``id``, with the number of the prompt if there are several. The item is the test's
+    ``vars``: the value of a single variable, otherwise all as JSON, otherwise the number of the test. Each entry of
+    ``gradingResult.componentResults`` is a verdict, ``pass``, with a ``score``. Its metric is the assertion's ``metric``,
+    otherwise its type, numbered if a test has several, and the model that judged the assertion's ``provider``. Assertions
+    without a model (``contains``, ``javascript``) are judges, too. Ratings in the web interface (type ``human``) are verdicts
+    of people.
+
+    ``UNPARSEABLE`` are entries with ``metadata.graderError``, and those whose ``reason`` says that a grader's reply could not
+    be read: promptfoo counts both as failed. Results whose system ended with an error are left out.
+
+    Sources: https://www.promptfoo.dev/docs/configuration/outputs, and the types ``EvaluateResult``, ``GradingResult`` and
+    ``Assertion`` of https://github.com/promptfoo/promptfoo. Uncertain: the words of ``reason`` in versions without
+    ``graderError``; the default grader is not in the file, so that such a judge has the name of its metric.
+    """
+    results = _results(content)
+    prompts = {result.get("promptIdx") for result in results}
+    for n, result in enumerate(results):
+        components = _components(mapping(result.get("gradingResult")))
+        if not components or result.get("failureReason") == _ERROR:
+            failed = result.get("failureReason") == _ERROR or result.get("error")
+            rows.drop("results whose system ended with an error" if failed else "results without assertions")
+            continue
+        item, system = _item(result, n), _system(result, len(prompts) > 1)
+        seen: Counter[str] = Counter()
+        for component in components:
+            assertion = mapping(component.get("assertion"))
+            kind = str(assertion.get("type") or "assertion")
+            if kind == _HUMAN:
+                rows.person(item, component.get("pass"), system=system)
+                continue
+            metric = str(assertion.get("metric") or kind)
+            seen[metric] += 1
+            rows.add(
+                item,
+                metric if seen[metric] == 1 else f"{metric} {seen[metric]}",
+                component.get("pass"),
+                model=_provider(assertion.get("provider")),
+                state=State.UNPARSEABLE if _unreadable(component) else None,
+                score=component.get("score"),
+                system=system,
+            )
+
+
+def _components(grading: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the results of single assertions; those of sets of assertions are within one another."""
+    out: list[Mapping[str, Any]] = []
+    for component in objects(grading.get("componentResults")):
+        out += _components(component) or [component]
+    return out
+
+
+def _unreadable(component: Mapping[str, Any]) -> bool:
+    if mapping(component.get("metadata")).get("graderError"):
+        return True
+    reason = str(component.get("reason") or "").lower()
+    return component.get("pass") is False and any(words in reason for words in _UNREADABLE)
+
+
+def _item(result: Mapping[str, Any], n: int) -> Any:
+    variables = mapping(result.get("vars")) or mapping(mapping(result.get("testCase")).get("vars"))
+    variables = {name: value for name, value in variables.items() if not name.startswith("_")}
+    if not variables:
+        number = result.get("testIdx")
+        return n + 1 if number is None else number
+    values = list(variables.values())
+    if len(values) == 1 and isinstance(values[0], (str, int)):
+        return values[0]
+    return json.dumps(variables, sort_keys=True, ensure_ascii=False)
+
+
+def _system(result: Mapping[str, Any], several: bool) -> str | None:
+    provider = _provider(result.get("provider"), "label")
+    if provider is None or not several:
+        return provider
+    return f"{provider}, prompt {int(result.get('promptIdx') or 0) + 1}"
+
+
+def _provider(provider: Any, *names: str) -> str | None:
+    if isinstance(provider, Mapping):  # the label is often empty
+        provider = next((provider[name] for name in (*names, "id") if provider.get(name)), None)
+    return provider if isinstance(provider, str) and provider else None

@@ -1,0 +1,249 @@
+"""Result of a reader: verdicts as a table with the columns of :meth:`crowdppl.judges.Verdicts.from_frame`."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from crowdppl.data.readers.records import uniform
+from crowdppl.errors import DataError, listed, suggestion
+from crowdppl.judges.states import State
+
+# Between the model of a judge and what it measures, in the name of a judge.
+SEPARATOR = ": "
+
+
+@dataclass(frozen=True)
+class VerdictRows:
+    """Verdicts of a file, a row each.
+
+    Attributes:
+        frame: columns ``item``, ``judge``, ``verdict``, ``status`` and what else is known, named as the arguments of
+            :meth:`crowdppl.judges.Verdicts.from_frame`. Columns that these do not name (``run``, ``metric``) are not used.
+        human: verdicts of people in the file, a table for :meth:`crowdppl.judges.HumanLabels.from_frame`; ``None`` without any.
+        format: format of the file.
+        notes: what was read and what was left out, in sentences.
+    """
+
+    frame: pd.DataFrame
+    human: pd.DataFrame | None
+    format: str
+    notes: tuple[str, ...]
+
+
+class Collector:
+    """Collects verdicts one by one, and counts what is left out.
+
+    A tool may measure several things, its *metrics*. A judge is then a metric, or a model and a metric.
+
+    Args:
+        source: name of the file in messages.
+    """
+
+    def __init__(self, source: str):
+        self.source = source
+        self.rows: list[dict[str, Any]] = []
+        self.people: list[dict[str, Any]] = []
+        self.left_out: dict[str, int] = {}
+        self.notes: list[str] = []
+
+    def add(
+        self,
+        item: Any,
+        metric: str,
+        verdict: Any = None,
+        *,
+        model: str | None = None,
+        state: State | None = None,
+        score: Any = None,
+        **others: Any,
+    ) -> None:
+        """Add a verdict.
+
+        Args:
+            item: name of the item.
+            metric: what is measured.
+            verdict: the verdict; a number is a verdict or a score, see :meth:`finish`.
+            model: the model that judged.
+            state: the state, if it does not follow from the verdict.
+            score: a number beside the verdict.
+            **others: further columns, such as ``system``, ``cost``, ``when``.
+        """
+        number = _number(score)
+        plain = _number(verdict)
+        if plain is not None:
+            number, verdict = plain, None
+        elif isinstance(verdict, float):  # not a number, or infinite
+            verdict = None
+        if state is None:
+            state = State.MISSING if verdict is None and plain is None else State.GIVEN
+        if state != State.GIVEN:
+            number = verdict = plain = None
+        self.rows.append(
+            {
+                "item": item,
+                "metric": metric,
+                "model": model,
+                "verdict": verdict,
+                "number": plain,
+                "status": state.name.lower(),
+                "score": number,
+                **others,
+            }
+        )
+
+    def person(self, item: Any, verdict: Any, metric: str | None = None, **others: Any) -> None:
+        """Add a verdict of a person; arguments as in :meth:`add`."""
+        self.people.append(
+            {"item": item, "metric": metric, "verdict": verdict, "number": _number(verdict), **others},
+        )
+
+    def drop(self, reason: str) -> None:
+        """Count what is left out."""
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+
+    def extend(self, other: Collector) -> None:
+        """Add what was collected from another file."""
+        self.rows += other.rows
+        self.people += other.people
+        self.notes += other.notes
+        for reason, count in other.left_out.items():
+            self.left_out[f"{reason} of {other.source}"] = count
+
+    def finish(self, kind: str, description: str, metric: str | Sequence[str] | None = None) -> VerdictRows:
+        """Return the verdicts.
+
+        Numbers of a metric are verdicts ``True`` and ``False`` if all are 1 or 0, verdicts and scores if all are whole numbers,
+        and otherwise scores only.
+
+        Args:
+            kind: name of the format.
+            description: description of the format.
+            metric: metrics to keep. Defaults to all.
+
+        Raises:
+            DataError: if there are no verdicts, or verdicts of different types, or ``metric`` is unknown.
+        """
+        if not self.rows:
+            left_out = ", ".join(f"{count:,} {reason}" for reason, count in self.left_out.items())
+            raise DataError(
+                f"{self.source}: no verdict in this file of {description}{f' (left out: {left_out})' if left_out else ''}; "
+                f"export the scores, too"
+            )
+        rows, people = self._chosen(metric)
+        metrics = list(dict.fromkeys(row["metric"] for row in rows))
+        for one in metrics:
+            self._settle_numbers(
+                [row for row in rows if row["metric"] == one], [p for p in people if p["metric"] in (one, None)]
+            )
+        self._settle_numbers([], [person for person in people if person["number"] is not None])
+        _require_one_type(rows, self.source)
+        named = [
+            {
+                **{name: value for name, value in row.items() if name not in ("model", "number")},
+                "judge": _judge(row["model"], row["metric"], several=len(metrics) > 1),
+            }
+            for row in rows
+        ]
+        notes = [f"{self.source}: read as {description}, {len(rows):,} verdicts", *self.notes]
+        notes += [f"{self.source}: {count:,} {reason} left out" for reason, count in self.left_out.items()]
+        if len(metrics) > 1:
+            notes.append(
+                f"{self.source}: {len(metrics):,} metrics, {listed(metrics)}, each a judge; if they do not measure the same, "
+                f"choose with metric=..."
+            )
+        human = [{name: value for name, value in row.items() if name != "number"} for row in people if _is_label(row)]
+        if len(human) < len(people):
+            notes.append(
+                f"{self.source}: {len(people) - len(human):,} verdicts of people left out, which are blank or fractions"
+            )
+        if human:
+            notes.append(f"{self.source}: {len(human):,} verdicts of people")
+        return VerdictRows(_frame(named, "run"), _frame(human) if human else None, kind, tuple(notes))
+
+    def _chosen(self, metric: str | Sequence[str] | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the rows of judges and people with the metrics to keep."""
+        if metric is None:
+            return self.rows, self.people
+        wanted = [metric] if isinstance(metric, str) else list(metric)
+        known = list(dict.fromkeys(row["metric"] for row in [*self.rows, *self.people] if row["metric"] is not None))
+        for one in wanted:
+            if one not in known:
+                raise DataError(
+                    f"{self.source}: no metric {one!r}{suggestion(one, known)}; its metrics are {listed(known, 12)}"
+                )
+        rows = [row for row in self.rows if row["metric"] in wanted]
+        if not rows:
+            raise DataError(f"{self.source}: no judge has the metric {listed(wanted)}; name one of a judge, too")
+        return rows, [row for row in self.people if row["metric"] in (*wanted, None)]
+
+    @staticmethod
+    def _settle_numbers(rows: list[dict[str, Any]], people: list[dict[str, Any]]) -> None:
+        """Decide whether the numbers of one metric are verdicts."""
+        given = [row["number"] for row in rows if row["number"] is not None]
+        every = given + [person["number"] for person in people if person["number"] is not None]
+        whole = all(float(number).is_integer() for number in given)
+        for row in rows:
+            if row["number"] is not None and whole:
+                row["verdict"] = bool(row["number"]) if set(every) <= {0, 1} else int(row["number"])
+        binary = set(every if whole else [p["number"] for p in people if p["number"] is not None]) <= {0, 1}
+        for person in people:
+            number = person.pop("number", None)
+            person["number"] = None
+            if number is not None and float(number).is_integer():
+                person["verdict"] = bool(number) if binary else int(number)
+
+
+def _number(value: Any) -> float | None:
+    """Return a finite number, ``None`` for other values and for booleans."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _is_label(row: dict[str, Any]) -> bool:
+    verdict = row["verdict"]
+    return verdict is not None and not isinstance(verdict, float) and str(verdict).strip() != ""
+
+
+def _judge(model: str | None, metric: str, several: bool) -> str:
+    if model is None:
+        return metric
+    return f"{model}{SEPARATOR}{metric}" if several else model
+
+
+def _require_one_type(rows: list[dict[str, Any]], source: str) -> None:
+    kinds: dict[str, str] = {}
+    for row in rows:
+        if row["verdict"] is not None:
+            kinds.setdefault(
+                row["metric"], {bool: "true or false", int: "whole numbers"}.get(type(row["verdict"]), "texts")
+            )
+    if len(set(kinds.values())) > 1:
+        metrics = ", ".join(f"{metric!r} {kind}" for metric, kind in list(kinds.items())[:5])
+        raise DataError(
+            f"{source}: metrics with verdicts of different types: {metrics}; choose those that measure the same with metric=..."
+        )
+
+
+def _frame(rows: list[dict[str, Any]], number: str | None = None) -> pd.DataFrame:
+    """Return rows as a table without empty columns; ``number`` is a column of row numbers, which keeps equal rows apart."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    frame = pd.DataFrame({name: pd.Series([row.get(name) for row in rows], dtype=object) for name in names})
+    for name in ("item", "system", "judge", "annotator"):
+        if name in frame:
+            present = frame[name].notna()
+            frame.loc[present, name] = uniform(frame.loc[present, name]).astype(object)
+    for name in ("score", "cost", "seconds"):
+        if name in frame:
+            frame[name] = pd.to_numeric(frame[name], errors="coerce")
+    empty = [name for name in frame if frame[name].isna().all() and name != "verdict"]
+    if number is not None:
+        frame[number] = range(len(frame))
+    return frame.drop(columns=empty)
