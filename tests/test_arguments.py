@@ -18,7 +18,19 @@ import torch
 from catalog import quiet_fit
 
 import crowdppl
-from crowdppl import acquisition, aggregate, arguments, criticism, crowdkit, export, learning, metrics, plots, report
+from crowdppl import (
+    acquisition,
+    aggregate,
+    arguments,
+    criticism,
+    crowdkit,
+    export,
+    judges,
+    learning,
+    metrics,
+    plots,
+    report,
+)
 from crowdppl.acquisition import Curve
 from crowdppl.criticism import sbc
 from crowdppl.data import datasets, diagnostics, download, experiments, read, synthetic
@@ -38,6 +50,7 @@ MODULES = [
     metrics,
     export,
     groups,
+    judges,
     learning,
     plots,
     read,
@@ -47,6 +60,7 @@ MODULES = [
 ]
 MODULES += [sharded, streaming, synthetic, update, workers]
 CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve, aggregate.Aggregate, learning.Classifier]
+CLASSES += [judges.Verdicts, judges.HumanLabels]
 # Methods that models and engines call with tensors of their own making, inside a fit.
 INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.by_block", "Posterior.worker_blocks"}
 
@@ -131,6 +145,13 @@ def classifier():
     return learning.trace_regularization(with_features(), training=learning.Training(epochs=1))
 
 
+@functools.cache
+def judged():
+    """Verdicts of a small panel, and labels of some of the items by people."""
+    verdicts, truth = judges.simulate(items=8, seed=1)
+    return verdicts, truth.head(10)
+
+
 def probabilities(*shape):
     drawn = np.random.default_rng(1).random(shape) + 0.1
     return drawn / drawn.sum(-1, keepdims=True)
@@ -151,6 +172,7 @@ def calls(place):
     if not path.exists():
         frame().sort_values("task").to_parquet(path)
         frame().to_csv(place / "x.csv", index=False)
+        judged()[0].to_csv(place / "judged.csv", index=False)
     item, worker, label = posterior().annotation_index()
     long = {"task": [0, 0, 1], "worker": ["u", "v", "u"], "label": [0, 1, 0]}
     tiny = {"simulations": 1, "items": 6, "workers": 3, "per_item": 2, "draws": 4}
@@ -160,6 +182,17 @@ def calls(place):
         "learning.two_stage": {**learn, "aggregation": aggregate.majority(data())},
         "learning.on_truth": {**learn, "truth": TRUTH},
         **{f"learning.{m.__name__}": learn for m in learning.METHODS[2:]},
+        "judges.fit": {"verdicts": judged()[0], "human": judged()[1], "num_samples": 50},
+        "judges.simulate": {"items": 5},
+        "judges.read": {"path": place / "judged.csv"},
+        "judges.read_frame": {"path": place / "judged.csv"},
+        "Verdicts.from_frame": {"frame": judged()[0]},
+        "Verdicts.annotations": {"self": judges.Verdicts.from_frame(judged()[0])},
+        "HumanLabels.from_frame": {"data": judged()[1]},
+        "HumanLabels.align": {
+            "self": judges.HumanLabels.from_frame(judged()[1]),
+            "verdicts": judges.Verdicts.from_frame(judged()[0]),
+        },
         "Classifier.predict": {"self": classifier(), "items": np.zeros((2, 1))},
         "Classifier.probability": {"self": classifier()},
         "Classifier.accuracy": {"self": classifier(), "items": np.zeros((2, 1)), "classes": [0, 1]},
@@ -372,6 +405,13 @@ def called(function, **given):
     return result
 
 
+def bound(name, function):
+    """Return a class method of its class, and other functions as they are."""
+    kinds = {"Annotations": crowdppl.Annotations, "Verdicts": judges.Verdicts, "HumanLabels": judges.HumanLabels}
+    kind, _, method = name.partition(".")
+    return getattr(kinds[kind], method) if method.startswith("from_") and kind in kinds else function
+
+
 def test_every_public_callable_has_a_row(place):
     assert set(PUBLIC) - set(calls(place)) - TAKES_NOTHING - INTERNAL == set()
 
@@ -383,11 +423,8 @@ def test_wrong_values_are_refused_in_one_line(name, place, monkeypatch):
     monkeypatch.chdir(place)
     checks = getattr(function, "__checks__", {})
     if base is not None:
-        called(
-            function if "Annotations.from_" not in name else getattr(crowdppl.Annotations, name.split(".")[1]), **base
-        )
-    if "Annotations.from_" in name:
-        function = getattr(crowdppl.Annotations, name.split(".")[1])
+        called(bound(name, function), **base)
+    function = bound(name, function)
     for parameter in parameters(PUBLIC[name]):
         keyword = {} if parameter.kind is not inspect.Parameter.VAR_KEYWORD else None
         if keyword is None:

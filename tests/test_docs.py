@@ -98,6 +98,7 @@ PUBLIC = (
     "crowdppl.data.synthetic",
     "crowdppl.export",
     "crowdppl.inference.sharded",
+    "crowdppl.judges",
     "crowdppl.learning",
     "crowdppl.metrics",
     "crowdppl.inference.streaming",

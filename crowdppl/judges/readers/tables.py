@@ -9,8 +9,8 @@ import pandas as pd
 
 from crowdppl.judges.readers.content import Content
 
-# Names of columns by role, in order of preference, compared without capitals. What the project calls annotations goes by two
-# spellings of one word in other tools.
+# Names of columns by role, in order of preference, compared without capitals. Other tools spell the word for a verdict in two
+# ways.
 _ANNOTATION = re.compile(r"judge?ment|verdict|label|grade")
 NAMES: dict[str, tuple[str, ...]] = {
     "item": ("item", "item_id", "task", "task_id", "example_id", "sample_id"),
