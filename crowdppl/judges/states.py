@@ -125,7 +125,7 @@ def classify(column: pd.Series[Any], words: dict[str, State], status: Array | No
         state = np.where((status >= 0) & ~blank, status, state).astype(np.int8)
     given = state == State.GIVEN
     values[~given] = None
-    label = pd.Series(values)
+    label: pd.Series[Any] = pd.Series(values, dtype=object)
     if (textual & ~given).any():
         label = _retyped(label)
     _require_whole(label, where)

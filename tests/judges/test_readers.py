@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zipfile
 
 import pandas as pd
 import pytest
@@ -49,7 +50,7 @@ def inspect_log(*samples, model="mistral/small", **spec):
     return {
         "version": 2,
         "status": "success",
-        "eval": {"task": "quiz", "model": model, "created": "2026-03-01T10:00:00+00:00", **spec},
+        "eval": {"task": "quiz", "model": model, "created": "2026-03-01T10:00:00+00:00"} | spec,
         "plan": {},
         "samples": list(samples),
     }
@@ -87,7 +88,7 @@ def test_inspect(write):
     assert v.families.tolist() == ["openai"]
     assert v.when.astype("datetime64[h]").astype(str).tolist()[:2] == ["2026-03-01T10", "2026-03-01T11"]
     assert v.notes[:2] == (
-        "log.json: read as Inspect AI's log (JSON), 6 verdicts",
+        "log.json: read as Inspect AI's log (JSON, .eval), 6 verdicts",
         "log.json: 1 samples that ended with an error left out",
     )
 
@@ -107,6 +108,12 @@ def test_inspect_logs_of_several_systems_in_a_folder(write, tmp_path):
         "logs: 1 files without verdicts left out: 'logs.json'",
         "logs: 2 files: 'a.json', 'b.json'",
     )
+
+
+def test_samples_of_different_tasks_are_different_items(write, tmp_path):
+    for task in ("sums", "riddles"):
+        write(f"logs/{task}.json", inspect_log(sample(1, {"qa": grade("C")}), task=task))
+    assert read(tmp_path / "logs", labels=["C", "I"]).items.tolist() == ["riddles/1", "sums/1"]
 
 
 def test_inspect_scorers_epochs_and_values(write):
@@ -162,6 +169,44 @@ def test_inspect_grader_of_the_role_and_of_old_logs(write):
     assert read(write("a.json", log), labels=["C", "I"]).judges.tolist() == ["x/judge"]
     old = inspect_log({"id": 1, "epoch": 1, "score": {"value": "C"}}, scorers=[{"name": "includes"}])
     assert read(write("b.json", old), labels=["C", "I"]).judges.tolist() == ["includes"]
+
+
+def archive(path, log, header="header.json", compression=zipfile.ZIP_DEFLATED):
+    """Write a log as Inspect's binary logs are: a header, and a file for each sample."""
+    with zipfile.ZipFile(path, "w", compression) as file:
+        file.writestr(header, json.dumps({name: value for name, value in log.items() if name != "samples"}))
+        file.writestr("summaries.json", "[]")
+        for one in log["samples"]:
+            file.writestr(f"samples/{one['id']}_epoch_{one['epoch']}.json", json.dumps(one))
+    return path
+
+
+@pytest.mark.parametrize("header", ["header.json", "_journal/start.json"])
+def test_inspect_binary_logs(write, tmp_path, header):
+    log = inspect_log(sample(1, {"qa": grade("C")}), sample(2, {"qa": grade("I")}))
+    binary = read(archive(tmp_path / "log.eval", log, header))
+    assert table(binary) == table(read(write("log.json", log)))
+    with pytest.raises(
+        FileError, match=r"^log.eval has [0-9,]+ bytes once decompressed; raise limit= if this is intended$"
+    ):
+        read(tmp_path / "log.eval", limit=100)
+
+
+def test_inspect_binary_logs_that_cannot_be_read(tmp_path, monkeypatch):
+    path = archive(tmp_path / "log.eval", inspect_log(sample(1, {"qa": grade("C")})), "other.json")
+    refused(lambda: read(path), FileError, "log.eval has no header.json, and is not Inspect's log; name another format")
+
+    def unknown(*_):
+        raise NotImplementedError("That compression method is not supported")
+
+    archive(path, inspect_log(sample(1, {"qa": grade("C")})))
+    monkeypatch.setattr(zipfile.ZipFile, "read", unknown)
+    refused(
+        lambda: read(path),
+        FileError,
+        "log.eval is compressed by a method that this Python cannot read; convert it with: inspect log convert log.eval --to "
+        "json --output-dir logs",
+    )
 
 
 # ---------------------------------------------------------------------- promptfoo
@@ -584,8 +629,8 @@ def test_files_that_cannot_be_used(write):
     refused(
         lambda: read(write("log.json", inspect_log(sample(1, None)))),
         DataError,
-        "log.json: no verdict in this file of Inspect AI's log (JSON) (left out: 1 samples without scores); export the scores, "
-        "too",
+        "log.json: no verdict in this file of Inspect AI's log (JSON, .eval) (left out: 1 samples without scores); export the "
+        "scores, too",
     )
     refused(
         lambda: read(write("log.json", inspect_log({"scores": {"qa": {"value": "C"}}}))),
@@ -595,7 +640,7 @@ def test_files_that_cannot_be_used(write):
     refused(
         lambda: read(write("log.eval", "PK")),
         FileError,
-        "log.eval is Inspect's binary log; convert it with: inspect log convert log.eval --to json --output-dir logs",
+        "log.eval cannot be read as Inspect's log: File is not a zip file; download it again",
     )
     refused(
         lambda: read(write("s.jsonl", [harness(None, 1.0), harness(1, 1.0)])),
@@ -634,8 +679,8 @@ def test_folders(write, tmp_path):
     refused(
         lambda: read(tmp_path / "empty"),
         FileError,
-        f"{tmp_path / 'empty'} has no file with verdicts (.json, .jsonl, .ndjson, .csv, .tsv, .parquet, .pq); name the file or "
-        f"another folder",
+        f"{tmp_path / 'empty'} has no file with verdicts (.json, .jsonl, .ndjson, .csv, .tsv, .parquet, .pq, .eval); name "
+        f"the file or another folder",
     )
     write("odd/x.json", {"a": 1})
     refused(

@@ -14,6 +14,7 @@ from crowdppl.data.readers.streams import local, source_name
 from crowdppl.data.readers.tables import LIMIT
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 from crowdppl.judges.readers import deepeval, inspect_logs, lm_eval, observability, promptfoo, tables
+from crowdppl.judges.readers.archives import ENDING, opened
 from crowdppl.judges.readers.content import Content
 from crowdppl.judges.readers.rows import Collector, VerdictRows
 from crowdppl.judges.verdicts import Verdicts
@@ -36,7 +37,7 @@ class Format:
 
 # In the order of detection. Standard tables come last: tools write columns of the same names.
 FORMATS = {
-    "inspect": Format("Inspect AI's log (JSON)", inspect_logs.is_inspect, inspect_logs.inspect),
+    "inspect": Format("Inspect AI's log (JSON, .eval)", inspect_logs.is_inspect, inspect_logs.inspect),
     "promptfoo": Format("promptfoo's output (JSON, JSON Lines)", promptfoo.is_promptfoo, promptfoo.promptfoo),
     "deepeval": Format("DeepEval's test run (JSON)", deepeval.is_deepeval, deepeval.deepeval),
     "lm-eval": Format("lm-evaluation-harness's samples (JSON Lines)", lm_eval.is_lm_eval, lm_eval.lm_eval),
@@ -49,9 +50,8 @@ FORMATS = {
 TABLE = "table"
 NAMES = (*FORMATS, TABLE)
 # Files of a folder that may hold verdicts; others are not opened.
-_ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".pq")
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".pq", ENDING)
 _COMPRESSED = (".gz", ".bz2", ".xz")
-_BINARY_LOG = ".eval"
 
 
 @arguments.checked(
@@ -78,7 +78,7 @@ def read_frame(
     if path.is_dir():
         return _folder(path, format, wanted, limit)
     with local(path) as file:
-        return _one(_content(file, limit), format, wanted)
+        return _one(opened(file, limit), format, wanted)
 
 
 @arguments.checked(
@@ -128,14 +128,6 @@ def _wanted(metric: Any) -> list[str] | None:
     return [arguments.text("metric", name) for name in arguments.identifiers("metric", names)]
 
 
-def _content(path: Path, limit: int) -> Content:
-    if path.suffix == _BINARY_LOG:
-        raise FileError(
-            f"{path.name} is Inspect's binary log; convert it with: inspect log convert {path.name} --to json --output-dir logs"
-        )
-    return Content(path, limit)
-
-
 def _detected(content: Content) -> str | None:
     name = next((name for name, form in FORMATS.items() if form.matches(content)), None)
     return TABLE if name is None and tables.is_table(content) else name
@@ -179,7 +171,7 @@ def _folder(path: Path, format: str | None, metric: list[str] | None, limit: int
     formats: dict[str, list[Content]] = {}
     unknown = []
     for file in files:
-        content = _content(file, limit)
+        content = opened(file, limit)
         name = _detected(content) if format is None else format if _fits(content, format) else None
         if name is None:
             unknown.append(file.name)
@@ -198,11 +190,11 @@ def _folder(path: Path, format: str | None, metric: list[str] | None, limit: int
         if len(contents) > 1:
             raise FileError(f"{path} has {len(contents)} tables of verdicts; name one, or join them first")
         return _table(contents[0], metric)
-    every = Collector(path.name)
-    for content in contents:
-        one = Collector(content.name)
-        FORMATS[name].read(content, one)
-        every.extend(one)
+    every, parts = Collector(path.name), [Collector(content.name) for content in contents]
+    for content, part in zip(contents, parts, strict=True):
+        FORMATS[name].read(content, part)
+    for part in parts:
+        every.extend(part, tasks=len({part.task for part in parts}) > 1)
     if unknown:
         every.notes.append(f"{path.name}: {len(unknown):,} files without verdicts left out: {listed(unknown)}")
     every.notes.append(f"{path.name}: {len(contents):,} files: {listed([content.name for content in contents])}")
@@ -216,4 +208,4 @@ def _fits(content: Content, format: str) -> bool:
 def _may_hold_verdicts(file: Path) -> bool:
     endings = [ending.lower() for ending in file.suffixes[-2:]]
     plain = list(itertools.dropwhile(lambda ending: ending in _COMPRESSED, reversed(endings)))
-    return bool(plain) and plain[0] in (*_ENDINGS, _BINARY_LOG) and not file.name.startswith(".")
+    return bool(plain) and plain[0] in _ENDINGS and not file.name.startswith(".")

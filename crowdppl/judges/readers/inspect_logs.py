@@ -23,12 +23,12 @@ def is_inspect(content: Content) -> bool:
 
 
 def inspect(content: Content, rows: Collector) -> None:
-    """Read an evaluation log of Inspect AI in JSON, one log a file.
+    """Read an evaluation log of Inspect AI, JSON or binary (``.eval``), one log a file.
 
-    The system is ``eval.model``, the item the sample's ``id``, and each scorer a metric. The model that judged is that of the
-    reply in the score's ``metadata.grading``, otherwise the scorer's option ``model``, otherwise the model role ``grader``. The
-    verdict is the score's ``value``: ``C``, ``I``, ``P``, ``N`` (no answer of the system, a class of its own), or a number;
-    values by key are metrics ``scorer.key``. Epochs are repeats.
+    The system is ``eval.model``, the item the sample's ``id`` (behind the task, if a folder has logs of several), and each
+    scorer a metric. The model that judged is that of the reply in the score's ``metadata.grading``, otherwise the scorer's
+    option ``model``, otherwise the model role ``grader``. The verdict is the score's ``value``: ``C``, ``I``, ``P``, ``N`` (no
+    answer of the system, a class of its own), or a number; values by key are metrics ``scorer.key``. Epochs are repeats.
 
     ``UNPARSEABLE`` are scores that Inspect's model graders explain by *Grade not found in model output*, which older versions
     count as incorrect. ``MISSING`` are scores without a value (``Score.unscored``: not a number, ``null``). If a score was
@@ -40,6 +40,7 @@ def inspect(content: Content, rows: Collector) -> None:
     """
     log = content.document
     spec = mapping(log.get("eval"))
+    rows.task = str(spec["task"]) if spec.get("task") else None
     models = _scorer_models(spec)
     samples = log.get("samples")
     if not samples:

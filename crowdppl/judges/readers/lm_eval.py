@@ -59,7 +59,7 @@ def lm_eval(content: Content, rows: Collector) -> None:
     match = _FILE.match(content.name)
     folder = content.path.resolve().parent.name
     system = folder.replace("__", "/") if "__" in folder else None
-    filters = {record.get("filter") for record in records}
+    filters = {str(record.get("filter")) for record in records}
     for n, record in enumerate(records, 1):
         if record.get("doc_id") is None:
             raise DataError(f"{content.name}, line {n}: no doc_id; write the samples again with --log_samples")
@@ -87,5 +87,6 @@ def _metrics(record: Mapping[str, Any]) -> list[str]:
 
 
 def _unread(replies: Any) -> bool:
-    flat = [one for reply in replies for one in (reply if isinstance(reply, list) else [reply])] if replies else []
+    listed = replies if isinstance(replies, list) else [replies]
+    flat = [one for reply in listed for one in (reply if isinstance(reply, list) else [reply])]
     return bool(flat) and all(reply == _INVALID for reply in flat)

@@ -53,7 +53,7 @@ def promptfoo(content: Content, rows: Collector) -> None:
     ``graderError``; the default grader is not in the file, so that such a judge has the name of its metric.
     """
     results = _results(content)
-    prompts = {result.get("promptIdx") for result in results}
+    prompts = {_prompt(result) for result in results}
     for n, result in enumerate(results):
         components = _components(mapping(result.get("gradingResult")))
         if not components or result.get("failureReason") == _ERROR:
@@ -112,7 +112,13 @@ def _system(result: Mapping[str, Any], several: bool) -> str | None:
     provider = _provider(result.get("provider"), "label")
     if provider is None or not several:
         return provider
-    return f"{provider}, prompt {int(result.get('promptIdx') or 0) + 1}"
+    return f"{provider}, prompt {_prompt(result)}"
+
+
+def _prompt(result: Mapping[str, Any]) -> int:
+    """Return the number of the prompt, from 1."""
+    index = result.get("promptIdx")
+    return index + 1 if isinstance(index, int) else 1
 
 
 def _provider(provider: Any, *names: str) -> str | None:

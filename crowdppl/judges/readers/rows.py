@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from crowdppl.data.readers.records import uniform
 from crowdppl.errors import DataError, listed, suggestion
 from crowdppl.judges.states import State
 
@@ -43,10 +42,14 @@ class Collector:
 
     Args:
         source: name of the file in messages.
+
+    Attributes:
+        task: the set of items, if the file states it; items of different sets in one folder are not the same.
     """
 
     def __init__(self, source: str):
         self.source = source
+        self.task: str | None = None
         self.rows: list[dict[str, Any]] = []
         self.people: list[dict[str, Any]] = []
         self.left_out: dict[str, int] = {}
@@ -107,8 +110,16 @@ class Collector:
         """Count what is left out."""
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
-    def extend(self, other: Collector) -> None:
-        """Add what was collected from another file."""
+    def extend(self, other: Collector, *, tasks: bool = False) -> None:
+        """Add what was collected from another file.
+
+        Args:
+            other: what was collected.
+            tasks: whether the names of items begin with that of their task.
+        """
+        if tasks and other.task is not None:
+            for row in [*other.rows, *other.people]:
+                row["item"] = f"{other.task}/{row['item']}"
         self.rows += other.rows
         self.people += other.people
         self.notes += other.notes
@@ -238,8 +249,7 @@ def _frame(rows: list[dict[str, Any]], number: str | None = None) -> pd.DataFram
     frame = pd.DataFrame({name: pd.Series([row.get(name) for row in rows], dtype=object) for name in names})
     for name in ("item", "system", "judge", "annotator"):
         if name in frame:
-            present = frame[name].notna()
-            frame.loc[present, name] = uniform(frame.loc[present, name]).astype(object)
+            frame[name] = pd.Series(_uniform(frame[name].tolist()), dtype=object)
     for name in ("score", "cost", "seconds"):
         if name in frame:
             frame[name] = pd.to_numeric(frame[name], errors="coerce")
@@ -247,3 +257,10 @@ def _frame(rows: list[dict[str, Any]], number: str | None = None) -> pd.DataFram
     if number is not None:
         frame[number] = range(len(frame))
     return frame.drop(columns=empty)
+
+
+def _uniform(names: list[Any]) -> list[Any]:
+    """Return names of one type: integers if all are, otherwise texts; whole floats are integers."""
+    plain = [int(name) if isinstance(name, float) and name.is_integer() else name for name in names]
+    integers = all(name is None or (isinstance(name, int) and not isinstance(name, bool)) for name in plain)
+    return plain if integers else [None if name is None else str(name) for name in plain]
