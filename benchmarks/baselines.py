@@ -43,6 +43,8 @@ MODELS: dict[str, tuple[Any, str, dict[str, Any], int]] = {
     "one coin (ZenCrowd)": ("one-coin", "em", EM, 1),
     "pooled": ("pooled", "em", EM, 1),
     "worker groups, Gibbs (WC)": ("worker-groups", "gibbs", GIBBS, SEEDS),
+    "worker groups, EM (WC)": ("worker-groups", "em", EM, 1),
+    "community Dawid–Skene": ("community", "gibbs", GIBBS, SEEDS),
     "GLAD": ("glad", "em", EM, 1),
     "MACE": ("mace", "em", EM, 1),
     "item difficulty": ("item-difficulty", "em", EM, 1),

@@ -497,7 +497,9 @@ def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> A
     """
     _require(posterior, Posterior, "groups")
     if "membership" not in posterior.tree["posterior"]:
-        raise OptionError(f"{posterior.info['model']} has no groups; fit model='worker-groups' or 'crowd-mixture'")
+        raise OptionError(
+            f"{posterior.info['model']} has no groups; fit model='worker-groups', 'community' or 'crowd-mixture'"
+        )
     membership = posterior.draws("membership").mean(0)  # (J, M)
     order = np.argsort(-posterior.annotations_per_worker(), kind="stable")[:most]
     order = order[np.lexsort((-membership[order].max(1), membership[order].argmax(1)))]

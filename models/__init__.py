@@ -2,6 +2,7 @@
 
 from crowdppl.model.base import AnnotationModel
 from crowdppl.models.class_conditional import ClassConditional
+from crowdppl.models.community import CommunityDawidSkene
 from crowdppl.models.conal import CoNAL
 from crowdppl.models.crowd_mixture import CrowdMixture
 from crowdppl.models.dawid_skene import DawidSkene
@@ -29,6 +30,7 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
     "dawid-skene": DawidSkene,
     "item-effects": ItemEffects,
     "hierarchical": HierarchicalDawidSkene,
+    "community": CommunityDawidSkene,
     "item-subtypes": ItemSubtypes,
     "class-conditional": ClassConditional,
     "one-coin": OneCoin,
@@ -57,6 +59,7 @@ __all__ = [
     "MACE",
     "ClassConditional",
     "CoNAL",
+    "CommunityDawidSkene",
     "CrowdMixture",
     "DawidSkene",
     "HierarchicalDawidSkene",

@@ -14,11 +14,8 @@ Model::
     label       y_n | z_i = k ~ Categorical(B_jk)
 
 The matrix of a worker with few annotations is close to the typical one, that of a worker with many to the worker's own rates;
-the strength, which sets the scale, is learned. Given the truths, the populations are drawn with the workers' rows summed out: a
-cell with count ``n`` and concentration ``c`` has a number of tables ``t`` (Chinese restaurant:
-``t = sum_{i<n} Bernoulli(c / (c + i))``), each row a weight ``w ~ Beta(s, n)``; then ``m ~ Dirichlet(prior + tables)`` and
-``s ~ Gamma(shape + tables, rate - sum log w)`` are exact conditionals (Escobar and West 1995, JASA 90; Teh et al. 2006, JASA
-101).
+the strength, which sets the scale, is learned. Given the truths, the population is drawn with the workers' rows summed out
+(:mod:`crowdppl.model.populations`).
 
 EM is refused: the joint mode of workers and their population lies where all workers are the same, whatever the data.
 """
@@ -32,18 +29,19 @@ from typing import Any, ClassVar, final
 import numpy as np
 import pyro
 import torch
-from pyro.distributions import Beta, Categorical, Dirichlet, Gamma, LogNormal
+from pyro.distributions import Categorical, Dirichlet, Gamma, LogNormal
 from torch import Tensor
 from torch.distributions import constraints
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.kernels.ops import above_zero, sample_dirichlet
+from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import one_hot
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.hyperparameters import refuse_weights, require_positive, require_pseudo_counts
 from crowdppl.model.plates import Plates
+from crowdppl.model.populations import draw_auxiliary, draw_population
 from crowdppl.model.priors import class_prior, confusion_prior
 
 
@@ -147,18 +145,11 @@ class HierarchicalDawidSkene(AnnotationModel):
         """Draw the population given truths ``(C, N)`` with the workers' rows summed out, then the rows."""
         chosen = one_hot(truth, data)
         counts = data.counts.expected(chosen)  # (C, J, K, K)
-        s, m = parameters["strength"], parameters["typical"]  # (C, K), (C, K, K)
-        cells = (s.unsqueeze(-1) * m).unsqueeze(-3)  # (C, 1, K, K)
-        tables = _tables(counts, cells.expand_as(counts)).sum(-3)  # (C, K, K)
-        total = counts.sum(-1)  # (C, J, K)
-        # A worker without annotations in a class says nothing: weight 1, of log 0.
-        w = above_zero(Beta(s.unsqueeze(-2).expand_as(total), total.clamp(min=1)).sample())
-        logs = torch.where(total > 0, w.log(), 0.0).sum(-2)  # (C, K)
-        typical = positive(sample_dirichlet(confusion_prior(data, self.prior_correct, self.prior_incorrect) + tables))
-        strength = (
-            Gamma(self.strength_shape + tables.sum(-1), self.strength_shape / self.strength_mean - logs)
-            .sample()
-            .clamp(min=1e-6)
+        s, m = parameters["strength"].unsqueeze(-2), parameters["typical"].unsqueeze(-3)  # (C, 1, K), (C, 1, K, K)
+        number, logs = draw_auxiliary(counts, s, m)
+        prior = confusion_prior(data, self.prior_correct, self.prior_incorrect)
+        typical, strength = draw_population(
+            number.sum(-3), logs.sum(-2), prior, self.strength_shape, self.strength_mean
         )
         return {
             "prevalence": sample_dirichlet(class_prior(data, self.prior_items) + chosen.sum(-2)),
@@ -212,14 +203,3 @@ class HierarchicalDawidSkene(AnnotationModel):
                 pyro.sample("confusion", Dirichlet(q["confusion"]).to_event(1))
 
         return guide
-
-
-def _tables(counts: Tensor, concentration: Tensor) -> Tensor:
-    """Draw the number of tables of each cell, ``sum_{i < n} Bernoulli(c / (c + i))``: as many draws as there are annotations."""
-    n = counts.reshape(-1).round().long()
-    cell = torch.arange(len(n), device=n.device).repeat_interleave(n)  # (annotations,)
-    first = n.cumsum(0) - n
-    place = (torch.arange(len(cell), device=n.device) - first[cell]).to(counts.dtype)
-    c = concentration.reshape(-1)[cell]
-    new = (torch.rand_like(c) * (c + place) < c).to(counts.dtype)
-    return torch.zeros_like(concentration.reshape(-1)).index_add_(0, cell, new).view(counts.shape)

@@ -1,8 +1,9 @@
 """Groups of workers: each worker belongs to one group, and all their annotations come from the group's confusion matrix.
 
 The identified relative of Mena and Ñanculef's crowd mixture (:mod:`crowdppl.models.crowd_mixture`), where each annotation draws a
-group anew. A community of workers with a matrix each is in Venanzi, Guiver, Kazai, Kohli and Shokouhi (2014), Community-based
-Bayesian aggregation models for crowdsourcing, WWW; theirs lets workers vary around their community, here they do not.
+group anew. Hideaki Imamura, Issei Sato and Masashi Sugiyama (2018). Analysis of minimax error rate for crowdsourcing and its
+application to worker clustering model. ICML, PMLR 80, 2147-2156: their worker clustering model (WC). Communities whose workers
+vary around a common matrix are in :mod:`crowdppl.models.community`.
 
 Model::
 
@@ -13,9 +14,11 @@ Model::
     truth       z_i           ~ Categorical(p)
     label       y_n | z_i = k ~ Categorical(beta^{g_j}_k)
 
-The groups of workers are discrete and connect all items, so they are sampled: Gibbs sampling by exact conditionals. The
-likelihood does not identify the order of groups: in each draw they are ordered by the mean of the diagonal before they are
-reported.
+The groups of workers are discrete and connect all items. Gibbs sampling draws them by exact conditionals. EM has them at their
+mode: given expected counts, each worker is assigned to the group in which they are most probable, then the groups' matrices and
+shares follow, until no worker changes; truths are summed out. It rises at every step, to a local maximum: the first groups
+divide the workers by their agreement with the votes. The likelihood does not identify the order of groups: in each draw they are
+ordered by the mean of the diagonal before they are reported.
 """
 
 from __future__ import annotations
@@ -29,13 +32,17 @@ from pyro.distributions import Categorical, Dirichlet
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.kernels.ops import sample_dirichlet
+from crowdppl.kernels.ops import above_zero, sample_dirichlet
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import one_hot
-from crowdppl.model.conjugacy import dirichlet_log_density, positive
+from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.hyperparameters import require_above, require_pseudo_counts, require_whole
 from crowdppl.model.plates import Plates
+from crowdppl.model.populations import by_agreement
 from crowdppl.model.priors import confusion_prior
+
+# Alternations in one M step; fewer are needed.
+ROUNDS = 100
 
 
 @final
@@ -73,10 +80,16 @@ class WorkerGroups(AnnotationModel):
         require_pseudo_counts(self, "prior_correct", "prior_incorrect", "prior_items")
 
     def check_method(self, method: str, data: Annotations | None = None) -> str | None:
-        """Refuse all but Gibbs: nothing else moves discrete groups."""
+        """Refuse gradients, which cannot move groups, and EM where a group without workers has an infinite density."""
         if method == "gibbs":
             return None
-        return "the groups of workers are discrete and connect all items; use method='gibbs'"
+        if method != "em":
+            return (
+                "the groups of workers are discrete and connect all items; use method='gibbs', or 'em' for their mode"
+            )
+        if self.prior_members < 0:
+            return "with prior_members below 0 the posterior has no mode for EM; use method='gibbs'"
+        return None
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample prevalence ``(K,)``, share ``(M,)``, group_confusion ``(M, K, K)`` and group_of ``(J,)``."""
@@ -115,6 +128,28 @@ class WorkerGroups(AnnotationModel):
         members = share.log().gather(-1, parameters["group_of"].long()).sum(-1)
         table = dirichlet_log_density(B, parameters["group_confusion"]).sum((-2, -1))
         return dirichlet_log_density(p, parameters["prevalence"]) + dirichlet_log_density(a, share) + table + members
+
+    def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
+        """Return groups and what they share at a maximum given responsibilities ``(N, K)``: no worker gains by another group.
+
+        Matrices given groups and groups given matrices alternate, from the current groups; each raises the expected log joint.
+        """
+        counts = data.counts.expected(responsibility)  # (J, K, K)
+        group = by_agreement(counts, self.groups) if parameters is None else parameters["group_of"].long().clone()
+        _, a, B = self._concentrations(data)
+        for _ in range(ROUNDS):
+            member = torch.nn.functional.one_hot(group, self.groups).to(data.dtype)  # (J, M)
+            share = dirichlet_mode(a - 1 + member.sum(0))
+            table = dirichlet_mode(B - 1 + torch.einsum("jm,jkl->mkl", member, counts))
+            logs = above_zero(share).log() + torch.einsum("jkl,mkl->jm", counts, above_zero(table).log())  # (J, M)
+            now = logs.gather(-1, group.unsqueeze(-1)).squeeze(-1)
+            best, choice = logs.max(-1)
+            moves = best > now + 1e-9 * now.abs()  # not for rounding
+            if not bool(moves.any()):
+                break
+            group = torch.where(moves, choice, group)
+        prevalence = dirichlet_mode(self.prior_items + responsibility.sum(-2))
+        return {"prevalence": prevalence, "share": share, "group_confusion": table, "group_of": group}
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw groups given truths ``(C, N)`` and the groups' matrices, then matrices and shares given the groups."""

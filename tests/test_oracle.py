@@ -197,10 +197,12 @@ def test_gradients(case, dense):
         _, model, data = ready(case, 2, known=True, weighted=not dense)
         if not dense:
             data.counts._dense = None
-        space = Space(check(model, data))
+        space = Space(check(model, data), discrete=True)
+        held = {name: node["value"] for name, node in space.sites.items() if space.supports[name].is_discrete}
+        space = space.part(set(space.sites) - set(held))
 
         def density(vector):
-            parameters, log_prior = model.conditioned(space.values(vector), data)
+            parameters, log_prior = model.conditioned(held | space.values(vector), data)
             return torch.logsumexp(model.item_log_joint(parameters, data), -1).sum() + log_prior
 
         at = torch.randn(space.size)
@@ -218,7 +220,7 @@ def test_closed_m_step_is_a_maximum(case, weighted):
     data = tiny(4, classes=case.classes, features=case.features, weighted=weighted)
     with isolated(1), torch.no_grad():
         model = bind(case.model, data)
-        space = Space(check(model, data))
+        space = Space(check(model, data), discrete=True)
         r = torch.distributions.Dirichlet(torch.ones(data.N, data.K * model.states_per_class)).sample()
         best = model.m_step(r, data)
         held = {"crowd_mean", "crowd_precision"} & set(best)  # learned by empirical Bayes in the first step
@@ -237,13 +239,19 @@ def test_closed_m_step_is_a_maximum(case, weighted):
             for _ in range(20):
                 moved = {}
                 for name, value in best.items():
-                    if name in held:
+                    if name in held or space.supports[name].is_discrete:
                         moved[name] = value
                         continue
                     simplex = torch.distributions.Dirichlet(torch.ones_like(value)) if value.dim() else None
                     other = simplex.sample() if simplex else torch.rand(())
                     moved[name] = (1 - scale) * value + scale * other
                 assert objective(moved) <= top + 1e-12
+        for name in [name for name in best if space.supports[name].is_discrete]:  # one worker at a time
+            for j, other in itertools.product(range(data.J), range(int(best[name].max()) + 2)):
+                moved = best[name].clone()
+                moved[j] = other
+                if bool(space.supports[name].check(moved).all()):
+                    assert objective(best | {name: moved}) <= top + 1e-12
         assert space.size
 
 
@@ -303,7 +311,9 @@ def test_gibbs_draws_parameters_from_their_conditional(case):
         theta = {name: value[torch.randint(6000, (4000,))] for name, value in prior.items()}
         for _ in range(
             60
-            if case.name.startswith(("hierarchical", "worker-groups", "majority-vote", "spammers", "item-effects"))
+            if case.name.startswith(
+                ("hierarchical", "community", "worker-groups", "majority-vote", "spammers", "item-effects")
+            )
             else 1
         ):
             theta = model.gibbs_step(truth.expand(4000, -1), theta, data)

@@ -101,7 +101,7 @@ def em(
         validation: features and true labels of held-out items: the step with the highest accuracy on them is kept,
             instead of that with the highest log posterior.
     """
-    space = Space(check(model, data))
+    space = Space(check(model, data), discrete=True)  # the model's M step may move discrete sites, gradients cannot
     if model.conjugacy is not None:
         model.conjugacy.require_mode()
     schedule = Schedule(learning_rate, batch_size, epochs, steps, fine_tune_truths)

@@ -21,7 +21,8 @@ def extrapolate(
     """Extrapolate from three consecutive points of EM.
 
     Probabilities are extrapolated as they are, since their logarithms would be dominated by cells on their way to zero; other
-    parameters in unconstrained coordinates. Where a cell becomes negative, the third point is halved instead.
+    parameters in unconstrained coordinates. Where a cell becomes negative, the third point is halved instead. Discrete sites
+    keep the values of the third point.
 
     Args:
         space: of the model's sites.
@@ -33,7 +34,8 @@ def extrapolate(
     Returns:
         The extrapolated parameters; the third point where the step length would not exceed one.
     """
-    a, b, c = ([coordinates(space, name, theta[name]) for name in space.sizes] for theta in (first, second, third))
+    names = [name for name in space.sizes if not space.supports[name].is_discrete]
+    a, b, c = ([coordinates(space, name, theta[name]) for name in names] for theta in (first, second, third))
     # As little memory as possible: points may be larger than the caches.
     step = [(y - x).nan_to_num_(0.0, 0.0, 0.0) for x, y in zip(a, b, strict=True)]
     bend = [(z - y).nan_to_num_(0.0, 0.0, 0.0).sub_(s) for y, z, s in zip(b, c, step, strict=True)]
@@ -42,8 +44,8 @@ def extrapolate(
     )  # (C,), or ()
     far = step_norm > bend_norm
     length = torch.where(far, step_norm / bend_norm, 1.0).sqrt()
-    out = {}
-    for name, x, z, s, v in zip(space.sizes, a, c, step, bend, strict=True):
+    out = {name: third[name].clone() for name in space.sizes if name not in names}
+    for name, x, z, s, v in zip(names, a, c, step, bend, strict=True):
         alpha = _broadcast(length.to(z.dtype), z)
         value = s.mul_(2 * alpha).add_(x).addcmul_(v, alpha**2)
         if is_simplex(space.supports[name]):

@@ -21,7 +21,7 @@ class Space:
 
     Args:
         sites: the sample sites of the prior by name, as :func:`crowdppl.model.program.check` returns them.
-        discrete: take discrete sites too; they have a size and no coordinates (for Gibbs sampling).
+        discrete: take discrete sites too; they have a size and no coordinates (for Gibbs sampling and closed M steps).
 
     Attributes:
         weights: names of the sites that are weights of networks.
@@ -35,9 +35,7 @@ class Space:
         self.sites = dict(sites)
         for name, node in sites.items():
             if node["fn"].support.is_discrete and not discrete:
-                raise ModelError(
-                    f"the parameter {name!r} is discrete: gradients and EM cannot move it; use method='gibbs'"
-                )
+                raise ModelError(f"the parameter {name!r} is discrete: gradients cannot move it; use method='gibbs'")
         self.weights = {name for name, node in sites.items() if is_weight(node)}
         self.per_item = {
             name for name, node in sites.items() if any(frame.name == "item" for frame in node["cond_indep_stack"])

@@ -142,11 +142,10 @@ def test_em_ends_at_a_fixed_point(case):
                     torch.testing.assert_close(value, point[name], atol=1e-5, rtol=0)
         if case.name.endswith("-flat"):
             return  # on the boundary: some cells are zero
-        for value in point.values():
-            value.requires_grad_()
+        continuous = {name: value.requires_grad_() for name, value in point.items() if value.is_floating_point()}
         parameters, log_prior = model.conditioned(point, data)
         density = model.objective(model.item_log_joint(parameters, data), data).sum() + log_prior
-        for name, slope in zip(point, torch.autograd.grad(density, list(point.values())), strict=True):
+        for name, slope in zip(continuous, torch.autograd.grad(density, list(continuous.values())), strict=True):
             if name in ("crowd_mean", "crowd_precision"):
                 continue  # learned by empirical Bayes in the first step
             value = point[name].detach()
@@ -492,7 +491,7 @@ def test_a_leap_is_squarem_and_leaves_the_points_alone(case):
         warnings.simplefilter("ignore")
         model = bind(case.model, data)
         data = model.expand(data)
-        space = Space(check(model, data))
+        space = Space(check(model, data), discrete=True)
         ends = [dict(space.values(torch.randn(space.size, dtype=data.dtype))) for _ in range(2)]
         # Three points in a row, the second step four tenths of the first: the extrapolation is long.
         ends.append({n: torch.lerp(ends[0][n], ends[1][n], 1.4) for n in space.sizes})
@@ -505,12 +504,13 @@ def test_a_leap_is_squarem_and_leaves_the_points_alone(case):
         for name in space.sizes:
             assert torch.equal(end[name], before[name])
             assert far[name].data_ptr() != end[name].data_ptr()
-    step = {n: free[1][n] - free[0][n] for n in space.sizes}
-    bend = {n: free[2][n] - free[1][n] - step[n] for n in space.sizes}
+    moving = [n for n in space.sizes if not space.supports[n].is_discrete]
+    step = {n: free[1][n] - free[0][n] for n in moving}
+    bend = {n: free[2][n] - free[1][n] - step[n] for n in moving}
     straight, bent = (sum(float((v**2).sum()) for v in part.values()) for part in (step, bend))
     length = (straight / bent) ** 0.5
     for name in space.sizes:
-        if length <= 1:
+        if length <= 1 or name not in moving:
             wanted = ends[2][name]
         else:
             wanted = free[0][name] + 2 * length * step[name] + length**2 * bend[name]

@@ -18,6 +18,7 @@ from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
 from crowdppl.model.conjugacy import dirichlet_mode
+from crowdppl.model.populations import tables
 from crowdppl.model.program import check, unknowns
 from crowdppl.models import (
     ClassConditional,
@@ -32,7 +33,6 @@ from crowdppl.models import (
     TwoCoinDifficulty,
     WorkerGroups,
 )
-from crowdppl.models.hierarchical import _tables
 from crowdppl.posterior.workers import groups
 
 # ---------------------------------------------------------------------- exact posteriors
@@ -127,11 +127,11 @@ def test_number_of_tables():
     counts = torch.tensor([0.0, 1.0, 5.0, 40.0]).expand(20_000, 4).double()
     c = torch.tensor([0.3, 0.3, 2.0, 7.0]).expand(20_000, 4).double()
     with isolated(0):
-        tables = _tables(counts, c)
+        number = tables(counts, c)
     for cell, (n, a) in enumerate([(0, 0.3), (1, 0.3), (5, 2.0), (40, 7.0)]):
         p = [a / (a + i) for i in range(n)]
         error = math.sqrt(sum(q * (1 - q) for q in p) / 20_000)
-        assert abs(float(tables[:, cell].mean()) - sum(p)) <= 5 * error
+        assert abs(float(number[:, cell].mean()) - sum(p)) <= 5 * error
 
 
 # ---------------------------------------------------------------------- relatives of Dawid and Skene's model

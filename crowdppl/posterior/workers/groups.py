@@ -26,8 +26,8 @@ def __dir__() -> list[str]:
 def table(posterior: PosteriorVariables, *, level: float | None = None) -> pd.DataFrame:
     """Return a table with one row per group of annotators, after Table 4 of Mena and Ñanculef (2019).
 
-    Columns: ``group``; ``share`` of annotations (of workers, in ``worker-groups``); ``similarity`` to the identity, their I_sim;
-    ``entropy``, the mean entropy of its rows in nats; each followed by the ends of its interval. The similarity is 1 less the
+    Columns: ``group``; ``share`` of annotations (of workers, in ``worker-groups`` and ``community``); ``similarity`` to the
+    identity, their I_sim; ``entropy``, the mean entropy of its rows in nats; each followed by the ends of its interval. The similarity is 1 less the
     Jensen-Shannon divergence of rows and identity, averaged over rows and divided by that of uniform rows, so a perfect
     group has 1, and a random one 0 (the paper's random groups have .02).
 
@@ -41,7 +41,7 @@ def table(posterior: PosteriorVariables, *, level: float | None = None) -> pd.Da
     )
     if names is None:
         raise DataError(
-            f"{posterior.info['model']} has no groups of annotators; fit 'worker-groups' or 'crowd-mixture'"
+            f"{posterior.info['model']} has no groups of annotators; fit 'worker-groups', 'community' or 'crowd-mixture'"
         )
     share, confusion = (np.asarray(draws[n].values) for n in names)
     share, confusion = share.reshape(-1, share.shape[-1]), confusion.reshape(-1, *confusion.shape[2:])
