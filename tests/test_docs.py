@@ -190,6 +190,21 @@ def test_decision_table_cites_what_was_measured():
         assert table[name][4:] == [public, f"{float(share):.0%} ({engine})" if share else "not measured"], name
 
 
+def test_table_of_models_cites_the_times_of_labelme():
+    names = {
+        "raykar": "learning from crowds (AggNet, DL-EM)",
+        "crowd-mixture": "CMM",
+        "conal": "CoNAL, one true label per item, EM",
+        "lia": "LIA (its own networks)",
+    }
+    table = {
+        row[0]: row[3] for row in rows((ROOT / "docs/models/index.md").read_text(encoding="utf-8")) if len(row) == 6
+    }
+    seconds = {row[0]: row[-1] for row in rows((ROOT / "docs/benchmarks/paper-labelme.md").read_text(encoding="utf-8"))}
+    for model, name in names.items():
+        assert f"[{seconds[name]} s](../benchmarks/paper-labelme.md)" in table[model]
+
+
 def test_plate_diagrams_are_those_of_the_programs(monkeypatch):
     """Nodes, plates and edges: ``python docs/plates.py`` draws them anew."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))

@@ -142,8 +142,7 @@ aggregated labels (of the classifier, for the votes and the truth).
 
 {table(header, rows)}
 
-LIA has its default schedule. Other programs ran beside these fits, so that times are longer than those on an idle core:
-2 s for learning from crowds, 4 s for CoNAL by EM, and 45 s for LIA.
+LIA has its default schedule. Seconds are the median of the fits, on one thread.
 
 ## The regulariser of CoNAL
 

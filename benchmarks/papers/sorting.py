@@ -143,8 +143,21 @@ def main() -> None:
     top = [divmod(int(index), 10) for index in mixed.ravel().argsort()[::-1][:3]]
 
     results: dict[str, Any] = {
-        "cifar10h-counts": {"feedback": float(feedback["CIFAR-10H"].mean())},
-        "cifar10s": {"feedback": float(feedback["CIFAR-10S"].mean()), "load": float(load.mean()), "sorted": {}},
+        "cifar10h-counts": {
+            "feedback": float(feedback["CIFAR-10H"].mean()),
+            "entropy": {
+                "mean": float(entropy["CIFAR-10H"].mean()),
+                "zero": float((entropy["CIFAR-10H"] == 0).mean()),
+                "above 1": float((entropy["CIFAR-10H"] > 1).mean()),
+            },
+            "confusions": {f"{CLASSES[k]} as {CLASSES[y]}": float(mixed[k, y]) for k, y in top},
+        },
+        "cifar10s": {
+            "feedback": float(feedback["CIFAR-10S"].mean()),
+            "load": float(load.mean()),
+            "mean_diagonal": {"best": float(correct[best]), "worst": float(correct[worst])},
+            "sorted": {},
+        },
     }
     rows = []
     chosen = {}
