@@ -27,9 +27,9 @@ def table(posterior: PosteriorVariables, *, level: float | None = None) -> pd.Da
     """Return a table with one row per group of annotators, after Table 4 of Mena and Ñanculef (2019).
 
     Columns: ``group``; ``share`` of annotations (of workers, in ``worker-groups`` and ``community``); ``similarity`` to the
-    identity, their I_sim; ``entropy``, the mean entropy of its rows in nats; each followed by the ends of its interval. The similarity is 1 less the
-    Jensen-Shannon divergence of rows and identity, averaged over rows and divided by that of uniform rows, so a perfect
-    group has 1, and a random one 0 (the paper's random groups have .02).
+    identity, their I_sim; ``entropy``, the mean entropy of its rows in nats; each followed by the ends of its interval. The
+    similarity is 1 less the Jensen-Shannon divergence of rows and identity, averaged over rows and divided by that of uniform
+    rows, so a perfect group has 1, and a random one 0 (the paper's random groups have .02).
 
     Raises:
         DataError: if the model has no groups.
