@@ -60,9 +60,8 @@ def numbers(column: pd.Series[Any], what: str, where: str, at_least: float | Non
     Raises:
         DataError: for other values, and for numbers below ``at_least``.
     """
-    values = column.astype(object)
-    blank = _blank(values)
-    number = pd.to_numeric(values.where(~blank), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    values, blank = _stated(column)
+    number = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     wrong = ~blank.to_numpy() & ~np.isfinite(number)
     _refuse(values, wrong, where, "is not a finite number; correct it or leave it blank")
     if at_least is not None:
@@ -76,12 +75,11 @@ def times(column: pd.Series[Any], where: str) -> npt.NDArray[np.datetime64]:
     Raises:
         DataError: for other values.
     """
-    values = column.astype(object)
-    blank = _blank(values)
+    values, blank = _stated(column)
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         seconds = since_1970(column).to_numpy(dtype=float)
     else:
-        number = pd.to_numeric(values.where(~blank), errors="coerce")
+        number = pd.to_numeric(values, errors="coerce")
         dates = number.isna() & ~blank
         seconds = number.to_numpy(dtype=float, na_value=np.nan)
         seconds = np.where(np.abs(seconds) >= _MILLISECONDS, seconds / 1000, seconds)
@@ -101,13 +99,12 @@ def orders(column: pd.Series[Any], where: str) -> npt.NDArray[np.int8]:
     Raises:
         DataError: for other values.
     """
-    values = column.astype(object)
-    blank = _blank(values)
+    values, blank = _stated(column)
     order = values.map(lambda value: _SWAPPED.get(str(value).strip().casefold(), -2))
     _refuse(
         values, (~blank & (order == -2)).to_numpy(), where, "is not true, false, 1 or 0; correct it or leave it blank"
     )
-    return order.where(~blank, -1).to_numpy(dtype=np.int8)
+    return np.where(blank, -1, order).astype(np.int8)
 
 
 def repeated_rows(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
@@ -122,8 +119,12 @@ def repeated_rows(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
     return pd.DataFrame(columns, index=range(len(frame))).duplicated().to_numpy()
 
 
-def _blank(values: pd.Series[Any]) -> pd.Series[Any]:
-    return values.isna() | values.map(lambda value: isinstance(value, str) and not value.strip()).astype(bool)
+def _stated(column: pd.Series[Any]) -> tuple[pd.Series[Any], pd.Series[bool]]:
+    """Return a column of objects with ``None`` for blank values, and which are blank, ``(n,)`` each."""
+    values = column.astype(object).copy()
+    blank = values.isna() | values.map(lambda value: isinstance(value, str) and not value.strip()).astype(bool)
+    values[blank] = None
+    return values, blank
 
 
 def _refuse(values: pd.Series[Any], wrong: Array, where: str, reason: str) -> None:

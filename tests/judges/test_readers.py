@@ -6,6 +6,18 @@ import zipfile
 
 import pandas as pd
 import pytest
+from judge_files import (
+    archive,
+    component,
+    grade,
+    harness,
+    inspect_log,
+    langfuse_score,
+    metric,
+    promptfoo_results,
+    result,
+    sample,
+)
 
 from crowdppl.errors import DataError, FileError, OptionError
 from crowdppl.judges import HumanLabels, State, read, read_frame
@@ -39,25 +51,6 @@ def table(verdicts):
 
 
 # ---------------------------------------------------------------------- Inspect
-
-
-def grade(value, model="openai/grader", **others):
-    reply = {"role": "assistant", "content": f"GRADE: {value}", "model": model}
-    return {"value": value, "answer": "an answer", "metadata": {"grading": [{"role": "user"}, reply]}, **others}
-
-
-def inspect_log(*samples, model="mistral/small", **spec):
-    return {
-        "version": 2,
-        "status": "success",
-        "eval": {"task": "quiz", "model": model, "created": "2026-03-01T10:00:00+00:00"} | spec,
-        "plan": {},
-        "samples": list(samples),
-    }
-
-
-def sample(n, scores, **others):
-    return {"id": n, "epoch": 1, "input": "q", "target": "t", "scores": scores, **others}
 
 
 def test_inspect(write):
@@ -171,16 +164,6 @@ def test_inspect_grader_of_the_role_and_of_old_logs(write):
     assert read(write("b.json", old), labels=["C", "I"]).judges.tolist() == ["includes"]
 
 
-def archive(path, log, header="header.json", compression=zipfile.ZIP_DEFLATED):
-    """Write a log as Inspect's binary logs are: a header, and a file for each sample."""
-    with zipfile.ZipFile(path, "w", compression) as file:
-        file.writestr(header, json.dumps({name: value for name, value in log.items() if name != "samples"}))
-        file.writestr("summaries.json", "[]")
-        for one in log["samples"]:
-            file.writestr(f"samples/{one['id']}_epoch_{one['epoch']}.json", json.dumps(one))
-    return path
-
-
 @pytest.mark.parametrize("header", ["header.json", "_journal/start.json"])
 def test_inspect_binary_logs(write, tmp_path, header):
     log = inspect_log(sample(1, {"qa": grade("C")}), sample(2, {"qa": grade("I")}))
@@ -210,47 +193,6 @@ def test_inspect_binary_logs_that_cannot_be_read(tmp_path, monkeypatch):
 
 
 # ---------------------------------------------------------------------- promptfoo
-
-
-def component(passed, kind="llm-rubric", reason="ok", score=None, **others):
-    assertion = {"type": kind, **{k: others.pop(k) for k in ("metric", "provider", "value") if k in others}}
-    return {
-        "pass": passed,
-        "score": float(passed) if score is None else score,
-        "reason": reason,
-        "assertion": assertion,
-        **others,
-    }
-
-
-def result(variables, *components, provider="openai:small", **others):
-    grading = {"pass": True, "score": 1, "componentResults": list(components)} if components else None
-    return {
-        "vars": variables,
-        "provider": {"id": provider, "label": ""},
-        "promptIdx": 0,
-        "testIdx": 0,
-        "success": True,
-        "failureReason": 0,
-        "gradingResult": grading,
-        **others,
-    }
-
-
-RUBRIC = {"metric": "helpful", "provider": "anthropic:judge"}
-
-
-def promptfoo_results():
-    unread = component(False, reason="Could not extract JSON from llm-rubric response", **RUBRIC)
-    marked = component(False, reason="timeout", metadata={"graderError": True}, **RUBRIC)
-    return [
-        result({"question": "one"}, component(True, score=0.9, **RUBRIC), component(True, "human")),
-        result({"question": "two"}, component(False, score=0.2, **RUBRIC)),
-        result({"question": "three"}, unread),
-        result({"question": "one"}, marked, provider="openai:large"),
-        result({"question": "two"}, component(False, "human"), component(True, **RUBRIC), provider="openai:large"),
-        result({"question": "three"}, provider="openai:large", error="rate limit", failureReason=2),
-    ]
 
 
 @pytest.mark.parametrize("form", ["file", "summary", "lines"])
@@ -306,10 +248,6 @@ def test_promptfoo_items_prompts_and_assertions(write):
 
 
 # ---------------------------------------------------------------------- DeepEval
-
-
-def metric(name, success, score, **others):
-    return {"name": name, "threshold": 0.5, "success": success, "score": score, "evaluationModel": "gpt-4.1", **others}
 
 
 def test_deepeval(write):
@@ -370,20 +308,6 @@ def test_deepeval_in_other_forms(write):
 
 
 # ---------------------------------------------------------------------- lm-evaluation-harness
-
-
-def harness(n, value, reply="42", **others):
-    return {
-        "doc_id": n,
-        "doc": {"question": "?"},
-        "target": "42",
-        "arguments": {"gen_args_0": {"arg_0": "?"}},
-        "resps": [[reply]],
-        "filtered_resps": [reply],
-        "doc_hash": "h",
-        "exact_match": value,
-        **others,
-    }
 
 
 def test_lm_eval(write):
@@ -470,11 +394,6 @@ def test_langfuse(write, form):
     assert v.items[human.item].tolist() == ["t1", "t2"]
     assert (human.label.tolist(), human.annotators.tolist()) == ([0, 0], ["ann", "bob"])
     assert f"{form}: 1 scores without a trace left out" in v.notes
-
-
-def langfuse_score(trace, name, value, kind, source="EVAL", text=None, observation=None):
-    return {"traceId": trace, "observationId": observation, "name": name, "value": value, "stringValue": text, "dataType": kind,
-            "source": source}  # fmt: skip
 
 
 def test_langfuse_categories_and_numbers(write):

@@ -1,0 +1,125 @@
+"""Values of wrong types anywhere in a file: a result, or one line that says what is wrong."""
+
+import copy
+import json
+import random
+import warnings
+
+import pytest
+from judge_files import archive, grade, harness, inspect_log, langfuse_score, metric, promptfoo_results, sample
+
+from crowdppl.errors import CrowdpplError
+from crowdppl.judges import read
+
+EDITED = grade("I", history=[{"value": "C"}, {"value": "I", "provenance": {"author": "x"}}])
+FILES = {
+    "inspect.json": inspect_log(
+        sample("q1", {"qa": grade("C")}),
+        sample("q2", {"qa": EDITED}),
+        scorers=[{"name": "qa", "options": {"model": "m"}}],
+    ),
+    "promptfoo.json": {"results": {"results": promptfoo_results()}},
+    "deepeval.json": {
+        "testCases": [
+            {"name": "a", "input": "?", "metricsData": [metric("C", True, 0.8, evaluationCost=0.1, error=None)]},
+            {"name": "b", "input": "?", "metricsData": [metric("C", False, 0.1)]},
+        ],
+        "hyperparameters": {"model": "x"},
+    },
+    "harness.jsonl": [harness(0, 1.0, filter="a", metrics=["exact_match"]), harness(1, 0.0)],
+    "langfuse.jsonl": [
+        langfuse_score("t1", "x", 1, "BOOLEAN"),
+        langfuse_score("t2", "x", 0, "BOOLEAN"),
+        langfuse_score("t1", "x", 0, "BOOLEAN", "ANNOTATION"),
+    ],
+    "phoenix.jsonl": [
+        {
+            "span_id": "a",
+            "name": "n",
+            "annotator_kind": "LLM",
+            "result": {"label": "y", "score": 1},
+            "metadata": {"model": "m"},
+        },
+        {"span_id": "b", "name": "n", "annotator_kind": "HUMAN", "result": {"label": "n"}},
+    ],
+    "table.jsonl": [
+        {"item": 1, "judge": "j", "verdict": "yes", "score": 0.1, "system": "s", "when": 3, "swapped": 1},
+        {"item": 2, "judge": "k", "verdict": "no"},
+    ],
+}
+GONE = object()
+ODD = [
+    None,
+    True,
+    0,
+    -5,
+    1.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "\ud800",
+    "a\0b",
+    [],
+    [None],
+    {},
+    {"a": 1},
+    [[{}]],
+    10**30,
+    GONE,
+]
+
+
+def places(value, path=()):
+    """Yield the path of everything within an object or list."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield (*path, key)
+        yield from places(one, (*path, key))
+
+
+def changed(content, path, odd):
+    content = copy.deepcopy(content)
+    within = content
+    for key in path[:-1]:
+        within = within[key]
+    if odd is GONE:
+        del within[path[-1]]
+    else:
+        within[path[-1]] = odd
+    return content
+
+
+def refusal(file):
+    """Return what is wrong with a file; an empty text if nothing is."""
+    try:
+        read(file)
+    except CrowdpplError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_odd_values(name, tmp_path):
+    content = FILES[name]
+    cases = [(path, odd) for path in places(content) for odd in ODD]
+    for path, odd in random.Random(0).sample(cases, 60):
+        file = tmp_path / name
+        document = changed(content, path, odd)
+        lines = name.endswith(".jsonl") and isinstance(document, list)
+        file.write_text("\n".join(map(json.dumps, document)) if lines else json.dumps(document))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            message = refusal(file)
+        assert "\n" not in message, (path, odd)
+        assert len(message) < 700, (path, odd)
+
+
+def test_cut_files(tmp_path):
+    text = json.dumps(FILES["inspect.json"])
+    binary = archive(tmp_path / "log.eval", FILES["inspect.json"]).read_bytes()
+    for share in (0.1, 0.5, 0.99):
+        for name, content in (("cut.json", text.encode()), ("cut.eval", binary)):
+            (tmp_path / name).write_bytes(content[: int(len(content) * share)])
+            with pytest.raises(CrowdpplError, match=r"^[^\n]+$"):
+                read(tmp_path / name)
