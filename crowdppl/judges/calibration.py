@@ -10,7 +10,7 @@ Model, with the features of :mod:`crowdppl.judges.evidence`::
 The verdicts are conditioned on, and not modelled: errors that judges share, in whatever way, cannot make the posterior too
 certain, as they do where verdicts are taken as independent given the true label. Unlabelled items enter by the features, in
 which judges who agree with the others count more. Means and scales of the blocks are those of public panels
-(:data:`PRIORS`, ``benchmarks/judges_population.py``).
+(:data:`PRIORS`, ``benchmarks/judges.py``).
 
 The posterior is computed by Laplace's method at each of :data:`POINTS` points of the scales, which are weighted by the
 evidence (importance sampling from their prior, at quasi-random points). :func:`program` is the same model in Pyro, against
@@ -48,16 +48,16 @@ class BlockPrior(NamedTuple):
     spread: float
 
 
-# benchmarks/judges_population.py compares them with public panels, each with the priors chosen on the others.
+# Chosen on public panels; docs/benchmarks/judges.md tells how many variants were tried, and what they change.
 PRIORS: Mapping[str, BlockPrior] = {
     "prevalence": BlockPrior(0.0, 1.0, 0.5),
-    "panel": BlockPrior(2.0, 2.0, 0.3),
-    "consensus": BlockPrior(4.0, 2.0, 0.3),
+    "panel": BlockPrior(2.0, 2.0, 0.5),
+    "consensus": BlockPrior(6.0, 3.0, 0.5),
     "judge": BlockPrior(0.0, 0.3, 1.0),
     "family": BlockPrior(0.0, 0.1, 1.0),
     "confusion": BlockPrior(0.0, 0.7, 1.0),
     "system": BlockPrior(0.0, 0.25, 0.7),
-    "score_consensus": BlockPrior(1.0, 1.0, 0.3),
+    "score_consensus": BlockPrior(3.0, 2.0, 0.3),
     "score": BlockPrior(0.0, 0.3, 1.0),
     "position": BlockPrior(0.0, 0.3, 1.0),
     "abstained": BlockPrior(0.0, 0.5, 1.0),

@@ -15,12 +15,14 @@ block               features
 ``consensus``       the same, weighted by how well each judge agrees with the others
 ``judge``           ``v_ijk`` of each judge: how much the verdicts of the judge count beyond the panel's
 ``family``          the same of the families of judges: deviations that they share
-``confusion``       mean share of label ``l``, for each class ``k``, with more than two classes
+``confusion``       mean share of label ``l``, for each class ``k``, with three to eight classes
 ``system``          one for each system and class: judges that are too kind or too strict to this system
 ``score``           numeric scores of each judge, as ranks; ``score_consensus`` their weighted mean
 ``position``        pairs: whether the first answer shown was chosen, where a judge saw one order only
 ``abstained``       whether a judge abstained, by class; likewise ``unparseable``
 ==================  ===========================================================================================
+
+The scores of a judge take the place of its labels, which are less informative.
 """
 
 from __future__ import annotations
@@ -40,6 +42,10 @@ Array = npt.NDArray[Any]
 # Largest share of a judge's variance that the consensus may explain: a judge who is the consensus would get all the weight.
 COMMUNALITY = 0.95
 ITERATIONS = 50
+# Largest number of classes with a table of confusion: its coefficients grow with the square.
+CLASSES = 8
+# Scores take the place of a judge's labels where they are this share of them at least.
+COMPLETE = 0.9
 # Share of the items of a judge that were seen in one order only, above which the order is a feature.
 ONE_ORDER = 0.1
 # Items whose features are held at a time.
@@ -70,6 +76,7 @@ class Evidence:
         families: number of families.
         system: system of each item, ``(N,)``; -1 for none.
         systems: number of systems.
+        scored: whether the scores of a judge take the place of its labels, ``(J,)``.
         score: scores as centred ranks, ``(N, J')``; 0 without a score. ``J'`` is the number of judges with scores.
         score_consensus: weight of each of them in the consensus of scores, ``(J',)``.
         slope: what a unit of score adds to the logit of each class, ``(K,)``.
@@ -85,6 +92,7 @@ class Evidence:
     families: int
     system: Array
     systems: int
+    scored: Array
     score: Array
     score_consensus: Array
     slope: Array
@@ -104,7 +112,7 @@ class Evidence:
         blocks = [Block("prevalence", K), Block("panel", 1), Block("consensus", 1), Block("judge", J)]
         if 1 < self.families < J:
             blocks.append(Block("family", self.families))
-        if K > 2:
+        if 2 < K <= CLASSES:
             blocks.append(Block("confusion", K * K))
         if self.systems > 1:
             blocks.append(Block("system", self.systems * K))
@@ -118,7 +126,7 @@ class Evidence:
     def features(self, index: Array) -> Array:
         """Return the features of some items, ``(n, K, P)``."""
         _, J, K = self.shape
-        votes = self.votes[index].transpose(0, 2, 1).astype(float)  # (n, K, J)
+        votes = np.where(self.scored, 0.0, self.votes[index].transpose(0, 2, 1))  # (n, K, J)
         n, eye = len(index), np.eye(K)
         parts = [
             np.broadcast_to(eye, (n, K, K)),
@@ -128,7 +136,7 @@ class Evidence:
         ]
         if 1 < self.families < J:
             parts.append(votes @ (self.family[:, None] == np.arange(self.families)))
-        if K > 2:
+        if 2 < K <= CLASSES:
             parts.append(_by_class(votes.mean(2), K))
         if self.systems > 1:
             of = (self.system[index][:, None] == np.arange(self.systems)).astype(float)  # (n, S)
@@ -170,7 +178,7 @@ def evidence(verdicts: Verdicts) -> Evidence:
     votes = np.where(number > 0, shares - 1 / K, 0.0).astype(np.float32)
     rates = counts.sum(0) / np.maximum(number.sum(0), 1)  # (J, K)
     around = np.where(number > 0, shares - rates, 0.0)
-    score, score_consensus, slope = _scores(verdicts)
+    scored, score, score_consensus, slope = _scores(verdicts)
     return Evidence(
         votes=votes,
         consensus=consensus_weights(np.einsum("njk,nmk->jm", around, around)),
@@ -178,6 +186,7 @@ def evidence(verdicts: Verdicts) -> Evidence:
         families=len(verdicts.families),
         system=verdicts.system,
         systems=len(verdicts.systems),
+        scored=scored,
         score=score,
         score_consensus=score_consensus,
         slope=slope,
@@ -214,23 +223,25 @@ def consensus_weights(covariance: Array) -> Array:
     return weight / size if size > 1e-9 else np.ones(J)
 
 
-def _scores(verdicts: Verdicts) -> tuple[Array, Array, Array]:
-    """Return scores as centred ranks ``(N, J')``, their weights in the consensus ``(J',)``, and the slope of each class."""
+def _scores(verdicts: Verdicts) -> tuple[Array, Array, Array, Array]:
+    """Return who has scores ``(J,)``, them as centred ranks ``(N, J')``, their weights in the consensus, and each class's slope."""
     N, J, K = len(verdicts.items), len(verdicts.judges), len(verdicts.labels)
     slope = np.linspace(-0.5, 0.5, K) if K > 1 else np.zeros(K)
     there = np.isfinite(verdicts.score)
     if not there.any():
-        return np.zeros((N, 0)), np.zeros(0), slope
+        return np.zeros(J, dtype=bool), np.zeros((N, 0)), np.zeros(0), slope
     cell = verdicts.item[there] * J + verdicts.judge[there]
     number = np.bincount(cell, minlength=N * J).reshape(N, J)
     mean = np.bincount(cell, verdicts.score[there], N * J).reshape(N, J) / np.maximum(number, 1)
-    with_scores = np.flatnonzero(number.sum(0) > 1)
+    labels = np.bincount(verdicts.judge[verdicts.label >= 0], minlength=J)
+    scored = (number.sum(0) > 1) & (number.sum(0) >= COMPLETE * labels)
+    with_scores = np.flatnonzero(scored)
     ranks = np.zeros((N, len(with_scores)))
     for column, judge in enumerate(with_scores):
         seen = number[:, judge] > 0
         rank = rankdata(mean[seen, judge])
         ranks[seen, column] = (rank - (seen.sum() + 1) / 2) * np.sqrt(12) / seen.sum()  # variance 1 without ties
-    return ranks, consensus_weights(ranks.T @ ranks), slope
+    return scored, ranks, consensus_weights(ranks.T @ ranks), slope
 
 
 def _position(verdicts: Verdicts, given: Array) -> Array:

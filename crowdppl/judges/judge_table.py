@@ -33,7 +33,8 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
       ``inconsistent``: share of pairs, seen in both orders, on which the judge gave two verdicts;
     - ``self_preference``: how much more often the judge passes systems of its own family than others with the same true labels;
     - ``unparseable_rate`` and ``abstention_rate``: of the requests, with Jeffreys intervals;
-    - ``weight``: log odds that a verdict adds to its label, beside those of the others; ``panel_share``: its share of the sum;
+    - ``weight``: log odds that a verdict adds to its label, beside those of the others (of scores: per standard
+      deviation); ``panel_share``: its share of the sum;
     - ``cost_per_effective_verdict``: cost divided by the judge's share of the panel's effective number of verdicts.
     """
     v = draws.verdicts
@@ -139,7 +140,12 @@ def _weights(draws: TruthDraws) -> Array:
     assert consensus is not None
     assert judge is not None
     weight = panel / J + consensus * e.consensus / J + judge
-    return weight if family is None else weight + family[:, e.family]
+    if family is not None:
+        weight = weight + family[:, e.family]
+    common, score = c.block("score_consensus"), c.block("score")
+    if common is not None and score is not None:
+        weight[:, e.scored] = common * e.score_consensus / len(e.score_consensus) + score
+    return weight
 
 
 def _position_bias(draws: TruthDraws) -> Array:
