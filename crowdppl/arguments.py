@@ -412,6 +412,7 @@ confusions = array("draw", "worker", "class", "class")
 prevalences = array("draw", "class")
 posterior = instance("crowdppl.posterior.posterior", "Posterior", "a result of crowdppl.fit or crowdppl.load")
 annotation_data = instance("crowdppl.data.annotations", "Annotations", "crowdppl.Annotations")
+judges_result = instance("crowdppl.judges.result", "JudgesResult", "a result of crowdppl.judges.fit")
 frame = instance("pandas", "DataFrame", "a pandas DataFrame")
 model = instance("crowdppl.model.base", "AnnotationModel", "an instance of a crowdppl.AnnotationModel")
 report_actions = instance("crowdppl.report.plan", "Actions", "the result of report.actions")
@@ -423,6 +424,22 @@ def worker_table(name: str, value: Any) -> Any:
     if not {"worker", "verdict"} <= set(getattr(value, "columns", ())):
         raise refuse(name, value, "a table of workers, as posterior.workers() returns it")
     return value
+
+
+def table_of(how: str, *columns: str) -> Check:
+    """Accept a table with some columns, as a function returns it.
+
+    Args:
+        how: how to obtain such a table, for the message.
+        *columns: its columns.
+    """
+
+    def check(name: str, value: Any) -> Any:
+        if not set(columns) <= set(getattr(value, "columns", ())):
+            raise refuse(name, value, f"a table, as {how} returns it")
+        return value
+
+    return check
 
 
 def some_draws(name: str, value: Any) -> Any:

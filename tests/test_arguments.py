@@ -152,6 +152,12 @@ def judged():
     return verdicts, truth.head(10)
 
 
+@functools.cache
+def judged_result():
+    verdicts, human = judged()
+    return judges.fit(verdicts, human, num_samples=50)
+
+
 def probabilities(*shape):
     drawn = np.random.default_rng(1).random(shape) + 0.1
     return drawn / drawn.sum(-1, keepdims=True)
@@ -296,6 +302,7 @@ def calls(place):
         "report.content": p,
         "report.page": p,
         "report.write": {**p, "path": place / "r.html"},
+        "report.write_judges": {"result": judged_result(), "path": place / "j.html"},
         "diagnostics.review": {"data": data()},
         "diagnostics.connected_groups": {"data": data()},
         "diagnostics.worker_information": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crowdppl.cli.application import app, report_error
-from crowdppl.cli.commands import aggregating, checking, distributing, fitting, listings, new_model, outputs
+from crowdppl.cli.commands import aggregating, checking, distributing, fitting, judging, listings, new_model, outputs
 from crowdppl.cli.encoding import accept_any_text
 from crowdppl.errors import CrowdpplError
 
@@ -24,6 +24,7 @@ COMMANDS = {
     "update": fitting.update_command,
     "export": outputs.export_command,
     "check": checking.check,
+    "judges": judging.judges_command,
     "demo": fitting.demo_command,
     "aggregate": aggregating.aggregate_command,
     "formats": listings.formats_command,

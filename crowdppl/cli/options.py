@@ -81,6 +81,50 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class JudgeReading:
+    """How a file of verdicts of judges is read."""
+
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help="inspect, promptfoo, deepeval, lm-eval, langfuse, phoenix or table. (default: detected from the file)"
+        ),
+    ] = None
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="What is measured, where the file has several; may be given several times. (default: all)"),
+    ] = None
+
+    item: Annotated[str | None, typer.Option(help="Column of the item. (default: item)")] = None
+    judge: Annotated[str | None, typer.Option(help="Column of the judge. (default: judge)")] = None
+    verdict: Annotated[str | None, typer.Option(help="Column of the verdict. (default: verdict)")] = None
+    system: Annotated[
+        str | None, typer.Option(help="Column of the system whose answer is judged. (default: system, if there is one)")
+    ] = None
+    labels: Annotated[
+        str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
+    ] = None
+    unparseable: Annotated[
+        list[str] | None,
+        typer.Option(help="Verdict that stands for a reply that could not be read; may be given several times."),
+    ] = None
+    abstained: Annotated[
+        list[str] | None, typer.Option(help="Verdict that stands for an abstention; may be given several times.")
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return what is stated, as arguments of :func:`crowdppl.judges.read`."""
+        stated: dict[str, Any] = {name: value for name, value in vars(self).items() if value}
+        if {"item", "judge", "verdict"} & set(stated):  # a table whose names do not show that it is one
+            stated.setdefault("format", "table")
+        if "labels" in stated:
+            from crowdppl.cli.inputs import declared_classes
+
+            stated["labels"] = declared_classes(stated["labels"])
+        return stated
+
+
+@dataclass(frozen=True)
 class Reading:
     """How a file of annotations is read."""
 

@@ -2,7 +2,7 @@
 
 from crowdppl.report.figures import content
 from crowdppl.report.items import carried, columns, describe, from_file
-from crowdppl.report.layout import page, write
+from crowdppl.report.layout import page, write, write_judges
 from crowdppl.report.plan import Actions, actions, lines, price
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "page",
     "price",
     "write",
+    "write_judges",
 ]
 
 

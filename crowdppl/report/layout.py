@@ -1,4 +1,4 @@
-"""The page: one HTML file that includes its style and script, with a policy that forbids it to load anything else."""
+"""The pages: HTML files that include their style and script, with a policy that forbids them to load anything else."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.files import atomic
+from crowdppl.judges.result import JudgesResult
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.variables import NOT_CONVERGED
+from crowdppl.report import judged
 from crowdppl.report.figures import content
 from crowdppl.report.items import Descriptions
 from crowdppl.report.plan import Actions
@@ -26,32 +28,12 @@ from crowdppl.report.plan import Actions
 def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
     """Return the report as HTML; arguments as of :func:`write`."""
     data = content(posterior, run, **options)
-    title = data["title"]
     # Which quantities failed, and by how much, stands with the other statistics in the appendix.
     alert = (
         f'<p class="note alert" role="alert">This result has {NOT_CONVERGED}. '
         '<a href="#appendix">The appendix</a> says why and what to change.</p>'
     )
-    style, script = _part("style.css"), _part("script.js")
-    parts = {
-        "TITLE": html.escape(title),
-        "HEADING": html.escape(title),
-        # In the page itself: it is seen without scripts, too.
-        "ALERT": alert if posterior.alert else "",
-        "STYLE_HASH": _digest(style),
-        "SCRIPT_HASH": _digest(script),
-        "STYLE": style,
-        "SCRIPT": script,
-        "DATA": _embedded(data),
-    }
-    text = _part("template.html")
-    # One pass from left to right, so that inserted text is never searched for placeholders.
-    pieces = text.split("{{")
-    out = [pieces[0]]
-    for piece in pieces[1:]:
-        key, _, rest = piece.partition("}}")
-        out += [parts[key], rest]
-    return "".join(out)
+    return _assembled("posterior.html", "script.js", data, alert if posterior.alert else "")
 
 
 @arguments.checked(
@@ -118,6 +100,78 @@ def write(
     with atomic(path) as temporary:
         temporary.write_text(html_page, encoding="utf-8")
     return path
+
+
+@arguments.checked(
+    result=arguments.judges_result,
+    path=arguments.output_file,
+    run=arguments.mapping,
+    title=arguments.text,
+    items=arguments.table_of("result.next()", "item", "label", "probability", "width_after"),
+    needed=arguments.table_of("result.labels_needed(width)", "how", "labels", "width"),
+    width=arguments.positive,
+)
+def write_judges(
+    result: JudgesResult,
+    path: str | Path,
+    run: Mapping[str, Any] | None = None,
+    *,
+    title: str | None = None,
+    items: pd.DataFrame | None = None,
+    needed: pd.DataFrame | None = None,
+    width: float | None = None,
+) -> Path:
+    """Write the report on judges and systems to a file, atomically.
+
+    Args:
+        result: of :func:`crowdppl.judges.fit`.
+        path: of the HTML file.
+        run: how the result was computed: input, command, seed, seconds.
+        title: heading of the report. Defaults to the name of the input.
+        items: ``result.next(n)``, if already computed. Defaults to 20 items.
+        needed: ``result.labels_needed(width)``, if already computed.
+        width: the wished width of the intervals of systems. Defaults to about two thirds of the widest one.
+
+    Raises:
+        FileError: if the file cannot be written.
+        OptionError: for a width of 0 or less.
+    """
+    path = Path(path)
+    data = judged.content(result, run, title=title, items=items, needed_labels=needed, width=width)
+    with atomic(path) as temporary:
+        temporary.write_text(_assembled("judges.html", "judges.js", data), encoding="utf-8")
+    return path
+
+
+def _assembled(body: str, script_name: str, data: Mapping[str, Any], alert: str = "") -> str:
+    """Return a page.
+
+    Args:
+        body: name of the file with its sections.
+        script_name: name of the file with the script that draws them, after the one with what all pages share.
+        data: content of the page.
+        alert: markup above everything else. It is seen without scripts, too.
+    """
+    title = str(data["title"])
+    style, script = _part("style.css"), _part("common.js") + _part(script_name)
+    parts = {
+        "TITLE": html.escape(title),
+        "HEADING": html.escape(title),
+        "ALERT": alert,
+        "STYLE_HASH": _digest(style),
+        "SCRIPT_HASH": _digest(script),
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": _embedded(data),
+    }
+    text = _part("template.html").replace("{{BODY}}", _part(body))
+    # One pass from left to right, so that inserted text is never searched for placeholders.
+    pieces = text.split("{{")
+    out = [pieces[0]]
+    for piece in pieces[1:]:
+        key, _, rest = piece.partition("}}")
+        out += [parts[key], rest]
+    return "".join(out)
 
 
 def _part(name: str) -> str:

@@ -1,0 +1,261 @@
+"""Judges, systems and panels on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from rich.markup import escape
+
+from crowdppl.cli.application import console, in_command
+from crowdppl.cli.display import SHOWN_ITEMS, SHOWN_WORKERS, grid
+from crowdppl.report import judged
+
+if TYPE_CHECKING:
+    from crowdppl.judges.result import JudgesResult
+
+BAR = 12  # characters
+# Characters of a name that are shown at least, if other columns can be left out for it.
+NAME = 16
+# Columns of judges beside accuracy: name in the table, heading, and whether it is a difference, which has a sign.
+QUALITY = (
+    ("sensitivity", "sens.", False),
+    ("specificity", "spec.", False),
+    ("kappa", "kappa", False),
+    ("position_bias", "position", True),
+    ("self_preference", "self", True),
+)
+LEGEND = {
+    "sensitivity": "sens., spec.: probability that an item that should pass passes, and that one that should fail fails",
+    "kappa": "kappa: agreement with the true label beyond chance",
+    "position_bias": "position: accuracy where the correct answer is shown first, minus where it is second",
+    "self_preference": "self: how much more often the own family's systems pass, given the true label",
+}
+STATES = ("missing", "unparseable", "abstained")
+
+
+def show(result: JudgesResult, more: Mapping[str, pd.DataFrame], width: float | None) -> dict[str, pd.DataFrame]:
+    """Print a result: what cannot be known, systems, judges, the panel, states of verdicts, and what to label next.
+
+    Args:
+        result: of :func:`crowdppl.judges.fit`.
+        more: tables by name of their file: ``next.csv``, and ``labels_needed.csv`` if a width is wished.
+        width: the wished width of intervals.
+
+    Returns:
+        The tables that were computed for it, by the name of their file.
+    """
+    systems, judges, panel, versions = result.systems(), result.judges(), result.panel(), result.versions()
+    show_statements(result)
+    show_systems(result, systems)
+    show_judges(result, judges, panel.adds)
+    console.print(f"[bold]{escape(panel.statement)}[/bold]")
+    if between := judged.families(panel):
+        console.print(escape(between))
+    show_states(result.verdicts.states())
+    show_versions(versions)
+    show_next(more["next.csv"])
+    if width is not None:
+        console.print(escape(judged.needed(more["labels_needed.csv"], width)))
+    return {
+        "systems.csv": systems,
+        "judges.csv": judges,
+        "versions.csv": versions,
+        "panel_families.csv": panel.families,
+        "panel_adds.csv": panel.adds,
+    }
+
+
+def show_statements(result: JudgesResult) -> None:
+    """Print what cannot be known from the data, and how many items people labelled."""
+    console.print(f"\n{escape(judged.sample(result))}")
+    for sentence in judged.statements(result):
+        console.print(f"[yellow]![/yellow] [bold]{escape(in_command(sentence))}[/bold]")
+
+
+def show_systems(result: JudgesResult, systems: pd.DataFrame) -> None:
+    """Print the uncorrected and the corrected rate of each system side by side."""
+    share, several = judged.is_share(result), len(systems) > 1
+    least, most = float(result.value.min()), float(result.value.max())
+    scale = f"{least:g}".ljust(BAR - len(f"{most:g}")) + f"{most:g}"
+    transported = bool(systems["transported"].any() and result.labelled.any())
+    rows: list[dict[str, str]] = []
+    for row in systems.head(SHOWN_WORKERS).to_dict("records"):
+        ends = [float(row[f"corrected{end}"]) for end in ("_low", "_high")]
+        places = ((x - least) / (most - least) for x in (row["uncorrected"], row["corrected"], *ends))
+        mark = "~" if transported and row["transported"] else " " if transported else ""
+        rows.append(
+            ({"rank": _ranks(row["rank_low"], row["rank_high"])} if several else {})
+            | {
+                "system": str(row["system"]),
+                "labelled": f"{row['labelled']:,}/{row['items']:,}",
+                "uncorrected": _rate(row["uncorrected"], share),
+                "corrected": f"{_rate(row['corrected'], share)} {_between(ends[0], ends[1], share)}{mark}",
+                scale: bar(*places),
+            }
+        )
+    what = "Systems" if several else "All items"
+    title = f"{what}: {judged.rate_name(result)} (intervals of {result.level:.0%})"
+    _print(
+        title, rows, {"system"}, ["yellow" if "~" in row["corrected"] else None for row in rows], (scale, "labelled")
+    )
+    if len(systems) > SHOWN_WORKERS:
+        console.print(f"... and {len(systems) - SHOWN_WORKERS:,} more systems in systems.csv", style="dim")
+    _legend("labelled: items with human labels; ○ uncorrected, ● corrected")
+    if transported:
+        _legend("~ transported: no item has a human label; judges are taken to treat it as they treat other systems")
+
+
+def show_judges(result: JudgesResult, judges: pd.DataFrame, adds: pd.DataFrame) -> None:
+    """Print the quality of judges, the most accurate first."""
+    shown = judges.head(SHOWN_WORKERS)
+    best = f", the {len(shown)} most accurate of {len(judges):,}" if len(shown) < len(judges) else ""
+    quality = [one for one in QUALITY if one[0] in judges and judges[one[0]].notna().any()]
+    priced = "cost_per_effective_verdict" in judges
+    more = adds.set_index("judge")["adds"]
+    rows: list[dict[str, str]] = []
+    for row in shown.to_dict("records"):
+        low, high = float(row["accuracy_low"]), float(row["accuracy_high"])
+        cells = {"judge": str(row["judge"]), "verdicts": f"{row['verdicts']:,}"}
+        cells["accuracy"] = f"{row['accuracy']:.1%} ({100 * low:.0f}–{100 * high:.0f})"
+        cells |= {heading: _number(row[name], signed) for name, heading, signed in quality}
+        cells["adds"] = _number(more[row["judge"]], True)
+        if priced:
+            cost = row["cost_per_effective_verdict"]
+            cells["cost"] = "none" if pd.isna(cost) else f"{cost:.3g}"
+        rows.append(cells)
+    _print(f"Judges{best} (intervals of {result.level:.0%})", rows, {"judge"}, spare=("verdicts", "kappa", "cost"))
+    _legend("accuracy: probability that a verdict on a further item is correct")
+    for name, _, _ in quality:
+        if name in LEGEND:
+            _legend(LEGEND[name])
+    _legend("adds: by how much the effective number of judges is lower without this one")
+    if priced:
+        _legend("cost: of an effective verdict")
+
+
+def show_states(states: pd.DataFrame) -> None:
+    """Print how many verdicts of each judge are missing, unparseable or abstained, if any are."""
+    lost = states[list(STATES)].sum(axis=1)
+    order = lost[lost > 0].sort_values(ascending=False, kind="stable").index
+    if not len(order):
+        return
+    rows = [
+        {"judge": str(row["judge"]), "requests": f"{row['verdicts']:,}"}
+        | {name: f"{row[name]:,} ({row[name] / row['verdicts']:.1%})" if row[name] else "0" for name in STATES}
+        for row in states.loc[order].head(SHOWN_WORKERS).to_dict("records")
+    ]
+    _print("Verdicts that were not given", rows, {"judge"})
+    if len(order) > SHOWN_WORKERS:
+        console.print(f"... and {len(order) - SHOWN_WORKERS:,} more judges in states.csv", style="dim")
+    _legend("None of them counts as a failure of the item.")
+
+
+def show_versions(versions: pd.DataFrame) -> None:
+    """Print versions of judges compared on the items that both saw, if there are several."""
+    if not len(versions):
+        return
+    rows = [
+        {
+            "judge": str(row["judge"]),
+            "from": str(row["version_a"]),
+            "to": str(row["version_b"]),
+            "items": f"{row['items']:,}",
+            "difference": f"{row['difference']:+.3f} ({row['difference_low']:+.3f} to {row['difference_high']:+.3f})",
+            "better": f"{row['probability_better']:.0%}",
+        }
+        for row in versions.head(SHOWN_WORKERS).to_dict("records")
+    ]
+    _print("Versions of a judge: share of correct verdicts on the same items", rows, {"judge", "from", "to"})
+    _legend("better: probability that the later version is more often correct")
+
+
+def show_next(items: pd.DataFrame) -> None:
+    """Print which items people should label next."""
+    if not len(items):
+        console.print("\nEvery item has a human label.")
+        return
+    rows = [
+        {name: str(row[name]) for name in ("item", "system") if name in row}
+        | {
+            "probable label": f"{row['label']} {row['probability']:.0%}",
+            "mean width after": f"{row['width_after']:.3f}",
+        }
+        for row in items.head(SHOWN_ITEMS).to_dict("records")
+    ]
+    _print(f"Label next: {len(items):,} item{'s' if len(items) > 1 else ''}", rows, {"item", "system"})
+    if len(items) > SHOWN_ITEMS:
+        console.print(f"... and {len(items) - SHOWN_ITEMS:,} more in next.csv", style="dim")
+    _legend("mean width after: expected width of the intervals with this label and those above")
+
+
+def _print(
+    title: str,
+    rows: list[dict[str, str]],
+    names: set[str],
+    styles: list[str | None] | None = None,
+    spare: tuple[str, ...] = (),
+) -> None:
+    """Print a table. Where the terminal is narrow, names are shortened and some columns are left out, but numbers are complete.
+
+    Args:
+        title: above it.
+        rows: cells by heading.
+        names: headings of the columns of names.
+        styles: of the rows.
+        spare: columns that are left out where names would be shortened to less than ``NAME`` characters, in order.
+    """
+    widths = {heading: max(len(heading), *(len(row[heading]) for row in rows)) for heading in rows[0]}
+    kept, left = list(widths), list(spare)
+    while True:
+        # A character of the box and a blank at either side, and three between columns.
+        room = console.width - 3 * len(kept) - 1 - sum(widths[heading] for heading in kept if heading not in names)
+        each = room // sum(heading in names for heading in kept)
+        if each >= min(NAME, max(widths[heading] for heading in kept if heading in names)) or not left:
+            break
+        dropped = left.pop(0)
+        kept = [heading for heading in kept if heading != dropped]
+    table = grid(f"\n{escape(title)}")
+    for heading in kept:
+        if heading in names:
+            table.add_column(heading, overflow="ellipsis", no_wrap=True, max_width=max(each, 1))
+        else:
+            table.add_column(heading, justify="right", no_wrap=True, min_width=widths[heading])
+    for row, style in zip(rows, styles or [None] * len(rows), strict=True):
+        table.add_row(*(escape(row[heading]) for heading in kept), style=style)
+    console.print(table)
+
+
+def bar(uncorrected: float, corrected: float, low: float, high: float, width: int = BAR) -> str:
+    """Draw an interval, its mean and the uncorrected rate on the scale from 0 to 1, as text."""
+
+    def cell(x: float) -> int:
+        return max(0, min(width - 1, int(x * width)))
+
+    line = ["·"] * width
+    line[cell(low) : cell(high) + 1] = ["─"] * (cell(high) - cell(low) + 1)
+    if pd.notna(uncorrected):
+        line[cell(uncorrected)] = "○"
+    line[cell(corrected)] = "●"
+    return "".join(line)
+
+
+def _rate(value: float, share: bool) -> str:
+    return "none" if pd.isna(value) else f"{value:.1%}" if share else f"{value:.2f}"
+
+
+def _between(low: float, high: float, share: bool) -> str:
+    return f"({100 * low:.1f}–{100 * high:.1f})" if share else f"({low:.2f}–{high:.2f})"
+
+
+def _ranks(low: float, high: float) -> str:
+    return f"{low:.0f}" if low == high else f"{low:.0f}–{high:.0f}"
+
+
+def _number(value: Any, signed: bool) -> str:
+    return "none" if pd.isna(value) else f"{value:+.2f}" if signed else f"{value:.2f}"
+
+
+def _legend(sentence: str) -> None:
+    console.print(sentence, style="dim")

@@ -1,0 +1,82 @@
+"""Tables of judges and systems, in a folder that is replaced as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from crowdppl import export
+from crowdppl.export.folders import replaced
+from crowdppl.judges.result import JudgesResult
+from crowdppl.judges.states import State
+
+# Files of tables; those without rows are not written, nor states if every verdict was given.
+TABLES = (
+    "judges.csv",
+    "systems.csv",
+    "comparisons.csv",
+    "items.csv",
+    "states.csv",
+    "panel_families.csv",
+    "panel_adds.csv",
+    "next.csv",
+    "labels_needed.csv",
+    "versions.csv",
+)
+FILES = (*TABLES, "report.html")
+
+
+def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return the tables of a result by the name of their file.
+
+    Args:
+        result: of :func:`crowdppl.judges.fit`.
+        more: tables that are already computed, and those that need a number: ``next.csv`` and ``labels_needed.csv``.
+    """
+    panel = result.panel() if {"panel_families.csv", "panel_adds.csv"} - set(more) else None
+    compute: dict[str, Callable[[], pd.DataFrame]] = {
+        "judges.csv": result.judges,
+        "systems.csv": result.systems,
+        "comparisons.csv": result.comparisons,
+        "items.csv": result.items,
+        "states.csv": result.verdicts.states,
+        "versions.csv": result.versions,
+    }
+    out = {name: more[name] if name in more else make() for name, make in compute.items()} | dict(more)
+    if panel is not None:
+        out |= {"panel_families.csv": panel.families, "panel_adds.csv": panel.adds}
+    if (result.verdicts.state == State.GIVEN).all():
+        del out["states.csv"]
+    return {name: out[name] for name in TABLES if name in out and len(out[name])}
+
+
+def write(
+    folder: Path,
+    contents: Mapping[str, pd.DataFrame],
+    report: Callable[[Path], object],
+    *,
+    raw: bool = False,
+    then: Callable[[], None] = lambda: None,
+) -> list[Path]:
+    """Write tables and a report to a folder, all of them or none.
+
+    Args:
+        folder: created if necessary.
+        contents: tables by the name of their file.
+        report: writes the report to a path.
+        raw: leave text in CSV as it is, see :func:`crowdppl.export.to_file`.
+        then: called as soon as the files are in place.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        FileError: if something cannot be written; files of an earlier run then stay as they were.
+    """
+    with replaced(folder, FILES, then) as staging:
+        for name, table in contents.items():
+            export.write(table, staging / name, raw=raw)
+        report(staging / "report.html")
+    return [folder / name for name in (*contents, "report.html")]

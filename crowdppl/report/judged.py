@@ -1,0 +1,212 @@
+"""All numbers and texts of the report on judges and systems, from a result alone; the terminal shows the same sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from crowdppl.errors import listed
+from crowdppl.judges.panel_table import Panel
+from crowdppl.judges.result import JudgesResult
+from crowdppl.report.figures import _short, _shorts
+
+# Items in the page, the least certain first; labelled ones after all others.
+ITEMS = 20_000
+# Judges up to which the correlations of all pairs are shown, and systems up to which all pairs are compared in a matrix.
+MATRIX_JUDGES, MATRIX_SYSTEMS = 80, 12
+# The page proposes a width of this share of the widest interval.
+NARROWER = 0.7
+
+
+def statements(result: JudgesResult) -> list[str]:
+    """Return what cannot be known from the data, without notes on how they were read."""
+    return list(result.statements[: len(result.statements) - len(notes(result))])
+
+
+def notes(result: JudgesResult) -> list[str]:
+    """Return what was read, dropped or unusual in verdicts and human labels."""
+    return [*result.verdicts.notes, *(result.human.notes if result.human is not None else ())]
+
+
+def is_share(result: JudgesResult) -> bool:
+    """Return whether rates are shares of items that pass, not means of grades."""
+    return bool(np.isin(result.value, (0.0, 1.0)).all())
+
+
+def rate_name(result: JudgesResult) -> str:
+    """Return what the rate of a system is."""
+    if not is_share(result):
+        return "mean grade"
+    return f"share of {listed([str(k) for k in result.verdicts.labels[result.value == 1].tolist()])}"
+
+
+def sample(result: JudgesResult) -> str:
+    """Return how many items people labelled, and how these were chosen."""
+    labelled, total = int(result.labelled.sum()), len(result.labelled)
+    if not labelled:
+        return f"None of the {total:,} items has a human label."
+    known = result.human is not None and bool(np.isfinite(result.human.probability).any())
+    how = "weighted by the probability of being chosen" if known else "taken as a random sample"
+    return f"{labelled:,} of {total:,} items have human labels, {how}."
+
+
+def families(panel: Panel) -> str:
+    """Return how correlated errors are within families of judges and between them; empty if there is nothing to compare."""
+    table = panel.families
+    within = table["family_a"] == table["family_b"]
+    if within.all() or not within.any():
+        return ""
+    mean = [float(np.average(t["correlation"], weights=t["pairs"])) for t in (table[within], table[~within])]
+    return f"Mean correlation of errors within families {mean[0]:.2f}, between families {mean[1]:.2f}."
+
+
+def needed(table: pd.DataFrame, width: float) -> str:
+    """Return how many labels bring the widest interval of a system to a width, in a sentence.
+
+    Args:
+        table: of :meth:`JudgesResult.labels_needed`.
+        width: the width.
+    """
+    rows = table.set_index("how")
+    count = rows["labels"]
+    if count.isna().all():
+        least = float(rows["width"].min())
+        return f"Labels of all items leave an interval of width {least:.3g}; {width:.3g} cannot be reached."
+    if (count == 0).all():
+        return f"Every interval is at most {width:.3g} wide already."
+    chosen, random = (f"{int(n):,}" if pd.notna(n) else "all" for n in (count["chosen"], count["random"]))
+    return (
+        f"Intervals at most {width:.3g} wide for every system take about {chosen} more labels of items chosen for it, or "
+        f"{random} of items drawn at random."
+    )
+
+
+def content(
+    result: JudgesResult,
+    run: Mapping[str, Any] | None = None,
+    *,
+    title: str | None = None,
+    items: pd.DataFrame | None = None,
+    needed_labels: pd.DataFrame | None = None,
+    width: float | None = None,
+) -> dict[str, Any]:
+    """Return the content of the report, as plain lists and numbers; arguments as of :func:`crowdppl.report.write_judges`."""
+    v = result.verdicts
+    run = {} if run is None else run
+    source = run.get("input", {})
+    systems, panel = result.systems(), result.panel()
+    if width is None:
+        width = float(f"{NARROWER * float((systems['corrected_high'] - systems['corrected_low']).max()):.1g}")
+    if needed_labels is None and width > 0:
+        needed_labels = result.labels_needed(width)
+    items = result.next(20) if items is None else items
+    return {
+        "title": title or str(source.get("file") or "Language models as judges"),
+        "level": result.level,
+        "share": is_share(result),
+        "range": [float(result.value.min()), float(result.value.max())],
+        "rate": rate_name(result),
+        "classes": [str(k) for k in v.labels.tolist()],
+        "counts": {
+            "verdicts": len(v),
+            "judges": len(v.judges),
+            "items": len(v.items),
+            "systems": len(v.systems),
+            "labelled": int(result.labelled.sum()),
+        },
+        "sample": sample(result),
+        "statements": statements(result),
+        "notes": notes(result),
+        "systems": _columns(systems),
+        "better": _better(result, systems),
+        "judges": _columns(result.judges()),
+        "versions": _columns(result.versions()),
+        "panel": {
+            "effective": [_short(value) for value in panel.effective],
+            "statement": panel.statement,
+            "families_sentence": families(panel),
+            "families": _columns(panel.families),
+            "adds": _columns(panel.adds.sort_values("adds", ascending=False, kind="stable")),
+            "judges": _judge_correlations(result, panel),
+        },
+        "states": _states(result),
+        "next": _columns(items),
+        "needed": None if needed_labels is None else needed(needed_labels, width),
+        "items": _columns(_listed_items(result)),
+        "reproduce": {
+            "input": source,
+            "command": list(run.get("command", [])),
+            "seed": run.get("seed"),
+            "seconds": _short(run["seconds"]) if "seconds" in run else None,
+            "draws": len(result.truth),
+            "version": version("crowdppl"),
+        },
+    }
+
+
+def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
+    """Return a table as columns of plain values: numbers of four decimals, ``None`` where missing, names as text."""
+    out: dict[str, list[Any]] = {}
+    for name in table.columns:
+        column = table[name]
+        if pd.api.types.is_bool_dtype(column.dtype):
+            out[str(name)] = column.tolist()
+        elif pd.api.types.is_numeric_dtype(column.dtype) and name not in ("item", "label", "judge", "system"):
+            whole = pd.api.types.is_integer_dtype(column.dtype)
+            out[str(name)] = (
+                [
+                    None if x is None or (isinstance(x, float) and math.isnan(x)) else int(x)
+                    for x in column.astype(object)
+                ]
+                if whole
+                else _shorts(column)
+            )
+        else:
+            out[str(name)] = [None if pd.isna(x) else str(x) for x in column.astype(object).tolist()]
+    return out
+
+
+def _better(result: JudgesResult, systems: pd.DataFrame) -> list[list[float | None]]:
+    """Return the probability that each system is better than each other, in the order of the table of systems."""
+    names = systems["system"].tolist()
+    if not 1 < len(names) <= MATRIX_SYSTEMS:
+        return []
+    place = {name: n for n, name in enumerate(names)}
+    out: list[list[float | None]] = [[None] * len(names) for _ in names]
+    for row in result.comparisons().to_dict("records"):
+        a, b, p = place[row["system_a"]], place[row["system_b"]], float(row["probability_better"])
+        out[a][b], out[b][a] = _short(p), _short(1 - p)
+    return out
+
+
+def _judge_correlations(result: JudgesResult, panel: Panel) -> dict[str, Any]:
+    """Return the correlation of errors of each pair of judges, those of a family side by side; empty for many judges."""
+    if not 1 < panel.judges <= MATRIX_JUDGES:
+        return {"names": [], "families": [], "correlation": []}
+    v = result.verdicts
+    order = np.argsort(v.family, kind="stable")
+    cells = panel.correlation.to_numpy()[np.ix_(order, order)]
+    return {
+        "names": [str(name) for name in v.judges[order].tolist()],
+        "families": [str(name) for name in v.families[v.family[order]].tolist()],
+        "correlation": [_shorts(row) for row in cells],
+    }
+
+
+def _states(result: JudgesResult) -> dict[str, list[Any]]:
+    """Return the states of the verdicts of each judge, if any verdict was not given; else an empty table."""
+    table = result.verdicts.states()
+    lost = table[["missing", "unparseable", "abstained"]].sum(axis=1) > 0
+    return _columns(table) if lost.any() else {}
+
+
+def _listed_items(result: JudgesResult) -> pd.DataFrame:
+    """Return items with their most probable label, those without human label first, the least certain of these first."""
+    table = result.items()
+    names = [name for name in ("item", "system", "label", "probability", "labelled") if name in table]
+    return table.sort_values(["labelled", "probability"], kind="stable")[names].head(ITEMS)
