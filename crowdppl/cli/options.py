@@ -113,14 +113,10 @@ class JudgeReading:
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """Return what is stated, as arguments of :func:`crowdppl.judges.read`."""
+        """Return what is stated, as arguments of :func:`crowdppl.judges.read`; classes as one text."""
         stated: dict[str, Any] = {name: value for name, value in vars(self).items() if value}
         if {"item", "judge", "verdict"} & set(stated):  # a table whose names do not show that it is one
             stated.setdefault("format", "table")
-        if "labels" in stated:
-            from crowdppl.cli.inputs import declared_classes
-
-            stated["labels"] = declared_classes(stated["labels"])
         return stated
 
 

@@ -97,19 +97,23 @@ def judges_command(
 
 def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[Verdicts, Any, dict[str, Any]]:
     """Read verdicts and human labels; return both, the latter ``None`` without a file, and what identifies the input."""
+    from crowdppl.cli import inputs
     from crowdppl.data.readers.streams import local, source_name
     from crowdppl.data.readers.tables import read_table
     from crowdppl.export import results
     from crowdppl.judges.human import HumanLabels
     from crowdppl.judges.readers.formats import read
 
+    stated = how_read.given()
+    if "labels" in stated:
+        stated["labels"] = inputs.declared_classes(stated["labels"])
     name = source_name(file)
     source: dict[str, Any] = {"file": name}
     if file.is_dir():
-        verdicts = read(file, **how_read.given())
+        verdicts = read(file, **stated)
     else:
         with local(file) as path:
-            verdicts = read(path, **{"source": name} | how_read.given())
+            verdicts = read(path, **{"source": name} | stated)
             source["sha256"] = results.sha256(path)
     source["rows"] = len(verdicts)
     if human is None:
