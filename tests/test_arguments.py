@@ -299,6 +299,7 @@ def calls(place):
         "plots.workers_map": p,
         "plots.noise": None,
         "plots.groups": {"posterior": posterior("groups")},
+        **{f"plots.{name}": {"result": judged_result()} for name in ("systems", "judges", "panel")},
         "report.content": p,
         "report.page": p,
         "report.write": {**p, "path": place / "r.html"},

@@ -11,6 +11,7 @@ import pytest
 from crowds import crowd_with_characters, fitted
 
 from crowdppl import OptionError, Posterior, acquisition, criticism, plots
+from crowdppl import judges as judging
 from crowdppl.posterior import workers
 
 mpl.use("Agg")
@@ -191,6 +192,61 @@ def test_objects_of_another_kind_are_refused(name, crowd):
     for other in others:
         with pytest.raises(OptionError, match=rf"^plots\.{name} draws a .*, not a .*: plots\.{name}\(.*\)$"):
             draw(other, *more)
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """A panel, and one of many judges with long names on systems of which one has no human label."""
+    verdicts, truth = judging.simulate(items=40, seed=1)
+    human = truth[~truth["item"].str.endswith("s3")].sample(30, random_state=1)
+    rng = np.random.default_rng(0)
+    right = {f"i{i}": int(rng.random() < 0.6) for i in range(60)}
+    rows = [
+        (
+            i,
+            f"maker {j % 12}/a model with a long name and ${j}$",
+            int(rng.random() < 0.8) ^ 1 ^ k,
+            f"system {int(i[1:]) % 9}",
+        )
+        for i, k in right.items()
+        for j in range(45)
+    ]
+    many = pd.DataFrame(rows, columns=["item", "judge", "verdict", "system"])
+    return judging.fit(verdicts, human, num_samples=100), judging.fit(
+        many, dict(list(right.items())[:8]), num_samples=50
+    )
+
+
+def test_judges_systems_and_panel(judged):
+    result, _ = judged
+    ax = plots.systems(result)
+    table = result.systems().iloc[::-1]
+    np.testing.assert_allclose(ax.collections[1].get_offsets()[:, 0], table["corrected"])
+    np.testing.assert_allclose(ax.collections[2].get_offsets()[:, 0], table["uncorrected"])
+    ends = np.array([segment[:, 0] for segment in ax.collections[0].get_segments()])
+    np.testing.assert_allclose(ends, table[["corrected_low", "corrected_high"]])
+    assert "grey: no human labels" in ax.get_xlabel()
+    ax = plots.judges(result, most=4)
+    table = result.judges().head(4).iloc[::-1]
+    for n, name in enumerate(("accuracy", "sensitivity", "specificity")):
+        np.testing.assert_allclose(ax.collections[2 * n + 1].get_offsets()[:, 0], table[name])
+    assert "judge, 4 of 6" in ax.get_ylabel()
+    ax = plots.panel(result)
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    cells = result.panel().correlation.loc[names, names].to_numpy(copy=True)
+    np.fill_diagonal(cells, np.nan)
+    np.testing.assert_allclose(ax.images[0].get_array().filled(np.nan), cells)
+    np.testing.assert_array_equal(plots.panel(result.panel()).images[0].get_array().mask, np.isnan(cells))
+
+
+def test_texts_of_panels_are_legible(judged):
+    wrong = [
+        f"{draw.__name__}: {words}"
+        for result in judged
+        for draw in (plots.systems, plots.judges, plots.panel)
+        for words in illegible(draw(result).figure)
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 # Names that would overlap without care, and various numbers of workers and classes.

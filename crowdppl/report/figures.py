@@ -99,7 +99,7 @@ def content(
         "labels": [str(k) for k in posterior.labels.tolist()],
         "names": todo.names,
         "counts": info["counts"],
-        "confidence": _short(truth["probability"].mean()),
+        "confidence": short(truth["probability"].mean()),
         "sure": [[at, int((truth["probability"] >= at).sum())] for at in SURE],
         "known": int((posterior.known_truth() >= 0).sum()),
         "todo": _todo(todo, folder),
@@ -121,7 +121,7 @@ def content(
             "input": source,
             "command": run.get("command", []),
             "seed": info["seed"],
-            "seconds": _short(info["seconds"]),
+            "seconds": short(info["seconds"]),
             "options": {str(k): v for k, v in info["options"].items() if v is not None},
             "hyperparameters": {str(k): v for k, v in info["hyperparameters"].items() if v is not None},
             "versions": info["versions"],
@@ -139,9 +139,9 @@ def _todo(actions: plan.Actions, folder: Path | None) -> dict[str, Any]:
         "probable": actions.probable,
         "finished": actions.finished,
         "total": actions.total,
-        "correct": _short(actions.correct),
+        "correct": short(actions.correct),
         "rounds": [
-            dataclasses.asdict(one) | {"corrected": None if one.corrected is None else _short(one.corrected)}
+            dataclasses.asdict(one) | {"corrected": None if one.corrected is None else short(one.corrected)}
             for one in actions.rounds
         ],
         "shown": plan.SHOWN,
@@ -155,7 +155,7 @@ def _items(posterior: Posterior, truth: pd.DataFrame) -> dict[str, list[Any]]:
     out = {
         "task": [str(task) for task in posterior.items().tolist()],
         "label": true_label.tolist(),
-        "probability": _shorts(truth["probability"]),
+        "probability": shorts(truth["probability"]),
         "annotations": votes.sum(1).tolist(),
         # Only labels that were given: with many classes most counts are 0.
         "votes": [[[int(k), int(row[k])] for k in np.flatnonzero(row)] for row in votes],
@@ -196,18 +196,18 @@ def _workers(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[st
         "worker": [str(name) for name in table["worker"].tolist()],
         "annotations": table["annotations"].tolist(),
         "place": table["place"].tolist(),
-        "rank": _shorts(table["rank"]),
-        "spammer": _shorts(table["spammer"]),
+        "rank": shorts(table["rank"]),
+        "spammer": shorts(table["spammer"]),
         "verdict": table["verdict"].tolist(),
         "given": posterior.label_counts_by_worker().tolist() if len(table) * K <= CONFUSION_CELLS else [],
         "confusion": _confusion_cells(posterior, shown, level),
     }
     for name in columns:
         for end in ("", "_low", "_high"):
-            out[name + end] = _shorts(table[name + end])
+            out[name + end] = shorts(table[name + end])
     if "seconds" in table:
-        out["seconds"] = _shorts(table["seconds"])
-        out["speed"] = _shorts(workers.relative_speed(posterior))
+        out["seconds"] = shorts(table["seconds"])
+        out["speed"] = shorts(workers.relative_speed(posterior))
     return out
 
 
@@ -221,7 +221,7 @@ def _confusion_cells(posterior: Posterior, shown: Array, level: float) -> dict[s
         parts = [
             part.reshape(len(some), -1) for part in workers.interval(posterior.draws("confusion", worker=some), level)
         ]
-        out |= {str(int(j)): [_shorts(part[n]) for part in parts] for n, j in enumerate(some)}
+        out |= {str(int(j)): [shorts(part[n]) for part in parts] for n, j in enumerate(some)}
     return out
 
 
@@ -237,7 +237,7 @@ def _again(posterior: Posterior, actions: plan.Actions) -> list[dict[str, Any]]:
         out.append(
             {
                 "item": i,
-                "probabilities": [[int(k), _short(probability[i, k])] for k in likely if probability[i, k] >= 0.0005],
+                "probabilities": [[int(k), short(probability[i, k])] for k in likely if probability[i, k] >= 0.0005],
                 "said": [[int(j), int(k)] for j, k in zip(worker[part], label[part], strict=True)],
             }
         )
@@ -266,7 +266,7 @@ def _crowd(posterior: Posterior, table: pd.DataFrame) -> dict[str, Any]:
                 codes[row["label"]],
                 int(row["annotations"]),
                 int(row["of"]),
-                _short(row["others"]),
+                short(row["others"]),
             ]
             for row in single.to_dict("records")
         ],
@@ -292,19 +292,17 @@ def _check(posterior: Posterior, level: float) -> dict[str, Any]:
 def _rows(table: pd.DataFrame, columns: list[str] | None = None) -> list[list[Any]]:
     part = table if columns is None else table[columns]
     return [
-        [
-            _short(value) if isinstance(value, float) else value if isinstance(value, int) else str(value)
-            for value in row
-        ]
+        [short(value) if isinstance(value, float) else value if isinstance(value, int) else str(value) for value in row]
         for row in part.astype(object).to_numpy().tolist()
     ]
 
 
-def _shorts(values: Any) -> list[float | None]:
-    return [_short(value) for value in np.asarray(values, dtype=float).tolist()]
+def shorts(values: Any) -> list[float | None]:
+    """Return numbers as :func:`short` does."""
+    return [short(value) for value in np.asarray(values, dtype=float).tolist()]
 
 
-def _short(value: Any) -> float | None:
+def short(value: Any) -> float | None:
     """Round to four decimal places, more than is shown; ``None`` for what is not finite."""
     number = float(value)
     return round(number, 4) if math.isfinite(number) else None

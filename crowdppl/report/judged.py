@@ -13,7 +13,7 @@ import pandas as pd
 from crowdppl.errors import listed
 from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.result import JudgesResult
-from crowdppl.report.figures import _short, _shorts
+from crowdppl.report.figures import short, shorts
 
 # Items in the page, the least certain first; labelled ones after all others.
 ITEMS = 20_000
@@ -127,7 +127,7 @@ def content(
         "judges": _columns(result.judges()),
         "versions": _columns(result.versions()),
         "panel": {
-            "effective": [_short(value) for value in panel.effective],
+            "effective": [short(value) for value in panel.effective],
             "statement": panel.statement,
             "families_sentence": families(panel),
             "families": _columns(panel.families),
@@ -142,7 +142,7 @@ def content(
             "input": source,
             "command": list(run.get("command", [])),
             "seed": run.get("seed"),
-            "seconds": _short(run["seconds"]) if "seconds" in run else None,
+            "seconds": short(run["seconds"]) if "seconds" in run else None,
             "draws": len(result.truth),
             "version": version("crowdppl"),
         },
@@ -164,7 +164,7 @@ def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
                     for x in column.astype(object)
                 ]
                 if whole
-                else _shorts(column)
+                else shorts(column)
             )
         else:
             out[str(name)] = [None if pd.isna(x) else str(x) for x in column.astype(object).tolist()]
@@ -180,7 +180,7 @@ def _better(result: JudgesResult, systems: pd.DataFrame) -> list[list[float | No
     out: list[list[float | None]] = [[None] * len(names) for _ in names]
     for row in result.comparisons().to_dict("records"):
         a, b, p = place[row["system_a"]], place[row["system_b"]], float(row["probability_better"])
-        out[a][b], out[b][a] = _short(p), _short(1 - p)
+        out[a][b], out[b][a] = short(p), short(1 - p)
     return out
 
 
@@ -194,7 +194,7 @@ def _judge_correlations(result: JudgesResult, panel: Panel) -> dict[str, Any]:
     return {
         "names": [str(name) for name in v.judges[order].tolist()],
         "families": [str(name) for name in v.families[v.family[order]].tolist()],
-        "correlation": [_shorts(row) for row in cells],
+        "correlation": [shorts(row) for row in cells],
     }
 
 
