@@ -101,7 +101,7 @@ def content(
     source = run.get("input", {})
     systems, panel = result.systems(), result.panel()
     if width is None:
-        width = float(f"{NARROWER * float((systems['corrected_high'] - systems['corrected_low']).max()):.1g}")
+        width = float(f"{NARROWER * float((systems['corrected_high'] - systems['corrected_low']).max()):.2g}")
     if needed_labels is None and width > 0:
         needed_labels = result.labels_needed(width)
     items = result.next(20) if items is None else items

@@ -8,12 +8,13 @@ const rows = (columns) => range(Object.values(columns)[0]?.length ?? 0);
 
 // The ends of an axis and its ticks, for values that lie between low and high.
 function axis(low, high) {
-  const step = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100].find((s) => (high - low) / s <= 6) ?? high - low;
+  const step = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100].find((s) => (high - low) / s <= 6) ?? high - low;
   const first = Math.floor(low / step + 1e-9), last = Math.max(first + 1, Math.ceil(high / step - 1e-9));
-  return { low: first * step, high: last * step, ticks: range(last - first + 1).map((n) => (first + n) * step) };
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  return { low: first * step, high: last * step, ticks: range(last - first + 1).map((n) => (first + n) * step), digits };
 }
 // Rows of intervals on one axis: {name, mean, low, high, hollow, text, mark}. A second, hollow mark is optional.
-function dots(list, { low, high, ticks }, format) {
+function dots(list, { low, high, ticks, digits }, format) {
   const place = (x) => 100 * clamp((x - low) / (high - low)) + "%";
   const out = make("div", { class: "dots" });
   for (const one of list) {
@@ -43,7 +44,7 @@ function dots(list, { low, high, ticks }, format) {
   }
   const scale = make("div", { class: "scale", "aria-hidden": "true" });
   for (const tick of ticks) {
-    const label = make("span", { text: format(tick) });
+    const label = make("span", { text: format(tick, digits) });
     label.style.left = place(tick);
     scale.append(label);
   }
@@ -95,7 +96,7 @@ at("systems-figure").append(
   make("figcaption", {}, make("span", { class: "key" }, make("b"), "corrected"), make("span", { class: "key" }, make("u"), "uncorrected")),
   dots(inFigure.map((s) => ({ name: counts.systems ? systems.system[s] : "all items", mean: systems.corrected[s], low: systems.corrected_low[s], high: systems.corrected_high[s],
     hollow: systems.uncorrected[s], text: rate(systems.corrected[s]) + (systems.transported[s] ? " ~" : "") })),
-  axis(Math.max(least, Math.min(...allRates)), Math.min(most, Math.max(...allRates))), (x) => (data.share ? percent(x) : number(x, 1))));
+  axis(Math.max(least, Math.min(...allRates)), Math.min(most, Math.max(...allRates))), (x, digits) => (data.share ? percent(x, Math.max(0, digits - 2)) : number(x, digits))));
 const systemName = (s) => (counts.systems ? systems.system[s] : "all items");
 const ranked = (s) => (systems.rank_low[s] === systems.rank_high[s] ? whole(systems.rank_low[s]) : `${whole(systems.rank_low[s])}–${whole(systems.rank_high[s])}`);
 const systemColumns = [
@@ -132,7 +133,7 @@ for (const [name, words] of binary ? [["sensitivity", "Sensitivity"], ["specific
   const values = shown.flatMap((j) => [judges[`${name}_low`][j], judges[`${name}_high`][j]]).filter((x) => x !== null);
   at("judges-figure").append(make("figure", {}, make("figcaption", { text: words }),
     dots(shown.map((j) => ({ name: judges.judge[j], mean: judges[name][j], low: judges[`${name}_low`][j], high: judges[`${name}_high`][j], text: percent(judges[name][j]) })),
-      axis(Math.min(...values), Math.min(1, Math.max(...values))), (x) => percent(x))));
+      axis(Math.min(...values), Math.min(1, Math.max(...values))), (x, digits) => percent(x, Math.max(0, digits - 2)))));
 }
 const share100 = (low, high) => (low === null ? "" : `${percent(low).slice(0, -1)}–${percent(high)}`);
 const quality = (name, words, text = percent, under = share100) => ({ name: words, num: true, value: (j) => judges[name][j],
@@ -192,10 +193,11 @@ if (crowd.names.length > 1) {
 }
 if (counts.judges > 1) {
   const part = rows(adds).slice(0, 40), values = part.flatMap((n) => [adds.adds_low[n], adds.adds_high[n]]).filter((x) => x !== null);
-  panelBody.append(make("figure", {}, make("figcaption", { text: "What each judge adds to the effective number" }),
+  const fine = Math.max(...values.map(Math.abs)) < 0.1 ? 3 : 2;
+  panelBody.append(make("figure", { class: "apart" }, make("figcaption", { text: "What each judge adds to the effective number" }),
     small("Without the judge, the effective number of judges is lower by this much. A judge below 0 repeats the errors of others more than it adds."),
-    dots(part.map((n) => ({ name: adds.judge[n], mean: adds.adds[n], low: adds.adds_low[n], high: adds.adds_high[n], text: signed(adds.adds[n]) })),
-      axis(Math.min(0, ...values), Math.max(0, ...values)), (x) => signed(Math.abs(x) < 1e-9 ? 0 : x, 1))));
+    dots(part.map((n) => ({ name: adds.judge[n], mean: adds.adds[n], low: adds.adds_low[n], high: adds.adds_high[n], text: signed(adds.adds[n], fine) })),
+      axis(Math.min(0, ...values), Math.max(0, ...values)), signed)));
 }
 
 // ---------------------------------------------------------------- states
