@@ -5,10 +5,12 @@ Each repetition chooses the items with human labels at random; all methods see t
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from judges_methods import RATES, PanelSet, aligned, chosen, fitted, load, skene
 from crowdppl import judges
 from crowdppl.judges import JudgesResult, Verdicts
 from crowdppl.judges.panel_table import effective_number
+from crowdppl.judges.system_table import rates
 
 SYSTEMS_SET = "judges-triviaqa-v1"
 NOMINAL = (
@@ -132,7 +135,11 @@ def simulated_part(labels: int, seed: int) -> dict[str, Any]:
     by_labels = np.bincount(verdicts.judge[known], correct[known], J) / np.bincount(verdicts.judge[known], minlength=J)
     best = verdicts.judges.tolist().index("c-1")
     row = result.judges().set_index("judge").loc["c-1"]
+    system, S = verdicts.system, len(verdicts.systems)
+    share = np.bincount(system, codes == result.value.argmax(), S) / np.bincount(system, minlength=S)
+    low, high = np.quantile(rates(result, "items"), [0.025, 0.975], axis=0)
     return {
+        "rates_covered": float(((low - 1e-9 <= share) & (share <= high + 1e-9)).mean()),
         "found": float(result_best(result) == best),
         "found_by_labels": float(by_labels.argmax() == best),
         "covered": float(row["accuracy_low"] <= 0.88 <= row["accuracy_high"]),
@@ -218,31 +225,50 @@ def repeated(part: Callable[..., dict[str, Any]], *given: Any, times: int) -> di
     return {name: float(np.mean([run[name] for run in runs])) for name in runs[0]} | {"times": times}
 
 
+class Kept:
+    """Figures that were measured, kept in a file so that an interrupted run continues; ``None`` keeps nothing."""
+
+    def __init__(self, path: Path | None):
+        self.path = path
+        self.figures: dict[str, Any] = json.loads(path.read_text()) if path is not None and path.exists() else {}
+
+    def __call__(self, key: str, work: Callable[[], Any]) -> Any:
+        """Return the figure of a key, measured unless it is kept."""
+        if key not in self.figures:
+            self.figures[key] = work()
+            print(key, self.figures[key], flush=True)
+            if self.path is not None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.write_text(json.dumps(self.figures, indent=1) + "\n", encoding="utf-8")
+        return self.figures[key]
+
+
 def measure(quick: bool) -> dict[str, Any]:
     """Return all figures."""
+    kept = Kept(None if quick else Path("build/judges.json"))
     few = 2 if quick else None
     names = ("judges-mtbench-alttest",) if quick else NOMINAL
     out: dict[str, Any] = {"rates": {}, "items": {}, "ordered": {}, "skene": {}, "effective": {}}
     for labels in (100, 200):
         for method in RATES:
             times = few or FEWER.get(method, REPETITIONS)
-            out["rates"][f"{labels} / {method}"] = repeated(systems_part, labels, method, times=times)
-            print(labels, method, out["rates"][f"{labels} / {method}"], flush=True)
-    out["next"] = repeated(chosen_part, times=few or 30)
+            key = f"{labels} / {method}"
+            out["rates"][key] = kept(key, lambda: repeated(systems_part, labels, method, times=times))  # noqa: B023
+    out["next"] = kept("next", lambda: repeated(chosen_part, times=few or 30))
     for name in names:
         for labels, times in ((0, 1), (30, 50), (100, REPETITIONS)):
-            out["items"][f"{name} / {labels}"] = repeated(items_part, name, labels, times=min(few or times, times))
-            print(name, labels, out["items"][f"{name} / {labels}"], flush=True)
-        out["skene"][name] = repeated(skene_part, name, 100, times=few or 30)
-        out["effective"][name] = effective_part(name)
-        print(name, out["skene"][name], out["effective"][name], flush=True)
+            key = f"{name} / {labels}"
+            repetitions = min(few or times, times)
+            out["items"][key] = kept(key, lambda: repeated(items_part, name, labels, times=repetitions))  # noqa: B023
+        out["skene"][name] = kept(f"skene {name}", lambda: repeated(skene_part, name, 100, times=few or 30))  # noqa: B023
+        out["effective"][name] = kept(f"effective {name}", lambda: effective_part(name))  # noqa: B023
     for name in () if quick else ORDERED:
-        out["ordered"][name] = repeated(items_part, name, 100, times=20)
-        print(name, out["ordered"][name], flush=True)
+        out["ordered"][name] = kept(f"ordered {name}", lambda: repeated(items_part, name, 100, times=20))  # noqa: B023
     for labels in (0, 100):
-        out[f"simulated {labels}"] = repeated(simulated_part, labels, times=few or REPETITIONS)
-    out["independent"] = repeated(independent_part, times=few or 20)
-    out["positions"] = repeated(positions_part, times=few or REPETITIONS)
+        key = f"simulated {labels}"
+        out[key] = kept(key, lambda: repeated(simulated_part, labels, times=few or REPETITIONS))  # noqa: B023
+    out["independent"] = kept("independent", lambda: repeated(independent_part, times=few or 20))
+    out["positions"] = kept("positions", lambda: repeated(positions_part, times=few or REPETITIONS))
     return out
 
 
@@ -356,7 +382,9 @@ Three judges of one family with a latent error correlation of .5, two of another
 {sim["times"]} simulations, from the human labels alone in {100 * sim["found_by_labels"]:.0f}%; its 89% interval contains its
 accuracy in
 {100 * sim["covered"]:.0f}%. Without human labels it is found in {100 * none["found"]:.0f}%, and the interval contains its
-accuracy in {100 * none["covered"]:.0f}%.
+accuracy in {100 * none["covered"]:.0f}%. The 95% intervals of
+the rates of the three systems contain them in {100 * sim["rates_covered"]:.0f}% with 100 human labels, and in
+{100 * none["rates_covered"]:.0f}% without.
 
 Ten independent judges on 1,200 items: the effective number is {10 * ind["ratio_100"]:.2f} with 100 human labels and
 {10 * ind["ratio_300"]:.2f} with 300, on average over {ind["times"]} simulations. The prior is that of real panels, whose

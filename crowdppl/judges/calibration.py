@@ -1,6 +1,6 @@
 """The weights of verdicts, learned from human labels: a hierarchical log-linear model of the true label given the verdicts.
 
-Model, with the features of :mod:`crowdppl.judges.evidence`::
+Model, with the features of :mod:`crowdppl.judges.features`::
 
     scale        sigma_b  ~ LogNormal(log s_b, t_b)                 of each block b of coefficients
     coefficient  theta_p  ~ Normal(m_b, sigma_b)                    of each feature p in block b
@@ -13,8 +13,8 @@ which judges who agree with the others count more. Means and scales of the block
 (:data:`PRIORS`, ``benchmarks/judges.py``).
 
 The posterior is computed by Laplace's method at each of :data:`POINTS` points of the scales, which are weighted by the
-evidence (importance sampling from their prior, at quasi-random points). :func:`program` is the same model in Pyro, against
-which this is tested.
+marginal likelihood (importance sampling from their prior, at quasi-random points). :func:`program` is the same model in Pyro,
+against which this is tested.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import logsumexp, ndtri
 from scipy.stats import qmc
 
-from crowdppl.judges.evidence import Block, Evidence
+from crowdppl.judges.features import Block, Features
 
 Array = npt.NDArray[Any]
 
@@ -56,6 +56,7 @@ PRIORS: Mapping[str, BlockPrior] = {
     "judge": BlockPrior(0.0, 0.3, 1.0),
     "family": BlockPrior(0.0, 0.1, 1.0),
     "confusion": BlockPrior(0.0, 0.7, 1.0),
+    "system_rate": BlockPrior(1.0, 1.0, 0.5),
     "system": BlockPrior(0.0, 0.25, 0.7),
     "score_consensus": BlockPrior(3.0, 2.0, 0.3),
     "score": BlockPrior(0.0, 0.3, 1.0),
@@ -65,7 +66,7 @@ PRIORS: Mapping[str, BlockPrior] = {
 }
 POINTS = 64  # of the scales
 STEPS = 100
-TOLERANCE = 1e-7
+TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,20 +115,20 @@ def scales(blocks: tuple[Block, ...]) -> Array:
 
 
 def calibrate(
-    evidence: Evidence, items: Array, log_human: Array, weight: Array, *, draws: int, rng: np.random.Generator
+    of: Features, items: Array, log_human: Array, weight: Array, *, draws: int, rng: np.random.Generator
 ) -> Calibration:
     """Return the posterior of the coefficients.
 
     Args:
-        evidence: of all items.
+        of: the verdicts on all items.
         items: items with human labels, ``(n,)``; none for the prior.
         log_human: log probability of the human labels of each given its class, up to a constant, ``(n, K)``.
         weight: of each of these items in the likelihood, ``(n,)``.
         draws: number of draws.
         rng: source of random numbers.
     """
-    blocks = evidence.blocks
-    features = evidence.features(items)
+    blocks = of.blocks
+    features = of.rows(items)
     sizes = [b.size for b in blocks]
     mean = np.repeat([PRIORS[b.name].mean for b in blocks], sizes)
     points = scales(blocks)
@@ -135,11 +136,11 @@ def calibrate(
     start = mean
     for scale in points:
         precision = np.repeat(scale**-2.0, sizes)
-        mode, factor, log_evidence = laplace(features, log_human, weight, mean, precision, start)
+        mode, factor, log_marginal = laplace(features, log_human, weight, mean, precision, start)
         start = mode
         modes.append(mode)
         factors.append(factor)
-        log_weight.append(log_evidence)
+        log_weight.append(log_marginal)
     of_point = np.exp(np.array(log_weight) - logsumexp(log_weight))
     # Systematic resampling: each point has its share of the draws, up to one.
     chosen = np.searchsorted(of_point.cumsum(), (np.arange(draws) + rng.random()) / draws).clip(max=POINTS - 1)
@@ -153,7 +154,7 @@ def calibrate(
 def laplace(
     features: Array, log_human: Array, weight: Array, mean: Array, precision: Array, start: Array
 ) -> tuple[Array, Array, float]:
-    """Return the mode of the coefficients, the Cholesky factor of the precision there, and the log evidence.
+    """Return the mode of the coefficients, the Cholesky factor of the precision there, and the log marginal likelihood.
 
     The likelihood of an item is ``sum_k softmax_k(features theta) exp(log_human_k)``. Newton steps use the part of its curvature
     that is never negative, and are halved until the log posterior rises.
@@ -209,8 +210,8 @@ def laplace(
             factor = cholesky(exact + np.diag(precision), lower=True)
     else:
         factor = cholesky(exact + np.diag(precision), lower=True)
-    log_evidence = value + 0.5 * np.log(precision).sum() - np.log(np.diag(factor)).sum()
-    return theta, factor, float(log_evidence)
+    log_marginal = value + 0.5 * np.log(precision).sum() - np.log(np.diag(factor)).sum()
+    return theta, factor, float(log_marginal)
 
 
 def _log_sum(logits: Array) -> Array:

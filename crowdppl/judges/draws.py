@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from crowdppl.judges.calibration import Calibration
-from crowdppl.judges.evidence import Evidence
+from crowdppl.judges.features import Features
 from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.verdicts import Verdicts
 
@@ -25,7 +25,7 @@ class TruthDraws:
     Attributes:
         verdicts: the verdicts.
         human: the human labels.
-        evidence: the verdicts as they enter the logits.
+        features: the verdicts as they enter the logits.
         calibration: posterior of the weights of verdicts.
         truth: draws of the true labels, as codes into ``verdicts.labels``, ``(D, N)``.
         probability: posterior probability of each class, ``(N, K)``.
@@ -39,7 +39,7 @@ class TruthDraws:
 
     verdicts: Verdicts
     human: HumanLabels | None
-    evidence: Evidence
+    features: Features
     calibration: Calibration
     truth: Array
     probability: Array
@@ -59,7 +59,7 @@ class TruthDraws:
     def expected(self) -> Array:
         """Expected value of each item given the weights of each draw, ``(D, N)``."""
         out = np.empty(self.truth.shape, dtype=np.float32)
-        for index, features in self.evidence.pieces():
+        for index, features in self.features.pieces():
             out[:, index] = np.tensordot(self.value, self.calibration.probability(features), 1)
         return out
 

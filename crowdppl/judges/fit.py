@@ -13,7 +13,7 @@ from crowdppl.arguments import checked
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.judges import human_labels
 from crowdppl.judges.calibration import Calibration, calibrate
-from crowdppl.judges.evidence import Evidence, evidence
+from crowdppl.judges.features import Features, features_of
 from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.statements import statements
@@ -83,7 +83,7 @@ def fit(
             f"there is one class only ({only}), and nothing to tell apart; declare labels=[...] or add human labels"
         )
     rng = np.random.default_rng(seed)
-    seen = evidence(verdicts)
+    seen = features_of(verdicts)
     items, counts = np.zeros(0, dtype=np.int64), np.zeros((0, K))
     if labels is not None:
         items, counts = human_labels.counts_by_item(labels, K)
@@ -96,7 +96,7 @@ def fit(
     result = JudgesResult(
         verdicts=verdicts,
         human=labels,
-        evidence=seen,
+        features=seen,
         calibration=calibration,
         truth=truth,
         probability=probability,
@@ -112,7 +112,7 @@ def fit(
 
 
 def _draw_truth(
-    seen: Evidence, calibration: Calibration, items: Array, log_human: Array, rng: np.random.Generator
+    seen: Features, calibration: Calibration, items: Array, log_human: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return draws of the true labels ``(D, N)`` and the probabilities of classes ``(N, K)``."""
     N, _, K = seen.shape

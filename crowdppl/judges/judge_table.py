@@ -133,18 +133,18 @@ def _joint(counts: Array, rng: np.random.Generator) -> Array:
 
 def _weights(draws: TruthDraws) -> Array:
     """Return what the verdict of each judge adds to the log odds of its label, ``(D, J)``."""
-    e, c = draws.evidence, draws.calibration
+    f, c = draws.features, draws.calibration
     J = len(draws.verdicts.judges)
     panel, consensus, judge, family = (c.block(name) for name in ("panel", "consensus", "judge", "family"))
     assert panel is not None
     assert consensus is not None
     assert judge is not None
-    weight = panel / J + consensus * e.consensus / J + judge
+    weight = panel / J + consensus * f.consensus / J + judge
     if family is not None:
-        weight = weight + family[:, e.family]
+        weight = weight + family[:, f.family]
     common, score = c.block("score_consensus"), c.block("score")
     if common is not None and score is not None:
-        weight[:, e.scored] = common * e.score_consensus / len(e.score_consensus) + score
+        weight[:, f.scored] = common * f.score_consensus / len(f.score_consensus) + score
     return weight
 
 

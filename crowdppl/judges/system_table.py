@@ -90,8 +90,8 @@ def rates(draws: TruthDraws, target: str) -> Array:
 
 def _uncorrected(draws: TruthDraws, code: Array, S: int) -> Array:
     """Return the mean value of each system's items by the majority of the judges, ties split; items without verdicts left out."""
-    votes = draws.evidence.votes.sum(1)  # (N, K)
-    judged = (draws.evidence.votes != 0).any((1, 2))
+    votes = draws.features.votes.sum(1)  # (N, K)
+    judged = (draws.features.votes != 0).any((1, 2))
     top = votes >= votes.max(1, keepdims=True) - 1e-6
     value = (top * draws.value).sum(1) / top.sum(1)
     used = judged & (code >= 0)

@@ -16,6 +16,7 @@ block               features
 ``judge``           ``v_ijk`` of each judge: how much the verdicts of the judge count beyond the panel's
 ``family``          the same of the families of judges: deviations that they share
 ``confusion``       mean share of label ``l``, for each class ``k``, with three to eight classes
+``system_rate``     log share of class ``k`` in all verdicts on the system: how common the class is there
 ``system``          one for each system and class: judges that are too kind or too strict to this system
 ``score``           numeric scores of each judge, as ranks; ``score_consensus`` their weighted mean
 ``position``        pairs: whether the first answer shown was chosen, where a judge saw one order only
@@ -66,7 +67,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class Features:
     """The verdicts on ``N`` items by ``J`` judges, in the form in which they enter the logits of ``K`` classes.
 
     Attributes:
@@ -76,6 +77,7 @@ class Evidence:
         families: number of families.
         system: system of each item, ``(N,)``; -1 for none.
         systems: number of systems.
+        system_rate: log share of each class in the verdicts on each system, relative to all systems, ``(S, K)``.
         scored: whether the scores of a judge take the place of its labels, ``(J,)``.
         score: scores as centred ranks, ``(N, J')``; 0 without a score. ``J'`` is the number of judges with scores.
         score_consensus: weight of each of them in the consensus of scores, ``(J',)``.
@@ -92,6 +94,7 @@ class Evidence:
     families: int
     system: Array
     systems: int
+    system_rate: Array
     scored: Array
     score: Array
     score_consensus: Array
@@ -115,7 +118,7 @@ class Evidence:
         if 2 < K <= CLASSES:
             blocks.append(Block("confusion", K * K))
         if self.systems > 1:
-            blocks.append(Block("system", self.systems * K))
+            blocks += [Block("system_rate", 1), Block("system", self.systems * K)]
         if self.score.shape[1]:
             blocks += [Block("score_consensus", 1), Block("score", self.score.shape[1])]
         if self.position.shape[1]:
@@ -123,7 +126,7 @@ class Evidence:
         blocks += [Block(name, K * (1 + shares.shape[1])) for name, shares in self.states.items()]
         return tuple(blocks)
 
-    def features(self, index: Array) -> Array:
+    def rows(self, index: Array) -> Array:
         """Return the features of some items, ``(n, K, P)``."""
         _, J, K = self.shape
         votes = np.where(self.scored, 0.0, self.votes[index].transpose(0, 2, 1))  # (n, K, J)
@@ -140,7 +143,7 @@ class Evidence:
             parts.append(_by_class(votes.mean(2), K))
         if self.systems > 1:
             of = (self.system[index][:, None] == np.arange(self.systems)).astype(float)  # (n, S)
-            parts.append(_by_class(of, K))
+            parts += [(of @ self.system_rate)[:, :, None], _by_class(of, K)]
         if self.score.shape[1]:
             score = self.score[index][:, None, :] * self.slope[:, None]  # (n, K, J')
             parts += [(score @ self.score_consensus / score.shape[2])[:, :, None], score]
@@ -158,7 +161,7 @@ class Evidence:
         N = self.shape[0]
         for first in range(0, N, PIECE):
             index = np.arange(first, min(first + PIECE, N))
-            yield index, self.features(index)
+            yield index, self.rows(index)
 
 
 def _by_class(values: Array, classes: int) -> Array:
@@ -167,8 +170,8 @@ def _by_class(values: Array, classes: int) -> Array:
     return np.einsum("kc,nm->nkcm", np.eye(classes), values).reshape(n, classes, classes * m)
 
 
-def evidence(verdicts: Verdicts) -> Evidence:
-    """Return the evidence of verdicts."""
+def features_of(verdicts: Verdicts) -> Features:
+    """Return what the verdicts say about each item."""
     N, J, K = len(verdicts.items), len(verdicts.judges), len(verdicts.labels)
     given = verdicts.label >= 0
     cell = verdicts.item * J + verdicts.judge
@@ -179,13 +182,14 @@ def evidence(verdicts: Verdicts) -> Evidence:
     rates = counts.sum(0) / np.maximum(number.sum(0), 1)  # (J, K)
     around = np.where(number > 0, shares - rates, 0.0)
     scored, score, score_consensus, slope = _scores(verdicts)
-    return Evidence(
+    return Features(
         votes=votes,
         consensus=consensus_weights(np.einsum("njk,nmk->jm", around, around)),
         family=verdicts.family,
         families=len(verdicts.families),
         system=verdicts.system,
         systems=len(verdicts.systems),
+        system_rate=_system_rates(verdicts, shares, number[:, :, 0] > 0),
         scored=scored,
         score=score,
         score_consensus=score_consensus,
@@ -197,6 +201,25 @@ def evidence(verdicts: Verdicts) -> Evidence:
             if (own := _state(verdicts, state)).shape[1]
         },
     )
+
+
+def _system_rates(verdicts: Verdicts, shares: Array, asked: Array) -> Array:
+    """Return the log share of each class in the verdicts on each system, relative to all systems, ``(S, K)``.
+
+    Shares are means over judges of the judge's own share, so that a judge who saw one system only shifts no other; each has a
+    pseudo-verdict, spread evenly over the classes.
+    """
+    S, K = len(verdicts.systems), shares.shape[2]
+    rates = np.full((S, K), 1 / K)
+    for s in range(S):
+        own = verdicts.system == s
+        number = asked[own].sum(0)  # (J,)
+        judged = number > 0
+        if judged.any():
+            by_judge = (shares[own].sum(0) + 1 / K) / (number[:, None] + 1)
+            rates[s] = by_judge[judged].mean(0)
+    log = np.log(rates)
+    return np.asarray(log - log.mean(0)) if S else log
 
 
 def consensus_weights(covariance: Array) -> Array:
@@ -224,7 +247,7 @@ def consensus_weights(covariance: Array) -> Array:
 
 
 def _scores(verdicts: Verdicts) -> tuple[Array, Array, Array, Array]:
-    """Return who has scores ``(J,)``, them as centred ranks ``(N, J')``, their weights in the consensus, and each class's slope."""
+    """Return who has scores ``(J,)``, centred ranks of them ``(N, J')``, weights in the consensus, and each class's slope."""
     N, J, K = len(verdicts.items), len(verdicts.judges), len(verdicts.labels)
     slope = np.linspace(-0.5, 0.5, K) if K > 1 else np.zeros(K)
     there = np.isfinite(verdicts.score)

@@ -1,0 +1,211 @@
+"""The weights of verdicts: against plain Python, quadrature, NUTS on the Pyro program, and simulation from the prior."""
+
+import math
+
+import numpy as np
+import pyro
+import pytest
+import torch
+from pyro import poutine
+from pyro.infer import MCMC, NUTS, TraceEnum_ELBO
+from scipy.optimize import minimize
+from scipy.stats import chisquare
+
+from crowdppl.isolation import isolated
+from crowdppl.judges import Verdicts, human_labels, simulate
+from crowdppl.judges.calibration import PRIORS, calibrate, laplace, program
+from crowdppl.judges.features import consensus_weights, features_of
+
+
+def problem(seed, n=40, K=2, P=5):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, K, P))
+    labels = rng.integers(0, K, n)
+    return features, np.where(np.arange(K) == labels[:, None], 0.0, -np.inf), rng.uniform(0.5, 2, n), rng
+
+
+def log_posterior(theta, features, log_human, weight, mean, precision):
+    """The same in plain Python."""
+    total = 0.0
+    for i in range(len(features)):
+        logits = [sum(f * t for f, t in zip(row, theta, strict=True)) for row in features[i]]
+        top = sum(math.exp(x) for x in logits)
+        likelihood = sum(math.exp(x) / top * math.exp(h) for x, h in zip(logits, log_human[i], strict=True))
+        total += weight[i] * math.log(likelihood)
+    return total - 0.5 * sum(p * (t - m) ** 2 for p, t, m in zip(precision, theta, mean, strict=True))
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_the_mode_is_that_of_the_posterior_in_plain_python(soft):
+    features, log_human, weight, rng = problem(0, K=3)
+    if soft:
+        log_human = np.log(rng.dirichlet(np.ones(3), len(features)))
+    mean, precision = rng.normal(size=5), rng.uniform(0.5, 2, 5)
+    mode, factor, _ = laplace(features, log_human, weight, mean, precision, mean)
+    best = minimize(
+        lambda theta: -log_posterior(theta, features, log_human, weight, mean, precision), mean, options={"gtol": 1e-9}
+    )
+    assert mode == pytest.approx(best.x, abs=1e-4)
+
+    def value(theta):
+        return log_posterior(theta, features, log_human, weight, mean, precision)
+
+    h, eye = 1e-3, np.eye(5)
+    hessian = [
+        [
+            (
+                value(mode + h * (a + b))
+                - value(mode + h * (a - b))
+                - value(mode - h * (a - b))
+                + value(mode - h * (a + b))
+            )
+            / (4 * h * h)
+            for a in eye
+        ]
+        for b in eye
+    ]
+    assert factor @ factor.T == pytest.approx(-np.array(hessian), abs=1e-3)
+
+
+def test_the_marginal_likelihood_is_that_of_quadrature():
+    features, log_human, weight, _ = problem(1, n=60, P=1)
+    mean, precision = np.array([0.3]), np.array([2.0])
+    _, _, log_marginal = laplace(features, log_human, weight, mean, precision, mean)
+    grid = np.linspace(-3, 3, 2001)
+    values = np.array([log_posterior([t], features, log_human, weight, mean, precision) for t in grid])
+    exact = np.log(np.trapezoid(np.exp(values - values.max()), grid)) + values.max() - 0.5 * np.log(2 * np.pi)
+    assert log_marginal + 0.5 * np.log(1.0) == pytest.approx(exact + 0.5 * np.log(precision[0]), abs=0.01)
+
+
+@pytest.fixture(scope="module")
+def small():
+    frame, truth = simulate(items=40, rates=(0.7, 0.4), seed=3)
+    v = Verdicts.from_frame(frame)
+    codes = (truth["verdict"] == "pass").to_numpy().astype(int)
+    items = np.random.default_rng(0).choice(len(codes), 30, replace=False)
+    log_human = np.where(np.arange(2) == codes[items][:, None], 0.0, -np.inf)
+    return features_of(v), items, log_human
+
+
+def test_the_pyro_program_is_the_model(small):
+    """The program scores scales, coefficients and labels as a plain transcription does."""
+    of, items, log_human = small
+    features = of.rows(items)
+    with isolated(seed=0, device=torch.device("cpu"), dtype=torch.float64):
+        human = np.where(np.isinf(log_human), -1e9, log_human)
+        trace = poutine.trace(lambda: program(features, human, of.blocks)).get_trace()
+        values = {name: site["value"] for name, site in trace.nodes.items() if site["type"] == "sample"}
+        fixed = {name: value for name, value in values.items() if name != "truth" and not name.startswith("_")}
+        fixed.pop("human", None)
+        conditioned = poutine.condition(lambda: program(features, human, of.blocks), data=fixed)
+        enumerated = -TraceEnum_ELBO(max_plate_nesting=1).loss(conditioned, lambda: None)
+    total, theta = 0.0, []
+    for block in of.blocks:
+        prior, scale = PRIORS[block.name], float(fixed[f"scale_{block.name}"])
+        z = fixed[block.name].numpy()
+        total += -0.5 * ((math.log(scale) - math.log(prior.scale)) / prior.spread) ** 2
+        total -= math.log(scale * prior.spread * math.sqrt(2 * math.pi))
+        total += (-0.5 * z**2 - 0.5 * math.log(2 * math.pi)).sum()
+        theta += (prior.mean + scale * z).tolist()
+    zero = np.zeros(len(theta))
+    total += log_posterior(theta, features, log_human, np.ones(len(items)), zero, zero)
+    assert enumerated == pytest.approx(total, rel=1e-8)
+
+
+@pytest.mark.slow
+def test_the_posterior_is_that_of_nuts(small):
+    """Probabilities of all items by importance-weighted Laplace and by NUTS differ by less than a few hundredths."""
+    of, items, log_human = small
+    ours = calibrate(of, items, log_human, np.ones(30), draws=2000, rng=np.random.default_rng(0))
+    everything = of.rows(np.arange(of.shape[0]))
+    expected = ours.probability(everything)[1]
+    with isolated(seed=0, device=torch.device("cpu"), dtype=torch.float64):
+        features, human = of.rows(items), np.where(np.isinf(log_human), -1e9, log_human)
+
+        def marginal():
+            theta = poutine.block(lambda: program(features, human, of.blocks), hide=["truth", "human"])()
+            logits = torch.as_tensor(features) @ theta
+            pyro.factor("labels", (logits.log_softmax(1).exp() * torch.as_tensor(np.exp(log_human))).sum(1).log().sum())
+            pyro.deterministic("theta", theta)
+
+        kernel = NUTS(marginal, target_accept_prob=0.9)
+        chain = MCMC(kernel, num_samples=1000, warmup_steps=400, disable_progbar=True)
+        chain.run()
+        samples = chain.get_samples()
+        theta = torch.cat(
+            [
+                PRIORS[b.name].mean + samples[f"scale_{b.name}"][:, None] * samples[b.name].reshape(1000, -1)
+                for b in of.blocks
+            ],
+            1,
+        ).numpy()
+    logits = np.einsum("nkp,dp->dnk", everything, theta)
+    reference = 1 / (1 + np.exp(logits[:, :, 0] - logits[:, :, 1]))
+    assert np.abs(expected.mean(0) - reference.mean(0)).max() < 0.05
+    assert np.abs(expected.mean(0) - reference.mean(0)).mean() < 0.015
+    assert expected.mean(1).std() == pytest.approx(reference.mean(1).std(), rel=0.2)
+
+
+@pytest.mark.slow
+def test_simulation_based_calibration(small):
+    """Ranks of the mean probability of all items are uniform; false-alarm rate one in a thousand."""
+    of, _, _ = small
+    everything, blocks = of.rows(np.arange(of.shape[0])), of.blocks
+    rng, ranks = np.random.default_rng(1), []
+    for _ in range(200):
+        theta = np.concatenate(
+            [
+                PRIORS[b.name].mean
+                + PRIORS[b.name].scale
+                * np.exp(PRIORS[b.name].spread * rng.standard_normal())
+                * rng.standard_normal(b.size)
+                for b in blocks
+            ]
+        )
+        logits = everything @ theta
+        p = np.exp(logits - logits.max(1, keepdims=True))
+        p /= p.sum(1, keepdims=True)
+        items = rng.choice(len(p), 25, replace=False)
+        truth = (rng.random(len(p)) < p[:, 1]).astype(int)
+        log_human = np.where(np.arange(2) == truth[items][:, None], 0.0, -np.inf)
+        drawn = calibrate(of, items, log_human, np.ones(25), draws=99, rng=rng)
+        ranks.append((drawn.probability(everything)[1].mean(1) < p[:, 1].mean()).sum())
+    assert chisquare(np.histogram(ranks, 10, (0, 100))[0]).pvalue > 0.001
+
+
+def test_without_labels_the_posterior_is_the_prior(small):
+    of, _, _ = small
+    prior = calibrate(of, np.zeros(0, int), np.zeros((0, 2)), np.zeros(0), draws=4000, rng=np.random.default_rng(0))
+    assert prior.weight == pytest.approx(np.full(len(prior.weight), 1 / len(prior.weight)))
+    panel = prior.block("panel")
+    assert panel.mean() == pytest.approx(PRIORS["panel"].mean, abs=0.3)
+    assert prior.block("confusion") is None
+
+
+def test_people_who_disagree_have_an_error():
+    """The error solves the equation of agreement of two people, and guessing people have that of a guess."""
+    rng = np.random.default_rng(0)
+    for error in (0.05, 0.2):
+        truth = rng.integers(0, 3, 4000)
+        labels = np.where(
+            rng.random((4000, 2)) < error, (truth[:, None] + rng.integers(1, 3, (4000, 2))) % 3, truth[:, None]
+        )
+        counts = (labels[:, :, None] == np.arange(3)).sum(1).astype(float)
+        assert human_labels.error_of_people(counts) == pytest.approx(error, abs=0.02)
+    guesses = (rng.integers(0, 3, (4000, 2))[:, :, None] == np.arange(3)).sum(1).astype(float)
+    assert human_labels.error_of_people(guesses) > 0.55
+    assert human_labels.error_of_people(np.eye(3) * 2) == 0
+    log_human = human_labels.log_likelihood(np.array([[2.0, 1.0, 0.0]]), 0.1)
+    assert np.exp(log_human) == pytest.approx(np.array([[0.9**2 * 0.05, 0.05**2 * 0.9, 0.05**3]]))
+
+
+def test_the_consensus_weights_a_factor():
+    """Loadings of a one-factor model give Bartlett's weights; a judge of no correlation gets none."""
+    loading = np.array([0.9, 0.7, 0.5, 0.0])
+    correlation = np.outer(loading, loading)
+    np.fill_diagonal(correlation, 1)
+    weight = consensus_weights(correlation)
+    expected = loading / (1 - loading**2)
+    assert weight == pytest.approx(expected / np.abs(expected).mean(), abs=0.02)
+    assert consensus_weights(np.eye(1)) == pytest.approx([1.0])
+    assert consensus_weights(np.zeros((3, 3))) == pytest.approx(np.ones(3))
