@@ -19,7 +19,7 @@ def statements(draws: TruthDraws) -> list[str]:
     if labelled == 0:
         out.append(
             "No human labels: the rates cannot be known from these judges alone. Intervals rest on how panels of judges "
-            "behaved on public data; label a random sample of the items, see next()."
+            "behaved on public data; let people label a random sample of the items."
         )
     elif labelled < FEW:
         out.append(

@@ -631,3 +631,16 @@ def test_every_format_has_a_name_and_a_source():
         assert "https://" in form.read.__doc__
         assert "Uncertain: " in form.read.__doc__
     assert rows.VerdictRows.__doc__
+
+
+def test_columns_that_the_user_names(tmp_path):
+    """Names of columns are those of the file, also where a reader would take a column for something else."""
+    path = tmp_path / "v.csv"
+    path.write_text("answer,model,rater,passed\na,gpt,j,1\nb,gpt,j,0\na,gpt,k,1\nb,gpt,k,1\n")
+    v = read(path, item="answer", judge="rater", verdict="passed", system="model")
+    assert (v.judges.tolist(), v.systems.tolist(), v.labels.tolist()) == (["j", "k"], ["gpt"], [0, 1])
+    path.write_text("item,judge,grader,verdict\na,x,j,1\nb,x,j,0\n")
+    assert read(path, judge="grader").judges.tolist() == ["j"]
+    path.write_text("item,grader,model,verdict\na,j,s,1\nb,j,s,0\n")
+    v = read(path, judge="grader", system="model")
+    assert (v.judges.tolist(), v.systems.tolist()) == (["j"], ["s"])

@@ -322,8 +322,8 @@ def test_families_by_column_and_mapping():
     assert v.notes[-1] == "families names 'gemini', which gave no verdict"
     v = Verdicts.from_frame(table.drop(columns="family"))
     assert v.notes[-1] == (
-        "the verdicts: families of 3 of 3 judges are the beginning of their names: 'gpt', 'o', 'claude'; state them with "
-        "families=... if they are others"
+        "the verdicts: families of 3 of 3 judges are the beginning of their names: 'gpt', 'o', 'claude'; state them in "
+        "a column 'family' or with families=... if they are others"
     )
 
 

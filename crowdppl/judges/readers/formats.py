@@ -54,6 +54,24 @@ _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".pq", END
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
+# Arguments of Verdicts.from_frame that name a column.
+ROLES = (
+    "item",
+    "judge",
+    "verdict",
+    "system",
+    "question",
+    "swapped",
+    "score",
+    "family",
+    "version",
+    "cost",
+    "seconds",
+    "when",
+    "status",
+)
+
+
 @arguments.checked(
     path=arguments.input_path, format=arguments.text, metric=arguments.anything, limit=arguments.whole(1)
 )
@@ -106,7 +124,7 @@ def read(
         format: the format. Defaults to the one that the content shows.
         metric: name or names of what is measured, if the tool measures several things. Defaults to all; each is then a judge.
         limit: maximum size of a file in bytes, decompressed.
-        **options: options of :meth:`Verdicts.from_frame`.
+        **options: options of :meth:`Verdicts.from_frame`. Names of columns, such as ``judge="grader"``, are for tables.
 
     Returns:
         The verdicts. ``human`` has the verdicts of people that the file contains, for :meth:`HumanLabels.from_frame`.
@@ -116,8 +134,11 @@ def read(
         DataError: if its content cannot be used.
         OptionError: for an unknown format or option.
     """
-    rows = read_frame(path, format, metric=metric, limit=limit)
-    verdicts = Verdicts.from_frame(rows.frame, **{"source": source_name(path)} | options)
+    named = [str(options[role]) for role in ROLES if options.get(role) is not None]
+    # A user who names columns has a table.
+    rows = read_frame(path, TABLE if format is None and named else format, metric=metric, limit=limit)
+    frame = rows.frame.rename(columns=tables.own_names(rows.frame, named))
+    verdicts = Verdicts.from_frame(frame, **{"source": source_name(path)} | options)
     return dataclasses.replace(verdicts, human=rows.human, notes=(*rows.notes, *verdicts.notes))
 
 
@@ -161,7 +182,7 @@ def _table(content: Content, metric: list[str] | None) -> VerdictRows:
     if metric is not None:
         raise OptionError(f"{content.name} is a table without metrics; metric= is for files of evaluation tools")
     frame = tables.table(content)
-    return VerdictRows(frame, None, TABLE, (f"{content.name}: read as a table, {len(frame):,} rows",))
+    return VerdictRows(frame, None, TABLE, ())
 
 
 def _folder(path: Path, format: str | None, metric: list[str] | None, limit: int) -> VerdictRows:

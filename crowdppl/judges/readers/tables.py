@@ -18,6 +18,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "system": ("system", "model"),
     "question": ("question", "question_id"),
 }
+# Attribute of a table: names of its columns in the file, and the roles that they were given.
+RENAMED = "crowdppl_renamed"
 KEPT = ("swapped", "score", "family", "version", "cost", "seconds", "when", "status")
 _PREFERENCE = ("verdict", "judg", "label", "grade")
 
@@ -57,4 +59,12 @@ def table(content: Content) -> pd.DataFrame:
     """
     frame: Any = content.table
     roles = standard_names(list(map(str, frame.columns)))
-    return frame.rename(columns=roles)
+    frame = frame.rename(columns=roles)
+    frame.attrs[RENAMED] = roles
+    return frame
+
+
+def own_names(frame: pd.DataFrame, named: list[str]) -> dict[str, str]:
+    """Return the columns of a table to rename back: those that the caller names as they are in the file."""
+    roles: dict[str, str] = frame.attrs.get(RENAMED, {})
+    return {role: own for own, role in roles.items() if own in named}
