@@ -121,7 +121,7 @@ def effective_part(name: str) -> float:
 
 def simulated_part(labels: int, seed: int) -> dict[str, Any]:
     """Three judges of one family, two of another, one independent and best: is it found, and does its interval cover?"""
-    frame, truth = judges.simulate(seed=seed)
+    frame, truth = judges.simulate(seed=10_000 + seed)  # another stream than that of the choice of items
     verdicts = Verdicts.from_frame(frame)
     human, verdicts = aligned(truth.set_index("item")["verdict"], verdicts)
     codes = np.full(len(verdicts.items), -1)
@@ -132,7 +132,9 @@ def simulated_part(labels: int, seed: int) -> dict[str, Any]:
     known = np.isin(verdicts.item, items)
     correct = verdicts.label == codes[verdicts.item]
     J = len(verdicts.judges)
-    by_labels = np.bincount(verdicts.judge[known], correct[known], J) / np.bincount(verdicts.judge[known], minlength=J)
+    by_labels = np.bincount(verdicts.judge[known], correct[known], J) / np.maximum(
+        np.bincount(verdicts.judge[known], minlength=J), 1
+    )
     best = verdicts.judges.tolist().index("c-1")
     row = result.judges().set_index("judge").loc["c-1"]
     system, S = verdicts.system, len(verdicts.systems)
@@ -333,9 +335,8 @@ def page(out: dict[str, Any]) -> str:
     ]
     parts = [
         f"""Public panels of language models with true labels. The items with human labels are chosen at random,
-anew in each repetition, and all methods see the same. The coefficients' priors were set once, after about twenty variants on
-these sets
-([below](#choices)); no set has settings of its own.
+anew in each repetition, and all methods see the same. The priors of the coefficients were set once, after about twenty-five
+variants on these sets ([below](#choices)); no set has settings of its own.
 
 ## Rates of nine systems
 
@@ -345,10 +346,12 @@ rate of the true labels. *Error*: mean absolute error of the rate. *First*: how 
 
 {table(["human labels", "method", "coverage", "mean width", "error", "first", "repetitions"], rate_rows)}
 
+Logistic regression has no effects of systems. On this set, where judges treat the systems much alike, its intervals are
+narrower by a third and contain the rates as often; a system that the judges favour would not widen them.
+
 With 100 labels at random and 100 that `next` proposes: coverage {out["next"]["covered"]:.3f}, mean width
 {out["next"]["width"]:.3f}, error {out["next"]["error"]:.4f} ({out["next"]["times"]} repetitions). Such labels are not a
-random sample;
-the model conditions on the verdicts, by which they were chosen.
+random sample; the model conditions on the verdicts, by which they were chosen.
 
 ## True labels of single items, 100 human labels
 
@@ -363,7 +366,8 @@ Mean log loss {np.mean(losses):.3f}; of the panels with two classes {np.mean(bin
 ## Judges and panels
 
 Share of judges whose 89% interval of the share of correct verdicts contains it, mean width of the interval, and the
-effective number of judges, estimated and by all true labels. Pooled over panels and judges: {", ".join(pooled)} human labels.
+effective number of judges, estimated and by all true labels. Pooled over panels and judges: {", ".join(pooled)} human
+labels.
 
 {table(["panel", "human labels", "covered", "width", "effective number", "by all true labels", "repetitions"], judge_rows)}""",
     ]
@@ -406,12 +410,11 @@ correlation of both over judges is {pos["correlation"]:.2f}."""
 CHOICES = """## Choices
 
 The model was chosen on these panels with 100 human labels, 3 to 20 repetitions each. Log loss and accuracy moved by less than a
-hundredth between: no consensus feature; no families; a Student t prior with 1 or 4 degrees of freedom for the judges;
-medians of the judges'
-scale of .2, .3, .4 and .8; other priors of the weight of a
-unanimous panel. Scores as ranks in place of labels lower the log
-loss of `civilcomments` from .53 to .49. A table of confusion with 17 classes (`wax`) costs forty times the time and changes
-nothing."""
+hundredth between: no consensus feature; no families; a Student t prior with 1 or 4 degrees of freedom for the judges; medians
+of the judges' scale of .2, .3, .4 and .8; three priors of the weight of a unanimous panel. Scores as ranks in place of labels
+lower the log loss of `civilcomments` from .53 to .49. A table of confusion with 17 classes (`wax`) costs forty times the time and
+changes nothing. The share of passing verdicts on a system as a feature raises the coverage of rates in simulated panels with
+rates .85, .6 and .3 from .84 to .92 (25 simulations, three systems each), and widens the intervals of the nine systems by .01."""
 
 
 def main() -> None:
