@@ -27,7 +27,7 @@ QUALITY = (
     ("self_preference", "self", True),
 )
 LEGEND = {
-    "sensitivity": "sens., spec.: probability that an item that should pass passes, and that one that should fail fails",
+    "sensitivity": "sens., spec.: probability of passing an item that should pass, and of failing one that should fail",
     "kappa": "kappa: agreement with the true label beyond chance",
     "position_bias": "position: accuracy where the correct answer is shown first, minus where it is second",
     "self_preference": "self: how much more often the own family's systems pass, given the true label",
