@@ -105,7 +105,8 @@ class Calibration:
 
 def scales(blocks: tuple[Block, ...]) -> Array:
     """Return quasi-random points of the scales of the blocks, drawn from their prior, ``(POINTS, B)``."""
-    normal = ndtri(qmc.Sobol(len(blocks), scramble=True, rng=np.random.default_rng(0)).random(POINTS))
+    # seed= and not rng=, which SciPy before 1.15 does not know.
+    normal = ndtri(qmc.Sobol(len(blocks), scramble=True, seed=np.random.default_rng(0)).random(POINTS))
     return np.array(
         [
             [PRIORS[b.name].scale * np.exp(PRIORS[b.name].spread * u) for b, u in zip(blocks, row, strict=True)]
