@@ -12,6 +12,7 @@ from crowdppl.models.item_difficulty import ItemDifficulty
 from crowdppl.models.item_effects import ItemEffects
 from crowdppl.models.item_response import ItemResponse
 from crowdppl.models.item_subtypes import ItemSubtypes
+from crowdppl.models.judged_systems import JudgedSystems
 from crowdppl.models.lia import LIA
 from crowdppl.models.logistic_random_effects import LogisticRandomEffects
 from crowdppl.models.mace import MACE
@@ -50,6 +51,7 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
     "conal": CoNAL,
     "two-coin-difficulty": TwoCoinDifficulty,
     "lia": LIA,
+    "judged-systems": JudgedSystems,
 }
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "ItemEffects",
     "ItemResponse",
     "ItemSubtypes",
+    "JudgedSystems",
     "LogisticRandomEffects",
     "MajorityVote",
     "MinimaxEntropy",

@@ -199,6 +199,11 @@ def test_truth_is_found(case, method):
         "prototypes": np.stack([good, good, np.full((K, K), 1 / K)]),
         "prototype_weights": np.tile([0.5, 0.45, 0.05], (12, 1)),
         "item_effects": np.zeros((200, K, K) if case.name == "minimax-entropy" else (200, K)),
+        "common_prevalence": np.log([0.5, 0.3, 0.2][:K]),
+        "system_prevalence": np.zeros((2, K)),
+        "judge_effects": np.full((12, K, K - 1), 2.5),
+        "system_effects": np.zeros((2, K, K - 1)),
+        "interaction_effects": np.zeros((12, 2, K, K - 1)),
     }
     if case.name.startswith("item-"):  # scalars on the scale of log odds
         values |= {"difficulty": np.zeros(200), "ability": np.full((12, K) if "difficulty" in case.name else 12, 2.5)}
