@@ -93,13 +93,13 @@ def test_recovery(method):
         worker_features=data.worker_features.numpy(),
     )
     posterior = quiet_fit(data, JudgedSystems(), method=method, seed=0, num_samples=50)
-    found = posterior.tree["posterior"]
+    draws = posterior.tree["posterior"]
     odds = np.array(values["common_prevalence"]) + prevalence
     share = np.exp(odds[:, 1]) / np.exp(odds).sum(1)
-    error = np.abs(found["prevalence_of_system"].mean(("chain", "draw")).values[:, 1] - share)
+    error = np.abs(draws["prevalence_of_system"].mean(("chain", "draw")).values[:, 1] - share)
     total = values["judge_effects"][:, None] + values["system_effects"] + values["interaction_effects"]
     correct = 1 / (1 + np.exp(-total[..., 0]))  # (J, S, K)
-    rows = found["confusion_by_system"].mean(("chain", "draw")).values
+    rows = draws["confusion_by_system"].mean(("chain", "draw")).values
     off = np.abs(np.einsum("jskk->jsk", rows) - correct)
     assert error.max() < 0.05
     assert off.mean() < 0.05
