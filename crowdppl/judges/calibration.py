@@ -7,14 +7,14 @@ Model, with the features of :mod:`crowdppl.judges.features`::
     truth        z_i      ~ Categorical(softmax_k(features[i, k] . theta))
     human label  y_n | z_i = k  is k with probability 1 - epsilon, else another class
 
-The verdicts are conditioned on, and not modelled: errors that judges share, in whatever way, cannot make the posterior too
-certain, as they do where verdicts are taken as independent given the true label. Unlabelled items enter by the features, in
-which judges who agree with the others count more. Means and scales of the blocks are those of public panels
-(:data:`PRIORS`, ``benchmarks/judges.py``).
+The verdicts are conditioned on, and not modelled: no assumption on how the errors of judges are correlated is needed. A posterior
+that takes verdicts as independent given the true label is too certain. Unlabelled items enter by the features, in which judges
+who agree with the others count more. Means and scales of the blocks are those of public panels (:data:`PRIORS`,
+``benchmarks/judges.py``).
 
 The posterior is computed by Laplace's method at each of :data:`POINTS` points of the scales, which are weighted by the
 marginal likelihood (importance sampling from their prior, at quasi-random points). :func:`program` is the same model in Pyro,
-against which this is tested.
+against which this is tested. With few human labels Laplace's method is less certain than the posterior by NUTS.
 """
 
 from __future__ import annotations

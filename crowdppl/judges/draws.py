@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,6 @@ class TruthDraws:
         value: what an item of each class adds to the rate of its system, ``(K,)``: 1 for classes that pass, 0 for the others;
             or the grades of numeric classes.
         level: probability of intervals.
-        statements: what cannot be known from these data, and other things to know, in sentences.
     """
 
     verdicts: Verdicts
@@ -47,20 +45,32 @@ class TruthDraws:
     human_error: float
     value: Array
     level: float
-    statements: tuple[str, ...]
 
-    @cached_property
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was read, dropped or unusual in verdicts and human labels, in sentences."""
+        return (*self.verdicts.notes, *(self.human.notes if self.human is not None else ()))
+
+    @property
     def system_names(self) -> Array:
         """Name of the system of each item, ``(N,)``; ``None`` where it is not stated."""
         names = np.append(self.verdicts.systems.astype(object), [None])
         return names[self.verdicts.system]
 
-    @cached_property
-    def expected(self) -> Array:
-        """Expected value of each item given the weights of each draw, ``(D, N)``."""
-        out = np.empty(self.truth.shape, dtype=np.float32)
+    @property
+    def rated(self) -> tuple[Array, Array]:
+        """Names of what has a rate, the systems or ``all`` without systems, ``(S,)``; and of each item which, ``(N,)``."""
+        v = self.verdicts
+        if len(v.systems):
+            return v.systems, v.system
+        return np.array(["all"], dtype=object), np.zeros(len(v.items), dtype=np.int64)
+
+    def expected(self, every: int) -> Array:
+        """Return the expected value of each item given the weights of every so many draws, ``(D / every, N)``."""
+        some = replace(self.calibration, theta=self.calibration.theta[::every])
+        out = np.empty((len(some.theta), self.truth.shape[1]), dtype=np.float32)
         for index, features in self.features.pieces():
-            out[:, index] = np.tensordot(self.value, self.calibration.probability(features), 1)
+            out[:, index] = np.tensordot(self.value, some.probability(features), 1)
         return out
 
     def ends(self, draws: Array) -> tuple[Array, Array]:
@@ -72,6 +82,11 @@ class TruthDraws:
         """Return mean and interval of draws ``(D, n)`` as three columns."""
         low, high = self.ends(draws)
         return {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
+
+    @staticmethod
+    def above_zero(draws: Array) -> float:
+        """Return the share of draws above zero; those at zero count half."""
+        return float((draws > 0).mean() + 0.5 * (draws == 0).mean())
 
     def counts(self, rows: Array | None = None) -> Array:
         """Return the verdicts of each judge by true and given label in every draw, ``(D, J, K, K)``.

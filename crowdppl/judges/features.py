@@ -111,50 +111,41 @@ class Features:
     @property
     def blocks(self) -> tuple[Block, ...]:
         """Return the blocks in the order of the coefficients."""
-        _, J, K = self.shape
-        blocks = [Block("prevalence", K), Block("panel", 1), Block("consensus", 1), Block("judge", J)]
-        if 1 < self.families < J:
-            blocks.append(Block("family", self.families))
-        if 2 < K <= CLASSES:
-            blocks.append(Block("confusion", K * K))
-        if self.systems > 1:
-            blocks += [Block("system_rate", 1), Block("system", self.systems * K)]
-        if self.score.shape[1]:
-            blocks += [Block("score_consensus", 1), Block("score", self.score.shape[1])]
-        if self.position.shape[1]:
-            blocks.append(Block("position", self.position.shape[1]))
-        blocks += [Block(name, K * (1 + shares.shape[1])) for name, shares in self.states.items()]
-        return tuple(blocks)
+        return tuple(Block(name, part.shape[2]) for name, part in self._parts(np.zeros(0, dtype=np.int64)).items())
 
     def rows(self, index: Array) -> Array:
         """Return the features of some items, ``(n, K, P)``."""
+        return np.concatenate(list(self._parts(index).values()), 2)
+
+    def _parts(self, index: Array) -> dict[str, Array]:
+        """Return the features of some items by block, ``(n, K, size)`` each."""
         _, J, K = self.shape
         votes = np.where(self.scored, 0.0, self.votes[index].transpose(0, 2, 1))  # (n, K, J)
-        n, eye = len(index), np.eye(K)
-        parts = [
-            np.broadcast_to(eye, (n, K, K)),
-            votes.mean(2, keepdims=True),
-            (votes @ self.consensus / J)[:, :, None],
-            votes,
-        ]
+        parts = {
+            "prevalence": np.broadcast_to(np.eye(K), (len(index), K, K)),
+            "panel": votes.mean(2, keepdims=True),
+            "consensus": (votes @ self.consensus / J)[:, :, None],
+            "judge": votes,
+        }
         if 1 < self.families < J:
-            parts.append(votes @ (self.family[:, None] == np.arange(self.families)))
+            parts["family"] = votes @ (self.family[:, None] == np.arange(self.families))
         if 2 < K <= CLASSES:
-            parts.append(_by_class(votes.mean(2), K))
+            parts["confusion"] = _by_class(votes.mean(2), K)
         if self.systems > 1:
             of = (self.system[index][:, None] == np.arange(self.systems)).astype(float)  # (n, S)
-            parts += [(of @ self.system_rate)[:, :, None], _by_class(of, K)]
+            parts |= {"system_rate": (of @ self.system_rate)[:, :, None], "system": _by_class(of, K)}
         if self.score.shape[1]:
             score = self.score[index][:, None, :] * self.slope[:, None]  # (n, K, J')
-            parts += [(score @ self.score_consensus / score.shape[2])[:, :, None], score]
+            consensus = score @ self.score_consensus / score.shape[2]
+            parts |= {"score_consensus": consensus[:, :, None], "score": score}
         if self.position.shape[1]:
             sides = np.zeros(K)
             sides[:2] = 0.5, -0.5
-            parts.append(self.position[index][:, None, :] * sides[:, None])
-        for shares in self.states.values():
+            parts["position"] = self.position[index][:, None, :] * sides[:, None]
+        for state, shares in self.states.items():
             own = shares[index]
-            parts.append(_by_class(np.concatenate([own.mean(1, keepdims=True), own], 1), K))
-        return np.concatenate(parts, 2)
+            parts[state] = _by_class(np.concatenate([own.mean(1, keepdims=True), own], 1), K)
+        return parts
 
     def pieces(self) -> Iterator[tuple[Array, Array]]:
         """Yield positions of items and their features, some at a time."""
@@ -168,6 +159,19 @@ def _by_class(values: Array, classes: int) -> Array:
     """Return features with a coefficient of their own in each class: ``(n, m)`` to ``(n, K, K m)``."""
     n, m = values.shape
     return np.einsum("kc,nm->nkcm", np.eye(classes), values).reshape(n, classes, classes * m)
+
+
+def by_judge(verdicts: Verdicts, rows: Array, values: Array | None = None) -> Array:
+    """Return the number of some rows of the verdicts by item and judge, or the sum of their values, ``(N, J)``.
+
+    Args:
+        verdicts: the verdicts.
+        rows: which rows, a mask ``(n,)``.
+        values: of all rows, ``(n,)``.
+    """
+    N, J = len(verdicts.items), len(verdicts.judges)
+    cell = verdicts.item[rows] * J + verdicts.judge[rows]
+    return np.bincount(cell, None if values is None else values[rows], N * J).reshape(N, J)
 
 
 def features_of(verdicts: Verdicts) -> Features:
@@ -253,9 +257,8 @@ def _scores(verdicts: Verdicts) -> tuple[Array, Array, Array, Array]:
     there = np.isfinite(verdicts.score)
     if not there.any():
         return np.zeros(J, dtype=bool), np.zeros((N, 0)), np.zeros(0), slope
-    cell = verdicts.item[there] * J + verdicts.judge[there]
-    number = np.bincount(cell, minlength=N * J).reshape(N, J)
-    mean = np.bincount(cell, verdicts.score[there], N * J).reshape(N, J) / np.maximum(number, 1)
+    number = by_judge(verdicts, there)
+    mean = by_judge(verdicts, there, verdicts.score) / np.maximum(number, 1)
     labels = np.bincount(verdicts.judge[verdicts.label >= 0], minlength=J)
     scored = (number.sum(0) > 1) & (number.sum(0) >= COMPLETE * labels)
     with_scores = np.flatnonzero(scored)
@@ -269,13 +272,9 @@ def _scores(verdicts: Verdicts) -> tuple[Array, Array, Array, Array]:
 
 def _position(verdicts: Verdicts, given: Array) -> Array:
     """Return the order of the answers that each judge saw, ``(N, J'')``, of judges who saw one order of most items."""
-    N, J, K = len(verdicts.items), len(verdicts.judges), len(verdicts.labels)
     known = given & (verdicts.swapped >= 0)
-    if not known.any() or K < 2:
-        return np.zeros((N, 0))
-    cell = verdicts.item[known] * J + verdicts.judge[known]
-    number = np.bincount(cell, minlength=N * J).reshape(N, J)
-    order = np.bincount(cell, 1.0 - 2 * verdicts.swapped[known], N * J).reshape(N, J) / np.maximum(number, 1)
+    number = by_judge(verdicts, known)
+    order = by_judge(verdicts, known, 1.0 - 2 * verdicts.swapped) / np.maximum(number, 1)
     seen = np.maximum((number > 0).sum(0), 1)
     varied = ((np.abs(order) > 0).sum(0) > ONE_ORDER * seen) & ((order > 0).any(0) & (order < 0).any(0))
     return order[:, varied]
@@ -283,8 +282,6 @@ def _position(verdicts: Verdicts, given: Array) -> Array:
 
 def _state(verdicts: Verdicts, state: State) -> Array:
     """Return the share of each judge's requests on each item that ended in a state, ``(N, J')``, of judges with such a state."""
-    N, J = len(verdicts.items), len(verdicts.judges)
-    cell = verdicts.item * J + verdicts.judge
-    asked = np.bincount(cell, minlength=N * J).reshape(N, J)
-    ended = np.bincount(cell[verdicts.state == state], minlength=N * J).reshape(N, J)
+    asked = by_judge(verdicts, np.ones(len(verdicts), dtype=bool))
+    ended = by_judge(verdicts, verdicts.state == state)
     return (ended / np.maximum(asked, 1))[:, ended.sum(0) > 0]

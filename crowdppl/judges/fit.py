@@ -11,12 +11,11 @@ import numpy.typing as npt
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.errors import DataError, OptionError, listed, suggestion
-from crowdppl.judges import human_labels
+from crowdppl.judges import human_likelihood
 from crowdppl.judges.calibration import Calibration, calibrate
 from crowdppl.judges.features import Features, features_of
 from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.result import JudgesResult
-from crowdppl.judges.statements import statements
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
@@ -86,14 +85,14 @@ def fit(
     seen = features_of(verdicts)
     items, counts = np.zeros(0, dtype=np.int64), np.zeros((0, K))
     if labels is not None:
-        items, counts = human_labels.counts_by_item(labels, K)
-    error = human_labels.error_of_people(counts)
-    log_human = human_labels.log_likelihood(counts, error)
-    weight = np.ones(0) if labels is None else human_labels.sample_weights(labels, items)
+        items, counts = human_likelihood.counts_by_item(labels, K)
+    error = human_likelihood.error_of_people(counts)
+    log_human = human_likelihood.log_likelihood(counts, error)
+    weight = np.ones(0) if labels is None else human_likelihood.sample_weights(labels, items)
     calibration = calibrate(seen, items, log_human, weight, draws=num_samples, rng=rng)
     truth, probability = _draw_truth(seen, calibration, items, log_human, rng)
     N = len(verdicts.items)
-    result = JudgesResult(
+    return JudgesResult(
         verdicts=verdicts,
         human=labels,
         features=seen,
@@ -104,11 +103,7 @@ def fit(
         human_error=error,
         value=_values(verdicts.labels, positive),
         level=level,
-        statements=(),
     )
-    notes = (*verdicts.notes, *(labels.notes if labels is not None else ()))
-    object.__setattr__(result, "statements", (*statements(result), *notes))
-    return result
 
 
 def _draw_truth(
@@ -144,8 +139,7 @@ def _values(labels: Array, positive: Any) -> Array:
     names = labels.tolist()
     if positive is not None:
         chosen = [positive] if isinstance(positive, str) or not isinstance(positive, Iterable) else list(positive)
-        by_text = {str(name): name for name in names}
-        unknown = [p for p in chosen if str(p) not in by_text]
+        unknown = [p for p in chosen if str(p) not in {str(name) for name in names}]
         if unknown:
             raise OptionError(
                 f"positive={unknown[0]!r} is no class{suggestion(unknown[0], names)}; classes are {listed(names, 12)}"

@@ -104,7 +104,8 @@ class HumanLabels:
             annotator: column of the people.
             probability: column of the probability with which the item was chosen to be labelled, above 0 and at most 1. Defaults
                 to a random sample.
-            stratum: column of the stratum from which the item was drawn at random.
+            stratum: column of the stratum from which the item was drawn at random. It is kept; :func:`crowdppl.judges.fit` uses
+                ``probability`` only.
             source: name of the table in messages.
 
         Raises:

@@ -35,7 +35,8 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
     - ``unparseable_rate`` and ``abstention_rate``: of the requests, with Jeffreys intervals;
     - ``weight``: log odds that a verdict adds to its label, beside those of the others (of scores: per standard
       deviation); ``panel_share``: its share of the sum;
-    - ``cost_per_effective_verdict``: cost divided by the judge's share of the panel's effective number of verdicts.
+    - ``cost`` of all requests, and ``cost_per_effective_verdict``: it, divided by the judge's share of the panel's effective
+      number of verdicts.
     """
     v = draws.verdicts
     J, K = len(v.judges), len(v.labels)
@@ -108,7 +109,7 @@ def versions(draws: TruthDraws) -> pd.DataFrame:
                         "difference": difference.mean(),
                         "difference_low": low,
                         "difference_high": high,
-                        "probability_better": (difference > 0).mean() + 0.5 * (difference == 0).mean(),
+                        "probability_better": draws.above_zero(difference),
                     }
                 )
     names = [

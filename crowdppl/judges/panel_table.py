@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.judges.draws import TruthDraws
+from crowdppl.judges.features import by_judge
 
 Array = npt.NDArray[Any]
 # Draws of the true labels of which correlations are computed, and smallest number of items that two judges have in common.
@@ -87,11 +88,9 @@ def effective_number(draws: TruthDraws) -> tuple[Array, Array]:
 def _correlation(draws: TruthDraws, truth: Array) -> Array:
     """Return the correlation of the errors of each pair of judges on the items that both judged, ``(J, J)``."""
     v = draws.verdicts
-    N, J = len(v.items), len(v.judges)
     used = v.label >= 0
-    cell = v.item[used] * J + v.judge[used]
-    number = np.bincount(cell, minlength=N * J).reshape(N, J).astype(float)
-    wrong = np.bincount(cell, (v.label[used] != truth[v.item[used]]).astype(float), N * J).reshape(N, J)
+    number = by_judge(v, used).astype(float)
+    wrong = by_judge(v, used, (v.label != truth[v.item]).astype(float))
     seen = (number > 0).astype(float)
     wrong = np.asarray(wrong / np.maximum(number, 1))
     both = seen.T @ seen

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import pandas as pd
 
@@ -11,6 +13,7 @@ from crowdppl.data.identifiers import class_columns
 from crowdppl.judges import judge_table, panel_table, selection, system_table
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.panel_table import Panel
+from crowdppl.judges.statements import statements
 
 
 class JudgesResult(TruthDraws):
@@ -19,6 +22,11 @@ class JudgesResult(TruthDraws):
     Tables have a row for each judge, system or item, and columns ``..._low`` and ``..._high`` for the ends of credible
     intervals with probability ``level``.
     """
+
+    @cached_property
+    def statements(self) -> tuple[str, ...]:
+        """What cannot be known from these data, and then the notes on how they were read, in sentences."""
+        return (*statements(self), *self.notes)
 
     def items(self) -> pd.DataFrame:
         """Return the most probable label of each item, its probability, and the probability of every class."""

@@ -27,11 +27,9 @@ class _Variances:
     """
 
     def __init__(self, draws: TruthDraws):
-        v = draws.verdicts
-        expected = draws.expected[:: max(len(draws.truth) // DRAWS, 1)].astype(float)
-        code = v.system if len(v.systems) else np.zeros(len(v.items), dtype=int)
-        S = max(len(v.systems), 1)
-        member = (code[:, None] == np.arange(S)).astype(float)
+        expected = draws.expected(max(len(draws.truth) // DRAWS, 1)).astype(float)
+        names, code = draws.rated
+        member = (code[:, None] == np.arange(len(names))).astype(float)
         self.member = member / np.maximum(member.sum(0), 1)  # (N, S)
         expected = np.where(draws.labelled, draws.value[draws.probability.argmax(1)], expected)
         self.deviation = (expected - expected.mean(0)) / np.sqrt(len(expected))  # (D, N)
@@ -87,7 +85,7 @@ def choose(draws: TruthDraws, n: int) -> pd.DataFrame:
     chosen = np.array([item for item, _ in rows], dtype=int)
     frame: dict[str, Any] = {"item": v.items[chosen]}
     if len(v.systems):
-        frame["system"] = np.append(v.systems.astype(object), [None])[v.system[chosen]]
+        frame["system"] = draws.system_names[chosen]
     frame |= {"label": v.labels[best[chosen]], "probability": draws.probability[chosen, best[chosen]]}
     frame["width_after"] = [width for _, width in rows]
     return pd.DataFrame(frame)

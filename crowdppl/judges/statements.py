@@ -42,6 +42,10 @@ def statements(draws: TruthDraws) -> list[str]:
                 f"People contradict each other on some items; each human label is taken to be wrong with probability "
                 f"{draws.human_error:.2f}."
             )
+    if draws.human is not None and len(draws.human.strata) and np.isnan(draws.human.probability).all():
+        out.append(
+            "Strata of the human labels are not used; state the probability of being chosen, in a column 'probability'."
+        )
     if len(v.systems) and labelled:
         without = [s for n, s in enumerate(v.systems) if not draws.labelled[v.system == n].any()]
         if without:

@@ -26,9 +26,7 @@ def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
     - ``transported``: no item of the system has a human label. Its correction rests on judges who treat it as they treat other
       systems, and its interval contains how much that varies between systems.
     """
-    v = draws.verdicts
-    names = v.systems if len(v.systems) else np.array(["all"], dtype=object)
-    code = v.system if len(v.systems) else np.zeros(len(v.items), dtype=int)
+    names, code = draws.rated
     rate = rates(draws, target)
     rank = (rate[:, None, :] > rate[:, :, None]).sum(2) + 1.0  # (D, S)
     S = len(names)
@@ -43,7 +41,7 @@ def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
     frame |= draws.columns("corrected", rate)
     frame["best"] = (rank == 1).mean(0)
     frame |= draws.columns("rank", rank) | {"rank": np.median(rank, axis=0)}
-    frame["transported"] = (labelled == 0) & (draws.labelled.any() or S > 0)
+    frame["transported"] = labelled == 0
     return pd.DataFrame(frame).sort_values("corrected", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -60,8 +58,7 @@ def comparisons(draws: TruthDraws, target: str) -> pd.DataFrame:
     for a, b in combinations(order, 2):
         difference = rate[:, a] - rate[:, b]
         low, high = draws.ends(difference)
-        better = (difference > 0).mean() + 0.5 * (difference == 0).mean()
-        rows.append((v.systems[a], v.systems[b], difference.mean(), low, high, better))
+        rows.append((v.systems[a], v.systems[b], difference.mean(), low, high, draws.above_zero(difference)))
     names = ["system_a", "system_b", "difference", "difference_low", "difference_high", "probability_better"]
     return pd.DataFrame(rows, columns=names)
 
@@ -74,8 +71,7 @@ def rates(draws: TruthDraws, target: str) -> Array:
     """
     v = draws.verdicts
     D, N = draws.truth.shape
-    code = v.system if len(v.systems) else np.zeros(N, dtype=int)
-    S = max(len(v.systems), 1)
+    names, code = draws.rated
     value = draws.value[draws.truth]  # (D, N)
     if target == "population":
         unit = np.arange(N)
@@ -84,7 +80,7 @@ def rates(draws: TruthDraws, target: str) -> Array:
         weight = np.random.default_rng(3).standard_exponential((D, unit.max() + 1))[:, unit]
     else:
         weight = np.ones((1, N))
-    member = (code[:, None] == np.arange(S)).astype(float)  # (N, S)
+    member = (code[:, None] == np.arange(len(names))).astype(float)  # (N, S)
     return np.asarray(((value * weight) @ member) / (weight @ member))
 
 

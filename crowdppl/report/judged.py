@@ -25,12 +25,7 @@ NARROWER = 0.7
 
 def statements(result: JudgesResult) -> list[str]:
     """Return what cannot be known from the data, without notes on how they were read."""
-    return list(result.statements[: len(result.statements) - len(notes(result))])
-
-
-def notes(result: JudgesResult) -> list[str]:
-    """Return what was read, dropped or unusual in verdicts and human labels."""
-    return [*result.verdicts.notes, *(result.human.notes if result.human is not None else ())]
+    return list(result.statements[: len(result.statements) - len(result.notes)])
 
 
 def is_share(result: JudgesResult) -> bool:
@@ -121,7 +116,7 @@ def content(
         },
         "sample": sample(result),
         "statements": statements(result),
-        "notes": notes(result),
+        "notes": list(result.notes),
         "systems": _columns(systems),
         "better": _better(result, systems),
         "judges": _columns(result.judges()),

@@ -124,7 +124,7 @@ if (data.better.length) {
 // ---------------------------------------------------------------- judges
 const binary = "sensitivity" in judges, has = (name) => name in judges && judges[name].some((x) => x !== null);
 at("judges-note").textContent = `Accuracy: probability that a verdict on a further item is correct, with its ${level} interval. ` +
-  (binary ? "Sensitivity and specificity: that an item which should pass passes, and that one which should fail fails. " : "") +
+  (binary ? "Sensitivity and specificity: probability of passing an item that should pass, and of failing one that should fail. " : "") +
   "Kappa: agreement with the true label beyond chance." +
   (has("position_bias") ? " Position: accuracy where the correct answer is shown first, minus that where it is second. Inconsistent: share of pairs with two verdicts in the two orders." : "") +
   (has("self_preference") ? " Self-preference: how much more often a judge passes systems of its own family, given the true label." : "");

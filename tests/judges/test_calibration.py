@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.stats import chisquare
 
 from crowdppl.isolation import isolated
-from crowdppl.judges import Verdicts, human_labels, simulate
+from crowdppl.judges import Verdicts, human_likelihood, simulate
 from crowdppl.judges.calibration import PRIORS, calibrate, laplace, program
 from crowdppl.judges.features import consensus_weights, features_of
 
@@ -191,11 +191,11 @@ def test_people_who_disagree_have_an_error():
             rng.random((4000, 2)) < error, (truth[:, None] + rng.integers(1, 3, (4000, 2))) % 3, truth[:, None]
         )
         counts = (labels[:, :, None] == np.arange(3)).sum(1).astype(float)
-        assert human_labels.error_of_people(counts) == pytest.approx(error, abs=0.02)
+        assert human_likelihood.error_of_people(counts) == pytest.approx(error, abs=0.02)
     guesses = (rng.integers(0, 3, (4000, 2))[:, :, None] == np.arange(3)).sum(1).astype(float)
-    assert human_labels.error_of_people(guesses) > 0.55
-    assert human_labels.error_of_people(np.eye(3) * 2) == 0
-    log_human = human_labels.log_likelihood(np.array([[2.0, 1.0, 0.0]]), 0.1)
+    assert human_likelihood.error_of_people(guesses) > 0.55
+    assert human_likelihood.error_of_people(np.eye(3) * 2) == 0
+    log_human = human_likelihood.log_likelihood(np.array([[2.0, 1.0, 0.0]]), 0.1)
     assert np.exp(log_human) == pytest.approx(np.array([[0.9**2 * 0.05, 0.05**2 * 0.9, 0.05**3]]))
 
 

@@ -356,3 +356,11 @@ def test_refusals(panel):
         judges.fit(Verdicts.from_frame(verdicts), judge="grader")
     with pytest.raises(OptionError, match="accuracies"):
         judges.simulate(accuracy=(0.9,), family=("a", "b"))
+
+
+def test_strata_without_probabilities_are_not_used_silently(panel):
+    verdicts, truth = panel
+    human = truth.sample(60, random_state=0).assign(stratum="a")
+    assert any(s.startswith("Strata of the human labels are not used") for s in judges.fit(verdicts, human).statements)
+    stated = judges.fit(verdicts, human.assign(probability=0.1))
+    assert not any(s.startswith("Strata") for s in stated.statements)

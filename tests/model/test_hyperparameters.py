@@ -127,7 +127,7 @@ def test_numbers_keep_the_type_of_the_data(case):
             assert value.shape == (2, *sites[name].shape), name
         if provides(case.model, "m_step"):
             for name, value in bind(case.model, data).m_step(start, data).items():
-                assert value.dtype in (torch.float32, torch.int64), name
+                assert value.dtype == (torch.float32 if sites[name].is_floating_point() else torch.int64), name
                 assert value.shape == sites[name].shape, name
         assert bind(case.model, data).confusion_of(sites, data).dtype == torch.float32
         assert bind(case.model, data).prevalence_of(sites, data).dtype == torch.float32

@@ -64,7 +64,6 @@ def judges_command(
     arguments.whole(1)("next", next_)
     if width is not None:
         arguments.positive("width", width)
-    from crowdppl import report
     from crowdppl.cli import display, display_judges
     from crowdppl.export import judges as folder
     from crowdppl.export import results
@@ -82,7 +81,7 @@ def judges_command(
         if width is not None:
             more["labels_needed.csv"] = result.labels_needed(width)
         shown = display_judges.show(result, more, width)
-    display.show_notes(list(dict.fromkeys([*report.judged.notes(result), *notes])))
+    display.show_notes(list(dict.fromkeys([*result.notes, *notes])))
     if out is None:
         console.print("Add --out FOLDER to write the tables and a report.", style="dim")
     else:
