@@ -58,7 +58,7 @@ def main() -> None:
     body = (
         "Milliseconds of an iteration: the difference of two runs, divided by the difference of their iterations. An iteration "
         "of ours is an E step and an M step without extrapolation; crowd-kit's GLAD does up to 25 gradient steps in an "
-        "iteration, and its MACE is run with one restart.\n\n"
+        "iteration, and its MACE is run with one restart. Other programs ran on the machine.\n\n"
         + table(["set", "model", "annotations", "ours, ms", "crowd-kit, ms", "ratio"], rows)
         + f"\n\nGeometric mean of the ratios: {ratio:.0f}."
     )
