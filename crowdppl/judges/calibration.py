@@ -12,9 +12,10 @@ that takes verdicts as independent given the true label is too certain. Unlabell
 who agree with the others count more. Means and scales of the blocks are those of public panels (:data:`PRIORS`,
 ``benchmarks/judges.py``).
 
-The posterior is computed by Laplace's method at each of :data:`POINTS` points of the scales, which are weighted by the
-marginal likelihood (importance sampling from their prior, at quasi-random points). :func:`program` is the same model in Pyro,
-against which this is tested. With few human labels Laplace's method is less certain than the posterior by NUTS.
+Draws of the posterior come in two steps. Laplace's method at each of :data:`POINTS` quasi-random points of the scales, weighted
+by the marginal likelihood, gives first draws (:mod:`crowdppl.judges.laplace`). A Markov chain from each of them removes the error
+of the approximation, which is large with few human labels (:mod:`crowdppl.judges.chains`). :func:`program` is the same model in
+Pyro, against which this is tested by NUTS.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 from scipy.special import logsumexp, ndtri
 from scipy.stats import qmc
 
+from crowdppl.judges import chains
 from crowdppl.judges.features import Block, Features
+from crowdppl.judges.laplace import Mode, laplace
 
 Array = npt.NDArray[Any]
 
@@ -65,8 +68,6 @@ PRIORS: Mapping[str, BlockPrior] = {
     "unparseable": BlockPrior(0.0, 0.5, 1.0),
 }
 POINTS = 64  # of the scales
-STEPS = 100
-TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +76,11 @@ class Calibration:
 
     Attributes:
         theta: draws, ``(D, P)``.
-        weight: posterior weight of each point of the scales, ``(POINTS,)``.
-        scale: standard deviation of each block at each point, ``(POINTS, B)``.
+        scale: draws of the standard deviation of each block, ``(D, B)``.
         blocks: the blocks.
     """
 
     theta: Array
-    weight: Array
     scale: Array
     blocks: tuple[Block, ...]
 
@@ -130,95 +129,39 @@ def calibrate(
     """
     blocks = of.blocks
     features = of.rows(items)
-    sizes = [b.size for b in blocks]
-    mean = np.repeat([PRIORS[b.name].mean for b in blocks], sizes)
+    priors = [PRIORS[b.name] for b in blocks]
+    prior = chains.Prior(
+        size=np.array([b.size for b in blocks]),
+        mean=np.array([p.mean for p in priors]),
+        log_scale=np.log([p.scale for p in priors]),
+        spread=np.array([p.spread for p in priors]),
+    )
+    mean = np.repeat(prior.mean, prior.size)
     points = scales(blocks)
-    modes, factors, log_weight = [], [], []
-    start = mean
+    modes: list[Mode] = []
     for scale in points:
-        precision = np.repeat(scale**-2.0, sizes)
-        mode, factor, log_marginal = laplace(features, log_human, weight, mean, precision, start)
-        start = mode
-        modes.append(mode)
-        factors.append(factor)
-        log_weight.append(log_marginal)
+        precision = np.repeat(scale**-2.0, prior.size)
+        start = modes[-1].theta if modes else mean
+        modes.append(laplace(features, log_human, weight, mean, precision, start))
+    log_weight = [mode.log_marginal for mode in modes]
     of_point = np.exp(np.array(log_weight) - logsumexp(log_weight))
     # Systematic resampling: each point has its share of the draws, up to one.
-    chosen = np.searchsorted(of_point.cumsum(), (np.arange(draws) + rng.random()) / draws).clip(max=POINTS - 1)
+    point = np.searchsorted(of_point.cumsum(), (np.arange(draws) + rng.random()) / draws).clip(max=POINTS - 1)
     theta = rng.standard_normal((draws, len(mean)))
-    for c in np.unique(chosen):
-        own = chosen == c
-        theta[own] = modes[c] + solve_triangular(factors[c], theta[own].T, trans="T", lower=True).T
-    return Calibration(rng.permutation(theta), of_point, points, blocks)
-
-
-def laplace(
-    features: Array, log_human: Array, weight: Array, mean: Array, precision: Array, start: Array
-) -> tuple[Array, Array, float]:
-    """Return the mode of the coefficients, the Cholesky factor of the precision there, and the log marginal likelihood.
-
-    The likelihood of an item is ``sum_k softmax_k(features theta) exp(log_human_k)``. Newton steps use the part of its curvature
-    that is never negative, and are halved until the log posterior rises.
-
-    Args:
-        features: ``(n, K, P)``.
-        log_human: ``(n, K)``; minus infinity excludes a class.
-        weight: of each item, ``(n,)``.
-        mean: of the prior, ``(P,)``.
-        precision: of the prior, ``(P,)``.
-        start: first point, ``(P,)``.
-    """
-    n, K, P = features.shape
-    flat = features.reshape(n * K, P)
-    known = bool(np.isneginf(log_human).sum() == n * (K - 1)) if n else True
-
-    def log_posterior(theta: Array) -> tuple[float, Array, Array]:
-        logit = (flat @ theta).reshape(n, K)
-        log_p = logit - _log_sum(logit)[:, None]
-        joint = log_p + log_human
-        each = _log_sum(joint)
-        value = weight @ each - 0.5 * (precision * (theta - mean) ** 2).sum()
-        return float(value), np.exp(log_p), np.exp(joint - each[:, None])
-
-    def curvature(p: Array) -> tuple[Array, Array]:
-        expected = np.einsum("nk,nkp->np", p, features)
-        weighted = (weight[:, None] * p).reshape(-1, 1)
-        return (flat * weighted).T @ flat - (weight[:, None] * expected).T @ expected, expected
-
-    theta = start
-    value, p, posterior = log_posterior(theta)
-    for _ in range(STEPS):
-        hessian, expected = curvature(p)
-        target = np.einsum("nk,nkp->np", posterior, features)
-        gradient = weight @ (target - expected) - precision * (theta - mean)
-        step = cho_solve((cholesky(hessian + np.diag(precision), lower=True), True), gradient)
-        if gradient @ step < TOLERANCE:
-            break
-        length = 1.0
-        while length > 1e-6:
-            value_new, p_new, posterior_new = log_posterior(theta + length * step)
-            if value_new > value:
-                break
-            length /= 2
-        else:
-            break
-        theta, value, p, posterior = theta + length * step, value_new, p_new, posterior_new
-    exact, _ = curvature(p)
-    if not known:  # the exact curvature, where it is positive
-        try:
-            factor = cholesky(exact - curvature(posterior)[0] + np.diag(precision), lower=True)
-        except np.linalg.LinAlgError:
-            factor = cholesky(exact + np.diag(precision), lower=True)
-    else:
-        factor = cholesky(exact + np.diag(precision), lower=True)
-    log_marginal = value + 0.5 * np.log(precision).sum() - np.log(np.diag(factor)).sum()
-    return theta, factor, float(log_marginal)
-
-
-def _log_sum(logits: Array) -> Array:
-    """Return the log of the sum of exponentials of each row, of which one entry at least is finite."""
-    top = logits.max(1, initial=-np.inf)
-    return np.asarray(top + np.log(np.exp(logits - top[:, None]).sum(1)))
+    for c in np.unique(point):
+        own = point == c
+        theta[own] = modes[c].theta + solve_triangular(modes[c].factor, theta[own].T, trans="T", lower=True).T
+    theta, log_scale = chains.run(
+        chains.Likelihood(features, log_human, weight),
+        prior,
+        modes,
+        point,
+        theta,
+        np.log(points[point]),
+        rng=rng,
+    )
+    order = rng.permutation(draws)
+    return Calibration(theta[order], np.exp(log_scale[order]), blocks)
 
 
 def program(features: Array, log_human: Array, blocks: tuple[Block, ...]) -> Any:

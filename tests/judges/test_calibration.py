@@ -13,8 +13,9 @@ from scipy.stats import chisquare
 
 from crowdppl.isolation import isolated
 from crowdppl.judges import Verdicts, human_likelihood, simulate
-from crowdppl.judges.calibration import PRIORS, calibrate, laplace, program
+from crowdppl.judges.calibration import PRIORS, calibrate, program
 from crowdppl.judges.features import consensus_weights, features_of
+from crowdppl.judges.laplace import laplace
 
 
 def problem(seed, n=40, K=2, P=5):
@@ -41,7 +42,8 @@ def test_the_mode_is_that_of_the_posterior_in_plain_python(soft):
     if soft:
         log_human = np.log(rng.dirichlet(np.ones(3), len(features)))
     mean, precision = rng.normal(size=5), rng.uniform(0.5, 2, 5)
-    mode, factor, _ = laplace(features, log_human, weight, mean, precision, mean)
+    found = laplace(features, log_human, weight, mean, precision, mean)
+    mode, factor = found.theta, found.factor
     best = minimize(
         lambda theta: -log_posterior(theta, features, log_human, weight, mean, precision), mean, options={"gtol": 1e-9}
     )
@@ -70,7 +72,7 @@ def test_the_mode_is_that_of_the_posterior_in_plain_python(soft):
 def test_the_marginal_likelihood_is_that_of_quadrature():
     features, log_human, weight, _ = problem(1, n=60, P=1)
     mean, precision = np.array([0.3]), np.array([2.0])
-    _, _, log_marginal = laplace(features, log_human, weight, mean, precision, mean)
+    log_marginal = laplace(features, log_human, weight, mean, precision, mean).log_marginal
     grid = np.linspace(-3, 3, 2001)
     values = np.array([log_posterior([t], features, log_human, weight, mean, precision) for t in grid])
     exact = np.log(np.trapezoid(np.exp(values - values.max()), grid)) + values.max() - 0.5 * np.log(2 * np.pi)
@@ -114,9 +116,9 @@ def test_the_pyro_program_is_the_model(small):
 
 @pytest.mark.slow
 def test_the_posterior_is_that_of_nuts(small):
-    """With 30 labels Laplace's method is less certain than NUTS, by .08 at most for one item: logistic posteriors are skewed."""
+    """The probabilities of items agree with 1,000 draws by NUTS, up to their error; Laplace's method alone differs by .08."""
     of, items, log_human = small
-    ours = calibrate(of, items, log_human, np.ones(30), draws=2000, rng=np.random.default_rng(0))
+    ours = calibrate(of, items, log_human, np.ones(30), draws=4000, rng=np.random.default_rng(0))
     everything = of.rows(np.arange(of.shape[0]))
     expected = ours.probability(everything)[1]
     with isolated(seed=0, device=torch.device("cpu"), dtype=torch.float64):
@@ -129,21 +131,21 @@ def test_the_posterior_is_that_of_nuts(small):
             pyro.deterministic("theta", theta)
 
         kernel = NUTS(marginal, target_accept_prob=0.9)
-        chain = MCMC(kernel, num_samples=500, warmup_steps=300, disable_progbar=True)
+        chain = MCMC(kernel, num_samples=1000, warmup_steps=300, disable_progbar=True)
         chain.run()
         samples = chain.get_samples()
         theta = torch.cat(
             [
-                PRIORS[b.name].mean + samples[f"scale_{b.name}"][:, None] * samples[b.name].reshape(500, -1)
+                PRIORS[b.name].mean + samples[f"scale_{b.name}"][:, None] * samples[b.name].reshape(1000, -1)
                 for b in of.blocks
             ],
             1,
         ).numpy()
     logits = np.einsum("nkp,dp->dnk", everything, theta)
     reference = 1 / (1 + np.exp(logits[:, :, 0] - logits[:, :, 1]))
-    assert np.abs(expected.mean(0) - reference.mean(0)).max() < 0.12
-    assert np.abs(expected.mean(0) - reference.mean(0)).mean() < 0.05
-    assert ((expected.mean(0) > 0.5) == (reference.mean(0) > 0.5)).mean() > 0.95
+    assert np.abs(expected.mean(0) - reference.mean(0)).max() < 0.04
+    assert np.abs(expected.mean(0) - reference.mean(0)).mean() < 0.01
+    assert expected.mean(1).std() == pytest.approx(reference.mean(1).std(), rel=0.1)
 
 
 @pytest.mark.slow
@@ -176,9 +178,11 @@ def test_simulation_based_calibration(small):
 def test_without_labels_the_posterior_is_the_prior(small):
     of, _, _ = small
     prior = calibrate(of, np.zeros(0, int), np.zeros((0, 2)), np.zeros(0), draws=4000, rng=np.random.default_rng(0))
-    assert prior.weight == pytest.approx(np.full(len(prior.weight), 1 / len(prior.weight)))
     panel = prior.block("panel")
-    assert panel.mean() == pytest.approx(PRIORS["panel"].mean, abs=0.3)
+    assert panel.mean() == pytest.approx(PRIORS["panel"].mean, abs=0.15)
+    for block, draws in zip(of.blocks, np.log(prior.scale).T, strict=True):
+        assert draws.mean() == pytest.approx(math.log(PRIORS[block.name].scale), abs=0.05)
+        assert draws.std() == pytest.approx(PRIORS[block.name].spread, rel=0.05)
     assert prior.block("confusion") is None
 
 

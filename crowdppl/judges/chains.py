@@ -1,0 +1,203 @@
+"""Markov chains of the weights of verdicts: one for each draw, started from Laplace's approximation of the posterior.
+
+With few human labels the posterior of the weights is skewed: panels that separate the labelled items well may have any large
+weight. Laplace's approximation misses this, and the chains correct it. A sweep consists of
+
+- the coefficients given the scales: elliptical slice sampling (Murray, Adams and MacKay 2010) with a Gaussian approximation of
+  the posterior in the place of the prior, and what remains as likelihood (Nishihara, Murray and Adams 2014). The Gaussian is
+  the prior times the likelihood to second order around the mode of Laplace's method;
+- the scale of each block given its coefficients, by a Metropolis step; and the scales of a block in turn together with its
+  coefficients, which stay the same in units of the scale (interweaving, Yu and Meng 2011).
+
+Each step leaves the posterior invariant. The mode is that of the point of the scales where the chain starts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdppl.judges.laplace import Mode
+
+Array = npt.NDArray[Any]
+SWEEPS = 8
+# Standard deviation of a proposal for the log of a scale.
+STEP = 0.7
+# Logits, and entries of precision matrices, that are held at a time.
+PIECE = 2**20
+LARGEST_LOGIT = 700.0
+
+
+class Prior(NamedTuple):
+    """Prior of the coefficients in ``B`` blocks.
+
+    Attributes:
+        size: number of coefficients of each block, ``(B,)``.
+        mean: of the coefficients of each block, ``(B,)``.
+        log_scale: mean of the log of their standard deviation, ``(B,)``.
+        spread: standard deviation of it, ``(B,)``.
+    """
+
+    size: Array
+    mean: Array
+    log_scale: Array
+    spread: Array
+
+
+class Likelihood:
+    """The log likelihood of coefficients.
+
+    Attributes:
+        rows: features of the classes of each item relative to the class that its human labels favour, ``(n (K - 1), P)``.
+
+    Args:
+        features: of the labelled items, ``(n, K, P)``.
+        log_human: log probability of their human labels given the class, ``(n, K)``.
+        weight: of each item, ``(n,)``.
+    """
+
+    def __init__(self, features: Array, log_human: Array, weight: Array) -> None:
+        n, K, P = features.shape
+        favoured = log_human.argmax(1)
+        others = np.arange(K) != favoured[:, None]
+        self.rows = (features - features[np.arange(n), favoured][:, None])[others].reshape(n * (K - 1), P)
+        # Probability of the human labels given each other class, relative to the favoured one.
+        relative = (log_human - log_human.max(1, keepdims=True))[others].reshape(n, K - 1, 1)
+        self.odds = None if np.isneginf(relative).all() else np.exp(relative)
+        self.weight = weight
+        self.others = K - 1
+
+    def __call__(self, logits: Array) -> Array:
+        """Return the log likelihood, up to a constant, ``(d,)``, of logits ``(n (K - 1), d)``: ``rows @ coefficients``."""
+        shape = (len(self.weight), self.others, logits.shape[1])
+        ratio = np.exp(np.minimum(logits, LARGEST_LOGIT)).reshape(shape)
+        value = -np.log1p(ratio.sum(1))
+        if self.odds is not None:
+            value += np.log1p((ratio * self.odds).sum(1))
+        return np.asarray(self.weight @ value)
+
+
+def run(
+    likelihood: Likelihood,
+    prior: Prior,
+    modes: list[Mode],
+    point: Array,
+    theta: Array,
+    log_scale: Array,
+    *,
+    rng: np.random.Generator,
+    sweeps: int = SWEEPS,
+) -> tuple[Array, Array]:
+    """Return the coefficients ``(D, P)`` and log scales ``(D, B)`` of ``D`` chains after some sweeps.
+
+    Args:
+        likelihood: of the coefficients.
+        prior: of coefficients and scales.
+        modes: of the posterior at some points of the scales.
+        point: the point that each chain starts from, ``(D,)``.
+        theta: coefficients to start with, ``(D, P)``.
+        log_scale: log scales to start with, ``(D, B)``.
+        rng: source of random numbers.
+        sweeps: their number.
+    """
+    theta, log_scale = theta.copy(), log_scale.copy()
+    length = max(PIECE // max(len(likelihood.rows), theta.shape[1] ** 2), 1)
+    for first in range(0, len(theta), length):
+        part = slice(first, first + length)
+        chains = _Chains(likelihood, prior, modes, point[part], theta[part], log_scale[part])
+        for sweep in range(sweeps):
+            chains.slice_coefficients(rng)
+            for block in range(len(prior.size)):
+                chains.propose_scale(block, rng)
+            chains.propose_rescaling(sweep % len(prior.size), rng)
+    return theta, log_scale
+
+
+class _Chains:
+    """The state of ``d`` chains: ``theta`` ``(d, P)`` and ``log_scale`` ``(d, B)``, changed in place."""
+
+    def __init__(
+        self, likelihood: Likelihood, prior: Prior, modes: list[Mode], point: Array, theta: Array, log_scale: Array
+    ):
+        self.likelihood, self.prior, self.theta, self.log_scale = likelihood, prior, theta, log_scale
+        self.block = np.repeat(np.arange(len(prior.size)), prior.size)
+        self.mean = prior.mean[self.block]
+        self.points = [(modes[c], np.flatnonzero(point == c)) for c in np.unique(point)]
+        self.logits: Array = likelihood.rows @ theta.T
+        self.value: Array = likelihood(self.logits)  # (d,)
+
+    def slice_coefficients(self, rng: np.random.Generator) -> None:
+        """Move the coefficients along an ellipse through them and a draw of the Gaussian, around its mean."""
+        d, P = self.theta.shape
+        prior_precision = np.exp(-2 * self.log_scale)[:, self.block]
+        precision = np.empty((d, P, P))
+        linear = np.empty((d, P, 2))  # precision times the mean, and times a draw around it
+        linear[:, :, 1] = np.sqrt(prior_precision) * rng.standard_normal((d, P))
+        noise = rng.standard_normal((d, P))
+        for mode, own in self.points:
+            precision[own] = mode.curvature
+            linear[own, :, 0] = mode.gradient + mode.curvature @ mode.theta
+            linear[own, :, 1] += noise[own] @ mode.root
+        linear[:, :, 0] += prior_precision * self.mean
+        precision[:, np.arange(P), np.arange(P)] += prior_precision
+        middle, direction = np.moveaxis(np.linalg.solve(precision, linear), 2, 0)
+        deviation = self.theta - middle
+        # The second-order log likelihood is a quadratic form of (1, cos, sin) on the ellipse.
+        form = np.empty((d, 3, 3))
+        for mode, own in self.points:
+            three = np.stack([middle[own] - mode.theta, deviation[own], direction[own]], 1)
+            form[own] = -0.5 * (three @ mode.curvature) @ three.transpose(0, 2, 1)
+            form[own, 0] += three @ mode.gradient
+        rows = self.likelihood.rows
+        at_middle, of_direction = rows @ middle.T, rows @ direction.T
+        of_deviation = self.logits - at_middle
+
+        moving = np.arange(d)
+        height = self.value - form[:, :2, :2].sum((1, 2)) + np.log(rng.random(d))
+        angle: Array = np.asarray(rng.uniform(0, 2 * np.pi, d))
+        low, high = angle - 2 * np.pi, angle.copy()
+        while len(moving):
+            at = np.stack([np.ones(len(moving)), np.cos(angle[moving]), np.sin(angle[moving])])
+            logits = at_middle[:, moving] + of_deviation[:, moving] * at[1] + of_direction[:, moving] * at[2]
+            value = self.likelihood(logits)
+            inside = value - np.einsum("am,mab,bm->m", at, form[moving], at) > height[moving]
+            arrived = moving[inside]
+            self.value[arrived], self.logits[:, arrived] = value[inside], logits[:, inside]
+            moving = moving[~inside]
+            back = angle[moving] < 0
+            low[moving[back]], high[moving[~back]] = angle[moving[back]], angle[moving[~back]]
+            angle[moving] = rng.uniform(low[moving], high[moving])
+        self.theta[:] = middle + deviation * np.cos(angle)[:, None] + direction * np.sin(angle)[:, None]
+
+    def propose_scale(self, b: int, rng: np.random.Generator) -> None:
+        """Propose another scale of a block, the coefficients unchanged."""
+        square = ((self.theta[:, self.block == b] - self.prior.mean[b]) ** 2).sum(1)
+
+        def log_density(log_scale: Array) -> Array:
+            return np.asarray(
+                self._log_prior(log_scale, b) - self.prior.size[b] * log_scale - 0.5 * square * np.exp(-2 * log_scale)
+            )
+
+        now = self.log_scale[:, b]
+        new = now + STEP * rng.standard_normal(len(now))
+        accepted = np.log(rng.random(len(now))) < log_density(new) - log_density(now)
+        self.log_scale[accepted, b] = new[accepted]
+
+    def propose_rescaling(self, b: int, rng: np.random.Generator) -> None:
+        """Propose another scale of a block, with the coefficients around their mean in proportion."""
+        own = self.block == b
+        now = self.log_scale[:, b]
+        new = now + STEP * rng.standard_normal(len(now))
+        deviation, ratio = self.theta[:, own] - self.prior.mean[b], np.exp(new - now)
+        logits = self.logits + (self.likelihood.rows[:, own] @ deviation.T) * (ratio - 1)
+        value = self.likelihood(logits)
+        gain = value - self.value + self._log_prior(new, b) - self._log_prior(now, b)
+        accepted = np.log(rng.random(len(now))) < gain
+        self.log_scale[accepted, b] = new[accepted]
+        self.theta[np.ix_(accepted, own)] = self.prior.mean[b] + deviation[accepted] * ratio[accepted, None]
+        self.logits[:, accepted], self.value[accepted] = logits[:, accepted], value[accepted]
+
+    def _log_prior(self, log_scale: Array, b: int) -> Array:
+        return np.asarray(-0.5 * ((log_scale - self.prior.log_scale[b]) / self.prior.spread[b]) ** 2)
