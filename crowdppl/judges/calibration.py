@@ -102,20 +102,27 @@ class Calibration:
         return logit
 
 
-def scales(blocks: tuple[Block, ...]) -> Array:
+def scales(blocks: tuple[Block, ...], priors: Mapping[str, BlockPrior] = PRIORS) -> Array:
     """Return quasi-random points of the scales of the blocks, drawn from their prior, ``(POINTS, B)``."""
     # seed= and not rng=, which SciPy before 1.15 does not know.
     normal = ndtri(qmc.Sobol(len(blocks), scramble=True, seed=np.random.default_rng(0)).random(POINTS))
     return np.array(
         [
-            [PRIORS[b.name].scale * np.exp(PRIORS[b.name].spread * u) for b, u in zip(blocks, row, strict=True)]
+            [priors[b.name].scale * np.exp(priors[b.name].spread * u) for b, u in zip(blocks, row, strict=True)]
             for row in normal
         ]
     )
 
 
 def calibrate(
-    of: Features, items: Array, log_human: Array, weight: Array, *, draws: int, rng: np.random.Generator
+    of: Features,
+    items: Array,
+    log_human: Array,
+    weight: Array,
+    *,
+    draws: int,
+    rng: np.random.Generator,
+    priors: Mapping[str, BlockPrior] = PRIORS,
 ) -> Calibration:
     """Return the posterior of the coefficients.
 
@@ -126,18 +133,19 @@ def calibrate(
         weight: of each of these items in the likelihood, ``(n,)``.
         draws: number of draws.
         rng: source of random numbers.
+        priors: of the coefficients, by block.
     """
     blocks = of.blocks
     features = of.rows(items)
-    priors = [PRIORS[b.name] for b in blocks]
+    used = [priors[b.name] for b in blocks]
     prior = chains.Prior(
         size=np.array([b.size for b in blocks]),
-        mean=np.array([p.mean for p in priors]),
-        log_scale=np.log([p.scale for p in priors]),
-        spread=np.array([p.spread for p in priors]),
+        mean=np.array([p.mean for p in used]),
+        log_scale=np.log([p.scale for p in used]),
+        spread=np.array([p.spread for p in used]),
     )
     mean = np.repeat(prior.mean, prior.size)
-    points = scales(blocks)
+    points = scales(blocks, priors)
     modes: list[Mode] = []
     for scale in points:
         precision = np.repeat(scale**-2.0, prior.size)
