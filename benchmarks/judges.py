@@ -18,7 +18,7 @@ from common import arguments, table, write
 from judges_methods import RATES, PanelSet, aligned, chosen, fitted, load, skene
 
 from crowdppl import judges
-from crowdppl.judges import JudgesResult, Verdicts
+from crowdppl.judges import JudgesResult, Verdicts, pairwise
 from crowdppl.judges.panel_table import effective_number
 from crowdppl.judges.system_table import rates
 
@@ -198,6 +198,35 @@ def positions_part(seed: int) -> dict[str, Any]:
     }
 
 
+def pairs_part(labels: int, seed: int) -> dict[str, Any]:
+    """Measure pairs of answers of five simulated systems: rates of better answers, beside those by all true labels."""
+    frame, truth = judges.simulate_pairs(seed=20_000 + seed)
+    human = truth.sample(labels, random_state=seed)
+    result = judges.fit(frame, human, seed=seed, num_samples=500)
+    v = result.verdicts
+    outcome = pairwise.outcomes(v.labels)
+    pairs = pairwise.distinct(v.system, v.opponent, len(v.systems))
+    codes = {name: n for n, name in enumerate(v.labels.tolist())}
+    label = truth.set_index("item")["verdict"].map(codes).loc[v.items].to_numpy()
+
+    def by(items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        counts = pairwise.tally(pairs, items, outcome[label[items]], np.ones(len(items)))
+        return pairwise.against_others(*pairwise.strengths(counts[None], pairs))[0]
+
+    true = by(np.arange(len(label)))
+    drawn = rates(result, "items")
+    low, high = result.ends(drawn)
+    table_ = result.systems().set_index("system").loc[v.systems]
+    return {
+        "covered": float(((low - 1e-9 <= true) & (true <= high + 1e-9)).mean()),
+        "width": float((high - low).mean()),
+        "error": float(np.abs(drawn.mean(0) - true).mean()),
+        "uncorrected": float(np.abs(table_["uncorrected"].to_numpy() - true).mean()),
+        "labels_alone": float(np.abs(by(np.flatnonzero(result.labelled)) - true).mean()),
+        "position": float(result.judges()["position_bias"].mean()),
+    }
+
+
 def chosen_part(seed: int) -> dict[str, Any]:
     """Label 100 items at random and 100 that ``next`` chooses, and measure the rates of the systems."""
     panel = load(SYSTEMS_SET, 10**9)
@@ -270,6 +299,9 @@ def measure(quick: bool) -> dict[str, Any]:
         key = f"simulated {labels}"
         out[key] = kept(key, lambda: repeated(simulated_part, labels, times=few or REPETITIONS))  # noqa: B023
     out["independent"] = kept("independent", lambda: repeated(independent_part, times=few or 20))
+    for labels in (50, 100):
+        key = f"pairs {labels}"
+        out[key] = kept(key, lambda: repeated(pairs_part, labels, times=few or REPETITIONS))  # noqa: B023
     out["positions"] = kept("positions", lambda: repeated(positions_part, times=few or REPETITIONS))
     return out
 

@@ -26,8 +26,9 @@ DEFAULT: Variant = ()
 
 
 def changes() -> list[Change]:
-    """Return the changes of one prior that are tried: half and twice each scale, and other means where they are not zero."""
-    out = [(block, "scale", factor) for block in PRIORS for factor in (0.5, 2.0)]
+    """Return the changes of one prior that are tried: other scales, heavier tails, and other means where they are not zero."""
+    out = [(block, "scale", factor) for block in PRIORS for factor in (0.5, 2.0, 4.0)]
+    out += [(block, "spread", 1.5) for block in PRIORS]
     return out + [(b, "mean", factor) for b, prior in PRIORS.items() if prior.mean for factor in (0.6, 1.5)]
 
 
@@ -120,9 +121,9 @@ def main() -> None:
         [text(v), round(float((tried[v] - default).mean()), 4), int((tried[v] < default - 1e-4).sum())] for v in ranked
     ]
     body = f"""
-Each of {len(every)} variants of the priors of [judges](judges.md) changes one of them, or two: half or twice the scale of a
-block of coefficients, .6 or 1.5 times its mean. A panel is then judged with the variant that has the lowest mean log loss on
-the *other* panels. Log loss of items without human labels, mean over {LABELS[0]} and {LABELS[1]} labels,
+Each of {len(every)} variants of the priors of [judges](judges.md) changes one of them, or two: half, twice or four times the
+scale of a block of coefficients, 1.5 times the spread of its logarithm, .6 or 1.5 times its mean. A panel is then judged with
+the variant that has the lowest mean log loss on the *other* panels. Log loss of items without human labels, mean over {LABELS[0]} and {LABELS[1]} labels,
 {losses.repetitions} random choices each.
 
 {table(["panel", "default", "chosen on the others", "which"], rows)}

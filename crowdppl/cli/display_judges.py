@@ -177,14 +177,14 @@ def show_next(items: pd.DataFrame) -> None:
         console.print("\nEvery item has a human label.")
         return
     rows = [
-        {name: str(row[name]) for name in ("item", "system") if name in row}
+        {name: str(row[name]) for name in ("item", "system", "opponent") if name in row}
         | {
             "probable label": f"{row['label']} {row['probability']:.0%}",
             "mean width after": f"{row['width_after']:.3f}",
         }
         for row in items.head(SHOWN_ITEMS).to_dict("records")
     ]
-    _print(f"Label next: {len(items):,} item{'s' if len(items) > 1 else ''}", rows, {"item", "system"})
+    _print(f"Label next: {len(items):,} item{'s' if len(items) > 1 else ''}", rows, {"item", "system", "opponent"})
     if len(items) > SHOWN_ITEMS:
         console.print(f"... and {len(items) - SHOWN_ITEMS:,} more in next.csv", style="dim")
     _legend("mean width after: expected width of the intervals with this label and those above")

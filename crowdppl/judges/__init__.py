@@ -5,8 +5,19 @@ from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.readers.formats import read, read_frame
 from crowdppl.judges.result import JudgesResult
-from crowdppl.judges.simulation import simulate
+from crowdppl.judges.simulation import simulate, simulate_pairs
 from crowdppl.judges.states import State
 from crowdppl.judges.verdicts import Verdicts
 
-__all__ = ["HumanLabels", "JudgesResult", "Panel", "State", "Verdicts", "fit", "read", "read_frame", "simulate"]
+__all__ = [
+    "HumanLabels",
+    "JudgesResult",
+    "Panel",
+    "State",
+    "Verdicts",
+    "fit",
+    "read",
+    "read_frame",
+    "simulate",
+    "simulate_pairs",
+]

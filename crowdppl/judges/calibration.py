@@ -55,7 +55,7 @@ class BlockPrior(NamedTuple):
 PRIORS: Mapping[str, BlockPrior] = {
     "prevalence": BlockPrior(0.0, 1.0, 0.5),
     "panel": BlockPrior(2.0, 2.0, 0.5),
-    "consensus": BlockPrior(6.0, 3.0, 0.5),
+    "consensus": BlockPrior(3.6, 3.0, 0.5),
     "judge": BlockPrior(0.0, 0.3, 1.0),
     "family": BlockPrior(0.0, 0.1, 1.0),
     "confusion": BlockPrior(0.0, 0.7, 1.0),

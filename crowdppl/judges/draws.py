@@ -31,7 +31,7 @@ class TruthDraws:
         labelled: whether people labelled the item, ``(N,)``.
         human_error: probability of an incorrect human label; 0 where people do not contradict each other.
         value: what an item of each class adds to the rate of its system, ``(K,)``: 1 for classes that pass, 0 for the others;
-            or the grades of numeric classes.
+            or the grades of numeric classes; or, for pairs of answers, 1, 0, and .5 for a tie.
         level: probability of intervals.
     """
 
@@ -64,6 +64,24 @@ class TruthDraws:
         if len(v.systems):
             return v.systems, v.system
         return np.array(["all"], dtype=object), np.zeros(len(v.items), dtype=np.int64)
+
+    @property
+    def paired(self) -> bool:
+        """Whether items are pairs of answers of two systems."""
+        return self.features.outcome is not None
+
+    @property
+    def member(self) -> Array:
+        """Return which items count for what has a rate, ``(N, S)``: 1, or -1 where the system is the opponent, or 0."""
+        names, code = self.rated
+        every = np.arange(len(names))
+        member = (code[:, None] == every).astype(float)
+        return member - (self.verdicts.opponent[:, None] == every) if self.paired else member
+
+    @property
+    def opponent_names(self) -> Array:
+        """Name of the second system of each item, ``(N,)``; ``None`` for single answers."""
+        return np.append(self.verdicts.systems.astype(object), [None])[self.verdicts.opponent]
 
     def expected(self, every: int) -> Array:
         """Return the expected value of each item given the weights of every so many draws, ``(D / every, N)``."""

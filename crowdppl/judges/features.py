@@ -19,11 +19,15 @@ block               features
 ``system_rate``     log share of class ``k`` in all verdicts on the system: how common the class is there
 ``system``          one for each system and class: judges that are too kind or too strict to this system
 ``score``           numeric scores of each judge, as ranks; ``score_consensus`` their weighted mean
-``position``        pairs: whether the first answer shown was chosen, where a judge saw one order only
+``position``        two answers: whether the first answer shown was chosen, where a judge saw one order only
 ``abstained``       whether a judge abstained, by class; likewise ``unparseable``
 ==================  ===========================================================================================
 
 The scores of a judge take the place of its labels, which are less informative.
+
+Where items are pairs of answers of two systems, ``system`` has a strength for each system, which enters as in the model of
+Davidson (1970): half the difference of the two strengths for the class in which the first system is better, minus that for the
+other. ``system_rate`` is the same with the strengths by the verdicts. How common ties are is ``prevalence``.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from crowdppl.judges import pairwise
 from crowdppl.judges.states import State
 from crowdppl.judges.verdicts import Verdicts
 
@@ -76,8 +81,11 @@ class Features:
         family: family of each judge, ``(J,)``.
         families: number of families.
         system: system of each item, ``(N,)``; -1 for none.
+        opponent: second system of each item, ``(N,)``; -1 for none.
         systems: number of systems.
-        system_rate: log share of each class in the verdicts on each system, relative to all systems, ``(S, K)``.
+        outcome: for pairs of answers, what each class says: 1, -1 or 0 for a tie, ``(K,)``; ``None`` for single answers.
+        system_rate: log share of each class in the verdicts on each system, relative to all systems, ``(S, K)``; for pairs the
+            strength of each system by the verdicts, ``(S, 1)``.
         scored: whether the scores of a judge take the place of its labels, ``(J,)``.
         score: scores as centred ranks, ``(N, J')``; 0 without a score. ``J'`` is the number of judges with scores.
         score_consensus: weight of each of them in the consensus of scores, ``(J',)``.
@@ -93,7 +101,9 @@ class Features:
     family: Array
     families: int
     system: Array
+    opponent: Array
     systems: int
+    outcome: Array | None
     system_rate: Array
     scored: Array
     score: Array
@@ -131,16 +141,21 @@ class Features:
             parts["family"] = votes @ (self.family[:, None] == np.arange(self.families))
         if 2 < K <= CLASSES:
             parts["confusion"] = _by_class(votes.mean(2), K)
-        if self.systems > 1:
-            of = (self.system[index][:, None] == np.arange(self.systems)).astype(float)  # (n, S)
+        if self.outcome is not None:
+            half = self.outcome[:, None] / 2
+            between = _one_hot(self.system[index], self.systems) - _one_hot(
+                self.opponent[index], self.systems
+            )  # (n, S)
+            parts |= {"system_rate": (between @ self.system_rate)[:, None] * half, "system": between[:, None] * half}
+        elif self.systems > 1:
+            of = _one_hot(self.system[index], self.systems)
             parts |= {"system_rate": (of @ self.system_rate)[:, :, None], "system": _by_class(of, K)}
         if self.score.shape[1]:
             score = self.score[index][:, None, :] * self.slope[:, None]  # (n, K, J')
             consensus = score @ self.score_consensus / score.shape[2]
             parts |= {"score_consensus": consensus[:, :, None], "score": score}
         if self.position.shape[1]:
-            sides = np.zeros(K)
-            sides[:2] = 0.5, -0.5
+            sides = np.array([0.5, -0.5, *[0.0] * (K - 2)]) if self.outcome is None else self.outcome / 2
             parts["position"] = self.position[index][:, None, :] * sides[:, None]
         for state, shares in self.states.items():
             own = shares[index]
@@ -153,6 +168,11 @@ class Features:
         for first in range(0, N, PIECE):
             index = np.arange(first, min(first + PIECE, N))
             yield index, self.rows(index)
+
+
+def _one_hot(codes: Array, count: int) -> Array:
+    """Return indicators of codes ``(n,)``, none for -1, ``(n, count)``."""
+    return (codes[:, None] == np.arange(count)).astype(float)
 
 
 def _by_class(values: Array, classes: int) -> Array:
@@ -174,8 +194,13 @@ def by_judge(verdicts: Verdicts, rows: Array, values: Array | None = None) -> Ar
     return np.bincount(cell, None if values is None else values[rows], N * J).reshape(N, J)
 
 
-def features_of(verdicts: Verdicts) -> Features:
-    """Return what the verdicts say about each item."""
+def features_of(verdicts: Verdicts, outcome: Array | None = None) -> Features:
+    """Return what the verdicts say about each item.
+
+    Args:
+        verdicts: the verdicts.
+        outcome: what each class says of a pair of answers, ``(K,)``; ``None`` for single answers.
+    """
     N, J, K = len(verdicts.items), len(verdicts.judges), len(verdicts.labels)
     given = verdicts.label >= 0
     cell = verdicts.item * J + verdicts.judge
@@ -192,8 +217,12 @@ def features_of(verdicts: Verdicts) -> Features:
         family=verdicts.family,
         families=len(verdicts.families),
         system=verdicts.system,
+        opponent=verdicts.opponent,
         systems=len(verdicts.systems),
-        system_rate=_system_rates(verdicts, shares, number[:, :, 0] > 0),
+        outcome=outcome,
+        system_rate=_system_rates(verdicts, shares, number[:, :, 0] > 0)
+        if outcome is None
+        else _strengths(verdicts, outcome),
         scored=scored,
         score=score,
         score_consensus=score_consensus,
@@ -224,6 +253,16 @@ def _system_rates(verdicts: Verdicts, shares: Array, asked: Array) -> Array:
             rates[s] = by_judge[judged].mean(0)
     log = np.log(rates)
     return np.asarray(log - log.mean(0)) if S else log
+
+
+def _strengths(verdicts: Verdicts, outcome: Array) -> Array:
+    """Return the strength of each system by the verdicts, ``(S, 1)``; the verdicts on an item together count once."""
+    given = verdicts.label >= 0
+    item, said = verdicts.item[given], outcome[verdicts.label[given]]
+    weight = 1 / np.bincount(item, minlength=len(verdicts.items))[item]
+    pairs = pairwise.distinct(verdicts.system, verdicts.opponent, len(verdicts.systems))
+    counts = pairwise.tally(pairs, item, said, weight)
+    return pairwise.strengths(counts[None], pairs)[0].T
 
 
 def consensus_weights(covariance: Array) -> Array:

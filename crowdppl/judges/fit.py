@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.errors import DataError, OptionError, listed, suggestion
-from crowdppl.judges import human_likelihood
+from crowdppl.judges import human_likelihood, pairwise
 from crowdppl.judges.calibration import Calibration, calibrate
 from crowdppl.judges.features import Features, features_of
 from crowdppl.judges.human import HumanLabels
@@ -56,6 +56,8 @@ def fit(
         level: probability of intervals.
         positive: the label that passes, or a list of them. Defaults to the grades themselves if there are more than two numeric
             classes, otherwise to the class that is named so (``pass``, ``correct``, ``yes``, ``true``, ``1``), or else the last.
+            For pairs of systems, the label for which the first system is better; defaults to the one that is named so
+            (``first``, ``A``, ``win``, ...), or else the first of the two.
         num_samples: number of posterior draws.
         **options: of :meth:`Verdicts.from_frame`, such as ``judge="grader"``.
 
@@ -82,7 +84,8 @@ def fit(
             f"there is one class only ({only}), and nothing to tell apart; declare labels=[...] or add human labels"
         )
     rng = np.random.default_rng(seed)
-    seen = features_of(verdicts)
+    outcome = pairwise.outcomes(verdicts.labels, positive) if (verdicts.opponent >= 0).any() else None
+    seen = features_of(verdicts, outcome)
     items, counts = np.zeros(0, dtype=np.int64), np.zeros((0, K))
     if labels is not None:
         items, counts = human_likelihood.counts_by_item(labels, K)
@@ -101,7 +104,7 @@ def fit(
         probability=probability,
         labelled=np.isin(np.arange(N), items),
         human_error=error,
-        value=_values(verdicts.labels, positive),
+        value=_values(verdicts.labels, positive) if outcome is None else (1 + outcome) / 2,
         level=level,
     )
 

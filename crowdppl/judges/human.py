@@ -28,6 +28,7 @@ _DEFAULTS = {
     "item": ("item",),
     "verdict": ("verdict", "label"),
     "system": ("system",),
+    "opponent": ("opponent",),
     "annotator": ("annotator",),
     "probability": ("probability",),
     "stratum": ("stratum",),
@@ -52,6 +53,7 @@ class HumanLabels:
         probability: probability with which the item was chosen to be labelled, ``(m,)``, NaN if not stated.
         stratum: stratum of the item, ``(m,)`` int64, -1 if not stated.
         system: system whose answer was labelled, ``(m,)`` int64, -1 if not stated.
+        opponent: second system of a pair, ``(m,)`` int64, -1 if not stated.
         notes: what was dropped or unusual, in sentences.
     """
 
@@ -66,6 +68,7 @@ class HumanLabels:
     probability: npt.NDArray[np.float64]
     stratum: Codes
     system: Codes
+    opponent: Codes
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -74,6 +77,7 @@ class HumanLabels:
         item=arguments.identifier,
         verdict=arguments.identifier,
         system=arguments.identifier,
+        opponent=arguments.identifier,
         annotator=arguments.identifier,
         probability=arguments.identifier,
         stratum=arguments.identifier,
@@ -86,6 +90,7 @@ class HumanLabels:
         item: Any = None,
         verdict: Any = None,
         system: Any = None,
+        opponent: Any = None,
         annotator: Any = None,
         probability: Any = None,
         stratum: Any = None,
@@ -101,6 +106,7 @@ class HumanLabels:
             item: column of item identifiers.
             verdict: column of labels: booleans, whole numbers or strings, not mixed.
             system: column of systems; needed if the verdicts' items are pairs of question and system.
+            opponent: column of second systems; needed if they are pairs of question and two systems.
             annotator: column of the people.
             probability: column of the probability with which the item was chosen to be labelled, above 0 and at most 1. Defaults
                 to a random sample.
@@ -115,6 +121,7 @@ class HumanLabels:
             "item": item,
             "verdict": verdict,
             "system": system,
+            "opponent": opponent,
             "annotator": annotator,
             "probability": probability,
             "stratum": stratum,
@@ -122,7 +129,8 @@ class HumanLabels:
         table = Table.of(_as_frame(data, source), given, _DEFAULTS, ("item", "verdict"), source)
         notes: list[str] = []
         items, labels = table.required("item"), table.names("verdict")
-        people, systems, strata = table.names("annotator"), table.names("system"), table.names("stratum")
+        people, strata = table.names("annotator"), table.names("stratum")
+        systems, first, second = _systems(table)
         chances = table.numbers("probability")
         if not (labels.codes >= 0).any():
             raise DataError(f"{table.where('verdict')}: every label is missing; at least one is needed")
@@ -141,7 +149,13 @@ class HumanLabels:
                 f"{table.where('probability')}, {rows_text(rows)}: {chances[rows[0]]:g} is not a probability of being chosen; "
                 f"it must be above 0 and at most 1"
             )
-        key = {"item": items.codes, "label": labels.codes, "annotator": people.codes, "system": systems.codes}
+        key = {
+            "item": items.codes,
+            "label": labels.codes,
+            "annotator": people.codes,
+            "system": first,
+            "opponent": second,
+        }
         # Without an annotator, equal rows may be two people who agree.
         twice = pd.DataFrame(key).duplicated().to_numpy() & ~people.missing & ~blank
         if twice.any():
@@ -155,13 +169,14 @@ class HumanLabels:
             labels.names,
             people.names,
             strata.names,
-            systems.names,
+            systems,
             items.codes[kept],
             labels.codes[kept],
             people.codes[kept],
             chances[kept],
             strata.codes[kept],
-            systems.codes[kept],
+            first[kept],
+            second[kept],
             tuple(notes),
         )
 
@@ -227,6 +242,7 @@ class HumanLabels:
             probability=self.probability[kept],
             stratum=self.stratum[kept],
             system=self.system[kept],
+            opponent=self.opponent[kept],
             notes=tuple(notes),
         )
 
@@ -259,17 +275,21 @@ class HumanLabels:
         whole = np.array([place.get(str(name), -1) for name in self.items.tolist()], dtype=np.int64)[self.item]
         if (whole >= 0).any() and not (self.system >= 0).any():
             return whole
-        without = self.system < 0
-        if without.any():
-            raise DataError(
-                f"{int(without.sum()):,} human labels have no system, but the judged items are pairs of item and system; state "
-                f"the system of each label in a column 'system'"
-            )
+        two = bool((verdicts.opponent >= 0).any())
+        for role, codes in (("system", self.system), ("opponent", self.opponent)):
+            if (codes < 0).any() and (two or role == "system"):
+                raise DataError(
+                    f"{int((codes < 0).sum()):,} human labels have no {role}, but the judged items are pairs of item and "
+                    f"{'two systems' if two else 'system'}; state the {role} of each label in a column {role!r}"
+                )
         unknown = sorted(set(map(str, self.systems.tolist())) - set(map(str, verdicts.systems.tolist())))
         if unknown:
             notes.append(f"human labels of systems that nobody judged: {listed(unknown)}")
         names = alike(self.items, verdicts.questions, "item", notes)
-        pairs = [unit_name(names[i], self.systems[s]) for i, s in zip(self.item, self.system, strict=True)]
+        second = np.append(self.systems.astype(object), [None])[self.opponent if two else np.full(len(self), -1)]
+        pairs = [
+            unit_name(names[i], self.systems[s], t) for i, s, t in zip(self.item, self.system, second, strict=True)
+        ]
         return np.array([place.get(pair, -1) for pair in pairs], dtype=np.int64)
 
     def _require_same_system(self, verdicts: Verdicts, item: Codes) -> None:
@@ -290,6 +310,20 @@ class HumanLabels:
             notes.append(
                 f"people contradict each other on {several:,} of {distinct['item'].nunique():,} labelled items"
             )
+
+
+def _systems(table: Table) -> tuple[Array, Codes, Codes]:
+    """Return the names of systems and opponents together, and the codes of both, -1 if not stated."""
+    system, opponent = table.names("system"), table.names("opponent")
+    names = list(dict.fromkeys([*system.names.tolist(), *opponent.names.tolist()]))
+    place = {name: n for n, name in enumerate(names)}
+    first, second = (
+        np.array([*(place[name] for name in one.names.tolist()), -1], dtype=np.int64)[one.codes]
+        for one in (system, opponent)
+    )
+    same = len(system.names) and (not len(opponent.names) or opponent.names.dtype == system.names.dtype)
+    dtype = system.names.dtype if same else object
+    return np.array(names, dtype=dtype), first, second
 
 
 def _as_frame(data: Any, source: str) -> pd.DataFrame:

@@ -184,29 +184,36 @@ def _inconsistent(draws: TruthDraws) -> Array:
 def _self_preference(draws: TruthDraws) -> Array | None:
     """Return the excess of passing verdicts for systems of the judge's family, ``(D, J)``; ``None`` if there are no such systems.
 
-    The reference is what the judge gives to items of other systems with the same true label.
+    The reference is what the judge gives to items of other systems with the same true label. Of pairs of answers, those count of
+    which one is of the family.
     """
     v = draws.verdicts
     if not len(v.systems):
         return None
-    of_system = np.array([family_of(s) for s in v.systems], dtype=object)
-    item_family = np.append(of_system, [None])[v.system]
-    same = item_family[v.item] == v.families[v.family][v.judge]
-    if not same.any():
+    of_system = np.append(np.array([family_of(s) for s in v.systems], dtype=object), [None])
+    own_family = v.families[v.family][v.judge]  # of each row
+    first = of_system[v.system][v.item] == own_family
+    second = of_system[v.opponent][v.item] == own_family
+    if not (first ^ second).any():
         return None
-    own, others = draws.counts(same), draws.counts(~same & (v.system[v.item] >= 0))
-    rng = np.random.default_rng(2)
     passing = (draws.value - draws.value.min()) / max(np.ptp(draws.value), 1e-12)  # (K,)
-    number = own.sum(3)  # (D, J, K)
+    others = draws.counts(~first & ~second & (v.system[v.item] >= 0))
+    rng = np.random.default_rng(2)
     drawn = rng.standard_gamma(others + 1 / others.shape[-1])
-    expected = (drawn / drawn.sum(3, keepdims=True)) @ passing  # (D, J, K)
-    drawn = rng.standard_gamma(own + 1 / own.shape[-1])
-    observed = (drawn / drawn.sum(3, keepdims=True)) @ passing
-    total = number.sum(2)
-    with np.errstate(invalid="ignore"):
-        excess = ((observed - expected) * number).sum(2) / total
+    expected = drawn / drawn.sum(3, keepdims=True)  # (D, J, K, K)
+    total: Array = np.zeros(others.shape[:2])
+    excess: Array = np.zeros(others.shape[:2])
+    # Of a pair, the own family's answer may be either; an opponent passes where the first system does not.
+    for rows, preferred in ((first & ~second, passing), (second & ~first, 1 - passing)):
+        if rows.any():
+            own = draws.counts(rows)
+            drawn = rng.standard_gamma(own + 1 / own.shape[-1])
+            observed = drawn / drawn.sum(3, keepdims=True)
+            number = own.sum(3)  # (D, J, K)
+            excess += (((observed - expected) @ preferred) * number).sum(2)
+            total += number.sum(2)
     known = (total.max(0) > 0) & (others.sum((2, 3)).max(0) > 0)
-    return np.where(known, excess, np.nan)
+    return np.where(known, excess / np.maximum(total, 1), np.nan)
 
 
 def _rates(draws: TruthDraws) -> dict[str, Array]:

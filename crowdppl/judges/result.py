@@ -34,6 +34,8 @@ class JudgesResult(TruthDraws):
         frame = pd.DataFrame({"item": self.verdicts.items})
         if len(self.verdicts.systems):
             frame["system"] = self.system_names
+        if self.paired:
+            frame["opponent"] = self.opponent_names
         frame["labelled"] = self.labelled
         frame["label"] = self.verdicts.labels[best]
         frame["probability"] = self.probability[np.arange(len(best)), best]

@@ -23,14 +23,14 @@ class _Variances:
 
     The expected values of the items over the draws of the weights, ``(D, N)``, are taken as Gaussian: a label of an item has the
     variance of its class around them, and conditioning on it is a step of the Kalman filter. The rest of the variance of a rate
-    is that of the classes of its own unlabelled items given the weights.
+    is that of the classes of its own unlabelled items given the weights. The rate of a system in pairs of answers is taken as its
+    share of wins, which is linear in the classes, and not as that of Davidson's model.
     """
 
     def __init__(self, draws: TruthDraws):
         expected = draws.expected(max(len(draws.truth) // DRAWS, 1)).astype(float)
-        names, code = draws.rated
-        member = (code[:, None] == np.arange(len(names))).astype(float)
-        self.member = member / np.maximum(member.sum(0), 1)  # (N, S)
+        member = draws.member
+        self.member = member / np.maximum(np.abs(member).sum(0), 1)  # (N, S)
         expected = np.where(draws.labelled, draws.value[draws.probability.argmax(1)], expected)
         self.deviation = (expected - expected.mean(0)) / np.sqrt(len(expected))  # (D, N)
         second = draws.probability @ draws.value**2 - (draws.probability @ draws.value) ** 2
@@ -86,6 +86,8 @@ def choose(draws: TruthDraws, n: int) -> pd.DataFrame:
     frame: dict[str, Any] = {"item": v.items[chosen]}
     if len(v.systems):
         frame["system"] = draws.system_names[chosen]
+    if draws.paired:
+        frame["opponent"] = draws.opponent_names[chosen]
     frame |= {"label": v.labels[best[chosen]], "probability": draws.probability[chosen, best[chosen]]}
     frame["width_after"] = [width for _, width in rows]
     return pd.DataFrame(frame)

@@ -47,7 +47,7 @@ def statements(draws: TruthDraws) -> list[str]:
             "Strata of the human labels are not used; state the probability of being chosen, in a column 'probability'."
         )
     if len(v.systems) and labelled:
-        without = [s for n, s in enumerate(v.systems) if not draws.labelled[v.system == n].any()]
+        without = v.systems[~(draws.member[draws.labelled] != 0).any(0)].tolist()
         if without:
             out.append(
                 f"No item of {listed(without)} has a human label: the correction is transported from the other systems."
@@ -59,7 +59,7 @@ def statements(draws: TruthDraws) -> list[str]:
     constant = v.judges[((given > 0).sum(1) == 1) & (given.sum(1) > 1)]
     if len(constant):
         out.append(f"{listed(constant)} always gave the same verdict, which says nothing on single items.")
-    if len(v.systems) > 1:
+    if len(v.systems) > 1 and not draws.paired:
         one = []
         for j, name in enumerate(v.judges):
             own = np.unique(v.system[v.item[(v.judge == j) & (v.label >= 0)]])

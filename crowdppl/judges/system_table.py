@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl.judges import pairwise
 from crowdppl.judges.draws import TruthDraws
 
 Array = npt.NDArray[Any]
@@ -22,6 +23,9 @@ def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
     - ``items`` and ``labelled``: number of judged items, and of those with human labels;
     - ``uncorrected``: the rate by the majority of the judges, ties split;
     - ``corrected`` with its interval: the rate of the true labels;
+    - for pairs of answers, both are the probability that the system's answer is better than that of another system, ties counted
+      half, in the mean over the other systems, by the model of Davidson (1970) fitted to each draw of the true labels; and
+      ``strength`` with its interval is the system's strength there, as log odds, of mean 0;
     - ``best``: probability that no system is better; ``rank`` with its interval, 1 for the best;
     - ``transported``: no item of the system has a human label. Its correction rests on judges who treat it as they treat other
       systems, and its interval contains how much that varies between systems.
@@ -29,18 +33,19 @@ def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
     names, code = draws.rated
     rate = rates(draws, target)
     rank = (rate[:, None, :] > rate[:, :, None]).sum(2) + 1.0  # (D, S)
-    S = len(names)
-    items = np.bincount(code[code >= 0], minlength=S)
-    labelled = np.bincount(code[(code >= 0) & draws.labelled], minlength=S)
+    own = draws.member != 0
+    labelled = own[draws.labelled].sum(0)
     frame: dict[str, Any] = {
         "system": names,
-        "items": items,
+        "items": own.sum(0),
         "labelled": labelled,
-        "uncorrected": _uncorrected(draws, code, S),
+        "uncorrected": _paired_uncorrected(draws) if draws.paired else _uncorrected(draws, code, len(names)),
     }
     frame |= draws.columns("corrected", rate)
     frame["best"] = (rank == 1).mean(0)
     frame |= draws.columns("rank", rank) | {"rank": np.median(rank, axis=0)}
+    if draws.paired:
+        frame |= draws.columns("strength", _strengths(draws, target)[0])
     frame["transported"] = labelled == 0
     return pd.DataFrame(frame).sort_values("corrected", ascending=False, kind="stable", ignore_index=True)
 
@@ -49,48 +54,86 @@ def comparisons(draws: TruthDraws, target: str) -> pd.DataFrame:
     """Return a row for each pair of systems: the difference of their rates, and the probability that the first is better.
 
     Rates of both systems follow the same draw of true labels, and with ``target="population"`` the same draw of questions, so
-    that systems that answered the same questions are compared question by question.
+    that systems that answered the same questions are compared question by question. For pairs of answers also ``wins`` with its
+    interval: the probability that the answer of the first system is better than that of the second, ties counted half.
     """
     v = draws.verdicts
     rate = rates(draws, target)
+    if draws.paired:
+        strength, log_nu = _strengths(draws, target)
     order = rate.mean(0).argsort()[::-1] if len(v.systems) else []
     rows = []
     for a, b in combinations(order, 2):
         difference = rate[:, a] - rate[:, b]
         low, high = draws.ends(difference)
-        rows.append((v.systems[a], v.systems[b], difference.mean(), low, high, draws.above_zero(difference)))
+        row = [v.systems[a], v.systems[b], difference.mean(), low, high, draws.above_zero(difference)]
+        if draws.paired:
+            wins = pairwise.preference(strength[:, [a, b]], log_nu)[:, 0, 1]
+            row += [wins.mean(), *draws.ends(wins)]
+        rows.append(row)
     names = ["system_a", "system_b", "difference", "difference_low", "difference_high", "probability_better"]
-    return pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(rows, columns=[*names, *(["wins", "wins_low", "wins_high"] if draws.paired else [])])
 
 
 def rates(draws: TruthDraws, target: str) -> Array:
     """Return draws of the rate of each system, ``(D, S)``; of all items together without systems.
 
     For a population of questions, each draw weights questions by a draw of the Bayesian bootstrap (Rubin 1981), the same for all
-    systems.
+    systems. Rates in pairs of answers are those of :func:`systems`.
     """
+    if draws.paired:
+        return pairwise.against_others(*_strengths(draws, target))
+    value, weight = draws.value[draws.truth], _weights(draws, target)  # (D, N)
+    return np.asarray(((value * weight) @ draws.member) / (weight @ draws.member))
+
+
+def _weights(draws: TruthDraws, target: str) -> Array:
+    """Return the weight of each item in the rates of each draw, ``(D, N)``, or ``(1, N)`` if it is the same in all."""
     v = draws.verdicts
     D, N = draws.truth.shape
-    names, code = draws.rated
-    value = draws.value[draws.truth]  # (D, N)
     if target == "population":
         unit = np.arange(N)
         if len(v.questions):
             unit = np.where(v.question >= 0, v.question, len(v.questions) + np.arange(N))
-        weight = np.random.default_rng(3).standard_exponential((D, unit.max() + 1))[:, unit]
-    else:
-        weight = np.ones((1, N))
-    member = (code[:, None] == np.arange(len(names))).astype(float)  # (N, S)
-    return np.asarray(((value * weight) @ member) / (weight @ member))
+        return np.random.default_rng(3).standard_exponential((D, unit.max() + 1))[:, unit]
+    return np.ones((1, N))
+
+
+def _strengths(draws: TruthDraws, target: str) -> tuple[Array, Array]:
+    """Return draws of the strengths of systems ``(D, S)``, and of Davidson's log nu ``(D,)``, by the true labels of each draw."""
+    assert draws.features.outcome is not None
+    v, outcome = draws.verdicts, draws.features.outcome[draws.truth]  # (D, N)
+    pairs = pairwise.distinct(v.system, v.opponent, len(v.systems))
+    weight = np.broadcast_to(_weights(draws, target), outcome.shape)
+    every = np.arange(len(v.items))
+    counts = np.stack([pairwise.tally(pairs, every, one, w) for one, w in zip(outcome, weight, strict=True)])
+    return pairwise.strengths(counts, pairs)
+
+
+def _paired_uncorrected(draws: TruthDraws) -> Array:
+    """Return the rate of each system by the majority of the judges, ties split, ``(S,)``."""
+    assert draws.features.outcome is not None
+    v = draws.verdicts
+    top, judged = _majority(draws)
+    pairs = pairwise.distinct(v.system, v.opponent, len(v.systems))
+    share = top / top.sum(1, keepdims=True)
+    item, label = np.nonzero(top & judged[:, None])
+    counts = pairwise.tally(pairs, item, draws.features.outcome[label], share[item, label])
+    return pairwise.against_others(*pairwise.strengths(counts[None], pairs))[0]
 
 
 def _uncorrected(draws: TruthDraws, code: Array, S: int) -> Array:
     """Return the mean value of each system's items by the majority of the judges, ties split; items without verdicts left out."""
-    votes = draws.features.votes.sum(1)  # (N, K)
-    judged = (draws.features.votes != 0).any((1, 2))
-    top = votes >= votes.max(1, keepdims=True) - 1e-6
+    top, judged = _majority(draws)
     value = (top * draws.value).sum(1) / top.sum(1)
     used = judged & (code >= 0)
     number = np.bincount(code[used], minlength=S)
     total = np.bincount(code[used], value[used], S)
     return np.divide(total, number, out=np.full(S, np.nan), where=number > 0)
+
+
+def _majority(draws: TruthDraws) -> tuple[Array, Array]:
+    """Return the labels that most judges gave to each item, several if tied, ``(N, K)``, and which were judged, ``(N,)``."""
+    votes = draws.features.votes.sum(1)
+    judged = (draws.features.votes != 0).any((1, 2))
+    return votes >= votes.max(1, keepdims=True) - 1e-6, judged

@@ -1,4 +1,4 @@
-"""The items that are judged: single answers, or pairs of a question and a system."""
+"""The items that are judged: answers of systems, or pairs of answers of two systems; or such an answer or pair by question."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifiers import rows_text
+from crowdppl.data.identifiers import kind_of, rows_text
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import values
 from crowdppl.judges.table import Table
@@ -16,7 +16,7 @@ from crowdppl.judges.table import Table
 Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
 
-SEPARATOR = " / "
+SEPARATOR, AGAINST = " / ", " : "
 
 
 class Units(NamedTuple):
@@ -26,32 +26,58 @@ class Units(NamedTuple):
     item: Codes
     systems: Array
     system: Codes
+    opponent: Codes
     questions: Array
     question: Codes
     pairs: bool
     notes: tuple[str, ...]
 
 
-def unit_name(question: object, system: object) -> str:
-    """Return the name of the answer of a system to a question."""
-    return f"{question}{SEPARATOR}{system}"
+class _Judged(NamedTuple):
+    """What is judged in the rows of a table: one of ``G`` systems, or of ``G`` pairs of systems.
+
+    Attributes:
+        codes: of each row, ``(n,)``; -1 if not stated.
+        names: of the systems or pairs, ``(G,)``.
+        systems: names of the systems, ``(M,)``.
+        system: system of each, ``(G,)``.
+        opponent: second system of each, ``(G,)``; -1 for single systems.
+    """
+
+    codes: Codes
+    names: Array
+    systems: Array
+    system: Codes
+    opponent: Codes
+
+
+def unit_name(question: object, system: object, opponent: object = None) -> str:
+    """Return the name of the answer of a system to a question, or of the answers of two systems."""
+    return f"{question}{SEPARATOR}{system if opponent is None else pair_name(system, opponent)}"
+
+
+def pair_name(system: object, opponent: object) -> str:
+    """Return the name of a pair of systems."""
+    return f"{system}{AGAINST}{opponent}"
 
 
 def units(table: Table) -> Units:
     """Return the items of a table.
 
-    An identifier that occurs with several systems names a question, and an item is then the pair of both. With a column of
-    questions, each identifier names one answer of one system.
+    An identifier that occurs with several systems, or with several pairs of systems, names a question, and an item is then the
+    question with a system or pair. With a column of questions, each identifier names one answer or one pair of answers.
 
     Raises:
         DataError: if a system or question is not clear.
     """
-    item, system, question = table.required("item"), table.names("system"), table.names("question")
-    N = len(item.names)
-    first, several = values.constant(system.codes, item.codes, N)
+    item, question = table.required("item"), table.names("question")
+    judged = _judged(table)
+    one, plural = ("system", "systems") if table.columns["opponent"] is None else ("two systems", "pairs of systems")
+    N, G = len(item.names), len(judged.names)
+    first, several = values.constant(judged.codes, item.codes, N)
     if len(several) and table.columns["question"] is not None:
         at = item.codes[several[0]]
-        here, before = system.names[system.codes[several[0]]], system.names[first[at]]
+        here, before = judged.names[judged.codes[several[0]]], judged.names[first[at]]
         raise DataError(
             f"{table.where('system')}, {rows_text(several)}: item {listed([item.names[at]])} is an answer of {listed([here])}, "
             f"but of {listed([before])} in a row before; give each answer an item of its own, or drop the column of questions if "
@@ -59,15 +85,15 @@ def units(table: Table) -> Units:
         )
     if not len(several):
         asked = table.one_per(question, "question", item, "item")
-        return Units(item.names, item.codes, system.names, first, question.names, asked, False, ())
-    if system.missing.any():
+        system, opponent = np.append(judged.system, -1)[first], np.append(judged.opponent, -1)[first]
+        return Units(item.names, item.codes, judged.systems, system, opponent, question.names, asked, False, ())
+    if (judged.codes < 0).any():
         raise DataError(
-            f"{table.where('system')}, {rows_text(np.flatnonzero(system.missing))}: system missing, where other rows have "
+            f"{table.where('system')}, {rows_text(np.flatnonzero(judged.codes < 0))}: system missing, where other rows have "
             f"several systems for one item; fill it in or drop the rows"
         )
-    M = len(system.names)
-    codes, pairs = pd.factorize(item.codes * M + system.codes)
-    names = [unit_name(item.names[pair // M], system.names[pair % M]) for pair in pairs]
+    codes, pairs = pd.factorize(item.codes * G + judged.codes)
+    names = [unit_name(item.names[pair // G], judged.names[pair % G]) for pair in pairs]
     if len(set(names)) < len(names):
         twice = next(name for n, name in enumerate(names) if name in names[:n])
         raise DataError(
@@ -75,16 +101,73 @@ def units(table: Table) -> Units:
             f"{SEPARATOR!r}"
         )
     note = (
-        f"{table.source}: items occur with several systems, so what is judged is a pair of item and system: {len(names):,} pairs "
-        f"of {N:,} items and {M:,} systems"
+        f"{table.source}: items occur with several {plural}, so what is judged is a pair of item and {one}: {len(names):,} pairs "
+        f"of {N:,} items and {G:,} {plural}"
     )
     return Units(
         np.array(names, dtype=object),
         codes.astype(np.int64),
-        system.names,
-        np.asarray(pairs % M, dtype=np.int64),
+        judged.systems,
+        judged.system[pairs % G],
+        judged.opponent[pairs % G],
         item.names,
-        np.asarray(pairs // M, dtype=np.int64),
+        np.asarray(pairs // G, dtype=np.int64),
         True,
         (note,),
     )
+
+
+def _judged(table: Table) -> _Judged:
+    """Return what each row of a table judges.
+
+    Raises:
+        DataError: with a column of opponents, if a row lacks one of two different systems, or two rows have the same two in
+            opposite order.
+    """
+    system = table.names("system")
+    M = len(system.names)
+    if table.columns["opponent"] is None:
+        return _Judged(system.codes, system.names, system.names, np.arange(M), np.full(M, -1))
+    if table.columns["system"] is None:
+        raise DataError(
+            f"{table.source}: there is a column of opponents but none of systems; name the column of the first system with "
+            f"system=..."
+        )
+    system, opponent = table.required("system"), table.required("opponent")
+    if kind_of(system.names) != kind_of(opponent.names):
+        raise DataError(
+            f"{table.where('opponent')}: opponents are {kind_of(opponent.names)} but systems are {kind_of(system.names)}; use "
+            f"the same names in both columns"
+        )
+    systems = np.array(
+        list(dict.fromkeys([*system.names.tolist(), *opponent.names.tolist()])), dtype=system.names.dtype
+    )
+    place = {name: n for n, name in enumerate(systems.tolist())}
+    first = np.array([place[name] for name in system.names.tolist()])[system.codes]
+    second = np.array([place[name] for name in opponent.names.tolist()])[opponent.codes]
+    if (first == second).any():
+        rows = np.flatnonzero(first == second)
+        raise DataError(
+            f"{table.where('opponent')}, {rows_text(rows)}: {listed([systems[first[rows[0]]]])} is compared with itself; a pair "
+            f"has two systems"
+        )
+    _refuse_both_orders(table, systems, first, second)
+    codes, pairs = pd.factorize(first * len(systems) + second)
+    a, b = pairs // len(systems), pairs % len(systems)
+    names = np.array([pair_name(systems[x], systems[y]) for x, y in zip(a, b, strict=True)], dtype=object)
+    return _Judged(codes.astype(np.int64), names, systems, a.astype(np.int64), b.astype(np.int64))
+
+
+def _refuse_both_orders(table: Table, systems: Array, first: Array, second: Array) -> None:
+    """Refuse an item with the same two systems in either order: its verdicts would be those of two items."""
+    M = len(systems)
+    item = table.required("item").codes
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    pair = pd.factorize((item * M + low) * M + high)[0]
+    reverse = values.constant((first > second).astype(np.int64), pair, len(item))[1]
+    if len(reverse):
+        a, b = systems[first[reverse[0]]], systems[second[reverse[0]]]
+        raise DataError(
+            f"{table.where('opponent')}, {rows_text(reverse)}: {pair_name(a, b)!r} here and {pair_name(b, a)!r} in a row before "
+            f"are one pair; state it in one order, with the verdict to match, and the order shown in a column 'swapped'"
+        )

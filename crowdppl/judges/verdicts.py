@@ -31,10 +31,11 @@ class Verdicts:
     """Verdicts of ``J`` judges on ``N`` items in ``K`` classes, ``n`` rows in the order of the table.
 
     Create one with :meth:`from_frame` or :func:`crowdppl.judges.read`, not with the constructor. An item is one answer of one
-    system. Codes are int64 indices into the arrays of names; -1 stands for *not stated*.
+    system, or a pair of answers of two systems. Codes are int64 indices into the arrays of names; -1 stands for *not stated*.
 
     Attributes:
-        items: names of the items, ``(N,)``; ``"item / system"`` if the table names questions, see ``pairs``.
+        items: names of the items, ``(N,)``; ``"item / system"`` or ``"item / system : opponent"`` if the table names questions,
+            see ``pairs``.
         judges: names of the judges, ``(J,)``.
         labels: names of the classes, ``(K,)``: booleans, integers or strings; empty if there are only scores.
         systems: names of the systems whose answers are judged, ``(M,)``.
@@ -45,7 +46,8 @@ class Verdicts:
         judge: judge of each row, ``(n,)``.
         label: label of each row, ``(n,)``; -1 if none was given, and where a judge gives scores only.
         state: :class:`State` of each row, ``(n,)`` int8.
-        system: system of each item, ``(N,)``.
+        system: system of each item, ``(N,)``; of a pair, the first.
+        opponent: second system of each item, ``(N,)``; -1 where items are single answers.
         question: question of each item, ``(N,)``.
         family: family of each judge, ``(J,)``.
         swapped: whether the two answers of a pair were shown in reverse order, ``(n,)`` int8: 1, 0, or -1 if not stated.
@@ -73,6 +75,7 @@ class Verdicts:
     label: Codes
     state: npt.NDArray[np.int8]
     system: Codes
+    opponent: Codes
     question: Codes
     family: Codes
     swapped: npt.NDArray[np.int8]
@@ -93,6 +96,7 @@ class Verdicts:
         judge=arguments.identifier,
         verdict=arguments.identifier,
         system=arguments.identifier,
+        opponent=arguments.identifier,
         question=arguments.identifier,
         swapped=arguments.identifier,
         score=arguments.identifier,
@@ -117,6 +121,7 @@ class Verdicts:
         judge: Any = None,
         verdict: Any = None,
         system: Any = None,
+        opponent: Any = None,
         question: Any = None,
         swapped: Any = None,
         score: Any = None,
@@ -139,7 +144,8 @@ class Verdicts:
         the name that the argument states. Only ``item``, ``judge`` and ``verdict`` or ``score`` are required.
 
         **Items.** If an identifier occurs with several systems, it names a question, and each item is the pair of question and
-        system. With a column of questions, each identifier names one answer.
+        system. With a column of questions, each identifier names one answer. With a column of opponents, an item is a pair of
+        answers, and its classes are: the first system is better, the second is, and possibly a tie.
 
         **States.** A blank verdict is ``MISSING``. Texts listed in ``unparseable`` and ``abstained`` stand for these states,
         compared without capitals and outer white space. ``"invalid"`` is a class where ``"valid"`` is one, ``"unknown"`` always.
@@ -156,6 +162,7 @@ class Verdicts:
             judge: column of judges.
             verdict: column of verdicts: booleans, whole numbers or strings, not mixed.
             system: column of the system whose answer is judged.
+            opponent: column of the system whose answer it is compared with.
             question: column of the question that the system answered.
             swapped: column of the order of a pair: true or 1 if the second answer was shown first.
             score: column of numbers.
@@ -183,6 +190,7 @@ class Verdicts:
             "judge": judge,
             "verdict": verdict,
             "system": system,
+            "opponent": opponent,
             "question": question,
             "swapped": swapped,
             "score": score,
@@ -219,6 +227,7 @@ class Verdicts:
             label=verdicts.label[kept],
             state=state[kept],
             system=unit.system,
+            opponent=unit.opponent,
             question=unit.question,
             family=family_codes,
             swapped=orders[kept],
@@ -326,6 +335,7 @@ class Verdicts:
             "verdict": named(self.labels, self.label),
             "status": np.array([state.name.lower() for state in State], dtype=object)[self.state],
             "system": named(self.systems, self.system[item]),
+            "opponent": named(self.systems, self.opponent[item]),
             "question": named(self.questions, self.question[item]),
             "family": self.families[self.family[self.judge]],
             "version": named(self.versions, self.version),

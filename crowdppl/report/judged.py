@@ -29,12 +29,14 @@ def statements(result: JudgesResult) -> list[str]:
 
 
 def is_share(result: JudgesResult) -> bool:
-    """Return whether rates are shares of items that pass, not means of grades."""
-    return bool(np.isin(result.value, (0.0, 1.0)).all())
+    """Return whether rates are shares of items that pass or pairs that are won, not means of grades."""
+    return result.paired or bool(np.isin(result.value, (0.0, 1.0)).all())
 
 
 def rate_name(result: JudgesResult) -> str:
     """Return what the rate of a system is."""
+    if result.paired:
+        return "probability of a better answer than another system's, ties half"
     if not is_share(result):
         return "mean grade"
     return f"share of {listed([str(k) for k in result.verdicts.labels[result.value == 1].tolist()])}"
@@ -151,7 +153,7 @@ def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
         column = table[name]
         if pd.api.types.is_bool_dtype(column.dtype):
             out[str(name)] = column.tolist()
-        elif pd.api.types.is_numeric_dtype(column.dtype) and name not in ("item", "label", "judge", "system"):
+        elif pd.api.types.is_numeric_dtype(column.dtype) and name not in ("item", "label", "judge", "system", "opponent"):
             whole = pd.api.types.is_integer_dtype(column.dtype)
             out[str(name)] = (
                 [
@@ -203,5 +205,5 @@ def _states(result: JudgesResult) -> dict[str, list[Any]]:
 def _listed_items(result: JudgesResult) -> pd.DataFrame:
     """Return items with their most probable label, those without human label first, the least certain of these first."""
     table = result.items()
-    names = [name for name in ("item", "system", "label", "probability", "labelled") if name in table]
+    names = [name for name in ("item", "system", "opponent", "label", "probability", "labelled") if name in table]
     return table.sort_values(["labelled", "probability"], kind="stable")[names].head(ITEMS)

@@ -88,14 +88,15 @@ card(number(panel.effective[0], 1), `independent judges are what ${counts.judges
 card(whole(counts.labelled), `of ${count(counts.items, "item")} have human labels`, "#next", counts.labelled ? "" : "bad");
 
 // ---------------------------------------------------------------- systems
+const transported = counts.labelled > 0 && systems.transported.some((t) => t);
 at("systems-note").textContent = `Rate: ${data.rate}. Uncorrected: by the majority of the judges. Corrected: with its ${level} interval, given all verdicts and human labels.` +
-  (systems.transported.some((t) => t) ? " Transported: no item of the system has a human label, so judges are taken to treat it as they treat other systems." : "");
+  (transported ? " Transported: no item of the system has a human label, so judges are taken to treat it as they treat other systems." : "");
 const inFigure = rows(systems).slice(0, 40);
 const allRates = inFigure.flatMap((s) => [systems.corrected_low[s], systems.corrected_high[s], systems.uncorrected[s]]).filter((x) => x !== null);
 at("systems-figure").append(
   make("figcaption", {}, make("span", { class: "key" }, make("b"), "corrected"), make("span", { class: "key" }, make("u"), "uncorrected")),
   dots(inFigure.map((s) => ({ name: counts.systems ? systems.system[s] : "all items", mean: systems.corrected[s], low: systems.corrected_low[s], high: systems.corrected_high[s],
-    hollow: systems.uncorrected[s], text: rate(systems.corrected[s]) + (systems.transported[s] ? " ~" : "") })),
+    hollow: systems.uncorrected[s], text: rate(systems.corrected[s]) + (transported && systems.transported[s] ? " ~" : "") })),
   axis(Math.max(least, Math.min(...allRates)), Math.min(most, Math.max(...allRates))), (x, digits) => (data.share ? percent(x, Math.max(0, digits - 2)) : number(x, digits))));
 const systemName = (s) => (counts.systems ? systems.system[s] : "all items");
 const ranked = (s) => (systems.rank_low[s] === systems.rank_high[s] ? whole(systems.rank_low[s]) : `${whole(systems.rank_low[s])}–${whole(systems.rank_high[s])}`);
@@ -109,7 +110,7 @@ const systemColumns = [
   { name: "labelled", num: true, value: (s) => systems.labelled[s], cell: (s) => whole(systems.labelled[s]) },
   { name: "note", text: true, value: (s) => Number(systems.transported[s]), cell: (s) => (systems.transported[s] ? make("span", { class: "pill warn", text: "transported" }) : "") },
 ];
-table(at("systems-table"), "systems", rows(systems), systemColumns.filter((c) => (several || !["rank", "best"].includes(c.name)) && (c.name !== "note" || systems.transported.some((t) => t))),
+table(at("systems-table"), "systems", rows(systems), systemColumns.filter((c) => (several || !["rank", "best"].includes(c.name)) && (c.name !== "note" || transported)),
   { search: several ? (s) => systems.system[s] : null, sorted: several ? 3 : undefined });
 if (data.better.length) {
   const names = systems.system, numbered = names.map((name, n) => `${n + 1}  ${name}`);
@@ -222,22 +223,22 @@ if (rows(next).length) {
   table(at("next-table"), "items to label next", rows(next), [
     { name: "order", num: true, value: (n) => -n, cell: (n) => whole(n + 1) },
     { name: "item", text: true, row: true, value: (n) => next.item[n], cell: (n) => next.item[n] },
-    ...(next.system ? [{ name: "system", text: true, value: (n) => next.system[n] ?? "", cell: (n) => next.system[n] ?? "–" }] : []),
+    ...["system", "opponent"].filter((name) => next[name]).map((name) => ({ name, text: true, value: (n) => next[name][n] ?? "", cell: (n) => next[name][n] ?? "–" })),
     { name: "probable label", text: true, value: (n) => next.label[n], cell: (n) => next.label[n] },
     { name: "probability", num: true, value: (n) => next.probability[n], cell: (n) => percent(next.probability[n]) },
     { name: "width", num: true, value: (n) => next.width_after[n], cell: (n) => number(next.width_after[n], 3) },
-  ], { search: (n) => `${next.item[n]} ${next.system ? next.system[n] : ""}` });
+  ], { search: (n) => `${next.item[n]} ${next.system ? next.system[n] : ""} ${next.opponent ? next.opponent[n] : ""}` });
 } else at("next-note").textContent = "Every item has a human label.";
 const items = data.items, listed = rows(items);
 at("items-note").textContent = "Most probable true label given all verdicts, least certain first." +
   (listed.length < counts.items ? ` The ${whole(listed.length)} least certain of ${count(counts.items, "item")}.` : "");
 table(at("items-table"), "items", listed, [
   { name: "item", text: true, row: true, value: (i) => items.item[i], cell: (i) => items.item[i] },
-  ...(items.system ? [{ name: "system", text: true, value: (i) => items.system[i] ?? "", cell: (i) => items.system[i] ?? "–" }] : []),
+  ...["system", "opponent"].filter((name) => items[name]).map((name) => ({ name, text: true, value: (i) => items[name][i] ?? "", cell: (i) => items[name][i] ?? "–" })),
   { name: "label", text: true, value: (i) => items.label[i], cell: (i) => items.label[i] },
   { name: "probability", num: true, value: (i) => items.probability[i], cell: (i) => percent(items.probability[i], 1) },
   { name: "by", text: true, value: (i) => Number(items.labelled[i]), cell: (i) => (items.labelled[i] ? "people" : "judges") },
-], { search: (i) => `${items.item[i]} ${items.system ? items.system[i] : ""} ${items.label[i]}` });
+], { search: (i) => `${items.item[i]} ${items.system ? items.system[i] : ""} ${items.opponent ? items.opponent[i] : ""} ${items.label[i]}` });
 
 // ---------------------------------------------------------------- appendix
 if (data.notes.length) {

@@ -57,8 +57,8 @@ def judges_command(
 ) -> None:
     """How good is each language model as a judge, what is the panel worth, and what is the corrected score of every system?
 
-    A table has a row for each verdict, with columns item, judge, verdict, and optionally system, question, family, score,
-    swapped, version, cost, seconds, when and status.
+    A table has a row for each verdict, with columns item, judge, verdict, and optionally system, opponent, question, family,
+    score, swapped, version, cost, seconds, when and status.
     """
     arguments.level("level", level)
     arguments.whole(1)("next", next_)

@@ -11,17 +11,18 @@ from crowdppl.judges.readers.content import Content
 
 # Names of columns by role, in order of preference, compared without capitals. Other tools spell the word for a verdict in two
 # ways.
-_ANNOTATION = re.compile(r"judge?ment|verdict|label|grade")
+_ANNOTATION = re.compile(r"judge?ment|verdict|label|grade|winner")
 NAMES: dict[str, tuple[str, ...]] = {
     "item": ("item", "item_id", "task", "task_id", "example_id", "sample_id"),
     "judge": ("judge", "model_judge", "judge_model", "grader", "evaluator", "worker"),
-    "system": ("system", "model"),
+    "system": ("system", "model", "system_a", "model_a"),
+    "opponent": ("opponent", "system_b", "model_b"),
     "question": ("question", "question_id"),
 }
 # Attribute of a table: names of its columns in the file, and the roles that they were given.
 RENAMED = "crowdppl_renamed"
 KEPT = ("swapped", "score", "family", "version", "cost", "seconds", "when", "status")
-_PREFERENCE = ("verdict", "judg", "label", "grade")
+_PREFERENCE = ("verdict", "judg", "label", "grade", "winner")
 
 
 def standard_names(columns: list[str]) -> dict[str, str]:
@@ -55,7 +56,8 @@ def table(content: Content) -> pd.DataFrame:
 
     Columns have the names of the arguments of :meth:`crowdppl.judges.Verdicts.from_frame`, or others that are usual:
     ``model_judge``, ``grader``, ``evaluator``, ``worker`` for the judge, ``label``, ``grade`` and the two spellings of
-    ``judg(e)ment`` for the verdict, and ``model`` for the system beside a column of judges. Other columns are kept.
+    ``judg(e)ment`` for the verdict, and ``model`` for the system beside a column of judges. Tables of pairs may have ``model_a``,
+    ``model_b`` (or ``system_a``, ``system_b``) and ``winner`` for system, opponent and verdict. Other columns are kept.
     """
     frame: Any = content.table
     roles = standard_names(list(map(str, frame.columns)))
