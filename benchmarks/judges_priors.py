@@ -82,8 +82,10 @@ class Losses:
         cells = [(name, concerned(name, variant)) for variant in variants for name in self.names]
         missing = sorted(set(cells) - set(self.kept))
         with ProcessPoolExecutor(2) as pool:
-            found = pool.map(log_loss, *zip(*[(*cell, self.repetitions) for cell in missing], strict=True), chunksize=4)
-            self.kept |= dict(zip(missing, found, strict=True)) if missing else {}
+            losses = pool.map(
+                log_loss, *zip(*[(*cell, self.repetitions) for cell in missing], strict=True), chunksize=4
+            )
+            self.kept |= dict(zip(missing, losses, strict=True)) if missing else {}
         return np.array([self.kept[cell] for cell in cells]).reshape(len(variants), len(self.names))
 
 
@@ -123,8 +125,8 @@ def main() -> None:
     body = f"""
 Each of {len(every)} variants of the priors of [judges](judges.md) changes one of them, or two: half, twice or four times the
 scale of a block of coefficients, 1.5 times the spread of its logarithm, .6 or 1.5 times its mean. A panel is then judged with
-the variant that has the lowest mean log loss on the *other* panels. Log loss of items without human labels, mean over {LABELS[0]} and {LABELS[1]} labels,
-{losses.repetitions} random choices each.
+the variant that has the lowest mean log loss on the *other* panels. Log loss of items without human labels, mean over
+{LABELS[0]} and {LABELS[1]} labels, {losses.repetitions} random choices each.
 
 {table(["panel", "default", "chosen on the others", "which"], rows)}
 

@@ -190,9 +190,12 @@ def calls(place):
         **{f"learning.{m.__name__}": learn for m in learning.METHODS[2:]},
         "judges.fit": {"verdicts": judged()[0], "human": judged()[1], "num_samples": 50},
         "judges.simulate": {"items": 5},
+        "judges.simulate_pairs": {"items": 5},
+        "judges.smaller_panels": {"result": judged_result(), "width": 0.2},
         "judges.read": {"path": place / "judged.csv"},
         "judges.read_frame": {"path": place / "judged.csv"},
         "Verdicts.from_frame": {"frame": judged()[0]},
+        "Verdicts.only": {"self": judges.Verdicts.from_frame(judged()[0]), "judges": ["a-1", "c-1"]},
         "Verdicts.annotations": {"self": judges.Verdicts.from_frame(judged()[0])},
         "HumanLabels.from_frame": {"data": judged()[1]},
         "HumanLabels.align": {

@@ -40,7 +40,8 @@ def show(result: JudgesResult, more: Mapping[str, pd.DataFrame], width: float | 
 
     Args:
         result: of :func:`crowdppl.judges.fit`.
-        more: tables by name of their file: ``next.csv``, and ``labels_needed.csv`` if a width is wished.
+        more: tables by name of their file: ``next.csv``, and ``labels_needed.csv`` and ``smaller_panels.csv`` if a
+            width is wished.
         width: the wished width of intervals.
 
     Returns:
@@ -58,6 +59,7 @@ def show(result: JudgesResult, more: Mapping[str, pd.DataFrame], width: float | 
     show_next(more["next.csv"])
     if width is not None:
         console.print(escape(judged.needed(more["labels_needed.csv"], width)))
+        console.print(escape(smaller(more["smaller_panels.csv"], width)))
     return {
         "systems.csv": systems,
         "judges.csv": judges,
@@ -65,6 +67,26 @@ def show(result: JudgesResult, more: Mapping[str, pd.DataFrame], width: float | 
         "panel_families.csv": panel.families,
         "panel_adds.csv": panel.adds,
     }
+
+
+def panels_in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """Return smaller panels with the names of the judges as text."""
+    return table.assign(panel=[", ".join(map(str, names)) for names in table["panel"]])
+
+
+def smaller(table: pd.DataFrame, width: float) -> str:
+    """Return which smaller panel has intervals of a width, in a sentence."""
+    best = table[table["cheapest"]]
+    if not len(best):
+        return f"No panel of these judges has intervals of at most {width:.3g} with these human labels."
+    row = best.iloc[0]
+    if row["judges"] == len(table):
+        return f"Intervals of at most {width:.3g} take all {len(table)} judges."
+    share = row["cost"] / table["cost"].iloc[0]
+    return (
+        f"Of the panels tried, the cheapest with intervals of at most {width:.3g}: {row['judges']} of {len(table)} judges, "
+        f"{share:.0%} of the cost ({row['panel']})."
+    )
 
 
 def show_statements(result: JudgesResult) -> None:

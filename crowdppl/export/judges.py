@@ -23,6 +23,7 @@ TABLES = (
     "panel_adds.csv",
     "next.csv",
     "labels_needed.csv",
+    "smaller_panels.csv",
     "versions.csv",
 )
 FILES = (*TABLES, "report.html")
@@ -33,7 +34,8 @@ def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, 
 
     Args:
         result: of :func:`crowdppl.judges.fit`.
-        more: tables that are already computed, and those that need a number: ``next.csv`` and ``labels_needed.csv``.
+        more: tables that are already computed, and those that need a number: ``next.csv``, ``labels_needed.csv`` and
+            ``smaller_panels.csv``.
     """
     panel = result.panel() if {"panel_families.csv", "panel_adds.csv"} - set(more) else None
     compute: dict[str, Callable[[], pd.DataFrame]] = {

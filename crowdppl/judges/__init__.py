@@ -6,6 +6,7 @@ from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.readers.formats import read, read_frame
 from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.simulation import simulate, simulate_pairs
+from crowdppl.judges.smaller_panels import smaller_panels
 from crowdppl.judges.states import State
 from crowdppl.judges.verdicts import Verdicts
 
@@ -20,4 +21,5 @@ __all__ = [
     "read_frame",
     "simulate",
     "simulate_pairs",
+    "smaller_panels",
 ]

@@ -69,7 +69,7 @@ def families_of(
     if derived:
         notes.append(
             f"{table.source}: families of {len(derived):,} of {len(chosen):,} judges are the beginning of their names: "
-            f"{listed(dict.fromkeys(derived), 8)}; state them in a column 'family' or with families=... if they are others"
+            f"{listed(dict.fromkeys(derived), 8)}; state them in a column 'family' if they are others"
         )
     absent = [judge for judge in known if judge not in set(judges.names.tolist())]
     if absent:

@@ -83,8 +83,38 @@ def fit(
         raise DataError(
             f"there is one class only ({only}), and nothing to tell apart; declare labels=[...] or add human labels"
         )
-    rng = np.random.default_rng(seed)
     outcome = pairwise.outcomes(verdicts.labels, positive) if (verdicts.opponent >= 0).any() else None
+    value = _values(verdicts.labels, positive) if outcome is None else (1 + outcome) / 2
+    return _posterior(verdicts, labels, outcome, value, seed=seed, level=level, num_samples=num_samples)
+
+
+def refit(result: JudgesResult, verdicts: Verdicts, num_samples: int) -> JudgesResult:
+    """Return the result with fewer verdicts of the same items, all else as before.
+
+    Args:
+        result: a result.
+        verdicts: a part of its verdicts, see :meth:`Verdicts.only`.
+        num_samples: number of posterior draws.
+    """
+    outcome = result.features.outcome
+    return _posterior(
+        verdicts, result.human, outcome, result.value, seed=0, level=result.level, num_samples=num_samples
+    )
+
+
+def _posterior(
+    verdicts: Verdicts,
+    labels: HumanLabels | None,
+    outcome: Array | None,
+    value: Array,
+    *,
+    seed: int,
+    level: float,
+    num_samples: int,
+) -> JudgesResult:
+    """Fit verdicts and human labels with codes in common; arguments as attributes of the result."""
+    K = len(verdicts.labels)
+    rng = np.random.default_rng(seed)
     seen = features_of(verdicts, outcome)
     items, counts = np.zeros(0, dtype=np.int64), np.zeros((0, K))
     if labels is not None:
@@ -104,7 +134,7 @@ def fit(
         probability=probability,
         labelled=np.isin(np.arange(N), items),
         human_error=error,
-        value=_values(verdicts.labels, positive) if outcome is None else (1 + outcome) / 2,
+        value=value,
         level=level,
     )
 

@@ -63,7 +63,7 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
     if own is not None:
         frame |= draws.columns("self_preference", own)
     frame |= _rates(draws)
-    weight = _weights(draws)
+    weight = weights(draws)
     positive = np.maximum(weight.mean(0), 0)
     frame |= draws.columns("weight", weight)
     frame["panel_share"] = positive / positive.sum() if positive.sum() > 0 else np.full(J, np.nan)
@@ -132,7 +132,7 @@ def _joint(counts: Array, rng: np.random.Generator) -> Array:
     return np.asarray(drawn / np.maximum(drawn.sum((2, 3), keepdims=True), 1e-300))
 
 
-def _weights(draws: TruthDraws) -> Array:
+def weights(draws: TruthDraws) -> Array:
     """Return what the verdict of each judge adds to the log odds of its label, ``(D, J)``."""
     f, c = draws.features, draws.calibration
     J = len(draws.verdicts.judges)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -267,7 +268,7 @@ class Verdicts:
         kept = (self.label >= 0) | (states & (self.state != State.GIVEN))
         chosen = self.items
         if items is not None:
-            chosen = self._chosen(items)
+            chosen = self._chosen(items, self.items, "item")
             kept &= np.isin(self.item, positions(chosen, self.items))
         if not kept.any():
             raise DataError("no verdict was given on these items; annotations need at least one label")
@@ -286,15 +287,48 @@ class Verdicts:
             source="the verdicts",
         )
 
-    def _chosen(self, items: Iterable[Any]) -> Array:
-        none = Coded(np.zeros(0, dtype=np.int64), self.items[:0])
-        chosen = encode(none, items, "item", "items", rows=None, ordered=False)[1]
-        known = set(self.items.tolist()) if kind_of(chosen) == kind_of(self.items) else set()
+    @arguments.checked(judges=arguments.anything)
+    def only(self, judges: Iterable[Any]) -> Self:
+        """Return the verdicts of some judges on the same items.
+
+        Args:
+            judges: names of the judges, in order.
+
+        Raises:
+            DataError: for an unknown judge.
+        """
+        chosen = positions(self._chosen(judges, self.judges, "judge"), self.judges)
+        place = np.full(len(self.judges), -1)
+        place[chosen] = np.arange(len(chosen))
+        kept = place[self.judge] >= 0
+        families, family = np.unique(self.family[chosen], return_inverse=True)
+        rows = {
+            name: getattr(self, name)[kept]
+            for name in ("item", "label", "state", "swapped", "score", "cost", "seconds", "when", "version")
+        }
+        return dataclasses.replace(
+            self,
+            judges=self.judges[chosen],
+            judge=place[self.judge[kept]],
+            families=self.families[families],
+            family=family,
+            **rows,
+        )
+
+    def _chosen(self, given: Iterable[Any], names: Array, what: str) -> Array:
+        """Return names that the caller states.
+
+        Raises:
+            DataError: for one that does not occur.
+        """
+        none = Coded(np.zeros(0, dtype=np.int64), names[:0])
+        chosen = encode(none, given, what, f"{what}s", rows=None, ordered=False)[1]
+        known = set(names.tolist()) if kind_of(chosen) == kind_of(names) else set()
         unknown = [name for name in chosen.tolist() if name not in known]
         if unknown:
             raise DataError(
-                f"items: {listed(unknown)} not among the {len(self.items):,} judged items"
-                f"{suggestion(unknown[0], self.items.tolist()[:1000])}"
+                f"{what}s: {listed(unknown)} not among the {len(names):,} {'judged items' if what == 'item' else 'judges'}"
+                f"{suggestion(unknown[0], names.tolist()[:1000])}"
             )
         return chosen
 

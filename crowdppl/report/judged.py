@@ -153,7 +153,13 @@ def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
         column = table[name]
         if pd.api.types.is_bool_dtype(column.dtype):
             out[str(name)] = column.tolist()
-        elif pd.api.types.is_numeric_dtype(column.dtype) and name not in ("item", "label", "judge", "system", "opponent"):
+        elif pd.api.types.is_numeric_dtype(column.dtype) and name not in (
+            "item",
+            "label",
+            "judge",
+            "system",
+            "opponent",
+        ):
             whole = pd.api.types.is_integer_dtype(column.dtype)
             out[str(name)] = (
                 [

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.stats import chisquare
 
 from crowdppl.isolation import isolated
-from crowdppl.judges import Verdicts, human_likelihood, simulate
+from crowdppl.judges import Verdicts, chains, human_likelihood, simulate
 from crowdppl.judges.calibration import PRIORS, calibrate, program
 from crowdppl.judges.features import consensus_weights, features_of
 from crowdppl.judges.laplace import laplace
@@ -42,8 +42,7 @@ def test_the_mode_is_that_of_the_posterior_in_plain_python(soft):
     if soft:
         log_human = np.log(rng.dirichlet(np.ones(3), len(features)))
     mean, precision = rng.normal(size=5), rng.uniform(0.5, 2, 5)
-    found = laplace(features, log_human, weight, mean, precision, mean)
-    mode, factor = found.theta, found.factor
+    mode, factor, *_ = laplace(features, log_human, weight, mean, precision, mean)
     best = minimize(
         lambda theta: -log_posterior(theta, features, log_human, weight, mean, precision), mean, options={"gtol": 1e-9}
     )
@@ -67,6 +66,51 @@ def test_the_mode_is_that_of_the_posterior_in_plain_python(soft):
         for b in eye
     ]
     assert factor @ factor.T == pytest.approx(-np.array(hessian), abs=1e-3)
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_chains_have_the_likelihood_of_plain_python(soft):
+    """Up to a constant, for human labels that exclude classes and for those that do not."""
+    features, log_human, weight, rng = problem(2, K=3)
+    if soft:
+        log_human = np.log(rng.dirichlet(np.ones(3), len(features)))
+    likelihood = chains.Likelihood(features, log_human, weight)
+    theta = rng.normal(size=(2, 5))
+    ours = likelihood(likelihood.rows @ theta.T)
+    plain = [log_posterior(t, features, log_human, weight, np.zeros(5), np.zeros(5)) for t in theta]
+    assert ours[1] - ours[0] == pytest.approx(plain[1] - plain[0], rel=1e-10)
+
+
+def test_chains_forget_where_they_start():
+    """From far away, the mean and covariance of one coefficient's posterior are those of quadrature.
+
+    False-alarm rate below one in a thousand: 4,000 independent chains.
+    """
+    features, log_human, weight, _ = problem(3, n=12, P=1)
+    prior = chains.Prior(np.array([1]), np.array([0.5]), np.array([0.0]), np.array([0.7]))
+    mode = laplace(features, log_human, weight, np.array([0.5]), np.array([1.0]), np.array([0.5]))
+    D = 4000
+    theta, log_scale = chains.run(
+        chains.Likelihood(features, log_human, weight),
+        prior,
+        [mode],
+        np.zeros(D, dtype=int),
+        np.full((D, 1), 3.0),
+        np.full((D, 1), 1.5),
+        rng=np.random.default_rng(0),
+        sweeps=40,
+    )
+    x, s = np.meshgrid(np.linspace(-6, 8, 701), np.linspace(-4, 4, 401), indexing="ij")
+    zero = np.zeros(1)
+    of_x = np.array([log_posterior([t], features, log_human, weight, zero, zero) for t in x[:, 0]])
+    log_p = of_x[:, None] - 0.5 * ((x - 0.5) / np.exp(s)) ** 2 - s - 0.5 * (s / 0.7) ** 2
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    for drawn, grid in ((theta[:, 0], x), (log_scale[:, 0], s)):
+        mean = (p * grid).sum()
+        sd = np.sqrt((p * (grid - mean) ** 2).sum())
+        assert drawn.mean() == pytest.approx(mean, abs=4 * sd / np.sqrt(D))
+        assert drawn.std() == pytest.approx(sd, rel=0.06)
 
 
 def test_the_marginal_likelihood_is_that_of_quadrature():

@@ -323,7 +323,7 @@ def test_families_by_column_and_mapping():
     v = Verdicts.from_frame(table.drop(columns="family"))
     assert v.notes[-1] == (
         "the verdicts: families of 3 of 3 judges are the beginning of their names: 'gpt', 'o', 'claude'; state them in "
-        "a column 'family' or with families=... if they are others"
+        "a column 'family' if they are others"
     )
 
 

@@ -50,7 +50,8 @@ def judges_command(
     overwrite: Overwrite = False,
     next_: Annotated[int, typer.Option("--next", help="Number of items to propose for human labels.")] = 10,
     width: Annotated[
-        float | None, typer.Option(help="Also say how many labels bring the interval of every system to this width.")
+        float | None,
+        typer.Option(help="Also say how many labels, and how few judges, give every system an interval of this width."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the report. (default: name of the file)")] = None,
     raw: Raw = False,
@@ -68,6 +69,7 @@ def judges_command(
     from crowdppl.export import judges as folder
     from crowdppl.export import results
     from crowdppl.judges.fit import fit
+    from crowdppl.judges.smaller_panels import smaller_panels
 
     if out is not None:
         results.free(out, overwrite=overwrite, files=folder.FILES)
@@ -80,6 +82,7 @@ def judges_command(
         more = {"next.csv": result.next(next_)}
         if width is not None:
             more["labels_needed.csv"] = result.labels_needed(width)
+            more["smaller_panels.csv"] = display_judges.panels_in_words(smaller_panels(result, width))
         shown = display_judges.show(result, more, width)
     display.show_notes(list(dict.fromkeys([*result.notes, *notes])))
     if out is None:
