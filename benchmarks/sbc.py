@@ -22,18 +22,27 @@ from common import table as markdown
 from crowdppl.criticism import sbc
 from crowdppl.model.base import AnnotationModel
 from crowdppl.models import (
+    GLAD,
     LIA,
+    MACE,
     ClassConditional,
     CommunityDawidSkene,
     CoNAL,
     CrowdMixture,
     DawidSkene,
     HierarchicalDawidSkene,
+    ItemDifficulty,
     ItemEffects,
+    ItemResponse,
     ItemSubtypes,
+    JudgedSystems,
+    LogisticRandomEffects,
     MajorityVote,
+    MinimaxEntropy,
     OneCoin,
+    OrdinalThresholds,
     Pooled,
+    PrototypeMixture,
     Raykar,
     TwoCoinDifficulty,
     WorkerGroups,
@@ -51,11 +60,20 @@ MODELS: dict[str, AnnotationModel] = {
     "one-coin": OneCoin(),
     "pooled": Pooled(),
     "worker-groups": WorkerGroups(groups=2),
+    "item-difficulty": ItemDifficulty(),
+    "glad": GLAD(),
+    "item-response": ItemResponse(),
+    "minimax-entropy": MinimaxEntropy(),
+    "logistic-random-effects": LogisticRandomEffects(),
+    "ordinal-thresholds": OrdinalThresholds(),
+    "mace": MACE(),
+    "prototype-mixture": PrototypeMixture(),
     "raykar": Raykar(),
     "crowd-mixture": CrowdMixture(groups=2, hidden=(), prior_correct=2.0, prior_incorrect=1.0, prior_members=1.0),
     "conal": CoNAL(hidden=(), embedding=2),
     "two-coin-difficulty": TwoCoinDifficulty(),
     "lia": LIA(latent=2, hidden=(), embedding=2),
+    "judged-systems": JudgedSystems(),
 }
 METHODS = {
     "dawid-skene": ("gibbs", "nuts", "svi", "em"),
@@ -68,6 +86,20 @@ METHODS = {
     "one-coin": ("gibbs", "nuts", "svi", "em"),
     "pooled": ("gibbs", "nuts", "svi", "em"),
     "worker-groups": ("gibbs", "em"),
+    **dict.fromkeys(
+        (
+            "item-difficulty",
+            "glad",
+            "item-response",
+            "minimax-entropy",
+            "logistic-random-effects",
+            "ordinal-thresholds",
+            "judged-systems",
+        ),
+        ("nuts", "svi", "em"),
+    ),
+    "mace": ("gibbs", "nuts", "svi", "em"),
+    "prototype-mixture": ("gibbs", "nuts", "svi", "em"),
     "raykar": ("nuts", "svi", "em"),
     "crowd-mixture": ("nuts", "svi", "em"),
     "conal": ("nuts", "svi", "em"),
@@ -97,6 +129,22 @@ FEWER = {
     ("em", "conal"): 60,
     ("em", "two-coin-difficulty"): 60,
     ("em", "lia"): 8,
+    # Effects of single items.
+    **{
+        (method, name): number
+        for method, number in (("nuts", 8), ("svi", 16), ("em", 100))
+        for name in (
+            "item-difficulty",
+            "glad",
+            "item-response",
+            "minimax-entropy",
+            "logistic-random-effects",
+            "ordinal-thresholds",
+            "mace",
+            "prototype-mixture",
+            "judged-systems",
+        )
+    },
 }
 # Classes without an anchor can swap their meaning, which takes chains long.
 LONGER = {("gibbs", "item-effects"): {"chains": 1, "warmup": 2000, "num_samples": 9900}}
