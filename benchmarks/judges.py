@@ -462,17 +462,18 @@ The mean of the judges' position biases is {
 
 CHOICES = """## Choices
 
-Priors: of 67 variants that change one or two of them, a prior mean of the consensus of .6 times the former lowered the log loss by
-.0035 in the mean over eleven panels, and on ten of them; it was the choice of all eleven leave-one-set-out. Of 118 variants around the
-new priors none is better on the panel that is left out. The priors are those of real panels: judges of a panel differ less from each
-other than in the simulated one, whose best judge has the least to do with the others.
+Priors: of 67 variants that change one or two of them, a prior mean of the consensus of .6 times the former lowered the log
+loss by .0035 in the mean over eleven panels, and on ten of them; it was the choice of all eleven leave-one-set-out. Of 118
+variants around the new priors none is better on the panel that is left out. The priors are those of real panels: judges of a
+panel differ less from each other than in the simulated one, whose best judge has the least to do with the others.
 
-The form of the model was chosen on these panels with 100 human labels, 3 to 20 repetitions each. Log loss and accuracy moved by less than a
-hundredth between: no consensus feature; no families; a Student t prior with 1 or 4 degrees of freedom for the judges; medians
-of the judges' scale of .2, .3, .4 and .8; three priors of the weight of a unanimous panel. Scores as ranks in place of labels
-lower the log loss of `civilcomments` from .53 to .49. A table of confusion with 17 classes (`wax`) costs forty times the time and
-changes nothing. The share of passing verdicts on a system as a feature raises the coverage of rates in simulated panels with
-rates .85, .6 and .3 from .84 to .92 (25 simulations, three systems each), and widens the intervals of the nine systems by .01."""
+The form of the model was chosen on these panels with 100 human labels, 3 to 20 repetitions each. Log loss and accuracy moved
+by less than a hundredth between: no consensus feature; no families; a Student t prior with 1 or 4 degrees of freedom for the
+judges; medians of the judges' scale of .2, .3, .4 and .8; three priors of the weight of a unanimous panel. Scores as ranks
+in place of labels lower the log loss of `civilcomments` from .53 to .49. A table of confusion with 17 classes (`wax`) costs
+forty times the time and changes nothing. The share of passing verdicts on a system as a feature raises the coverage of rates
+in simulated panels with rates .85, .6 and .3 from .84 to .92 (25 simulations, three systems each), and widens the intervals
+of the nine systems by .01."""
 
 
 def main() -> None:

@@ -154,21 +154,24 @@ def calibrate(
     log_weight = [mode.log_marginal for mode in modes]
     of_point = np.exp(np.array(log_weight) - logsumexp(log_weight))
     # Systematic resampling: each point has its share of the draws, up to one.
-    point = np.searchsorted(of_point.cumsum(), (np.arange(draws) + rng.random()) / draws).clip(max=POINTS - 1)
-    theta = rng.standard_normal((draws, len(mean)))
+    likelihood = chains.Likelihood(features, log_human, weight)
+    C = chains.number_of_chains(likelihood, draws)
+    point = np.searchsorted(of_point.cumsum(), (np.arange(C) + rng.random()) / C).clip(max=POINTS - 1)
+    theta = rng.standard_normal((C, len(mean)))
     for c in np.unique(point):
         own = point == c
         theta[own] = modes[c].theta + solve_triangular(modes[c].factor, theta[own].T, trans="T", lower=True).T
     theta, log_scale = chains.run(
-        chains.Likelihood(features, log_human, weight),
+        likelihood,
         prior,
         modes,
         point,
         theta,
         np.log(points[point]),
         rng=rng,
+        kept=-(-draws // C),
     )
-    order = rng.permutation(draws)
+    order = rng.permutation(len(theta))[:draws]
     return Calibration(theta[order], np.exp(log_scale[order]), blocks)
 
 

@@ -1,4 +1,4 @@
-"""Markov chains of the weights of verdicts: one for each draw, started from Laplace's approximation of the posterior.
+"""Markov chains of the weights of verdicts, started from draws of Laplace's approximation of the posterior.
 
 With few human labels the posterior of the weights is skewed: panels that separate the labelled items well may have any large
 weight. Laplace's approximation misses this, and the chains correct it. A sweep consists of
@@ -23,6 +23,8 @@ from crowdppl.judges.laplace import Mode
 
 Array = npt.NDArray[Any]
 SWEEPS = 8
+# Chains at least, where there are too many coefficients for one for each draw, and operations for which this begins.
+FEWEST, OPERATIONS = 50, 5e10
 # Standard deviation of a proposal for the log of a scale.
 STEP = 0.7
 # Logits, and entries of precision matrices, that are held at a time.
@@ -89,8 +91,9 @@ def run(
     *,
     rng: np.random.Generator,
     sweeps: int = SWEEPS,
+    kept: int = 1,
 ) -> tuple[Array, Array]:
-    """Return the coefficients ``(D, P)`` and log scales ``(D, B)`` of ``D`` chains after some sweeps.
+    """Return the coefficients ``(kept D, P)`` and log scales ``(kept D, B)`` of ``D`` chains after some sweeps.
 
     Args:
         likelihood: of the coefficients.
@@ -101,18 +104,33 @@ def run(
         log_scale: log scales to start with, ``(D, B)``.
         rng: source of random numbers.
         sweeps: their number.
+        kept: number of the last sweeps whose states are returned, chain by chain.
     """
     theta, log_scale = theta.copy(), log_scale.copy()
+    states: list[tuple[Array, Array]] = []
     length = max(PIECE // max(len(likelihood.rows), theta.shape[1] ** 2), 1)
     for first in range(0, len(theta), length):
         part = slice(first, first + length)
         chains = _Chains(likelihood, prior, modes, point[part], theta[part], log_scale[part])
-        for sweep in range(sweeps):
+        for sweep in range(sweeps + kept - 1):
             chains.slice_coefficients(rng)
             for block in range(len(prior.size)):
                 chains.propose_scale(block, rng)
             chains.propose_rescaling(sweep % len(prior.size), rng)
-    return theta, log_scale
+            if sweep >= sweeps - 1:
+                states.append((chains.theta.copy(), chains.log_scale.copy()))
+    coefficients, scales = zip(*states, strict=True)
+    return np.concatenate(coefficients), np.concatenate(scales)
+
+
+def number_of_chains(likelihood: Likelihood, draws: int) -> int:
+    """Return how many chains give some draws: one for each, unless that takes too long."""
+    rows, P = likelihood.rows.shape
+    sweep = max(float(min(rows, P) ** 2) * P, 1.0)  # operations of a chain
+    affordable = OPERATIONS / sweep
+    if affordable >= SWEEPS * draws:
+        return draws
+    return int(min(draws, max(FEWEST, (affordable - draws) / SWEEPS)))
 
 
 class _Chains:
@@ -131,25 +149,16 @@ class _Chains:
     def slice_coefficients(self, rng: np.random.Generator) -> None:
         """Move the coefficients along an ellipse through them and a draw of the Gaussian, around its mean."""
         d, P = self.theta.shape
-        prior_precision = np.exp(-2 * self.log_scale)[:, self.block]
-        precision = np.empty((d, P, P))
-        linear = np.empty((d, P, 2))  # precision times the mean, and times a draw around it
-        linear[:, :, 1] = np.sqrt(prior_precision) * rng.standard_normal((d, P))
-        noise = rng.standard_normal((d, P))
+        variance = np.exp(2 * self.log_scale)[:, self.block]  # of the prior
+        middle, direction, form = np.empty((d, P)), np.empty((d, P)), np.empty((d, 3, 3))
         for mode, own in self.points:
-            precision[own] = mode.curvature
-            linear[own, :, 0] = mode.gradient + mode.curvature @ mode.theta
-            linear[own, :, 1] += noise[own] @ mode.root
-        linear[:, :, 0] += prior_precision * self.mean
-        precision[:, np.arange(P), np.arange(P)] += prior_precision
-        middle, direction = np.moveaxis(np.linalg.solve(precision, linear), 2, 0)
-        deviation = self.theta - middle
-        # The second-order log likelihood is a quadratic form of (1, cos, sin) on the ellipse.
-        form = np.empty((d, 3, 3))
-        for mode, own in self.points:
-            three = np.stack([middle[own] - mode.theta, deviation[own], direction[own]], 1)
-            form[own] = -0.5 * (three @ mode.curvature) @ three.transpose(0, 2, 1)
+            middle[own], direction[own] = self._gaussian(mode, variance[own], rng)
+            # The second-order log likelihood is a quadratic form of (1, cos, sin) on the ellipse.
+            three = np.stack([middle[own] - mode.theta, self.theta[own] - middle[own], direction[own]], 1)
+            image = three @ mode.root.T  # (m, 3, R)
+            form[own] = -0.5 * image @ image.transpose(0, 2, 1)
             form[own, 0] += three @ mode.gradient
+        deviation = self.theta - middle
         rows = self.likelihood.rows
         at_middle, of_direction = rows @ middle.T, rows @ direction.T
         of_deviation = self.logits - at_middle
@@ -170,6 +179,32 @@ class _Chains:
             low[moving[back]], high[moving[~back]] = angle[moving[back]], angle[moving[~back]]
             angle[moving] = rng.uniform(low[moving], high[moving])
         self.theta[:] = middle + deviation * np.cos(angle)[:, None] + direction * np.sin(angle)[:, None]
+
+    def _gaussian(self, mode: Mode, variance: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return the mean of the Gaussian of some chains with one mode ``(m, P)``, and a draw around it ``(m, P)``.
+
+        The precision is ``1 / variance`` on the diagonal and ``root.T @ root``. If the root has fewer rows than columns,
+        equations of its number of rows are solved (Bhattacharya, Chakraborty and Mallick 2016).
+        """
+        m, P = variance.shape
+        root = mode.root
+        linear = mode.gradient + (root @ mode.theta) @ root + self.mean / variance  # precision times mean
+        first, second = rng.standard_normal((m, P)), rng.standard_normal((m, len(root)))
+        if len(root) < P:
+            wide = root * variance[:, None]  # (m, R, P)
+            inner = wide @ root.T
+            inner[:, np.arange(len(root)), np.arange(len(root))] += 1
+            start = np.stack([variance * linear, np.sqrt(variance) * first])  # (2, m, P)
+            image = start @ root.T
+            image[1] += second
+            solved = np.linalg.solve(inner, np.moveaxis(image, 0, 2))  # (m, R, 2)
+            middle, direction = start - np.moveaxis(solved.transpose(0, 2, 1) @ wide, 1, 0)
+            return middle, direction
+        precision = np.broadcast_to(root.T @ root, (m, P, P)).copy()
+        precision[:, np.arange(P), np.arange(P)] += 1 / variance
+        right = np.stack([linear, first / np.sqrt(variance) + second @ root], 2)  # (m, P, 2)
+        middle, direction = np.moveaxis(np.linalg.solve(precision, right), 2, 0)
+        return middle, direction
 
     def propose_scale(self, b: int, rng: np.random.Generator) -> None:
         """Propose another scale of a block, the coefficients unchanged."""

@@ -21,15 +21,14 @@ class Mode(NamedTuple):
         factor: Cholesky factor of the negative Hessian of the log posterior, ``(P, P)``.
         log_marginal: log marginal likelihood.
         gradient: of the log likelihood, ``(P,)``.
-        curvature: the part of the negative Hessian of the log likelihood that is never negative, ``(P, P)``.
-        root: a matrix whose square ``root.T @ root`` is the curvature, ``(P, P)``.
+        root: a matrix whose square ``root.T @ root`` is the part of the negative Hessian of the log likelihood that is never
+            negative, ``(R, P)``, where its rank is at most ``R``.
     """
 
     theta: Array
     factor: Array
     log_marginal: float
     gradient: Array
-    curvature: Array
     root: Array
 
 
@@ -92,9 +91,10 @@ def laplace(features: Array, log_human: Array, weight: Array, mean: Array, preci
         factor = cholesky(exact + np.diag(precision), lower=True)
     log_marginal = value + 0.5 * np.log(precision).sum() - np.log(np.diag(factor)).sum()
     values, vectors = eigh(exact)
-    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    rank = min(P, n * (K - 1))
+    root = (np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)[P - rank :]  # eigenvalues ascend
     gradient = precision * (theta - mean)  # equal and opposite to that of the log prior
-    return Mode(theta, factor, float(log_marginal), gradient, root.T @ root, root)
+    return Mode(theta, factor, float(log_marginal), gradient, root)
 
 
 def _log_sum(logits: Array) -> Array:

@@ -113,6 +113,45 @@ def test_chains_forget_where_they_start():
         assert drawn.std() == pytest.approx(sd, rel=0.06)
 
 
+@pytest.mark.parametrize("n", [3, 12])
+def test_the_gaussian_of_chains(n):
+    """Mean and covariance are those of the dense precision, with fewer labels than coefficients and with more."""
+    features, log_human, weight, rng = problem(4, n=n, P=6)
+    variance, mean = rng.uniform(0.3, 2, 6), rng.normal(size=6)
+    mode = laplace(features, log_human, weight, mean, 1 / variance, mean)
+    D = 20_000
+    state = chains._Chains(
+        chains.Likelihood(features, log_human, weight),
+        chains.Prior(np.ones(6, dtype=int), mean, np.zeros(6), np.ones(6)),
+        [mode],
+        np.zeros(D, dtype=int),
+        np.tile(mode.theta, (D, 1)),
+        np.tile(0.5 * np.log(variance), (D, 1)),
+    )
+    middle, direction = state._gaussian(mode, np.tile(variance, (D, 1)), rng)
+    assert middle[0] == pytest.approx(mode.theta, abs=1e-4)  # at its own scales the mean is the mode
+    covariance = np.linalg.inv(mode.root.T @ mode.root + np.diag(1 / variance))
+    assert np.cov(direction.T) == pytest.approx(covariance, abs=0.06)
+    assert np.abs(direction.mean(0)).max() < 0.06
+
+
+def test_few_chains_give_as_many_draws(small):
+    """Where coefficients are too many for a chain for each draw, fewer chains give several draws each, of the same posterior."""
+    of, items, log_human = small
+    everything = of.rows(np.arange(of.shape[0]))
+    likelihood = chains.Likelihood(of.rows(items), log_human, np.ones(30))
+    assert chains.number_of_chains(likelihood, 1000) == 1000
+    likelihood.rows = np.zeros((5000, 2000))
+    assert chains.number_of_chains(likelihood, 1000) == chains.FEWEST
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chains, "number_of_chains", lambda likelihood, draws: 150)
+        few = calibrate(of, items, log_human, np.ones(30), draws=4000, rng=np.random.default_rng(0))
+    many = calibrate(of, items, log_human, np.ones(30), draws=4000, rng=np.random.default_rng(1))
+    assert few.theta.shape == many.theta.shape
+    a, b = (c.probability(everything)[1].mean(0) for c in (few, many))
+    assert np.abs(a - b).max() < 0.05
+
+
 def test_the_marginal_likelihood_is_that_of_quadrature():
     features, log_human, weight, _ = problem(1, n=60, P=1)
     mean, precision = np.array([0.3]), np.array([2.0])
