@@ -222,6 +222,13 @@ def parameter_draws(
         for name in group.data_vars
         if name in sites and all(same[str(axis)] for axis in group[name].dims if axis in same)
     ]
+    for name in known:
+        found, wanted = group[name].shape, tuple(sites[name].shape)
+        if found[len(found) - len(wanted) :] != wanted:
+            raise DataError(
+                f"the result has {name} of shape {found[len(found) - len(wanted) :]}, and these items and workers would have "
+                f"{wanted}; pass what data.unseen(...) returns, with features like those of the fit"
+            )
     if place == "point":
         values |= {name: torch.as_tensor(group[name].values).to(design.dtype) for name in known}
         drawn: dict[str, Tensor] = {}
