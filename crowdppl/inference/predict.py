@@ -223,11 +223,12 @@ def parameter_draws(
         if name in sites and all(same[str(axis)] for axis in group[name].dims if axis in same)
     ]
     for name in known:
-        found, wanted = group[name].shape, tuple(sites[name].shape)
-        if found[len(found) - len(wanted) :] != wanted:
+        wanted = tuple(sites[name].shape)
+        shape = group[name].shape[group[name].ndim - len(wanted) :]
+        if shape != wanted:
             raise DataError(
-                f"the result has {name} of shape {found[len(found) - len(wanted) :]}, and these items and workers would have "
-                f"{wanted}; pass what data.unseen(...) returns, with features like those of the fit"
+                f"the result has {name} of shape {shape}, these items and workers call for {wanted}; pass what "
+                f"data.unseen(...) returns, with features like those of the fit"
             )
     if place == "point":
         values |= {name: torch.as_tensor(group[name].values).to(design.dtype) for name in known}

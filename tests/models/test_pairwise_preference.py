@@ -216,18 +216,18 @@ SKILL = np.array([2.0, 1.2, 1.6, 1.0, 1.8, 1.4])
 
 @pytest.mark.parametrize(("method", "classes"), [("em", 2), ("em", 3), ("svi", 3)])
 def test_recovery(method, classes):
-    """Strengths, skills and position effects of judges in both orders; bounds are about twice the errors seen."""
+    """Strengths, skills and position effects of judges in both orders; bounds are about twice the largest errors seen."""
     values = {"strength": STRENGTH, "position": POSITION, "skill": SKILL}
     data, truth, drawn = panel(5, 1500, classes, parameters=values)
     posterior = quiet_fit(data, PairwisePreference(), method=method, seed=0, num_samples=50)
-    found = posterior.tree["posterior"].to_dataset().mean(("chain", "draw"))
-    assert found["position"].dims == ("judge",)
-    assert list(np.argsort(-found["centred_strength"].values)) == [0, 1, 2, 3]
-    assert np.abs(found["centred_strength"].values - STRENGTH).max() < 0.3
-    assert np.abs(found["position"].values - POSITION).max() < 0.3
-    assert np.abs(found["skill"].values - SKILL).max() < 0.3
+    mean = posterior.tree["posterior"].to_dataset().mean(("chain", "draw"))
+    assert mean["position"].dims == ("judge",)
+    assert list(np.argsort(-mean["centred_strength"].values)) == [0, 1, 2, 3]
+    assert np.abs(mean["centred_strength"].values - STRENGTH).max() < 0.2
+    assert np.abs(mean["position"].values - POSITION).max() < 0.25
+    assert np.abs(mean["skill"].values - SKILL).max() < 0.2
     if classes == 3:
-        assert np.abs(found["tie_tendency"].values - drawn["tie_tendency"]).max() < 0.3
+        assert np.abs(mean["tie_tendency"].values - drawn["tie_tendency"]).max() < 0.3
     assert (posterior.truth()["label"].to_numpy() == truth).mean() > 0.9
 
 
@@ -239,21 +239,21 @@ def test_both_orders_tell_the_position_effect():
     unknown = crowdppl.Annotations.from_arrays(
         *columns, labels=range(2), worker_features=orders() * ([0] + [1] * JUDGES)
     )
-    told, untold = (
+    in_known_order, in_unknown_order = (
         quiet_fit(d, PairwisePreference(), method="em", seed=0, num_samples=500).tree["posterior"].to_dataset()
         for d in (data, unknown)
     )
-    error = np.abs(told["position"].mean(("chain", "draw")).values - POSITION)
+    error = np.abs(in_known_order["position"].mean(("chain", "draw")).values - POSITION)
     assert error.max() < 0.3
-    assert told["position"].std(("chain", "draw")).values.max() < 0.15
-    np.testing.assert_allclose(untold["position"].mean(("chain", "draw")), 0, atol=0.15)
-    np.testing.assert_allclose(untold["position"].std(("chain", "draw")), 0.7, atol=0.1)
-    lower = untold["skill"].mean(("chain", "draw")) - told["skill"].mean(("chain", "draw"))
+    assert in_known_order["position"].std(("chain", "draw")).values.max() < 0.15
+    np.testing.assert_allclose(in_unknown_order["position"].mean(("chain", "draw")), 0, atol=0.15)
+    np.testing.assert_allclose(in_unknown_order["position"].std(("chain", "draw")), 0.7, atol=0.1)
+    lower = in_unknown_order["skill"].mean(("chain", "draw")) - in_known_order["skill"].mean(("chain", "draw"))
     assert (lower.values[POSITION >= 1] < -0.05).all()
 
 
 def test_nuts_agrees_with_em():
-    """Means of the same posterior; the bound is 4 standard errors of 200 draws, and the skewness of the posterior."""
+    """Means of the same posterior, within .6 of its spread: twice the largest difference seen."""
     data, _, _ = panel(7, 150, parameters={"strength": STRENGTH, "position": POSITION, "skill": SKILL})
     by = {
         method: quiet_fit(data, PairwisePreference(), method=method, seed=0, **options).tree["posterior"].to_dataset()
@@ -272,9 +272,9 @@ def test_new_pairs_are_predicted_by_strength():
     data, _, _ = panel(8, 600, parameters={"strength": STRENGTH, "skill": SKILL})
     posterior = quiet_fit(data, PairwisePreference(), method="em", seed=0, num_samples=50)
     new = pd.DataFrame(contrasts([(0, 3), (3, 0), (1, 1)]), index=["strong first", "weak first", "equal"])
-    found = crowdppl.predict(posterior, data.unseen(new)).set_index("task")
-    assert found.loc["strong first", "p_0"] > 0.8
-    assert found.loc["weak first", "p_1"] > 0.8
-    assert found.loc["equal", "p_0"] == pytest.approx(0.5)
+    predicted = crowdppl.predict(posterior, data.unseen(new)).set_index("task")
+    assert predicted.loc["strong first", "p_0"] > 0.8
+    assert predicted.loc["weak first", "p_1"] > 0.8
+    assert predicted.loc["equal", "p_0"] == pytest.approx(0.5)
     with pytest.raises(crowdppl.DataError, match=r"^the result has skill of shape \(6,\)[^\n]*unseen[^\n]*$"):
         crowdppl.predict(posterior, new)  # of workers who are not said to be six judges in two orders
