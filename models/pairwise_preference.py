@@ -3,8 +3,8 @@
 The true labels follow a model of paired comparison (R. A. Bradley and M. E. Terry 1952, Rank analysis of incomplete block
 designs: I. The method of paired comparisons, Biometrika 39, 324-345), with ties (R. R. Davidson 1970, On extending the
 Bradley-Terry model to accommodate ties in paired comparison experiments, Journal of the American Statistical Association 65,
-317-328). Judges err as in a latent class model (A. P. Dawid and A. M. Skene 1979, Applied Statistics 28, 20-28), with two or
-three numbers each. The combination is this library's own.
+317-328). Judges err as in a latent class model (A. P. Dawid and A. M. Skene 1979, Applied Statistics 28, 20-28), with at
+most three numbers each. The combination is this library's own.
 
 An item is a pair of answers, of ``K`` = 2 or 3 classes in this order: the first answer is better, the second is better, a tie.
 Features of items ``x_i`` ``(N, S)`` say which of ``S`` systems gave the answers: 1/2 for the first, -1/2 for the second, 0 for
