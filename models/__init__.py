@@ -20,6 +20,7 @@ from crowdppl.models.majority_vote import MajorityVote
 from crowdppl.models.minimax_entropy import MinimaxEntropy
 from crowdppl.models.one_coin import OneCoin
 from crowdppl.models.ordinal_thresholds import OrdinalThresholds
+from crowdppl.models.pairwise_preference import PairwisePreference
 from crowdppl.models.pooled import Pooled
 from crowdppl.models.prototype_mixture import PrototypeMixture
 from crowdppl.models.raykar import Raykar
@@ -52,6 +53,7 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
     "two-coin-difficulty": TwoCoinDifficulty,
     "lia": LIA,
     "judged-systems": JudgedSystems,
+    "pairwise-preference": PairwisePreference,
 }
 
 __all__ = [
@@ -75,6 +77,7 @@ __all__ = [
     "MinimaxEntropy",
     "OneCoin",
     "OrdinalThresholds",
+    "PairwisePreference",
     "Pooled",
     "PrototypeMixture",
     "Raykar",

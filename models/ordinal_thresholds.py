@@ -2,7 +2,8 @@
 
 The graded response model (F. Samejima 1969, Estimation of latent ability using a response pattern of graded scores, Psychometrika
 Monograph 17) as a worker's confusion matrix: Dawid and Skene's model for ordered labels, with K numbers for each worker instead
-of K (K - 1).
+of K (K - 1). The likelihood is that model's, in its logistic form: a worker is a test question with a discrimination and ordered
+thresholds, an item a person tested. The latent grade is another: not continuous, but one of the K classes, at equal distances.
 
 Model, with labels and classes in the order ``0..K-1``::
 

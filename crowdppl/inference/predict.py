@@ -222,6 +222,14 @@ def parameter_draws(
         for name in group.data_vars
         if name in sites and all(same[str(axis)] for axis in group[name].dims if axis in same)
     ]
+    for name in known:
+        wanted = tuple(sites[name].shape)
+        shape = group[name].shape[group[name].ndim - len(wanted) :]
+        if shape != wanted:
+            raise DataError(
+                f"the result has {name} of shape {shape}, these items and workers call for {wanted}; pass what "
+                f"data.unseen(...) returns, with features like those of the fit"
+            )
     if place == "point":
         values |= {name: torch.as_tensor(group[name].values).to(design.dtype) for name in known}
         drawn: dict[str, Tensor] = {}
