@@ -54,8 +54,9 @@ class BlockPrior(NamedTuple):
 # Chosen on public panels; docs/benchmarks/judges.md tells how many variants were tried, and what they change.
 PRIORS: Mapping[str, BlockPrior] = {
     "prevalence": BlockPrior(0.0, 1.0, 0.5),
-    "panel": BlockPrior(2.0, 2.0, 0.5),
-    "consensus": BlockPrior(3.6, 3.0, 0.5),
+    "panel": BlockPrior(0.0, 2.0, 0.5),
+    "families": BlockPrior(2.0, 2.0, 0.5),
+    "consensus": BlockPrior(2.0, 3.0, 0.5),
     "judge": BlockPrior(0.0, 0.3, 1.0),
     "family": BlockPrior(0.0, 0.1, 1.0),
     "confusion": BlockPrior(0.0, 0.7, 1.0),

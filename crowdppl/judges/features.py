@@ -12,6 +12,7 @@ block               features
 ==================  ===========================================================================================
 ``prevalence``      one for each class
 ``panel``           mean of ``v_ijk`` over judges: the weight of a unanimous panel
+``families``        mean over families of the mean within each: what a family adds does not grow with its size
 ``consensus``       the same, weighted by how well each judge agrees with the others
 ``judge``           ``v_ijk`` of each judge: how much the verdicts of the judge count beyond the panel's
 ``family``          the same of the families of judges: deviations that they share
@@ -119,6 +120,12 @@ class Features:
         return N, J, K
 
     @property
+    def share_of_family(self) -> Array:
+        """Return what a judge counts in the mean over families of the means within them, ``(J,)``."""
+        size = np.bincount(self.family, minlength=self.families)
+        return np.asarray(1 / ((size > 0).sum() * size[self.family]))
+
+    @property
     def blocks(self) -> tuple[Block, ...]:
         """Return the blocks in the order of the coefficients."""
         return tuple(Block(name, part.shape[2]) for name, part in self._parts(np.zeros(0, dtype=np.int64)).items())
@@ -134,6 +141,7 @@ class Features:
         parts = {
             "prevalence": np.broadcast_to(np.eye(K), (len(index), K, K)),
             "panel": votes.mean(2, keepdims=True),
+            "families": (votes @ self.share_of_family)[:, :, None],
             "consensus": (votes @ self.consensus / J)[:, :, None],
             "judge": votes,
         }

@@ -136,11 +136,14 @@ def weights(draws: TruthDraws) -> Array:
     """Return what the verdict of each judge adds to the log odds of its label, ``(D, J)``."""
     f, c = draws.features, draws.calibration
     J = len(draws.verdicts.judges)
-    panel, consensus, judge, family = (c.block(name) for name in ("panel", "consensus", "judge", "family"))
+    panel, families, consensus, judge, family = (
+        c.block(name) for name in ("panel", "families", "consensus", "judge", "family")
+    )
     assert panel is not None
+    assert families is not None
     assert consensus is not None
     assert judge is not None
-    weight = panel / J + consensus * f.consensus / J + judge
+    weight = panel / J + families * f.share_of_family + consensus * f.consensus / J + judge
     if family is not None:
         weight = weight + family[:, f.family]
     common, score = c.block("score_consensus"), c.block("score")
