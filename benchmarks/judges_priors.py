@@ -19,7 +19,7 @@ from crowdppl.judges.human_likelihood import log_likelihood
 LABELS, REPETITIONS, DRAWS = (30, 100), 10, 200
 # Items whose log loss is computed.
 EVALUATED = 1000
-ROUNDS = 2
+ROUNDS = 1
 Change = tuple[str, str, float]  # block, field of its prior, factor
 Variant = tuple[Change, ...]
 DEFAULT: Variant = ()

@@ -254,7 +254,8 @@ def fit(
         "rho": None if effect is None else effect.as_json(),
         "device": str(data.device),
         "dtype": str(data.dtype).removeprefix("torch."),
-        "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K, "features": data.D},
+        "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K, "features": data.D}
+        | ({} if data.worker_features is None else {"worker_features": data.worker_features.shape[-1]}),
         "facts": draws.facts,
         "seconds": seconds,
         "versions": _versions(),

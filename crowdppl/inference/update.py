@@ -14,7 +14,7 @@ from crowdppl import arguments
 from crowdppl.data.annotations import CROWD, Annotations
 from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
-from crowdppl.errors import DataError, listed, warn
+from crowdppl.errors import DataError, ModelError, listed, warn
 from crowdppl.inference.fit import fit
 from crowdppl.inference.passes import threads_for
 from crowdppl.inference.predict import data_of, rebuilt
@@ -71,6 +71,9 @@ def update(
         DataError: for a class that the result does not have, names of another kind, or repeated annotations that are refused.
         ModelError: if ``data`` or ``model`` is required.
     """
+    counts = posterior.info["counts"]
+    if data is None and (counts.get("features") or counts.get("worker_features")):
+        raise ModelError("the annotations had features, which a result does not keep; pass data=")
     before = data_of(posterior) if data is None else data.to("cpu")
     if not isinstance(more, Annotations):
         more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"))

@@ -1,5 +1,6 @@
 """More annotations after a fit: the end is that of a fit to everything, the way there is shorter."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -156,7 +157,8 @@ def test_what_cannot_be_joined_is_told():
     with pytest.raises(DataError, match="items are numbers in one and text in the other"):
         crowdppl.update(first, after.assign(task=range(len(after))))
     data, _, _ = simulated(items=30, seed=1)
-    own = quiet_fit(data, SkillAndDifficulty(), method="em", num_samples=2)
+    plain = dataclasses.replace(data, features=None)
+    own = quiet_fit(plain, SkillAndDifficulty(), method="em", num_samples=2)
     more = pd.DataFrame({"task": [90, 90], "worker": [1, 2], "label": [0, 1]})
     with pytest.raises(ModelError, match="pass model="):
         crowdppl.update(own, Annotations.from_frame(more))
@@ -253,3 +255,17 @@ def test_an_update_may_take_another_engine_or_rho():
         assert crowdppl.update(first, more, method="em").info["method"] == "em"
         assert crowdppl.update(first, more, independent=True).info["rho"] is None
         assert crowdppl.update(first, more, rho=0.1).info["rho"]["known"] == 0.1
+
+
+def test_features_are_asked_for():
+    """A result keeps none: without them a model of features would be fitted as if there had been none."""
+    rng = np.random.default_rng(0)
+    data = crowdppl.Annotations.from_frame(
+        pd.DataFrame({"task": np.repeat(np.arange(20), 3), "worker": [*"abc"] * 20, "label": rng.integers(0, 2, 60)})
+    )
+    posterior = crowdppl.fit(
+        data.with_features(np.eye(2)[np.arange(20) % 2]), "judged-systems", method="em", num_samples=2
+    )
+    more = pd.DataFrame({"task": [20, 20], "worker": ["a", "b"], "label": [0, 1]})
+    with pytest.raises(crowdppl.ModelError, match="had features, which a result does not keep; pass data="):
+        crowdppl.update(posterior, more)

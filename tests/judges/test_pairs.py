@@ -149,10 +149,10 @@ def test_without_ties_it_is_the_model_of_bradley_and_terry():
     pairs = pairwise.Pairs(np.array([a for a, _ in cells]), np.array([b for _, b in cells]), np.zeros(0, int), 3)
     win = np.array([1 / (1 + math.exp(strength[b] - strength[a])) for a, b in cells])
     counts = 1e6 * np.stack([win, 1 - win, 0 * win], 1)[None]
-    found, log_nu = pairwise.strengths(counts, pairs)
-    assert found[0] == pytest.approx(strength, abs=1e-4)
+    fitted, log_nu = pairwise.strengths(counts, pairs)
+    assert fitted[0] == pytest.approx(strength, abs=1e-4)
     assert np.isneginf(log_nu[0])
-    assert pairwise.preference(found, log_nu)[0, 0, 1] == pytest.approx(win[0], abs=1e-4)
+    assert pairwise.preference(fitted, log_nu)[0, 0, 1] == pytest.approx(win[0], abs=1e-4)
 
 
 def test_a_system_that_wins_every_pair_has_a_finite_strength():
