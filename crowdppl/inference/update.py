@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
+from crowdppl.model.program import unknowns
 from crowdppl.posterior.posterior import Posterior
 
 # What is known of single annotations besides, by its name in the data and in the result.
@@ -71,9 +73,6 @@ def update(
         DataError: for a class that the result does not have, names of another kind, or repeated annotations that are refused.
         ModelError: if ``data`` or ``model`` is required.
     """
-    counts = posterior.info["counts"]
-    if data is None and (counts.get("features") or counts.get("worker_features")):
-        raise ModelError("the annotations had features, which a result does not keep; pass data=")
     before = data_of(posterior) if data is None else data.to("cpu")
     if not isinstance(more, Annotations):
         more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"))
@@ -85,6 +84,8 @@ def update(
     start[at[unknown]] = torch.from_numpy(posterior.probability_as_published()).to(start.dtype)[unknown]
     info = posterior.info
     chosen = rebuilt(posterior) if model is None else model
+    if data is None and _reads_features(chosen, before, info["counts"]):
+        raise ModelError("the annotations had features, which a result does not keep; pass data=")
     touched = torch.from_numpy(
         np.unique([place[name] for name in more.items[more.annotations_per_item.numpy() > 0].tolist()])
     )
@@ -101,6 +102,28 @@ def update(
         settings["rho"] = effect["known"] if effect["known"] is not None else (effect["mean"], effect["spread"])
     settings |= {"method": info["method"], "seed": info["seed"] if seed is None else seed} | options
     return fit(dataclasses.replace(together, start=start), chosen, **settings)
+
+
+def _reads_features(model: AnnotationModel, before: Annotations, counts: Mapping[str, int]) -> bool:
+    """Return whether a model has other parameters for annotations with features than for the same without.
+
+    Args:
+        model: the fitted model.
+        before: the annotations that were fitted, without features.
+        counts: numbers of features of items and of workers, if there were any, as the result states them.
+    """
+    widths = {name: counts[name] for name in ("features", "worker_features") if counts.get(name)}
+    if not widths:
+        return False
+    some = before.batch(torch.arange(min(before.N, 1)))
+    sizes = {"features": some.N, "worker_features": some.J}
+    zeros: dict[str, Any] = {name: torch.zeros(sizes[name], width, dtype=some.dtype) for name, width in widths.items()}
+    with isolated(0, device=some.device, dtype=some.dtype):
+        shapes = [
+            {name: tuple(value.shape) for name, value in unknowns(bind(model, design), design).items()}
+            for design in (some, dataclasses.replace(some, **zeros))
+        ]
+    return shapes[0] != shapes[1]
 
 
 def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotations, start: Tensor) -> Tensor:
