@@ -148,6 +148,36 @@ def simulated_part(labels: int, seed: int) -> dict[str, Any]:
     }
 
 
+def random_part(seed: int) -> dict[str, Any]:
+    """Measure a simulated panel of random size, families, correlation and accuracies: nothing was tuned to these."""
+    rng = np.random.default_rng(30_000 + seed)
+    J = int(rng.integers(4, 11))
+    accuracy = rng.uniform(0.65, 0.92, J).round(3)
+    family = rng.choice(list("abcd"), J).tolist()
+    correlation = float(rng.uniform(0.2, 0.7))
+    frame, truth = judges.simulate(
+        accuracy=accuracy.tolist(), family=family, correlation=correlation, rates=rng.uniform(0.3, 0.9, 3), seed=seed
+    )
+    human = truth.sample(100, random_state=seed)
+    table_ = judges.fit(frame, human, seed=seed, level=WORKER_LEVEL, num_samples=500).judges().set_index("judge")
+    # Names of judges are numbered within families, in the order of the accuracies.
+    names = [f"{f}-{family[: n + 1].count(f)}" for n, f in enumerate(family)]
+    table_ = table_.loc[names]
+    known = frame.merge(human, on="item", suffixes=("", "_human"))
+    by_labels = (known["verdict"] == known["verdict_human"]).groupby(known["judge"]).mean().loc[names].to_numpy()
+    low, high = table_["accuracy_low"].to_numpy(), table_["accuracy_high"].to_numpy()
+    best = accuracy.argmax()
+    return {
+        "covered": float(((low <= accuracy) & (accuracy <= high)).mean()),
+        "best_covered": float(low[best] <= accuracy[best] <= high[best]),
+        "width": float((high - low).mean()),
+        "error": float(np.abs(table_["accuracy"].to_numpy() - accuracy).mean()),
+        "error_by_labels": float(np.abs(by_labels - accuracy).mean()),
+        "found": float(table_["accuracy"].to_numpy().argmax() == best),
+        "found_by_labels": float(by_labels.argmax() == best),
+    }
+
+
 def independent_part(seed: int) -> dict[str, Any]:
     """Return the effective number of ten independent judges over their number, with 100 and 300 human labels."""
     accuracy = np.random.default_rng(seed).uniform(0.65, 0.9, 10)
@@ -298,6 +328,7 @@ def measure(quick: bool) -> dict[str, Any]:
     for labels in (0, 100):
         key = f"simulated {labels}"
         out[key] = kept(key, lambda: repeated(simulated_part, labels, times=few or REPETITIONS))  # noqa: B023
+    out["random"] = kept("random", lambda: repeated(random_part, times=few or REPETITIONS))
     out["independent"] = kept("independent", lambda: repeated(independent_part, times=few or 20))
     for labels in (50, 100):
         key = f"pairs {labels}"
@@ -410,6 +441,7 @@ labels.
 {table(["panel", "log loss", "base rate", "accuracy", "best judge", "covered"], ordered)}"""
         )
     sim, none, ind, pos = out["simulated 100"], out["simulated 0"], out["independent"], out["positions"]
+    random = out["random"]
     parts.append(
         f"""## Simulated panels
 
@@ -421,6 +453,12 @@ accuracy in
 accuracy in {100 * none["covered"]:.0f}%. The 95% intervals of
 the rates of the three systems contain them in {100 * sim["rates_covered"]:.0f}% with 100 human labels, and in
 {100 * none["rates_covered"]:.0f}% without.
+
+Panels to which nothing was tuned: 4 to 10 judges in up to four families, accuracies from .65 to .92, latent correlations from .2
+to .7, three systems with rates from .3 to .9, 100 human labels, {random["times"]} simulations. The 89% intervals of accuracy
+contain it for {100 * random["covered"]:.0f}% of the judges, and for {100 * random["best_covered"]:.0f}% of the best ones. The
+mean absolute error of the accuracy is {random["error"]:.4f}, by the human labels alone {random["error_by_labels"]:.4f}. The best
+judge is found in {100 * random["found"]:.0f}%, by the human labels alone in {100 * random["found_by_labels"]:.0f}%.
 
 Ten independent judges on 1,200 items: the effective number is {10 * ind["ratio_100"]:.2f} with 100 human labels and
 {10 * ind["ratio_300"]:.2f} with 300, on average over {ind["times"]} simulations. The prior is that of real panels, whose
