@@ -123,7 +123,7 @@ def main() -> None:
         [text(v), round(float((tried[v] - default).mean()), 4), int((tried[v] < default - 1e-4).sum())] for v in ranked
     ]
     body = f"""
-Each of {len(every)} variants of the priors of [judges](judges.md) changes one of them, or two: half, twice or four times the
+Each of {len(every)} variants of the priors of [judges](judges.md) changes one of them: half, twice or four times the
 scale of a block of coefficients, 1.5 times the spread of its logarithm, .6 or 1.5 times its mean. A panel is then judged with
 the variant that has the lowest mean log loss on the *other* panels. Log loss of items without human labels, mean over
 {LABELS[0]} and {LABELS[1]} labels, {losses.repetitions} random choices each.

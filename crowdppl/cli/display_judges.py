@@ -59,7 +59,8 @@ def show(result: JudgesResult, more: Mapping[str, pd.DataFrame], width: float | 
     show_next(more["next.csv"])
     if width is not None:
         console.print(escape(judged.needed(more["labels_needed.csv"], width)))
-        console.print(escape(smaller(more["smaller_panels.csv"], width)))
+        if len(result.verdicts.judges) > 1:
+            console.print(escape(smaller(more["smaller_panels.csv"], width)))
     return {
         "systems.csv": systems,
         "judges.csv": judges,
@@ -81,11 +82,12 @@ def smaller(table: pd.DataFrame, width: float) -> str:
         return f"No panel of these judges has intervals of at most {width:.3g} with these human labels."
     row = best.iloc[0]
     if row["judges"] == len(table):
-        return f"Intervals of at most {width:.3g} take all {len(table)} judges."
-    share = row["cost"] / table["cost"].iloc[0]
+        return f"Of the panels tried, only that of all judges has intervals of at most {width:.3g}."
+    whole = table["cost"].iloc[0]
+    share = f", {row['cost'] / whole:.0%} of the cost" if whole > 0 else ""
     return (
-        f"Of the panels tried, the cheapest with intervals of at most {width:.3g}: {row['judges']} of {len(table)} judges, "
-        f"{share:.0%} of the cost ({row['panel']})."
+        f"Of the panels tried, the cheapest with intervals of at most {width:.3g}: {row['judges']} of {len(table)} judges{share} "
+        f"({row['panel']})."
     )
 
 

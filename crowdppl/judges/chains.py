@@ -104,7 +104,7 @@ def run(
         log_scale: log scales to start with, ``(D, B)``.
         rng: source of random numbers.
         sweeps: their number.
-        kept: number of the last sweeps whose states are returned, chain by chain.
+        kept: number of the last sweeps whose states are returned, in no order.
     """
     theta, log_scale = theta.copy(), log_scale.copy()
     states: list[tuple[Array, Array]] = []

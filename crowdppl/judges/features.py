@@ -202,12 +202,14 @@ def by_judge(verdicts: Verdicts, rows: Array, values: Array | None = None) -> Ar
     return np.bincount(cell, None if values is None else values[rows], N * J).reshape(N, J)
 
 
-def features_of(verdicts: Verdicts, outcome: Array | None = None) -> Features:
+def features_of(verdicts: Verdicts, outcome: Array | None = None, value: Array | None = None) -> Features:
     """Return what the verdicts say about each item.
 
     Args:
         verdicts: the verdicts.
         outcome: what each class says of a pair of answers, ``(K,)``; ``None`` for single answers.
+        value: what each class adds to a rate, ``(K,)``: of two classes, high scores speak for the one of the higher value. By
+            default, and with more classes, they speak for the last class.
     """
     N, J, K = len(verdicts.items), len(verdicts.judges), len(verdicts.labels)
     given = verdicts.label >= 0
@@ -218,7 +220,7 @@ def features_of(verdicts: Verdicts, outcome: Array | None = None) -> Features:
     votes = np.where(number > 0, shares - 1 / K, 0.0).astype(np.float32)
     rates = counts.sum(0) / np.maximum(number.sum(0), 1)  # (J, K)
     around = np.where(number > 0, shares - rates, 0.0)
-    scored, score, score_consensus, slope = _scores(verdicts)
+    scored, score, score_consensus, slope = _scores(verdicts, outcome, value)
     return Features(
         votes=votes,
         consensus=consensus_weights(np.einsum("njk,nmk->jm", around, around)),
@@ -297,17 +299,26 @@ def consensus_weights(covariance: Array) -> Array:
     return weight / size if size > 1e-9 else np.ones(J)
 
 
-def _scores(verdicts: Verdicts) -> tuple[Array, Array, Array, Array]:
-    """Return who has scores ``(J,)``, centred ranks of them ``(N, J')``, weights in the consensus, and each class's slope."""
+def _scores(verdicts: Verdicts, outcome: Array | None, value: Array | None) -> tuple[Array, Array, Array, Array]:
+    """Return who has scores ``(J,)``, centred ranks of them ``(N, J')``, weights in the consensus, and each class's slope.
+
+    High scores of a pair speak for its first system. A judge that gives verdicts on pairs keeps them: its scores are not used.
+    """
     N, J, K = len(verdicts.items), len(verdicts.judges), len(verdicts.labels)
     slope = np.linspace(-0.5, 0.5, K) if K > 1 else np.zeros(K)
+    if outcome is not None:
+        slope = outcome / 2
+    elif K == 2 and value is not None and value[0] > value[1]:
+        slope = slope[::-1]
     there = np.isfinite(verdicts.score)
-    if not there.any():
-        return np.zeros(J, dtype=bool), np.zeros((N, 0)), np.zeros(0), slope
     number = by_judge(verdicts, there)
-    mean = by_judge(verdicts, there, verdicts.score) / np.maximum(number, 1)
     labels = np.bincount(verdicts.judge[verdicts.label >= 0], minlength=J)
     scored = (number.sum(0) > 1) & (number.sum(0) >= COMPLETE * labels)
+    if outcome is not None:
+        scored &= labels == 0
+    if not scored.any():
+        return scored, np.zeros((N, 0)), np.zeros(0), slope
+    mean = by_judge(verdicts, there, verdicts.score) / np.maximum(number, 1)
     with_scores = np.flatnonzero(scored)
     ranks = np.zeros((N, len(with_scores)))
     for column, judge in enumerate(with_scores):

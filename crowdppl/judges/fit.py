@@ -115,7 +115,7 @@ def _posterior(
     """Fit verdicts and human labels with codes in common; arguments as attributes of the result."""
     K = len(verdicts.labels)
     rng = np.random.default_rng(seed)
-    seen = features_of(verdicts, outcome)
+    seen = features_of(verdicts, outcome, value)
     items, counts = np.zeros(0, dtype=np.int64), np.zeros((0, K))
     if labels is not None:
         items, counts = human_likelihood.counts_by_item(labels, K)

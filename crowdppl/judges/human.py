@@ -290,18 +290,28 @@ class HumanLabels:
         pairs = [
             unit_name(names[i], self.systems[s], t) for i, s, t in zip(self.item, self.system, second, strict=True)
         ]
-        return np.array([place.get(pair, -1) for pair in pairs], dtype=np.int64)
+        judged = np.array([place.get(pair, -1) for pair in pairs], dtype=np.int64)
+        for one in np.flatnonzero(judged < 0) if two else ():
+            reverse = unit_name(names[self.item[one]], second[one], self.systems[self.system[one]])
+            if reverse in place:
+                raise DataError(
+                    f"a human label is of {pairs[one]!r}, the verdicts of {reverse!r}; state the pair in the same order, with "
+                    f"the label to match"
+                )
+        return judged
 
     def _require_same_system(self, verdicts: Verdicts, item: Codes) -> None:
         """Refuse labels of another system's answer than the verdicts'."""
-        judged = np.append(verdicts.system, -1)[item]
-        for one in np.flatnonzero((judged >= 0) & (self.system >= 0)):
-            mine, theirs = self.systems[self.system[one]], verdicts.systems[judged[one]]
-            if str(mine) != str(theirs):
-                raise DataError(
-                    f"item {listed([verdicts.items[item[one]]])} is an answer of {listed([theirs])} in the verdicts, but of "
-                    f"{listed([mine])} in the human labels; use the same items and systems in both"
-                )
+        for own, of_item in ((self.system, verdicts.system), (self.opponent, verdicts.opponent)):
+            judged = np.append(of_item, -1)[item]
+            for one in np.flatnonzero((judged >= 0) & (own >= 0)):
+                mine, theirs = self.systems[own[one]], verdicts.systems[judged[one]]
+                if str(mine) != str(theirs):
+                    raise DataError(
+                        f"item {listed([verdicts.items[item[one]]])} is an answer of {listed([theirs])} in the verdicts, but of "
+                        f"{listed([mine])} in the human labels; use the same items and systems in both, and the same order of "
+                        f"pairs"
+                    )
 
     def _note_contradictions(self, item: Codes, label: Codes, notes: list[str]) -> None:
         distinct = pd.DataFrame({"item": item, "label": label}).drop_duplicates()

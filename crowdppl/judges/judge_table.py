@@ -47,7 +47,7 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.trace(counts, axis1=2, axis2=3) / given
     frame |= draws.columns("share_correct", share)
-    accuracy = np.trace(table, axis1=2, axis2=3)
+    accuracy = np.where(given > 0, np.trace(table, axis1=2, axis2=3), np.nan)
     frame |= draws.columns("accuracy", accuracy)
     if K == 2:
         passing = int(draws.value.argmax())
@@ -158,9 +158,12 @@ def _position_bias(draws: TruthDraws) -> Array:
     accuracy = []
     rng = np.random.default_rng(1)
     by_order = [draws.counts(v.swapped == order) for order in (0, 1)]
-    for first in (0, 1):  # the correct answer is the first one shown: class 0 unless swapped, class 1 if swapped
-        right = by_order[0][:, :, first, first] + by_order[1][:, :, 1 - first, 1 - first]
-        all_verdicts = by_order[0][:, :, first, :].sum(-1) + by_order[1][:, :, 1 - first, :].sum(-1)
+    # Classes for which the first and the second answer of a pair are correct, where the order is not swapped.
+    outcome = draws.features.outcome
+    sides = (0, 1) if outcome is None else (int(outcome.argmax()), int(outcome.argmin()))
+    for one, other in (sides, sides[::-1]):  # the correct answer is the first one shown, then the second
+        right = by_order[0][:, :, one, one] + by_order[1][:, :, other, other]
+        all_verdicts = by_order[0][:, :, one, :].sum(-1) + by_order[1][:, :, other, :].sum(-1)
         wrong = all_verdicts - right
         drawn = rng.beta(right + 0.5, wrong + 0.5)
         accuracy.append(np.where(all_verdicts > 0, drawn, np.nan))

@@ -18,7 +18,7 @@ from scipy.special import softmax
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 
 Array = npt.NDArray[Any]
-# Names of a class, in lower case: the system is better, or neither is.
+# Names of a class, in lower case: the system is better, its opponent is, or neither is.
 FIRST = (
     "first",
     "a",
@@ -31,17 +31,31 @@ FIRST = (
     "win",
     "won",
     "better",
-    "true",
-    "yes",
+)
+SECOND = (
+    "second",
+    "b",
+    "model_b",
+    "answer_b",
+    "system_b",
+    "opponent",
+    "right",
+    "rejected",
+    "loss",
+    "lose",
+    "lost",
+    "worse",
 )
 TIES = ("tie", "tied", "draw", "equal", "equally good", "same", "both", "neither", "none", "both bad", "tie (bothbad)")
 # What is a tie only where the other two classes are these.
 TIES_OF = {("a", "b"): "c", ("1", "2"): "0", ("-1", "1"): "0"}
-# Of two numbers, the one that stands for the first system.
-FIRST_OF = {("0", "1"): "1", ("-1", "1"): "1"}
+# Of two classes, the one that stands for the first system.
+FIRST_OF = {("0", "1"): "1", ("-1", "1"): "1", ("1", "2"): "1", ("false", "true"): "true", ("no", "yes"): "yes"}
 # Prior standard deviation of strengths and of the log of nu: a system that won every pair has no largest likelihood.
 SCALE = 3.0
 STEPS, TOLERANCE = 50, 1e-8
+# Numbers that are held at a time.
+PIECE = 2**22
 
 
 def outcomes(labels: Array, first: Any = None) -> Array:
@@ -49,11 +63,11 @@ def outcomes(labels: Array, first: Any = None) -> Array:
 
     Args:
         labels: names of the classes, ``(K,)``.
-        first: the class that says that the system is better, or a list of one. Defaults to the one that is named so
-            (:data:`FIRST`), or else the first of the two.
+        first: the class that says that the system is better, or a list of one. Defaults to the one whose name says so
+            (:data:`FIRST`, :data:`SECOND`, :data:`FIRST_OF`).
 
     Raises:
-        DataError: if there are not two such classes, with or without a third for ties.
+        DataError: if there are not two such classes, with or without others for ties, or their names do not tell them apart.
         OptionError: for a ``first`` that is no class.
     """
     names = [str(name).strip().lower() for name in labels.tolist()]
@@ -65,14 +79,21 @@ def outcomes(labels: Array, first: Any = None) -> Array:
             if TIES_OF.get(tuple(sorted(names[:n] + names[n + 1 :]))) == name  # type: ignore[arg-type]
         ]
     sides = [n for n in range(len(names)) if n not in tie]
-    if len(sides) != 2 or len(tie) > 1:
+    if len(sides) != 2:
         raise DataError(
             f"verdicts on pairs of systems are {listed(labels.tolist(), 6)}, but must be two classes, the first system is better "
-            f"and the second is, and at most one for ties; write 'first', 'second' and 'tie'"
+            f"and the second is, and others for ties; write 'first', 'second' and 'tie', and declare all classes if one does not "
+            f"occur (labels=, or --labels)"
         )
-    better = FIRST_OF.get((names[sides[0]], names[sides[1]]), "")
-    named = [n for n in sides if names[n] in FIRST or names[n] == better]
-    winner = named[0] if len(named) == 1 else sides[0]
+    better = FIRST_OF.get((min(names[n] for n in sides), max(names[n] for n in sides)))
+    winner = -1
+    for n, other in (sides, sides[::-1]):
+        if (
+            names[n] == better
+            or ((names[n] in FIRST) > (names[other] in FIRST))
+            or ((names[other] in SECOND) > (names[n] in SECOND))
+        ):
+            winner = n
     if isinstance(first, list | tuple) and len(first) == 1:
         first = first[0]
     if first is not None:
@@ -83,6 +104,11 @@ def outcomes(labels: Array, first: Any = None) -> Array:
                 f"first system is better, of {listed(labels[sides].tolist())}"
             )
         winner = chosen[0]
+    if winner < 0:
+        raise DataError(
+            f"the names {listed(labels[sides].tolist())} do not tell which verdict says that the first system is better; write "
+            f"'first' and 'second', also if the verdict names the better system, or state positive="
+        )
     out = np.zeros(len(names))
     out[sides] = -1.0
     out[winner] = 1.0
@@ -132,6 +158,14 @@ def strengths(counts: Array, pairs: Pairs) -> tuple[Array, Array]:
         counts: number of wins, losses and ties of the first system of each pair, ``(D, C, 3)``, or sums of weights.
         pairs: the pairs.
     """
+    D, C, _ = counts.shape
+    length = max(PIECE // (C * (pairs.systems + 1)), 1)
+    pieces = [_strengths(counts[first : first + length], pairs) for first in range(0, D, length)]
+    strength, log_nu = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    return strength, log_nu
+
+
+def _strengths(counts: Array, pairs: Pairs) -> tuple[Array, Array]:
     D, C, _ = counts.shape
     S = pairs.systems
     ties = bool(counts[:, :, 2].any())

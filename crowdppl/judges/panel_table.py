@@ -69,10 +69,15 @@ def panel(draws: TruthDraws) -> Panel:
     )
     contributions = pd.DataFrame({"judge": v.judges, "family": v.families[v.family]} | draws.columns("adds", adds))
     rho = _mean_correlation(correlation)
-    statement = (
-        f"The {J} judges are worth {effective[0]:.1f} independent ones ({effective[1]:.1f} to {effective[2]:.1f}): the mean "
-        f"correlation of the errors of two judges is {rho.mean():.2f}."
-    )
+    if J == 1:
+        statement = "There is one judge, so that there is no panel."
+    elif not np.isfinite(correlation[:, upper]).any():
+        statement = "What the panel is worth is not known: no two judges gave verdicts on enough items in common."
+    else:
+        statement = (
+            f"The {J} judges are worth {effective[0]:.1f} independent ones ({effective[1]:.1f} to {effective[2]:.1f}): the mean "
+            f"correlation of the errors of two judges is {rho.mean():.2f}."
+        )
     return Panel(J, effective, mean, pd.DataFrame(rows, columns=names), contributions, statement)
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.judges.draws import TruthDraws
+from crowdppl.judges.system_table import rates
 
 Array = npt.NDArray[Any]
 
@@ -24,7 +25,7 @@ class _Variances:
     The expected values of the items over the draws of the weights, ``(D, N)``, are taken as Gaussian: a label of an item has the
     variance of its class around them, and conditioning on it is a step of the Kalman filter. The rest of the variance of a rate
     is that of the classes of its own unlabelled items given the weights. The rate of a system in pairs of answers is taken as its
-    share of wins, which is linear in the classes, and not as that of Davidson's model.
+    share of wins, which is linear in the classes, times a factor that makes its variance that by Davidson's model.
     """
 
     def __init__(self, draws: TruthDraws):
@@ -36,6 +37,12 @@ class _Variances:
         second = draws.probability @ draws.value**2 - (draws.probability @ draws.value) ** 2
         self.noise = np.maximum(second - (self.deviation**2).sum(0), 1e-9)  # of a class given the weights
         self.open = ~draws.labelled
+        if (
+            draws.paired
+        ):  # the share of wins has another variance than the rate by Davidson's model, to which it is scaled
+            own = (self.noise * self.open) @ self.member**2
+            variance = ((self.deviation @ self.member) ** 2).sum(0) + own
+            self.member *= rates(draws, "items").std(0) / np.sqrt(np.maximum(variance, 1e-12))
         self.rate = self.deviation @ self.member  # (D, S)
 
     def variance(self) -> Array:

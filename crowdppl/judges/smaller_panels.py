@@ -45,14 +45,17 @@ def smaller_panels(result: JudgesResult, width: float) -> pd.DataFrame:
         rows.append((len(kept), names, left_out, cost[kept].sum(), each.max(), each.mean()))
         if len(kept) == 1:
             break
-        worth = weights(at).mean(0) / np.maximum(cost[kept], 1e-12)
-        out = int(worth.argmin())
+        weight, price = weights(at).mean(0), np.maximum(cost[kept], 1e-12)
+        # Of judges that weigh less than nothing, the most expensive goes first.
+        out = int(np.where(weight > 0, weight / price, weight * price).argmin())
         left_out, kept = result.verdicts.judges[kept[out]], np.delete(kept, out)
         at = refit(result, result.verdicts.only(result.verdicts.judges[kept]), min(DRAWS, len(result.truth)))
     table = pd.DataFrame(rows, columns=["judges", "panel", "left_out", "cost", "width", "mean_width"])
     table["enough"] = table["width"] <= width
-    price = table["cost"].where(table["enough"])
-    table["cheapest"] = table.index == (price.idxmin() if table["enough"].any() else -1)
+    table["left_out"] = np.array([row[2] for row in rows], dtype=object)
+    cheapest = table.loc[table["enough"], "cost"].min()
+    same = table.index[table["enough"] & (table["cost"] == cheapest)]  # of the same cost, the smallest panel
+    table["cheapest"] = table.index == (same[-1] if len(same) else -1)
     return table
 
 

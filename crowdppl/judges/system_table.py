@@ -31,7 +31,11 @@ def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
       systems, and its interval contains how much that varies between systems.
     """
     names, code = draws.rated
-    rate = rates(draws, target)
+    if draws.paired:
+        strength, log_nu = _strengths(draws, target)
+        rate = pairwise.against_others(strength, log_nu)
+    else:
+        rate = rates(draws, target)
     rank = (rate[:, None, :] > rate[:, :, None]).sum(2) + 1.0  # (D, S)
     own = draws.member != 0
     labelled = own[draws.labelled].sum(0)
@@ -45,7 +49,7 @@ def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
     frame["best"] = (rank == 1).mean(0)
     frame |= draws.columns("rank", rank) | {"rank": np.median(rank, axis=0)}
     if draws.paired:
-        frame |= draws.columns("strength", _strengths(draws, target)[0])
+        frame |= draws.columns("strength", strength)
     frame["transported"] = labelled == 0
     return pd.DataFrame(frame).sort_values("corrected", ascending=False, kind="stable", ignore_index=True)
 
@@ -58,9 +62,11 @@ def comparisons(draws: TruthDraws, target: str) -> pd.DataFrame:
     interval: the probability that the answer of the first system is better than that of the second, ties counted half.
     """
     v = draws.verdicts
-    rate = rates(draws, target)
     if draws.paired:
         strength, log_nu = _strengths(draws, target)
+        rate = pairwise.against_others(strength, log_nu)
+    else:
+        rate = rates(draws, target)
     order = rate.mean(0).argsort()[::-1] if len(v.systems) else []
     rows = []
     for a, b in combinations(order, 2):
@@ -111,7 +117,7 @@ def _strengths(draws: TruthDraws, target: str) -> tuple[Array, Array]:
 
 
 def _paired_uncorrected(draws: TruthDraws) -> Array:
-    """Return the rate of each system by the majority of the judges, ties split, ``(S,)``."""
+    """Return the rate of each system by the majority of the judges, ties split, ``(S,)``; NaN without verdicts."""
     assert draws.features.outcome is not None
     v = draws.verdicts
     top, judged = _majority(draws)
@@ -119,7 +125,8 @@ def _paired_uncorrected(draws: TruthDraws) -> Array:
     share = top / top.sum(1, keepdims=True)
     item, label = np.nonzero(top & judged[:, None])
     counts = pairwise.tally(pairs, item, draws.features.outcome[label], share[item, label])
-    return pairwise.against_others(*pairwise.strengths(counts[None], pairs))[0]
+    rate = pairwise.against_others(*pairwise.strengths(counts[None], pairs))[0]
+    return np.where((draws.member[judged] != 0).any(0), rate, np.nan)
 
 
 def _uncorrected(draws: TruthDraws, code: Array, S: int) -> Array:

@@ -72,7 +72,7 @@ def units(table: Table) -> Units:
     """
     item, question = table.required("item"), table.names("question")
     judged = _judged(table)
-    one, plural = ("system", "systems") if table.columns["opponent"] is None else ("two systems", "pairs of systems")
+    one, plural = ("system", "systems") if (judged.opponent < 0).all() else ("two systems", "pairs of systems")
     N, G = len(item.names), len(judged.names)
     first, several = values.constant(judged.codes, item.codes, N)
     if len(several) and table.columns["question"] is not None:
@@ -126,7 +126,8 @@ def _judged(table: Table) -> _Judged:
     """
     system = table.names("system")
     M = len(system.names)
-    if table.columns["opponent"] is None:
+    column = table.column("opponent")
+    if column is None or column.isna().all():
         return _Judged(system.codes, system.names, system.names, np.arange(M), np.full(M, -1))
     if table.columns["system"] is None:
         raise DataError(

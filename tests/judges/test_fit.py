@@ -144,6 +144,16 @@ def test_no_human_labels_are_never_a_narrow_interval(panel):
         assert "cannot be known from these judges alone" in fitted.statements[0]
 
 
+def test_high_scores_speak_for_the_class_that_passes():
+    """Also where its name is the first in order: correct, incorrect."""
+    verdicts, _ = judges.simulate(items=60, seed=1)
+    score = (verdicts["verdict"] == "pass") + np.random.default_rng(0).normal(0, 0.1, len(verdicts))
+    verdicts["verdict"] = verdicts["verdict"].map({"pass": "correct", "fail": "incorrect"})
+    table = judges.fit(verdicts.assign(score=score), seed=0).systems()
+    assert table["system"].tolist()[0] == "s1"
+    assert (judges.fit(verdicts.assign(score=score), seed=0).judges()["accuracy"] > 0.5).all()
+
+
 def test_a_system_without_labels_is_transported(panel):
     verdicts, truth = panel
     of = truth["item"].str.split("-").str[1]

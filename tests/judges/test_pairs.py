@@ -72,6 +72,10 @@ def test_human_labels_of_the_reversed_pair_are_refused():
     human = pd.DataFrame({"item": [1], "system": ["t"], "opponent": ["s"], "verdict": ["A"]})
     with pytest.raises(DataError, match="is an answer of 's' in the verdicts, but of 't'"):
         HumanLabels.from_frame(human).align(v)
+    with pytest.raises(DataError, match="is an answer of 't' in the verdicts, but of 'other'"):
+        HumanLabels.from_frame(human.assign(system="s", opponent="other")).align(v)
+    with pytest.raises(DataError, match="a human label is of '1 / t : s', the verdicts of '1 / s : t'"):
+        HumanLabels.from_frame(human).align(Verdicts.from_frame(small(item=[1, 1, 1, 1])))
 
 
 @pytest.mark.parametrize(
@@ -79,6 +83,8 @@ def test_human_labels_of_the_reversed_pair_are_refused():
     [
         (["A", "B"], [1, -1]),
         (["A", "B", "C"], [1, -1, 0]),
+        (["model_a", "model_b", "tie", "tie (bothbad)"], [1, -1, 0, 0]),
+        (["better", "tie", "baseline"], [1, 0, -1]),
         (["model_a", "model_b", "tie"], [1, -1, 0]),
         ([1, 2], [1, -1]),
         ([0, 1, 2], [0, 1, -1]),
@@ -96,14 +102,25 @@ def test_classes_of_pairs(labels, outcome):
 def test_classes_that_name_no_side_are_refused():
     with pytest.raises(DataError, match="write 'first', 'second' and 'tie'"):
         pairwise.outcomes(np.array(["gpt", "llama", "mistral"]))
+    with pytest.raises(DataError, match="'first' and 'second', also if the verdict names the better system"):
+        pairwise.outcomes(np.array(["alpha", "zeta"]))
+    with pytest.raises(DataError, match="declare all classes if one does not occur"):
+        pairwise.outcomes(np.array(["first", "tie"]))
     with pytest.raises(OptionError, match="no class of pairs"):
         pairwise.outcomes(np.array(["x", "y"]), "z")
     assert pairwise.outcomes(np.array(["x", "y"]), ["y"]).tolist() == [-1, 1]
 
 
+def test_a_blank_column_of_opponents_is_none():
+    v = Verdicts.from_frame(small(opponent=[None] * 4))
+    assert (v.opponent < 0).all()
+    assert v.systems.tolist() == ["s"]
+
+
 def test_a_table_of_an_arena_is_read(tmp_path):
     table = small().rename(columns={"system": "model_a", "opponent": "model_b", "verdict": "winner"})
     table["winner"] = table["winner"].map({"A": "model_a", "B": "model_b", "tie": "tie (bothbad)"})
+    table = table.rename(columns={"item": "question_id"})
     table.to_csv(tmp_path / "battles.csv", index=False)
     v = judges.read(tmp_path / "battles.csv")
     assert v.systems.tolist() == ["s", "t", "u"]
@@ -200,6 +217,63 @@ def test_tables_of_pairs(simulated):
         table["strength_high"] - table["strength_low"]
     ).mean()
     assert result.judges()["position_bias"].mean() == pytest.approx(0.1, abs=0.06)
+
+
+@pytest.mark.parametrize("names", [("win", "loss", "tie"), (1, 2, 0), ("model_a", "model_b", "draw")])
+def test_names_of_classes_change_nothing(simulated, names):
+    frame, truth, result = simulated
+    other = dict(zip(("first", "second", "tie"), names, strict=True))
+    renamed = frame.assign(verdict=frame["verdict"].map(other))
+    human = truth.sample(100, random_state=1)
+    again = judges.fit(renamed, human.assign(verdict=human["verdict"].map(other)), seed=1)
+    for table, column in (("systems", "corrected"), ("judges", "position_bias"), ("judges", "accuracy")):
+        key = "system" if table == "systems" else "judge"
+        a, b = (getattr(r, table)().set_index(key)[column].sort_index().to_numpy() for r in (result, again))
+        assert a == pytest.approx(b, abs=0.03)
+
+
+def test_scores_of_pairs_speak_for_the_first_system():
+    """Without human labels; a judge that also gives verdicts keeps these."""
+    frame, truth = judges.simulate_pairs(seed=3, items=120)
+    rng = np.random.default_rng(0)
+    score = frame["verdict"].map({"first": 1.0, "second": 0.0, "tie": 0.5}) + rng.normal(0, 0.1, len(frame))
+    scored = judges.fit(frame.drop(columns="verdict").assign(score=score), truth.head(30), seed=0)
+    table = scored.systems().set_index("system")
+    assert table["corrected"].idxmax() == "s1"
+    assert table["uncorrected"].isna().all()
+    assert scored.judges()["accuracy"].isna().all()
+    assert "not known" in scored.panel().statement
+    plain = judges.fit(frame, truth.head(30), seed=0).systems()
+    noise = judges.fit(frame.assign(score=rng.random(len(frame))), truth.head(30), seed=0).systems()
+    pd.testing.assert_frame_equal(plain, noise)
+
+
+def test_labels_needed_starts_at_the_present_width():
+    """Against one baseline, where shares of wins and rates by Davidson's model have different variances."""
+    frame, truth = judges.simulate_pairs(seed=5, items=200)
+    baseline = frame["system"].where(frame["system"] != "s1", frame["opponent"])
+    swap = frame["system"] == "s1"
+    frame = frame.assign(
+        system=baseline,
+        opponent="s1",
+        verdict=frame["verdict"].where(
+            ~swap, frame["verdict"].map({"first": "second", "second": "first", "tie": "tie"})
+        ),
+    )
+    turned = set(frame["item"][swap])
+    human = truth.head(60)
+    flip = human["item"].isin(turned)
+    human = human.assign(
+        verdict=human["verdict"].where(
+            ~flip, human["verdict"].map({"first": "second", "second": "first", "tie": "tie"})
+        )
+    )
+    result = judges.fit(frame, human, seed=0)
+    table = result.systems()
+    widest = (table["corrected_high"] - table["corrected_low"]).max()
+    assert result.labels_needed(1.1 * widest)["width"].max() <= 1.1 * widest
+    assert (result.labels_needed(1.1 * widest)["labels"] <= 5).all()
+    assert (result.labels_needed(0.8 * widest)["labels"] > 0).all()
 
 
 def test_names_of_sides_change_nothing(simulated):

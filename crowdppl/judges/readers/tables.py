@@ -42,6 +42,11 @@ def standard_names(columns: list[str]) -> dict[str, str]:
     if verdicts:
         best = next(name for start in _PREFERENCE for name in verdicts if name.startswith(start))
         roles[lower[best]] = "verdict"
+    if "item" not in roles.values():  # of pairs, the question is often all there is
+        roles = {
+            name: "item" if role == "question" and "opponent" in roles.values() else role
+            for name, role in roles.items()
+        }
     return roles | {lower[name]: name for name in KEPT if name in lower}
 
 
