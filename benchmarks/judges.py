@@ -504,7 +504,7 @@ Priors: of 67 variants that change one or two of them, a prior mean of the conse
 loss by .0035 in the mean over eleven panels, and on ten of them; it was the choice of all eleven leave-one-set-out. Then the mean
 over families was added, one of fifteen forms that were tried on the eleven panels and on the simulated panel above. It lowers
 the log loss on eight of the panels, by .002 in the mean. In the simulated panel the best judge was found in 88% before, and
-its interval contained its accuracy in 73%. Of sixty variants of the present priors none is better on panels that are left out
+its interval contained its accuracy in 73%. Of 64 variants of the present priors none is better on panels that are left out
 ([priors of judges](judges-priors.md)).
 
 The form of the model was chosen on these panels with 100 human labels, 3 to 20 repetitions each. Log loss and accuracy moved
