@@ -15,6 +15,7 @@ from crowdppl import arguments
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.identifiers import rows_text
 from crowdppl.errors import DataError, listed
+from crowdppl.judges import pairwise
 from crowdppl.judges.matching import alike, union
 from crowdppl.judges.states import normalised, state_words
 from crowdppl.judges.table import Table
@@ -214,7 +215,9 @@ class HumanLabels:
         added = [name for name in labels.tolist() if name not in set(verdicts.labels.tolist())]
         if added and len(verdicts.labels):
             notes.append(f"the human labels contain {listed(added)}, which no judge gave; added to the classes")
-        item = self._judged_items(verdicts, notes)
+        item, turned = self._judged_items(verdicts, notes)
+        if turned.any():
+            label = np.where(turned, pairwise.turned(labels)[label], label)
         absent = kept & (item < 0)
         kept &= item >= 0
         if absent.any():
@@ -264,17 +267,17 @@ class HumanLabels:
             )
         return kept, names
 
-    def _judged_items(self, verdicts: Verdicts, notes: list[str]) -> Codes:
-        """Return the verdicts' item of each label ``(m,)``, -1 if nobody judged it."""
+    def _judged_items(self, verdicts: Verdicts, notes: list[str]) -> tuple[Codes, npt.NDArray[np.bool_]]:
+        """Return the verdicts' item of each label ``(m,)``, -1 if nobody judged it, and whether it has its systems turned."""
+        no = np.zeros(len(self), dtype=bool)
         place = {name: n for n, name in enumerate(verdicts.items.tolist())}
         if not verdicts.pairs:
             names = alike(self.items, verdicts.items, "item", notes)
             item = np.array([place.get(name, -1) for name in names.tolist()], dtype=np.int64)[self.item]
-            self._require_same_system(verdicts, item)
-            return item
+            return item, self._turned(verdicts, item)
         whole = np.array([place.get(str(name), -1) for name in self.items.tolist()], dtype=np.int64)[self.item]
         if (whole >= 0).any() and not (self.system >= 0).any():
-            return whole
+            return whole, no
         two = bool((verdicts.opponent >= 0).any())
         for role, codes in (("system", self.system), ("opponent", self.opponent)):
             if (codes < 0).any() and (two or role == "system"):
@@ -290,18 +293,34 @@ class HumanLabels:
         pairs = [
             unit_name(names[i], self.systems[s], t) for i, s, t in zip(self.item, self.system, second, strict=True)
         ]
-        judged = np.array([place.get(pair, -1) for pair in pairs], dtype=np.int64)
-        for one in np.flatnonzero(judged < 0) if two else ():
-            reverse = unit_name(names[self.item[one]], second[one], self.systems[self.system[one]])
-            if reverse in place:
-                raise DataError(
-                    f"a human label is of {pairs[one]!r}, the verdicts of {reverse!r}; state the pair in the same order, with "
-                    f"the label to match"
-                )
-        return judged
+        item = np.array([place.get(pair, -1) for pair in pairs], dtype=np.int64)
+        turned = no
+        for one in np.flatnonzero(item < 0) if two else ():
+            reverse = place.get(unit_name(names[self.item[one]], second[one], self.systems[self.system[one]]), -1)
+            item[one], turned[one] = reverse, reverse >= 0
+        return item, turned
+
+    def _turned(self, verdicts: Verdicts, item: Codes) -> npt.NDArray[np.bool_]:
+        """Return which labels state the two systems of their item in the other order, ``(m,)``.
+
+        Raises:
+            DataError: for labels of another system's answer than the verdicts'.
+        """
+        names = np.append(verdicts.systems.astype(object), [None]).astype(str)
+        first, second = (names[np.append(codes, -1)[item]] for codes in (verdicts.system, verdicts.opponent))
+        own = np.append(self.systems.astype(object), [None]).astype(str)
+        turned = (
+            (item >= 0)
+            & (np.append(verdicts.opponent, -1)[item] >= 0)
+            & (self.opponent >= 0)
+            & (own[self.system] == second)
+            & (own[self.opponent] == first)
+        )
+        self._require_same_system(verdicts, np.where(turned, -1, item))
+        return np.asarray(turned)
 
     def _require_same_system(self, verdicts: Verdicts, item: Codes) -> None:
-        """Refuse labels of another system's answer than the verdicts'."""
+        """Refuse labels of another system's answer than the verdicts'; items below 0 are left out."""
         for own, of_item in ((self.system, verdicts.system), (self.opponent, verdicts.opponent)):
             judged = np.append(of_item, -1)[item]
             for one in np.flatnonzero((judged >= 0) & (own >= 0)):
@@ -309,8 +328,7 @@ class HumanLabels:
                 if str(mine) != str(theirs):
                     raise DataError(
                         f"item {listed([verdicts.items[item[one]]])} is an answer of {listed([theirs])} in the verdicts, but of "
-                        f"{listed([mine])} in the human labels; use the same items and systems in both, and the same order of "
-                        f"pairs"
+                        f"{listed([mine])} in the human labels; use the same items and systems in both"
                     )
 
     def _note_contradictions(self, item: Codes, label: Codes, notes: list[str]) -> None:

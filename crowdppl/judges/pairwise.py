@@ -115,6 +115,19 @@ def outcomes(labels: Array, first: Any = None) -> Array:
     return out
 
 
+def turned(labels: Array) -> Array:
+    """Return the label that each class ``(K,)`` becomes if the two systems change places, as codes, with -1 at the end for -1.
+
+    Raises:
+        DataError: as :func:`outcomes`.
+    """
+    outcome = outcomes(labels)
+    other = np.arange(len(labels) + 1)
+    other[outcome.argmax()], other[outcome.argmin()] = outcome.argmin(), outcome.argmax()
+    other[-1] = -1
+    return other
+
+
 class Pairs(NamedTuple):
     """Distinct pairs of ``S`` systems.
 

@@ -20,7 +20,10 @@ SEPARATOR, AGAINST = " / ", " : "
 
 
 class Units(NamedTuple):
-    """Items, their systems and questions; fields as in :class:`crowdppl.judges.Verdicts`."""
+    """Items, their systems and questions; fields as in :class:`crowdppl.judges.Verdicts`.
+
+    ``turned`` is whether a row states the two systems of its item in the other order, ``(n,)``.
+    """
 
     items: Array
     item: Codes
@@ -30,6 +33,7 @@ class Units(NamedTuple):
     questions: Array
     question: Codes
     pairs: bool
+    turned: npt.NDArray[np.bool_]
     notes: tuple[str, ...]
 
 
@@ -42,6 +46,7 @@ class _Judged(NamedTuple):
         systems: names of the systems, ``(M,)``.
         system: system of each, ``(G,)``.
         opponent: second system of each, ``(G,)``; -1 for single systems.
+        turned: whether a row states the two systems in the other order than the first row on the item, ``(n,)``.
     """
 
     codes: Codes
@@ -49,6 +54,7 @@ class _Judged(NamedTuple):
     systems: Array
     system: Codes
     opponent: Codes
+    turned: npt.NDArray[np.bool_]
 
 
 def unit_name(question: object, system: object, opponent: object = None) -> str:
@@ -86,7 +92,9 @@ def units(table: Table) -> Units:
     if not len(several):
         asked = table.one_per(question, "question", item, "item")
         system, opponent = np.append(judged.system, -1)[first], np.append(judged.opponent, -1)[first]
-        return Units(item.names, item.codes, judged.systems, system, opponent, question.names, asked, False, ())
+        return Units(
+            item.names, item.codes, judged.systems, system, opponent, question.names, asked, False, judged.turned, ()
+        )
     if (judged.codes < 0).any():
         raise DataError(
             f"{table.where('system')}, {rows_text(np.flatnonzero(judged.codes < 0))}: system missing, where other rows have "
@@ -113,6 +121,7 @@ def units(table: Table) -> Units:
         item.names,
         np.asarray(pairs // G, dtype=np.int64),
         True,
+        judged.turned,
         (note,),
     )
 
@@ -121,14 +130,14 @@ def _judged(table: Table) -> _Judged:
     """Return what each row of a table judges.
 
     Raises:
-        DataError: with a column of opponents, if a row lacks one of two different systems, or two rows have the same two in
-            opposite order.
+        DataError: with a column of opponents, if a row lacks one of two different systems.
     """
     system = table.names("system")
     M = len(system.names)
     column = table.column("opponent")
     if column is None or column.isna().all():
-        return _Judged(system.codes, system.names, system.names, np.arange(M), np.full(M, -1))
+        none = np.zeros(len(system.codes), dtype=bool)
+        return _Judged(system.codes, system.names, system.names, np.arange(M), np.full(M, -1), none)
     if table.columns["system"] is None:
         raise DataError(
             f"{table.source}: there is a column of opponents but none of systems; name the column of the first system with "
@@ -152,23 +161,13 @@ def _judged(table: Table) -> _Judged:
             f"{table.where('opponent')}, {rows_text(rows)}: {listed([systems[first[rows[0]]]])} is compared with itself; a pair "
             f"has two systems"
         )
-    _refuse_both_orders(table, systems, first, second)
-    codes, pairs = pd.factorize(first * len(systems) + second)
-    a, b = pairs // len(systems), pairs % len(systems)
-    names = np.array([pair_name(systems[x], systems[y]) for x, y in zip(a, b, strict=True)], dtype=object)
-    return _Judged(codes.astype(np.int64), names, systems, a.astype(np.int64), b.astype(np.int64))
-
-
-def _refuse_both_orders(table: Table, systems: Array, first: Array, second: Array) -> None:
-    """Refuse an item with the same two systems in either order: its verdicts would be those of two items."""
     M = len(systems)
-    item = table.required("item").codes
     low, high = np.minimum(first, second), np.maximum(first, second)
-    pair = pd.factorize((item * M + low) * M + high)[0]
-    reverse = values.constant((first > second).astype(np.int64), pair, len(item))[1]
-    if len(reverse):
-        a, b = systems[first[reverse[0]]], systems[second[reverse[0]]]
-        raise DataError(
-            f"{table.where('opponent')}, {rows_text(reverse)}: {pair_name(a, b)!r} here and {pair_name(b, a)!r} in a row before "
-            f"are one pair; state it in one order, with the verdict to match, and the order shown in a column 'swapped'"
-        )
+    pair = pd.factorize((table.required("item").codes * M + low) * M + high)[0]
+    turned = np.zeros(len(first), dtype=bool)
+    turned[values.constant((first > second).astype(np.int64), pair, len(first))[1]] = True
+    first, second = np.where(turned, second, first), np.where(turned, first, second)
+    codes, pairs = pd.factorize(first * M + second)
+    a, b = pairs // M, pairs % M
+    names = np.array([pair_name(systems[x], systems[y]) for x, y in zip(a, b, strict=True)], dtype=object)
+    return _Judged(codes.astype(np.int64), names, systems, a.astype(np.int64), b.astype(np.int64), turned)

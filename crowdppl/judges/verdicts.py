@@ -14,8 +14,9 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.identifiers import Coded, encode, kind_of, positions
+from crowdppl.data.identifiers import Coded, encode, kind_of, positions, rows_text
 from crowdppl.errors import DataError, listed, suggestion
+from crowdppl.judges import pairwise
 from crowdppl.judges.families import families_of
 from crowdppl.judges.labelled import labelled, with_scores
 from crowdppl.judges.states import State as State
@@ -146,7 +147,8 @@ class Verdicts:
 
         **Items.** If an identifier occurs with several systems, it names a question, and each item is the pair of question and
         system. With a column of questions, each identifier names one answer. With a column of opponents, an item is a pair of
-        answers, and its classes are: the first system is better, the second is, and possibly a tie.
+        answers, and its classes are: the first system is better, the second is, and possibly a tie. An item has one order of its
+        systems; rows that state the other one are turned.
 
         **States.** A blank verdict is ``MISSING``. Texts listed in ``unparseable`` and ``abstained`` stand for these states,
         compared without capitals and outer white space. ``"invalid"`` is a class where ``"valid"`` is one, ``"unknown"`` always.
@@ -211,6 +213,20 @@ class Verdicts:
         times, orders, versions = table.times("when"), table.orders("swapped"), table.names("version")
         classes = None if labels is None else list(arguments.a_list("labels", labels))
         verdicts = labelled(table, state_words(unparseable, abstained, classes), classes, ordered, notes)
+        label = verdicts.label
+        if unit.turned.any():
+            rows = np.flatnonzero(unit.turned)
+            if np.isfinite(scores[rows]).any():
+                raise DataError(
+                    f"{table.where('opponent')}, {rows_text(rows)}: two systems in the other order than in a row before, with a "
+                    f"score; state each pair in one order, so that scores can be compared"
+                )
+            label = np.where(unit.turned, pairwise.turned(verdicts.labels)[label], label)
+            orders = np.where(unit.turned & (orders >= 0), 1 - orders, orders).astype(np.int8)
+            notes.append(
+                f"{source}: {len(rows):,} rows state two systems in the other order than a row before on the same item "
+                f"({rows_text(rows)}); verdict and order are read for the order of the first row"
+            )
         state = with_scores(judges.codes, verdicts, scores)
         if not (state == State.GIVEN).any():
             raise DataError(f"{source}: no judge gave a verdict or a score; at least one is needed")
@@ -225,7 +241,7 @@ class Verdicts:
             versions=versions.names,
             item=unit.item[kept],
             judge=judges.codes[kept],
-            label=verdicts.label[kept],
+            label=label[kept],
             state=state[kept],
             system=unit.system,
             opponent=unit.opponent,
