@@ -75,6 +75,16 @@ MODELS: dict[str, AnnotationModel] = {
     "lia": LIA(latent=2, hidden=(), embedding=2),
     "judged-systems": JudgedSystems(),
 }
+# Effects of single items or systems, without a sweep of Gibbs sampling.
+ITEM_EFFECTS = (
+    "item-difficulty",
+    "glad",
+    "item-response",
+    "minimax-entropy",
+    "logistic-random-effects",
+    "ordinal-thresholds",
+    "judged-systems",
+)
 METHODS = {
     "dawid-skene": ("gibbs", "nuts", "svi", "em"),
     "item-effects": ("gibbs", "em"),
@@ -86,18 +96,7 @@ METHODS = {
     "one-coin": ("gibbs", "nuts", "svi", "em"),
     "pooled": ("gibbs", "nuts", "svi", "em"),
     "worker-groups": ("gibbs", "em"),
-    **dict.fromkeys(
-        (
-            "item-difficulty",
-            "glad",
-            "item-response",
-            "minimax-entropy",
-            "logistic-random-effects",
-            "ordinal-thresholds",
-            "judged-systems",
-        ),
-        ("nuts", "svi", "em"),
-    ),
+    **dict.fromkeys(ITEM_EFFECTS, ("nuts", "svi", "em")),
     "mace": ("gibbs", "nuts", "svi", "em"),
     "prototype-mixture": ("gibbs", "nuts", "svi", "em"),
     "raykar": ("nuts", "svi", "em"),
@@ -129,21 +128,10 @@ FEWER = {
     ("em", "conal"): 60,
     ("em", "two-coin-difficulty"): 60,
     ("em", "lia"): 8,
-    # Effects of single items.
     **{
         (method, name): number
         for method, number in (("nuts", 8), ("svi", 16), ("em", 100))
-        for name in (
-            "item-difficulty",
-            "glad",
-            "item-response",
-            "minimax-entropy",
-            "logistic-random-effects",
-            "ordinal-thresholds",
-            "mace",
-            "prototype-mixture",
-            "judged-systems",
-        )
+        for name in (*ITEM_EFFECTS, "mace", "prototype-mixture")
     },
 }
 # Classes without an anchor can swap their meaning, which takes chains long.
@@ -204,7 +192,7 @@ def sentence(name: str, results: list[dict]) -> str:
             shares.append(f"{result['method']} gives a point")
         elif result["model"] == name:
             cover = next(r["coverage"] for r in result["rows"] if r["quantity"] == "accuracy")
-            shares.append(f"{result['method']} {100 * cover:.0f}%")
+            shares.append(f"{result['method']} {round(cover, 2):.0%}")  # as in the table, which has two decimals
     text = (
         "**Measured coverage.** On data drawn from the model itself (20 items, 4 workers, 60 annotations), the 89% interval of a "
         f"worker's accuracy contains the true value in this share of cases: {', '.join(shares)} "

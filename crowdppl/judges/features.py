@@ -151,9 +151,8 @@ class Features:
             parts["confusion"] = _by_class(votes.mean(2), K)
         if self.outcome is not None:
             half = self.outcome[:, None] / 2
-            between = _one_hot(self.system[index], self.systems) - _one_hot(
-                self.opponent[index], self.systems
-            )  # (n, S)
+            first, second = (_one_hot(codes[index], self.systems) for codes in (self.system, self.opponent))
+            between = first - second  # (n, S)
             parts |= {"system_rate": (between @ self.system_rate)[:, None] * half, "system": between[:, None] * half}
         elif self.systems > 1:
             of = _one_hot(self.system[index], self.systems)

@@ -56,8 +56,8 @@ def fit(
         level: probability of intervals.
         positive: the label that passes, or a list of them. Defaults to the grades themselves if there are more than two numeric
             classes, otherwise to the class that is named so (``pass``, ``correct``, ``yes``, ``true``, ``1``), or else the last.
-            For pairs of systems, the label for which the first system is better; defaults to the one that is named so
-            (``first``, ``A``, ``win``, ...), or else the first of the two.
+            For pairs of systems, the label for which the first system is better; defaults to the one whose name says so
+            (``first``, ``A``, ``win``, ...), and must be stated where no name does.
         num_samples: number of posterior draws.
         **options: of :meth:`Verdicts.from_frame`, such as ``judge="grader"``.
 
@@ -65,7 +65,7 @@ def fit(
         The result.
 
     Raises:
-        DataError: if the tables cannot be used.
+        DataError: if the tables cannot be used, or the names of the classes of pairs do not tell which system is better.
         OptionError: for a ``positive`` that is no class.
     """
     if not isinstance(verdicts, Verdicts):

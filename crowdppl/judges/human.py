@@ -19,7 +19,7 @@ from crowdppl.judges import pairwise
 from crowdppl.judges.matching import alike, union
 from crowdppl.judges.states import normalised, state_words
 from crowdppl.judges.table import Table
-from crowdppl.judges.units import unit_name
+from crowdppl.judges.units import two_systems, unit_name
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
@@ -131,7 +131,7 @@ class HumanLabels:
         notes: list[str] = []
         items, labels = table.required("item"), table.names("verdict")
         people, strata = table.names("annotator"), table.names("stratum")
-        systems, first, second = _systems(table)
+        systems, first, second = two_systems(table)
         chances = table.numbers("probability")
         if not (labels.codes >= 0).any():
             raise DataError(f"{table.where('verdict')}: every label is missing; at least one is needed")
@@ -338,20 +338,6 @@ class HumanLabels:
             notes.append(
                 f"people contradict each other on {several:,} of {distinct['item'].nunique():,} labelled items"
             )
-
-
-def _systems(table: Table) -> tuple[Array, Codes, Codes]:
-    """Return the names of systems and opponents together, and the codes of both, -1 if not stated."""
-    system, opponent = table.names("system"), table.names("opponent")
-    names = list(dict.fromkeys([*system.names.tolist(), *opponent.names.tolist()]))
-    place = {name: n for n, name in enumerate(names)}
-    first, second = (
-        np.array([*(place[name] for name in one.names.tolist()), -1], dtype=np.int64)[one.codes]
-        for one in (system, opponent)
-    )
-    same = len(system.names) and (not len(opponent.names) or opponent.names.dtype == system.names.dtype)
-    dtype = system.names.dtype if same else object
-    return np.array(names, dtype=dtype), first, second
 
 
 def _as_frame(data: Any, source: str) -> pd.DataFrame:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,8 @@ STEPS = 100
 TOLERANCE = 1e-10
 
 
-class Mode(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Mode:
     """The mode of the posterior, and the Gaussian around it.
 
     Attributes:
@@ -21,15 +24,22 @@ class Mode(NamedTuple):
         factor: Cholesky factor of the negative Hessian of the log posterior, ``(P, P)``.
         log_marginal: log marginal likelihood.
         gradient: of the log likelihood, ``(P,)``.
-        root: a matrix whose square ``root.T @ root`` is the part of the negative Hessian of the log likelihood that is never
-            negative, ``(R, P)``, where its rank is at most ``R``.
+        curvature: the part of the negative Hessian of the log likelihood that is never negative, ``(P, P)``.
+        rank: largest possible rank of it, ``R``.
     """
 
     theta: Array
     factor: Array
     log_marginal: float
     gradient: Array
-    root: Array
+    curvature: Array
+    rank: int
+
+    @cached_property
+    def root(self) -> Array:
+        """A matrix whose square ``root.T @ root`` is the curvature, ``(R, P)``: of few modes, as it takes long."""
+        values, vectors = eigh(self.curvature)  # eigenvalues ascend
+        return np.asarray((np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)[len(values) - self.rank :])
 
 
 def laplace(features: Array, log_human: Array, weight: Array, mean: Array, precision: Array, start: Array) -> Mode:
@@ -81,20 +91,18 @@ def laplace(features: Array, log_human: Array, weight: Array, mean: Array, preci
         else:
             break
         theta, value, p, posterior = theta + length * step, value_new, p_new, posterior_new
-    exact, _ = curvature(p)
+    else:
+        hessian, _ = curvature(p)
     if not known:  # the exact curvature, where it is positive
         try:
-            factor = cholesky(exact - curvature(posterior)[0] + np.diag(precision), lower=True)
+            factor = cholesky(hessian - curvature(posterior)[0] + np.diag(precision), lower=True)
         except np.linalg.LinAlgError:
-            factor = cholesky(exact + np.diag(precision), lower=True)
+            factor = cholesky(hessian + np.diag(precision), lower=True)
     else:
-        factor = cholesky(exact + np.diag(precision), lower=True)
+        factor = cholesky(hessian + np.diag(precision), lower=True)
     log_marginal = value + 0.5 * np.log(precision).sum() - np.log(np.diag(factor)).sum()
-    values, vectors = eigh(exact)
-    rank = min(P, n * (K - 1))
-    root = (np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)[P - rank :]  # eigenvalues ascend
     gradient = precision * (theta - mean)  # equal and opposite to that of the log prior
-    return Mode(theta, factor, float(log_marginal), gradient, root)
+    return Mode(theta, factor, float(log_marginal), gradient, hessian, min(P, n * (K - 1)))
 
 
 def _log_sum(logits: Array) -> Array:

@@ -48,7 +48,7 @@ SECOND = (
 )
 TIES = ("tie", "tied", "draw", "equal", "equally good", "same", "both", "neither", "none", "both bad", "tie (bothbad)")
 # What is a tie only where the other two classes are these.
-TIES_OF = {("a", "b"): "c", ("1", "2"): "0", ("-1", "1"): "0"}
+TIES_OF = ((frozenset("ab"), "c"), (frozenset("12"), "0"), (frozenset(("-1", "1")), "0"))
 # Of two classes, the one that stands for the first system.
 FIRST_OF = {("0", "1"): "1", ("-1", "1"): "1", ("1", "2"): "1", ("false", "true"): "true", ("no", "yes"): "yes"}
 # Prior standard deviation of strengths and of the log of nu: a system that won every pair has no largest likelihood.
@@ -71,13 +71,7 @@ def outcomes(labels: Array, first: Any = None) -> Array:
         OptionError: for a ``first`` that is no class.
     """
     names = [str(name).strip().lower() for name in labels.tolist()]
-    tie = [n for n, name in enumerate(names) if name in TIES]
-    if len(names) == 3 and not tie:
-        tie = [
-            n
-            for n, name in enumerate(names)
-            if TIES_OF.get(tuple(sorted(names[:n] + names[n + 1 :]))) == name  # type: ignore[arg-type]
-        ]
+    tie = [n for n, name in enumerate(names) if name in TIES or (frozenset(names) - {name}, name) in TIES_OF]
     sides = [n for n in range(len(names)) if n not in tie]
     if len(sides) != 2:
         raise DataError(

@@ -37,9 +37,8 @@ class _Variances:
         second = draws.probability @ draws.value**2 - (draws.probability @ draws.value) ** 2
         self.noise = np.maximum(second - (self.deviation**2).sum(0), 1e-9)  # of a class given the weights
         self.open = ~draws.labelled
-        if (
-            draws.paired
-        ):  # the share of wins has another variance than the rate by Davidson's model, to which it is scaled
+        if draws.paired:
+            # The share of wins has another variance than the rate by Davidson's model, to which it is scaled.
             own = (self.noise * self.open) @ self.member**2
             variance = ((self.deviation @ self.member) ** 2).sum(0) + own
             self.member *= rates(draws, "items").std(0) / np.sqrt(np.maximum(variance, 1e-12))

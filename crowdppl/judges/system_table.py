@@ -31,11 +31,8 @@ def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
       systems, and its interval contains how much that varies between systems.
     """
     names, code = draws.rated
-    if draws.paired:
-        strength, log_nu = _strengths(draws, target)
-        rate = pairwise.against_others(strength, log_nu)
-    else:
-        rate = rates(draws, target)
+    davidson = _strengths(draws, target) if draws.paired else None
+    rate = rates(draws, target) if davidson is None else pairwise.against_others(*davidson)
     rank = (rate[:, None, :] > rate[:, :, None]).sum(2) + 1.0  # (D, S)
     own = draws.member != 0
     labelled = own[draws.labelled].sum(0)
@@ -48,8 +45,8 @@ def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
     frame |= draws.columns("corrected", rate)
     frame["best"] = (rank == 1).mean(0)
     frame |= draws.columns("rank", rank) | {"rank": np.median(rank, axis=0)}
-    if draws.paired:
-        frame |= draws.columns("strength", strength)
+    if davidson is not None:
+        frame |= draws.columns("strength", davidson[0])
     frame["transported"] = labelled == 0
     return pd.DataFrame(frame).sort_values("corrected", ascending=False, kind="stable", ignore_index=True)
 
@@ -62,19 +59,16 @@ def comparisons(draws: TruthDraws, target: str) -> pd.DataFrame:
     interval: the probability that the answer of the first system is better than that of the second, ties counted half.
     """
     v = draws.verdicts
-    if draws.paired:
-        strength, log_nu = _strengths(draws, target)
-        rate = pairwise.against_others(strength, log_nu)
-    else:
-        rate = rates(draws, target)
+    davidson = _strengths(draws, target) if draws.paired else None
+    rate = rates(draws, target) if davidson is None else pairwise.against_others(*davidson)
     order = rate.mean(0).argsort()[::-1] if len(v.systems) else []
     rows = []
     for a, b in combinations(order, 2):
         difference = rate[:, a] - rate[:, b]
         low, high = draws.ends(difference)
         row = [v.systems[a], v.systems[b], difference.mean(), low, high, draws.above_zero(difference)]
-        if draws.paired:
-            wins = pairwise.preference(strength[:, [a, b]], log_nu)[:, 0, 1]
+        if davidson is not None:
+            wins = pairwise.preference(davidson[0][:, [a, b]], davidson[1])[:, 0, 1]
             row += [wins.mean(), *draws.ends(wins)]
         rows.append(row)
     names = ["system_a", "system_b", "difference", "difference_low", "difference_high", "probability_better"]

@@ -67,6 +67,19 @@ def pair_name(system: object, opponent: object) -> str:
     return f"{system}{AGAINST}{opponent}"
 
 
+def two_systems(table: Table) -> tuple[Array, Codes, Codes]:
+    """Return the names of systems and opponents together, ``(M,)``, and the codes of both, -1 if not stated, ``(n,)``."""
+    system, opponent = table.names("system"), table.names("opponent")
+    names = list(dict.fromkeys([*system.names.tolist(), *opponent.names.tolist()]))
+    place = {name: n for n, name in enumerate(names)}
+    first, second = (
+        np.array([*(place[name] for name in one.names.tolist()), -1], dtype=np.int64)[one.codes]
+        for one in (system, opponent)
+    )
+    same = len(system.names) and (not len(opponent.names) or opponent.names.dtype == system.names.dtype)
+    return np.array(names, dtype=system.names.dtype if same else object), first, second
+
+
 def units(table: Table) -> Units:
     """Return the items of a table.
 
@@ -149,12 +162,7 @@ def _judged(table: Table) -> _Judged:
             f"{table.where('opponent')}: opponents are {kind_of(opponent.names)} but systems are {kind_of(system.names)}; use "
             f"the same names in both columns"
         )
-    systems = np.array(
-        list(dict.fromkeys([*system.names.tolist(), *opponent.names.tolist()])), dtype=system.names.dtype
-    )
-    place = {name: n for n, name in enumerate(systems.tolist())}
-    first = np.array([place[name] for name in system.names.tolist()])[system.codes]
-    second = np.array([place[name] for name in opponent.names.tolist()])[opponent.codes]
+    systems, first, second = two_systems(table)
     if (first == second).any():
         rows = np.flatnonzero(first == second)
         raise DataError(

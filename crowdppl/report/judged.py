@@ -19,6 +19,8 @@ from crowdppl.report.figures import short, shorts
 ITEMS = 20_000
 # Judges up to which the correlations of all pairs are shown, and systems up to which all pairs are compared in a matrix.
 MATRIX_JUDGES, MATRIX_SYSTEMS = 80, 12
+# Columns of names, which may be numbers.
+NAMES = ("item", "label", "judge", "system", "opponent")
 # The page proposes a width of this share of the widest interval.
 NARROWER = 0.7
 
@@ -153,13 +155,7 @@ def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
         column = table[name]
         if pd.api.types.is_bool_dtype(column.dtype):
             out[str(name)] = column.tolist()
-        elif pd.api.types.is_numeric_dtype(column.dtype) and name not in (
-            "item",
-            "label",
-            "judge",
-            "system",
-            "opponent",
-        ):
+        elif pd.api.types.is_numeric_dtype(column.dtype) and name not in NAMES:
             whole = pd.api.types.is_integer_dtype(column.dtype)
             out[str(name)] = (
                 [

@@ -1,6 +1,5 @@
 """More annotations after a fit: the end is that of a fit to everything, the way there is shorter."""
 
-import dataclasses
 import warnings
 
 import numpy as np
@@ -157,8 +156,7 @@ def test_what_cannot_be_joined_is_told():
     with pytest.raises(DataError, match="items are numbers in one and text in the other"):
         crowdppl.update(first, after.assign(task=range(len(after))))
     data, _, _ = simulated(items=30, seed=1)
-    plain = dataclasses.replace(data, features=None)
-    own = quiet_fit(plain, SkillAndDifficulty(), method="em", num_samples=2)
+    own = quiet_fit(data, SkillAndDifficulty(), method="em", num_samples=2)
     more = pd.DataFrame({"task": [90, 90], "worker": [1, 2], "label": [0, 1]})
     with pytest.raises(ModelError, match="pass model="):
         crowdppl.update(own, Annotations.from_frame(more))

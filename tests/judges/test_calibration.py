@@ -42,7 +42,8 @@ def test_the_mode_is_that_of_the_posterior_in_plain_python(soft):
     if soft:
         log_human = np.log(rng.dirichlet(np.ones(3), len(features)))
     mean, precision = rng.normal(size=5), rng.uniform(0.5, 2, 5)
-    mode, factor, *_ = laplace(features, log_human, weight, mean, precision, mean)
+    fitted = laplace(features, log_human, weight, mean, precision, mean)
+    mode, factor = fitted.theta, fitted.factor
     best = minimize(
         lambda theta: -log_posterior(theta, features, log_human, weight, mean, precision), mean, options={"gtol": 1e-9}
     )
