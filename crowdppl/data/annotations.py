@@ -46,6 +46,8 @@ class Annotations(AnnotationLayouts):
         notes: what was dropped, merged or unusual, in sentences.
         features: item features, ``(N, D)``, or ``None``.
         worker_features: worker features, ``(J, P)``, or ``None``.
+        feature_names: names of the item features, ``D`` of them, if they came as a table with names; otherwise ``None``.
+        worker_feature_names: likewise of the worker features.
         multiplicity: number of identical copies that each item stands for, ``(N,)``; ``None`` for one each.
         weight: power to which the likelihood of each item's labels is raised, ``(N,)``, see :meth:`with_weights`; ``None`` for 1.
         timestamp: time of each annotation, ``(A,)``, NaN if unknown; only the order matters. ``None`` without timestamps.

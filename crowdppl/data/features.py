@@ -76,6 +76,41 @@ def matrix(values: Any, names: Array, what: str, where: str) -> npt.NDArray[np.f
     return table
 
 
+def column_names(values: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of features; ``None`` for arrays, and frames whose columns are only numbered."""
+    if not isinstance(values, pd.DataFrame) or isinstance(values.columns, pd.RangeIndex):
+        return None
+    names = tuple(str(name) for name in values.columns)
+    return names if len(set(names)) == len(names) else None
+
+
+def in_order(values: Any, names: tuple[str, ...] | None, where: str) -> Any:
+    """Return features with their columns in the order of ``names``; unchanged if either has no names.
+
+    Raises:
+        DataError: for columns that are missing, or that are not among the names.
+    """
+    given = column_names(values)
+    if names is None or given is None or given == names:
+        return values
+    missing = [name for name in names if name not in given]
+    further = [name for name in given if name not in names]
+    if missing or further:
+        found = [(f"no column {listed(missing, 3)}", missing), (f"unknown column {listed(further, 3)}", further)]
+        raise DataError(
+            f"{where}: {', '.join(text for text, columns in found if columns)}; the features of the fit are {listed(names, 8)}"
+        )
+    return values.iloc[:, [given.index(name) for name in names]]
+
+
+def in_order_of(classes: Any, names: Array) -> Any:
+    """Return classes in the order of ``names`` if they are a Series whose index has exactly these names, otherwise unchanged."""
+    if not isinstance(classes, pd.Series) or classes.index.has_duplicates or len(classes) != len(names):
+        return classes
+    row = classes.index.get_indexer(pd.Index(names))
+    return classes if (row < 0).any() else classes.iloc[row]
+
+
 def count_table(
     frame: pd.DataFrame, task: str | None, labels: Iterable[Any] | None, source: str
 ) -> tuple[Array, Array, npt.NDArray[np.int64]]:

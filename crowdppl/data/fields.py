@@ -36,6 +36,8 @@ class AnnotationFields:
     notes: tuple[str, ...] = ()
     features: Tensor | None = None
     worker_features: Tensor | None = None
+    feature_names: tuple[str, ...] | None = None
+    worker_feature_names: tuple[str, ...] | None = None
     multiplicity: Tensor | None = None
     weight: Tensor | None = None
     timestamp: Tensor | None = None

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS
-from crowdppl.data.features import matrix
+from crowdppl.data.features import column_names, in_order, matrix
 from crowdppl.data.fields import AnnotationFields, Array
 from crowdppl.data.frames import indexed
 from crowdppl.data.identifiers import clean, coded, encode
@@ -35,17 +35,19 @@ class AnnotationLayouts(AnnotationFields):
         Raises:
             DataError: if rows are missing, repeated or not finite, or columns are not numeric; the message names them.
         """
-        arrays: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         features = indexed(features, ITEM_COLUMNS, "features")
         workers = indexed(workers, WORKER_COLUMNS, "worker features")
         if features is not None:
-            arrays["features"] = matrix(features, self.items, "task", "features")
+            fields["features"] = matrix(features, self.items, "task", "features")
+            fields["feature_names"] = column_names(features)
         if workers is not None:
-            arrays["worker_features"] = matrix(workers, self.workers, "worker", "worker features")
-        tensors: dict[str, Any] = {
-            name: torch.from_numpy(value).to(self.device, self.dtype) for name, value in arrays.items()
-        }
-        return replace(self, **tensors)
+            fields["worker_features"] = matrix(workers, self.workers, "worker", "worker features")
+            fields["worker_feature_names"] = column_names(workers)
+        for name in ("features", "worker_features"):
+            if name in fields:
+                fields[name] = torch.from_numpy(fields[name]).to(self.device, self.dtype)
+        return replace(self, **fields)
 
     @arguments.checked(weights=arguments.anything)
     def with_weights(self, weights: Any) -> Self:
@@ -101,16 +103,19 @@ class AnnotationLayouts(AnnotationFields):
         """Return new items without annotations, and optionally new workers, with the same classes: the input of a prediction.
 
         Args:
-            features: features of the new items, ``(n, D)``, or a frame whose index names the items.
+            features: features of the new items, ``(n, D)``, or a frame whose index names the items. Columns of a frame are taken
+                by name if the features of these data have names.
             items: names of the new items. Defaults to the frame's index, or ``0..n-1`` for an array.
             workers: features of new workers, ``(m, P)``, or a frame whose index names the workers. Defaults to the present
                 workers.
 
         Raises:
-            DataError: if the number of features differs from that of these data.
+            DataError: if the number or the names of the features differ from those of these data.
         """
-        features = indexed(features, ITEM_COLUMNS, "features")
-        workers = indexed(workers, WORKER_COLUMNS, "worker features")
+        features = in_order(indexed(features, ITEM_COLUMNS, "features"), self.feature_names, "features")
+        workers = in_order(
+            indexed(workers, WORKER_COLUMNS, "worker features"), self.worker_feature_names, "worker features"
+        )
         names = self.items if features is None else _names(features, items)
         worker_names = self.workers if workers is None else _names(workers, None)
         no_codes = torch.zeros(0, dtype=torch.int64, device=self.device)
@@ -142,6 +147,29 @@ class AnnotationLayouts(AnnotationFields):
                     f"{given.shape[-1]:,} {what} features; the model was fitted with {expected:,}, pass the same ones"
                 )
         return new
+
+    @arguments.checked(names=arguments.anything, workers=arguments.anything)
+    def with_features_ordered(self, names: tuple[str, ...] | None, workers: tuple[str, ...] | None = None) -> Self:
+        """Return the same data with the columns of the features in the order of ``names``; unnamed features are unchanged.
+
+        Args:
+            names: names of the item features; ``None`` for any.
+            workers: names of the worker features; likewise.
+
+        Raises:
+            DataError: for features of other names.
+        """
+        fields: dict[str, Any] = {}
+        for field, wanted, where in (
+            ("feature", names, "features"),
+            ("worker_feature", workers, "worker features"),
+        ):
+            given, values = getattr(self, f"{field}_names"), getattr(self, f"{field}s")
+            if wanted is None or given is None or given == wanted or values is None:
+                continue
+            at = in_order(pd.DataFrame([range(len(given))], columns=list(given)), wanted, where).to_numpy()[0].copy()
+            fields |= {f"{field}s": values[..., torch.from_numpy(at).to(values.device)], f"{field}_names": wanted}
+        return replace(self, **fields) if fields else self
 
     def paired(self) -> Self:
         """Return all pairs of an item and a worker, ``A = N * J``, with placeholder labels (code 0), as a prediction needs."""

@@ -273,6 +273,13 @@ class DesignEffect:
             }
         return out
 
+    @property
+    def given_as(self) -> float | tuple[float, float] | None:
+        """The option ``rho`` of which :meth:`of` makes this distribution; ``None`` for that of public crowds."""
+        if self.public:
+            return None
+        return self.known if self.known is not None else (self.mean, self.spread)
+
     @classmethod
     def of_json(cls, stored: dict[str, Any] | None) -> DesignEffect | None:
         """Return the prior that a result stores; ``None`` where annotations count as independent."""

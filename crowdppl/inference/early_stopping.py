@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.features import in_order_of
 from crowdppl.errors import DataError, OptionError
 from crowdppl.kernels.ops import above_zero
 from crowdppl.model.bound import BoundModel
@@ -32,7 +33,7 @@ class Validation:
             raise OptionError("validation must be a pair: features (n, D) and classes (n,) of items held out")
         features, labels = held_out
         self.model, self.design = model, data.unseen(features)
-        self.label = data.code(labels, "validation")
+        self.label = data.code(in_order_of(labels, self.design.items), "validation")
         if len(self.label) != self.design.N:
             raise DataError(f"validation: {self.design.N:,} rows of features, but {len(self.label):,} classes")
 

@@ -22,7 +22,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.diagnostics import far_from_votes, review, unused_classes
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.truths import Truth
-from crowdppl.errors import DataError, ModelError, OptionError, warn
+from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
 from crowdppl.inference import distributed
 from crowdppl.inference.anchoring import learned
 from crowdppl.inference.catalogue import catalogue, default_model, model_name, named_model
@@ -52,8 +52,9 @@ from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.result import Rest, can_wait
 from crowdppl.inference.svi import svi
 from crowdppl.isolation import isolated, limited_threads, random_state
-from crowdppl.model.base import AnnotationModel
+from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
+from crowdppl.model.program import reads_features
 from crowdppl.posterior.posterior import Posterior
 
 ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
@@ -245,8 +246,11 @@ def fit(
         draws.warnings[:0] = [failed] if failed else []
     draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)
     hyperparameters, name = _hyperparameters(chosen), model_name(chosen)
+    reads = reads_features(chosen, data)
+    draws.warnings += _unread(reads, data, name)
     run = {
         "model": name,
+        "default_model": model is None,
         "hyperparameters": hyperparameters,
         "method": method,
         "options": {name: value if name != "validation" else value is not None for name, value in options.items()},
@@ -256,6 +260,8 @@ def fit(
         "dtype": str(data.dtype).removeprefix("torch."),
         "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K, "features": data.D}
         | ({} if data.worker_features is None else {"worker_features": data.worker_features.shape[-1]}),
+        "reads": reads,
+        "feature_names": {"features": data.feature_names, "worker_features": data.worker_feature_names},
         "facts": draws.facts,
         "seconds": seconds,
         "versions": _versions(),
@@ -277,6 +283,17 @@ def fit(
     for sentence in draws.warnings:
         warn(sentence)
     return posterior
+
+
+def _unread(reads: dict[str, bool], data: Annotations, name: str) -> list[str]:
+    """Return a sentence for features that the model of this name does not read."""
+    classifiers = [kind for kind in catalogue() if provides(named_model(kind), "networks")]
+    return [
+        f"the {getattr(data, field).shape[-1]:,} features of {what} were not used: {name} does not read them. Models with a "
+        f"classifier of features are {listed(classifiers, 9)}; name one with model=..."
+        for field, what in (("features", "items"), ("worker_features", "workers"))
+        if not reads.get(field, True)
+    ]
 
 
 def _hyperparameters(model: AnnotationModel) -> dict[str, Any]:

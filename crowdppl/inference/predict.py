@@ -35,7 +35,8 @@ def predict(
 
     Args:
         posterior: of a model with networks of item features.
-        items: features ``(n, D)``, or a frame whose index names the items, or what ``data.unseen(...)`` returns.
+        items: features ``(n, D)``, or a frame whose index names the items, or what ``data.unseen(...)`` returns. Columns of a
+            frame are taken by name if the features of the fit had names.
         model: the fitted model; needed only where it has a network of your own making (any other is rebuilt by its name).
         seed: of what is drawn where a model has unknowns of single items or workers.
 
@@ -43,10 +44,12 @@ def predict(
         A row for each item, as :meth:`Posterior.truth`.
 
     Raises:
-        ModelError: where the model cannot be rebuilt by its name, or the weights are of another.
+        ModelError: where the model does not read features of items, or cannot be rebuilt by its name, or the weights are of
+            another.
         DataError: where the features are not of the kind the model was fitted to.
     """
     design = _design(posterior, items, "items")
+    _require_read(posterior, model)
     total = torch.zeros(design.N, design.K, dtype=design.dtype)
     with isolated(seed, threads=threads_for(design)), torch.no_grad():
         count = 0
@@ -141,6 +144,21 @@ def predict_workers(
     return pd.DataFrame(table)
 
 
+def _require_read(posterior: Posterior, model: AnnotationModel | None) -> None:
+    """Refuse to predict by a model that reads no features: every item would get the prevalence.
+
+    Raises:
+        ModelError: for a result of such a model.
+    """
+    if model is None and not posterior.info.get("reads", {}).get(
+        "features", posterior.info["counts"].get("features", 0)
+    ):
+        raise ModelError(
+            f"{posterior.info['model']} was fitted without reading features of items, so that it predicts the same for every new "
+            f"item; fit a model with a classifier of features, such as 'raykar'"
+        )
+
+
 def data_of(posterior: Posterior) -> Annotations:
     """Return the annotations a result was fitted to, as it keeps them: without features.
 
@@ -171,12 +189,14 @@ def data_of(posterior: Posterior) -> Annotations:
 
 
 def _design(posterior: Posterior, items: Annotations | Any, name: str) -> Annotations:
+    stored = posterior.info.get("feature_names", {})
+    names = {field: tuple(stored[field]) if stored.get(field) else None for field in ("features", "worker_features")}
     if isinstance(items, Annotations):
         if items.labels.tolist() != posterior.labels.tolist():
             raise DataError(
                 "the items' classes are not those of the fit; make them by unseen(...) of the data that were fitted"
             )
-        return items.to("cpu")
+        return items.with_features_ordered(names["features"], names["worker_features"]).to("cpu")
     nothing = torch.zeros(0, dtype=torch.int64)
     width = posterior.info["counts"].get("features")
     template = Annotations(
@@ -188,6 +208,8 @@ def _design(posterior: Posterior, items: Annotations | Any, name: str) -> Annota
         workers=np.asarray(posterior.tree["posterior"]["worker"].values),
         labels=posterior.labels,
         features=torch.zeros(0, width, dtype=torch.float64) if width else None,
+        feature_names=names["features"],
+        worker_feature_names=names["worker_features"],
     )
     if len(items) == 0 if hasattr(items, "__len__") else items is None:
         raise DataError(f"{name} holds nothing to predict for; pass features (n, D), or what data.unseen(...) returns")

@@ -16,6 +16,8 @@ from crowdppl.data.annotations import CROWD, Annotations
 from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
 from crowdppl.errors import DataError, ModelError, listed, warn
+from crowdppl.inference.catalogue import default_model, model_name
+from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.fit import fit
 from crowdppl.inference.passes import threads_for
 from crowdppl.inference.predict import data_of, rebuilt
@@ -23,7 +25,7 @@ from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
-from crowdppl.model.program import unknowns
+from crowdppl.model.program import reads_features
 from crowdppl.posterior.posterior import Posterior
 
 # What is known of single annotations besides, by its name in the data and in the result.
@@ -84,46 +86,46 @@ def update(
     start[at[unknown]] = torch.from_numpy(posterior.probability_as_published()).to(start.dtype)[unknown]
     info = posterior.info
     chosen = rebuilt(posterior) if model is None else model
-    if data is None and _reads_features(chosen, before, info["counts"]):
+    # What the earlier fit chose for its data is chosen anew for all of them: the model, where none was named, and rho below.
+    fitted: AnnotationModel | None = chosen
+    if model is None and info.get("default_model", False):
+        usual, _ = default_model(together)
+        fitted, chosen = None, chosen if type(usual) is type(chosen) else usual
+    widths = {name: info["counts"][name] for name in ("features", "worker_features") if info["counts"].get(name)}
+    if data is None and widths and _reads_any(chosen, before, widths):
         raise ModelError("the annotations had features, which a result does not keep; pass data=")
     touched = torch.from_numpy(
         np.unique([place[name] for name in more.items[more.annotations_per_item.numpy() > 0].tolist()])
     )
-    if "point" in posterior.tree.children and provides(chosen, "conjugate_counts"):
+    if (
+        "point" in posterior.tree.children
+        and model_name(chosen) == info["model"]
+        and provides(chosen, "conjugate_counts")
+    ):
         start[touched] = _first_sweeps(posterior, chosen, together.batch(touched), start[touched])
     settings: dict[str, Any] = {}
-    if options.get("method", info["method"]) == info["method"]:  # another engine has other options
+    same_model = model_name(chosen) == info["model"]
+    if same_model and options.get("method", info["method"]) == info["method"]:  # others have other options
         settings = {name: value for name, value in info["options"].items() if name != "validation"}
-    effect = info["rho"]
-    given = {"independent", "rho"} & options.keys()
-    if not given:
-        settings["independent"] = effect is None
-    if effect is not None and not given:
-        settings["rho"] = effect["known"] if effect["known"] is not None else (effect["mean"], effect["spread"])
+    if not {"independent", "rho"} & options.keys():
+        effect = DesignEffect.of_json(info["rho"])
+        settings |= {"independent": effect is None, "rho": None if effect is None else effect.given_as}
     settings |= {"method": info["method"], "seed": info["seed"] if seed is None else seed} | options
-    return fit(dataclasses.replace(together, start=start), chosen, **settings)
+    return fit(dataclasses.replace(together, start=start), fitted, **settings)
 
 
-def _reads_features(model: AnnotationModel, before: Annotations, counts: Mapping[str, int]) -> bool:
-    """Return whether a model has other parameters for annotations with features than for the same without.
+def _reads_any(model: AnnotationModel, before: Annotations, widths: Mapping[str, int]) -> bool:
+    """Return whether a model reads features of items or workers.
 
     Args:
         model: the fitted model.
         before: the annotations that were fitted, without features.
-        counts: numbers of features of items and of workers, if there were any, as the result states them.
+        widths: numbers of features of items and of workers, if there were any, as the result states them.
     """
-    widths = {name: counts[name] for name in ("features", "worker_features") if counts.get(name)}
-    if not widths:
-        return False
-    some = before.batch(torch.arange(min(before.N, 1)))
-    sizes = {"features": some.N, "worker_features": some.J}
-    zeros: dict[str, Any] = {name: torch.zeros(sizes[name], width, dtype=some.dtype) for name, width in widths.items()}
-    with isolated(0, device=some.device, dtype=some.dtype):
-        shapes = [
-            {name: tuple(value.shape) for name, value in unknowns(bind(model, design), design).items()}
-            for design in (some, dataclasses.replace(some, **zeros))
-        ]
-    return shapes[0] != shapes[1]
+    few = before.batch(torch.arange(min(before.N, 1)))
+    sizes = {"features": few.N, "worker_features": few.J}
+    zeros: dict[str, Any] = {name: torch.zeros(sizes[name], width, dtype=few.dtype) for name, width in widths.items()}
+    return any(reads_features(model, dataclasses.replace(few, **zeros)).values())
 
 
 def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotations, start: Tensor) -> Tensor:
@@ -253,9 +255,18 @@ def _again(before: pd.DataFrame, more: pd.DataFrame, repeats: Repeats) -> list[s
 
 
 def _rows(name: str, of: str, before: Annotations, more: Annotations) -> pd.DataFrame | None:
-    """Return features of items or workers from both parts by name, those of the later part taking precedence, or ``None``."""
+    """Return features of items or workers from both parts by name, those of the later part taking precedence, or ``None``.
+
+    Raises:
+        DataError: for features of other names.
+    """
     if getattr(before, name) is None:
         return None
+    names = getattr(before, f"{name[:-1]}_names", None)
+    if names is not None:
+        more = more.with_features_ordered(*((names, None) if name == "features" else (None, names)))
     parts = [part for part in (before, more) if getattr(part, name) is not None]
-    table = pd.concat([pd.DataFrame(getattr(part, name).numpy(), index=pd.Index(getattr(part, of))) for part in parts])
+    table = pd.concat(
+        [pd.DataFrame(getattr(part, name).numpy(), index=pd.Index(getattr(part, of)), columns=names) for part in parts]
+    )
     return table[~table.index.duplicated(keep="last")]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.features import in_order_of
 from crowdppl.errors import DataError
 from crowdppl.learning.learner import Learner
 from crowdppl.posterior.posterior import truth_table
@@ -50,7 +51,8 @@ class Classifier:
         """Predict the class of new items from their features.
 
         Args:
-            items: features ``(n, D)``, a frame whose index names the items, or annotations with features.
+            items: features ``(n, D)``, a frame whose index names the items, or annotations with features. Columns of a frame are
+                taken by name if those of the training had names.
 
         Returns:
             A row per item, as :meth:`crowdppl.Posterior.truth`.
@@ -83,13 +85,14 @@ class Classifier:
 
         Args:
             items: as for :meth:`predict`.
-            classes: true classes ``(n,)``, in the order of the items.
+            classes: true classes ``(n,)``, in the order of the items, or a Series with the items as its index.
 
         Raises:
             DataError: for classes that are not those of the training, or of another number than the items.
         """
-        codes = self.data.code(classes, "classes").cpu().numpy()
-        probability = self.probability(items)
+        design = self._design(items)
+        codes = self.data.code(in_order_of(classes, design.items), "classes").cpu().numpy()
+        probability = self._probability(design)
         if len(codes) != len(probability):
             raise DataError(f"{len(probability):,} items, but {len(codes):,} classes; pass the class of each item")
         return float((probability.argmax(1) == codes).mean())
@@ -157,7 +160,9 @@ class Classifier:
                 f"{self.method} was trained on an embedding of each item and cannot predict others; use truth() for its items, "
                 f"or train on features"
             )
-        return items if isinstance(items, Annotations) else self.data.unseen(items)
+        if isinstance(items, Annotations):
+            return items.with_features_ordered(self.data.feature_names)
+        return self.data.unseen(items)
 
     def _probability(self, design: Annotations) -> Array:
         assert design.features is not None

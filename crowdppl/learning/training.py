@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.features import in_order_of
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.isolation import isolated
 from crowdppl.learning.classifier import Classifier
@@ -154,7 +155,7 @@ def _held_out(data: Annotations, validation: Validation) -> tuple[Tensor, Tensor
         raise OptionError("validation must be a pair: features (n, D) and classes (n,) of items held out")
     features, classes = validation
     design = data.unseen(features)
-    codes = data.code(classes, "validation")
+    codes = data.code(in_order_of(classes, design.items), "validation")
     if len(codes) != design.N:
         raise DataError(f"validation: {design.N:,} rows of features, but {len(codes):,} classes")
     assert design.features is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyro
@@ -22,6 +23,8 @@ from crowdppl.model.networks import is_weight
 
 # Items that a check goes through, where a model allows a part.
 CHECKED = 1000
+# Items whose features are exchanged to see whether a model reads them.
+SWAPPED = 100
 # Numbers of a site from which on a check takes their mean: to draw a hundred million takes eight seconds.
 DRAWN = 10_000_000
 # What a faulty model may raise when it is run.
@@ -143,6 +146,45 @@ def unknowns(model: BoundModel, data: Annotations) -> Parameters:
     """Draw every parameter from the prior once: values by site."""
     nodes = poutine.trace(model.prior).get_trace(data, model.plates(data)).nodes
     return {name: node["value"] for name, node in nodes.items() if is_unknown(node)}
+
+
+def reads_features(model: AnnotationModel, data: Annotations) -> dict[str, bool]:
+    """Tell which features of the data a model reads, found by giving it others.
+
+    A model reads features if without them it has other parameters or cannot be run, or if its log joint changes where items, or
+    workers, exchange their features.
+
+    Returns:
+        By name, ``features`` and ``worker_features``, as far as the data have them.
+    """
+    few = data.batch(torch.arange(min(data.N, 1), device=data.device))
+    out: dict[str, bool] = {}
+    with isolated(0, device=data.device, dtype=data.dtype), torch.no_grad():
+        for name in ("features", "worker_features"):
+            if getattr(data, name) is None:
+                continue
+            try:
+                without: dict[str, Any] = {name: None}
+                shapes = [_shapes(model, design) for design in (few, replace(few, **without))]
+            except (CrowdpplError, *FAULTS):
+                out[name] = True
+                continue
+            out[name] = shapes[0] != shapes[1] or _moved_by(name, model, data)
+    return out
+
+
+def _shapes(model: AnnotationModel, data: Annotations) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(value.shape) for name, value in unknowns(bind(model, data), data).items()}
+
+
+def _moved_by(name: str, model: AnnotationModel, data: Annotations) -> bool:
+    """Tell whether the log joint of some items changes where features are exchanged."""
+    few = data.batch(torch.arange(min(data.N, SWAPPED), device=data.device))
+    exchanged = replace(few, **{name: getattr(few, name).flip(0)})
+    bound = bind(model, few)
+    parameters, _ = bound.conditioned(unknowns(bound, bound.expand(few)), bound.expand(few))
+    joints = [bound.item_log_joint(parameters, bound.expand(design)) for design in (few, exchanged)]
+    return not torch.equal(*joints)
 
 
 def prior_draws(model: BoundModel, data: Annotations, count: int) -> Parameters:
