@@ -54,7 +54,7 @@ from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
-from crowdppl.model.hyperparameters import refuse_weights, require_positive, require_pseudo_counts, require_share
+from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts, require_share
 from crowdppl.model.logit_rows import RowCounts, Rows
 from crowdppl.model.plates import Plates
 from crowdppl.model.priors import class_prior
@@ -308,10 +308,6 @@ class ItemEffects(AnnotationModel):
             work=J * K * (2 * K + M),
         )
 
-    def check_method(self, method: str, data: Annotations | None = None) -> str | None:
-        """Refuse item weights in Gibbs sampling."""
-        return refuse_weights(method, data)
-
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw the parameters given states ``(C, N)``: workers' rows by Metropolis-Hastings steps, the rest exactly."""
         C, J, K, M = len(truth), data.J, data.K, self.states_per_class(data)
@@ -319,13 +315,15 @@ class ItemEffects(AnnotationModel):
         state = truth[:, data.item]  # (C, A)
         worker = chain * J + data.worker
 
-        def counted(cell: Tensor, *shape: int) -> Tensor:
-            return torch.bincount(cell.flatten(), minlength=math.prod(shape)).to(data.dtype).view(shape)
+        weight = None if data.weight is None else data.weight[data.item].expand(C, -1).flatten()  # (C A,)
+
+        def counted(cell: Tensor, *shape: int, weights: Tensor | None = None) -> Tensor:
+            return torch.bincount(cell.flatten(), weights, math.prod(shape)).to(data.dtype).view(shape)
 
         true_label = torch.div(state, M, rounding_mode="floor")
         counts = RowCounts(
-            counted((worker * K + true_label) * K + data.label, C, J, K, K),
-            counted(worker * (K * M) + state, C, J, K, M),
+            counted((worker * K + true_label) * K + data.label, C, J, K, K, weights=weight),
+            counted(worker * (K * M) + state, C, J, K, M, weights=weight),
         )
         items = counted(chain * (K * M) + truth, C, K, M)
         effects = self._by_strength(items.sum(-2), data)

@@ -74,7 +74,7 @@ class MACE(AnnotationModel):
         return Categorical(self.confusion(parameters, data)[data.worker])
 
     def check_method(self, method: str, data: Annotations | None = None) -> str | None:
-        """Refuse Gibbs sampling of items with weights: it counts known annotations."""
+        """Refuse Gibbs sampling of items with weights that are not whole: it counts known annotations."""
         return refuse_weights(method, data)
 
     # ------------------------------------------------------------------ closed forms

@@ -64,7 +64,7 @@ class MajorityVote(AnnotationModel):
         return Categorical(self.confusion(parameters, data).expand(data.A, data.K, data.K))
 
     def check_method(self, method: str, data: Annotations | None = None) -> str | None:
-        """Refuse Gibbs sampling of items with weights: its augmentation counts annotations."""
+        """Refuse Gibbs sampling of items with weights that are not whole: its augmentation counts annotations."""
         return refuse_weights(method, data)
 
     # ------------------------------------------------------------------ closed forms
@@ -101,6 +101,7 @@ class MajorityVote(AnnotationModel):
         """Draw knowledge given truths ``(C, N)``, by way of how many of the agreements were known and not guessed."""
         b = parameters["knowledge"]  # (C,)
         chosen = one_hot(truth, data)  # (C, N, K)
-        agree = (chosen * data.votes).sum((-2, -1))
+        votes = data.weighted_votes
+        agree = (chosen * votes).sum((-2, -1))
         knew = Binomial(agree, b / (b + (1 - b) / data.K)).sample()
-        return {"knowledge": Beta(1 + self.prior_known + knew, 1 + self.prior_guesses + data.A - knew).sample()}
+        return {"knowledge": Beta(1 + self.prior_known + knew, 1 + self.prior_guesses + votes.sum() - knew).sample()}

@@ -11,9 +11,12 @@ The dual of the minimax problem is a maximum of the posterior of this model::
     truth   z_i           ~ Uniform
     label   y_n | z_i = k ~ Categorical(softmax_l(s_ikl + t_jkl))
 
-with the penalties ``alpha / 2 sum t^2`` and ``beta / 2 sum s^2`` of the regularised form. As in the paper,
-``alpha = gamma K^2``, and ``beta`` is ``alpha`` times the mean number of annotations of a worker over that of an item, that is
-``alpha N / J``. EM alternates between classes and parameters, as the paper's algorithm does. It is difficulty times competence
+with the penalties ``alpha / 2 sum t^2`` and ``beta / 2 sum s^2`` of the regularised form. As in the paper, ``beta`` is ``alpha``
+times the mean number of annotations of a worker over that of an item, that is ``alpha N / J``. The paper has
+``alpha = gamma K^2`` and chooses ``gamma`` for each data set; here ``alpha`` is 1 by default. With many classes
+``alpha = K^2 / 4`` exceeds what the labels say, and EM ends where all effects are 0 and all classes equally probable.
+
+EM alternates between classes and parameters, as the paper's algorithm does. The model is difficulty times competence
 (:class:`crowdppl.models.LIA`) with one latent dimension and a free table for each item and worker.
 """
 
@@ -43,12 +46,13 @@ class MinimaxEntropy(AnnotationModel):
     """A table of effects on the logits for each worker, and one for each item.
 
     Attributes:
-        penalty: the paper's ``gamma``; ``alpha = penalty K^2`` is the prior precision of the workers' effects.
+        penalty: the paper's ``gamma``; ``alpha = penalty K^2`` is the prior precision of the workers' effects. Defaults to
+            ``1 / K^2``.
         items_per_worker: prior precision of the items' effects over that of the workers'. Defaults to the number of items over
             the number of workers, as in the paper.
     """
 
-    penalty: float = 0.25
+    penalty: float | None = None
     items_per_worker: float | None = None
 
     dims: ClassVar = {
@@ -57,9 +61,7 @@ class MinimaxEntropy(AnnotationModel):
     }
 
     def __post_init__(self) -> None:
-        require_positive(self, "penalty")
-        if self.items_per_worker is not None:
-            require_positive(self, "items_per_worker")
+        require_positive(self, *(name for name in ("penalty", "items_per_worker") if getattr(self, name) is not None))
 
     @property
     def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
@@ -68,7 +70,7 @@ class MinimaxEntropy(AnnotationModel):
 
     def scales(self, data: Annotations) -> tuple[float, float]:
         """Return the prior standard deviations of the effects of workers and of items."""
-        alpha = self.penalty * data.K**2
+        alpha = 1.0 if self.penalty is None else self.penalty * data.K**2
         ratio = data.N / max(1, data.J) if self.items_per_worker is None else self.items_per_worker
         return alpha**-0.5, (alpha * ratio) ** -0.5
 

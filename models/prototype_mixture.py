@@ -89,7 +89,7 @@ class PrototypeMixture(AnnotationModel):
         return Categorical(self.confusion(parameters, data)[data.worker])
 
     def check_method(self, method: str, data: Annotations | None = None) -> str | None:
-        """Refuse Gibbs sampling of items with weights: it counts the annotations of each prototype."""
+        """Refuse Gibbs sampling of items with weights that are not whole: it counts annotations."""
         return refuse_weights(method, data)
 
     # ------------------------------------------------------------------ closed forms

@@ -25,6 +25,8 @@ MIN_ANNOTATIONS, MIN_WORKERS, MIN_PER_WORKER = 5_000, 20, 20
 MIN_Z = 3.0
 # A class is unused if the expected number of its items is below this.
 UNUSED = 0.5
+# Probabilities nearer to 1 / K than this are equal.
+UNIFORM = 1e-3
 # A label is rare if it was given at most so often; with more classes than this, most of them should not be rare.
 RARE, MANY = 2, 10
 # A fit is far from the votes if its label differs from all majority labels for more than this share of at least so many items:
@@ -74,6 +76,23 @@ def review(data: Annotations) -> list[str]:
             f"then meaningless"
         )
     return notes
+
+
+@arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)
+def nothing_learned(data: Annotations, probability: Tensor) -> list[str]:
+    """Return a sentence if a fit gives all classes of all items with annotations the same probability.
+
+    Args:
+        data: the annotations.
+        probability: probability of each class for each item, ``(N, K)``.
+    """
+    asked = (data.annotations_per_item > 0) & (data.truth < 0)
+    if data.K < 2 or not bool(asked.any()) or bool(((probability[asked] - 1 / data.K).abs() > UNIFORM).any()):
+        return []
+    return [
+        f"the fit learned nothing: each of the {data.K:,} classes is equally probable for every item. The prior outweighs the "
+        f"labels: choose a weaker one, or another model"
+    ]
 
 
 @arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)

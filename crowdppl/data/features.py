@@ -96,9 +96,9 @@ def in_order(values: Any, names: tuple[str, ...] | None, where: str) -> Any:
     missing = [name for name in names if name not in given]
     further = [name for name in given if name not in names]
     if missing or further:
-        found = [(f"no column {listed(missing, 3)}", missing), (f"unknown column {listed(further, 3)}", further)]
+        faults = [(f"no column {listed(missing, 3)}", missing), (f"unknown column {listed(further, 3)}", further)]
         raise DataError(
-            f"{where}: {', '.join(text for text, columns in found if columns)}; the features of the fit are {listed(names, 8)}"
+            f"{where}: {', '.join(text for text, columns in faults if columns)}; the features of the fit are {listed(names, 8)}"
         )
     return values.iloc[:, [given.index(name) for name in names]]
 

@@ -135,6 +135,12 @@ class AnnotationFields:
         """Number of annotations of each item, ``(N,)`` int64."""
         return torch.bincount(self.item, minlength=self.N)
 
+    @property
+    def weighted_per_item(self) -> Tensor:
+        """Number of annotations that each item's count for, ``(N,)``: :attr:`annotations_per_item` times the item's weight."""
+        count = self.annotations_per_item.to(self.dtype)
+        return count if self.weight is None else count * self.weight
+
     def majority(self) -> Tensor:
         """Return vote shares per class, ``(N, K)``: uniform for items without annotations, one-hot for known truths."""
         share = self._counted_votes()  # not the cached `votes`: a fit may need them only here
@@ -146,10 +152,17 @@ class AnnotationFields:
 
     @arguments.checked(values=arguments.tensor)
     def mean_by_worker(self, values: Tensor) -> Tensor:
-        """Average ``(A, ...)`` over each worker's annotations, ``(J, ...)``; 0 for workers without annotations."""
-        total = sum_by(self.worker, values, self.J)
-        size = self.annotations_per_worker.clamp(min=1).to(values.dtype)
-        return total / size.view(-1, *[1] * (values.dim() - 1))
+        """Average ``(A, ...)`` over each worker's annotations, ``(J, ...)``; 0 for workers without annotations.
+
+        Annotations of items with weights count by the weight.
+        """
+        if self.weight is None:
+            size = self.annotations_per_worker.clamp(min=1).to(values.dtype)
+        else:
+            weight = self.weight[self.item].to(values.dtype)  # (A,)
+            values = values * weight.view(-1, *[1] * (values.dim() - 1))
+            size = sum_by(self.worker, weight, self.J).clamp(min=torch.finfo(values.dtype).tiny)
+        return sum_by(self.worker, values, self.J) / size.view(-1, *[1] * (values.dim() - 1))
 
     @arguments.checked(device=arguments.place, dtype=arguments.floating)
     def to(self, device: str | torch.device | None = None, dtype: torch.dtype | None = None) -> Self:

@@ -296,8 +296,11 @@ def _mean_sd(value: Array, weight: Array) -> tuple[float, float]:
 
 
 def factors(rho: Tensor, data: Annotations) -> Tensor:
-    """Return ``1 + (n_i - 1) rho`` for ``rho (...,)``: ``(..., N)``; 1 for items with one annotation or none."""
-    more = (data.annotations_per_item - 1).clamp(min=0).to(rho.dtype)  # (N,)
+    """Return ``1 + (n_i - 1) rho`` for ``rho (...,)``: ``(..., N)``; 1 for items with one annotation or none.
+
+    The annotations of an item with a weight count by it.
+    """
+    more = (data.weighted_per_item - 1).clamp(min=0).to(rho.dtype)  # (N,)
     return 1 + more * rho.unsqueeze(-1)
 
 

@@ -19,7 +19,7 @@ import torch
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.diagnostics import far_from_votes, review, unused_classes
+from crowdppl.data.diagnostics import far_from_votes, nothing_learned, review, unused_classes
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.truths import Truth
 from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
@@ -194,7 +194,7 @@ def fit(
     chosen, note = default_model(data) if model is None else (named_model(model), None)
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
-    effect = None if independent else DesignEffect.of(rho, model_name(chosen), data.A / max(data.N, 1))
+    effect = None if independent else DesignEffect.of(rho, model_name(chosen), _per_item(data))
     _require_memory(chosen, data)
     data = data.to(device)
     began = time.perf_counter()
@@ -244,6 +244,7 @@ def fit(
         draws.facts |= convergence(data, evaluated, draws.diagnosis)
         failed = not_converged(draws.facts)
         draws.warnings[:0] = [failed] if failed else []
+    draws.warnings += nothing_learned(data, probability)
     draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)
     hyperparameters, name = _hyperparameters(chosen), model_name(chosen)
     reads = reads_features(chosen, data)
@@ -283,6 +284,11 @@ def fit(
     for sentence in draws.warnings:
         warn(sentence)
     return posterior
+
+
+def _per_item(data: Annotations) -> float:
+    """Return the mean number of annotations of an item; those of an item with a weight count by it."""
+    return (data.A if data.weight is None else float(data.weighted_per_item.sum())) / max(data.N, 1)
 
 
 def _unread(reads: dict[str, bool], data: Annotations, name: str) -> list[str]:

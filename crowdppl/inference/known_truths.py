@@ -58,12 +58,12 @@ def informed(
         fixed: sites without draws.
         sites: of the model's prior.
     """
-    known = ((data.truth >= 0) & (data.annotations_per_item > 1)).nonzero().squeeze(-1)
+    known = ((data.truth >= 0) & (data.weighted_per_item > 1)).nonzero().squeeze(-1)
     if effect.fixed or not len(known):
         return effect
     logs = class_log_probabilities(model, data, known, flat, fixed, sites)
     often = None if data.multiplicity is None else data.multiplicity[known]
-    return effect.given(rho_likelihood(effect, logs, data.truth[known], data.annotations_per_item[known], often))
+    return effect.given(rho_likelihood(effect, logs, data.truth[known], data.weighted_per_item[known], often))
 
 
 def rho_likelihood(

@@ -404,7 +404,7 @@ class BoundModel:
             share = share[data.item] if share.dim() == 3 else share  # (A, K, M) or (K, M)
             each = (each.unflatten(1, (-1, M)) * share.unsqueeze(-1)).sum(-2)
         mean = data.mean_by_worker(each)  # (J, K, K)
-        return torch.where((data.annotations_per_worker == 0).view(-1, 1, 1), 1 / data.K, mean)
+        return torch.where((mean.sum(-1, keepdim=True) == 0), 1 / data.K, mean)
 
     def _state_shares(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the prior probability of each state within its class, ``(..., K, M)``."""

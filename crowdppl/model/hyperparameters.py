@@ -63,10 +63,12 @@ def require_concentration(model: Any, value: Any) -> None:
 
 
 def refuse_weights(method: str, data: Annotations | None) -> str | None:
-    """Return why a Gibbs sampler that draws whole counts does not suit data with item weights; ``None`` where all is well."""
-    if method != "gibbs" or data is None or data.weight is None:
+    """Return why a Gibbs sampler that draws whole counts does not suit the item weights of data; ``None`` where all is well."""
+    if method != "gibbs" or data is None or data.weight is None or bool((data.weight == data.weight.round()).all()):
         return None
-    return "its Gibbs sampler draws whole counts and takes no item weights; use method='nuts' or 'svi'"
+    return (
+        "its Gibbs sampler draws whole counts, and the item weights are not whole numbers; use method='nuts' or 'svi'"
+    )
 
 
 def _require(model: Any, names: Sequence[str], valid: Callable[[Any], bool], wanted: str) -> None:
