@@ -233,6 +233,7 @@ def calls(place):
         "aggregate.wawa": {"data": data()},
         "Aggregate.accuracy": {"self": aggregate.majority(data()), "truth": {data().items[0]: data().labels[0]}},
         "metrics.agreement": {"data": data()},
+        "metrics.intraclass_correlation": {"data": data()},
         "metrics.pairwise_agreement": {"data": data()},
         "metrics.divergence": {"first": THETA["confusion"], "second": THETA["confusion"]},
         "metrics.individual_divergence": {"confusion": THETA["confusion"], "reference": THETA["confusion"]},

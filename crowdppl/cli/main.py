@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crowdppl.cli.application import app, report_error
-from crowdppl.cli.commands import aggregating, checking, distributing, fitting, judging, listings, new_model, outputs
+from crowdppl.cli.commands import (
+    aggregating,
+    agreeing,
+    checking,
+    distributing,
+    fitting,
+    judging,
+    listings,
+    new_model,
+    outputs,
+)
 from crowdppl.cli.encoding import accept_any_text
 from crowdppl.errors import CrowdpplError
 
@@ -27,6 +37,7 @@ COMMANDS = {
     "judges": judging.judges_command,
     "demo": fitting.demo_command,
     "aggregate": aggregating.aggregate_command,
+    "agreement": agreeing.agreement_command,
     "formats": listings.formats_command,
     "datasets": listings.datasets_command,
     "models": listings.models_command,

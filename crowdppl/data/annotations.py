@@ -57,6 +57,8 @@ class Annotations(AnnotationLayouts):
             :meth:`AnnotationModel.anchor` states it; ``None`` for none.
         item_column: name of the item column in tables: ``"item"`` if the input used it, otherwise ``"task"``.
         repeats: treatment of repeated annotations of an item by one worker; an update of the result applies it, too.
+        labels_declared: whether the caller stated the classes in order, with ``labels`` or a categorical column. Other classes
+            are sorted, and the order of words has no meaning then.
         parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each
             row, ``(N,)``; ``features`` then has one row for each original item. ``None`` otherwise.
     """
@@ -125,8 +127,11 @@ class Annotations(AnnotationLayouts):
         """
         frame = to_pandas(frame, source, ", or use from_arrays")
         task, worker, label = three_columns(frame, (task, worker, label), source)
+        in_order = labels is not None
         if labels is None and isinstance(frame[label].dtype, pd.CategoricalDtype):
-            labels = frame[label].cat.categories
+            categories = frame[label].cat.categories
+            # pandas sorts the categories that it finds itself.
+            labels, in_order = categories, bool(frame[label].cat.ordered) or not categories.is_monotonic_increasing
         columns = encode_columns(
             frame[task],
             frame[worker],
@@ -143,9 +148,8 @@ class Annotations(AnnotationLayouts):
             },
         )
         columns["notes"] += unquoted(frame, (task, worker, label), source)
-        return cls(**columns, item_column=item_column(task), repeats=repeats).with_features(
-            features, workers=worker_features
-        )
+        data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
+        return data.with_features(features, workers=worker_features)
 
     @classmethod
     @arguments.checked(

@@ -47,6 +47,7 @@ class AnnotationFields:
     parent_item: Tensor | None = None
     item_column: str = "task"
     repeats: Repeats = "keep"
+    labels_declared: bool = False
 
     @property
     def N(self) -> int:

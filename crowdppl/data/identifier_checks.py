@@ -56,6 +56,13 @@ def fractions(names: Array) -> list[str]:
     return [name for name in names.tolist() if not float(name).is_integer()]
 
 
+def numbers(names: Array) -> Array | None:
+    """Return identifiers as numbers, ``(n,)``, if all of them are integers or text that is a number; otherwise ``None``."""
+    if names.dtype == object and not all(_NUMBER.fullmatch(name.strip()) for name in names.tolist()):
+        return None
+    return names.astype(float)
+
+
 def equal_numbers(names: Array) -> list[tuple[str, str]]:
     """Return pairs of a string identifier and an earlier one that are the same number: 1.0 and 1, but not 01 and 1."""
     first: dict[float, str] = {}

@@ -49,7 +49,8 @@ def _text(column: pd.Series[Any]) -> Any:
     elif pd.api.types.is_integer_dtype(column.dtype):
         return pyarrow.array(column, from_pandas=True).cast(pyarrow.string())
     elif isinstance(column.dtype, pd.StringDtype):
-        return pyarrow.array(column, type=pyarrow.string(), from_pandas=True)
+        # As objects: a column that Arrow backs would give an array in chunks.
+        return pyarrow.array(column.to_numpy(dtype=object), type=pyarrow.string(), from_pandas=True)
     missing = column.isna().to_numpy()
     return pyarrow.array([None if m else str(v) for v, m in zip(column, missing, strict=True)], pyarrow.string())
 

@@ -1,9 +1,12 @@
 """Measures without a model: agreement of workers, divergence of confusion matrices, curves of classifiers, redundancy."""
 
 from crowdppl.metrics.classification import auc, roc
-from crowdppl.metrics.coefficients import WEIGHTS, agreement, pairwise_agreement
+from crowdppl.metrics.coefficients import agreement
+from crowdppl.metrics.intraclass import intraclass_correlation
 from crowdppl.metrics.matrices import divergence, empirical_confusion, global_divergence, individual_divergence
+from crowdppl.metrics.pairs import pairwise_agreement
 from crowdppl.metrics.redundancy import RedundancyCurve, redundancy_curve
+from crowdppl.metrics.scales import WEIGHTS
 
 __all__ = [
     "WEIGHTS",
@@ -14,6 +17,7 @@ __all__ = [
     "empirical_confusion",
     "global_divergence",
     "individual_divergence",
+    "intraclass_correlation",
     "pairwise_agreement",
     "redundancy_curve",
     "roc",

@@ -1,176 +1,194 @@
-"""Agreement of workers, corrected for chance: Krippendorff's alpha, Fleiss' and Cohen's kappa, Gwet's AC1 and AC2.
+"""Agreement of workers, corrected for chance: Krippendorff's alpha, Fleiss' kappa, Gwet's AC1 and AC2.
 
 All coefficients are ``(observed - expected) / (1 - expected)`` agreement and differ in what is expected by chance. They allow for
-items with different numbers of annotations. Items with one annotation say nothing about agreement; they count for the frequencies
-of labels, except in Krippendorff's alpha.
+items with different numbers of annotations. Items with one worker say nothing about agreement; they count for the frequencies of
+labels, except in Krippendorff's alpha. Pairs are of different workers: what a worker says of an item several times counts as one
+label in all, and agreement of a worker with himself is a measure of its own.
 
 Sources: J. L. Fleiss (1971), Psychological Bulletin 76, 378-382; K. Krippendorff (2019), Content analysis, 4th edition, chapter
 12; K. L. Gwet (2014), Handbook of inter-rater reliability, 4th edition, chapters 2 to 5, whose forms for missing annotations
-these are; J. Cohen (1960), Educational and Psychological Measurement 20, 37-46.
+these are.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import special
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
-from crowdppl.errors import DataError
+from crowdppl.errors import DataError, warn
+from crowdppl.metrics.scales import WEIGHTS, Weights, label_weights, places
+from crowdppl.metrics.score_intervals import TINY, score_interval
+from crowdppl.metrics.worker_items import WorkerItems
 from crowdppl.posterior.measures import default_level
 
 Array = npt.NDArray[Any]
-Weights = Literal["nominal", "linear", "quadratic"]
-WEIGHTS = ("nominal", "linear", "quadratic")
+
+ORDER = ("agreement", "krippendorff_alpha", "fleiss_kappa", "gwet_ac")
 
 
-def label_weights(K: int, weights: Weights) -> Array:
-    """Return how far two labels agree, ``(K, K)``: 1 if they are the same, and for ordered labels less the farther apart."""
-    distance = np.abs(np.arange(K)[:, None] - np.arange(K)) / max(1, K - 1)
-    return np.asarray(
-        {"nominal": (distance == 0).astype(float), "linear": 1 - distance, "quadratic": 1 - distance**2}[weights]
-    )
+@dataclass(frozen=True)
+class Coefficient:
+    """A coefficient before its interval.
 
-
-def _item_sums(votes: Array, w: Array) -> Array:
-    """Return what each item adds to the sums that the coefficients are functions of, ``(N, 5 + 2 K)``.
-
-    Columns: whether it has two annotations; its share of pairs that agree; whether it has any; its annotations, if it has two;
-    its pairs that agree over annotations less one; shares of labels ``(K,)``; and numbers of labels, if it has two, ``(K,)``.
+    Attributes:
+        observed: observed agreement.
+        expected: agreement expected by chance.
+        influence: derivative of the coefficient by the weight of each unit, ``(n,)``; its squares add up to the variance.
     """
-    n = votes.sum(1)
-    several = n > 1
-    agreeing = (votes * (votes @ w - 1)).sum(1)  # ordered pairs of different annotations
-    pairs = np.where(several, n * (n - 1), 1.0)
-    share = np.divide(votes, n[:, None], out=np.zeros_like(votes), where=n[:, None] > 0)
-    columns = [several, np.where(several, agreeing / pairs, 0.0), n > 0, np.where(several, n, 0.0)]
-    columns.append(np.where(several, agreeing / np.where(several, n - 1, 1.0), 0.0))
-    return np.column_stack([*columns, share, votes * several[:, None]])
 
+    observed: float
+    expected: float
+    influence: Array
 
-def _coefficients(sums: Array, w: Array) -> dict[str, Array]:
-    """Return the coefficients of sums over items ``(..., 5 + 2 K)``."""
-    K = len(w)
-    several, agreeing, any_, annotations, weighted = np.moveaxis(sums[..., :5], -1, 0)
-    share, counts = sums[..., 5 : 5 + K] / any_[..., None], sums[..., 5 + K :]
-    observed = agreeing / several
-    fleiss = np.einsum("...k,kl,...l->...", share, w, share)
-    gwet = w.sum() / (K * (K - 1)) * (share * (1 - share)).sum(-1)
-    # Krippendorff: pairs of all annotations, in and between items, without an annotation with itself.
-    together = weighted / annotations
-    apart = (np.einsum("...k,kl,...l->...", counts, w, counts) - annotations) / (annotations * (annotations - 1))
+    @classmethod
+    def corrected(cls, observed: float, expected: float, by_observed: Array, by_expected: Array) -> Coefficient:
+        """Return the coefficient with the influences of the units on observed and expected agreement, each ``(n,)``."""
+        beyond = 1 - expected
+        if not beyond > TINY:
+            return cls(observed, expected, np.zeros(len(by_observed)))
+        value = (observed - expected) / beyond
+        return cls(observed, expected, (by_observed - (1 - value) * by_expected) / beyond)
 
-    def corrected(observed: Array, expected: Array) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((observed - expected) / (1 - expected))
-
-    return {
-        "agreement": observed,
-        "krippendorff_alpha": corrected(together, apart),
-        "fleiss_kappa": corrected(observed, fleiss),
-        "gwet_ac": corrected(observed, gwet),
-    }
+    def row(self, measure: str, units: int, level: float) -> dict[str, Any]:
+        """Return value and interval as a row of a table; NaN if all labels are the same."""
+        n = len(self.influence)
+        variance = float(np.square(self.influence).sum()) * n / max(1, n - 1)
+        low, high = score_interval(self.observed, self.expected, variance, units, level)
+        beyond = 1 - self.expected
+        value = (self.observed - self.expected) / beyond if beyond > TINY else np.nan
+        return {"measure": measure, "value": float(value), "low": low, "high": high, "items": units}
 
 
 @arguments.checked(data=arguments.annotation_data, weights=arguments.choice(*WEIGHTS), level=arguments.level)
 def agreement(data: Annotations, *, weights: Weights = "nominal", level: float | None = None) -> pd.DataFrame:
     """Return agreement of the workers on the items, with intervals.
 
-    Rows: ``agreement``, the share of pairs of annotations of an item that agree, mean over items; ``krippendorff_alpha``;
-    ``fleiss_kappa``; and ``gwet_ac``, AC1 for nominal labels and AC2 for weighted ones. Columns: ``measure``, ``value``, ``low``
-    and ``high``, and ``items``, the number with two annotations or more.
+    Rows: ``agreement``, the share of pairs of workers of an item that agree, mean over items; ``krippendorff_alpha``;
+    ``fleiss_kappa``; ``gwet_ac``, AC1 for nominal labels and AC2 for weighted ones; and, if workers labelled items several
+    times, ``intra_rater``, the share of pairs of such labels that agree. Columns: ``measure``, ``value``, ``low`` and ``high``,
+    and ``items``, the number with two workers or more; of ``intra_rater``, the number of pairs of a worker and an item.
 
-    The intervals are over items: which items were drawn is uncertain, the workers are those of the data. They come from the
-    jackknife, with Student's t.
+    The intervals are over items: which items were drawn is uncertain, the workers are those of the data. They are Wilson's, with
+    an effective number of items, so that they do not shrink to a point where all labels agree. Coefficients are NaN if all
+    labels are the same.
 
     Args:
-        data: the annotations; known true labels are not used.
-        weights: ``"nominal"`` for labels that agree or do not; ``"linear"`` or ``"quadratic"`` for ordered labels, in the order
-            of ``data.labels``, which agree in part.
+        data: the annotations; known true labels are not used. Labels that one worker gave an item several times count as one
+            label in all, so that they are not taken for agreement of workers.
+        weights: ``"nominal"`` for labels that agree or do not. For ordered labels, which agree in part: ``"linear"`` or
+            ``"quadratic"`` in the distance, of the numbers where labels are numbers and otherwise of the places in ``labels``;
+            or ``"ordinal"``, by the order alone, with Krippendorff's ordinal difference in his alpha.
         level: probability of the intervals. Defaults to ArviZ's default, .89.
 
     Raises:
-        DataError: if fewer than two items have two annotations, or the data have one class.
+        DataError: if fewer than two items have two workers, or the data have one class.
+        OptionError: for weights of ordered labels, if the labels are words whose order was not stated.
     """
     level = default_level(level)
     if data.K < 2:
         raise DataError("the data have one class; agreement needs two")
-    votes = data.votes.cpu().double().numpy()
-    w = label_weights(data.K, weights)
-    each = _item_sums(votes, w)
-    items = int(each[:, 0].sum())
-    if items < 2:
-        raise DataError(f"{items} items have two annotations or more; agreement needs two such items")
-    used = each[each[:, 2] > 0]
-    total = used.sum(0)
-    values, without = _coefficients(total, w), _coefficients(total - used, w)
-    n = len(used)
-    width = special.stdtrit(items - 1, (1 + level) / 2)
+    place = places(data, weights)
+    cells = WorkerItems.of(data)
+    several = cells.raters > 1
+    items = int(several.sum())
+    w = label_weights(place, weights)
     rows = []
-    for name, value in values.items():
-        left = without[name]
-        error = np.sqrt((n - 1) / n * np.square(left - left.mean()).sum())
-        low, high = (float(np.clip(value + sign * width * error, -1, 1)) for sign in (-1, 1))
-        rows.append({"measure": name, "value": float(value), "low": low, "high": high, "items": items})
+    if items > 1:
+        coefficients = _by_items(cells, _own_agreement(cells, w), several, w)
+        coefficients["krippendorff_alpha"] = _alpha(cells, several, place, weights)
+        rows += [coefficients[name].row(name, items, level) for name in ORDER]
+    if len(cells.repeated) > 1:
+        rows.append(_intra_rater(cells, w).row("intra_rater", len(cells.repeated), level))
+    if not rows:
+        raise DataError(
+            f"{items} items have two annotations or more by different workers; agreement needs two such items"
+        )
+    if items < 2:
+        warn(
+            f"{items} items have labels of two workers: only the agreement of workers with their own repeats is measured"
+        )
+    undefined = [row["measure"] for row in rows if np.isnan(row["value"])]
+    if undefined:
+        warn(f"all labels are the same, so that {', '.join(undefined)} is undefined (NaN)")
     return pd.DataFrame(rows)
 
 
-@arguments.checked(
-    data=arguments.annotation_data,
-    minimum=arguments.whole(1),
-    weights=arguments.choice(*WEIGHTS),
-    level=arguments.level,
-)
-def pairwise_agreement(
-    data: Annotations, *, minimum: int = 20, weights: Weights = "nominal", level: float | None = None
-) -> pd.DataFrame:
-    """Return agreement and Cohen's kappa of pairs of workers on their common items.
+def _own_agreement(cells: WorkerItems, w: Array) -> Array:
+    """Return the agreement of each cell's labels with themselves, summed over the cells of each item, ``(N,)``."""
+    own = np.ones(len(cells.item))
+    share = cells.shares[cells.repeated].toarray()
+    own[cells.repeated] = np.einsum("ck,kl,cl->c", share, w, share)
+    return np.bincount(cells.item, weights=own, minlength=cells.items)
 
-    Columns: ``first`` and ``second`` worker; ``items``, the number in common; ``agreement``; ``cohen_kappa`` with ``low`` and
-    ``high``, by the jackknife over items. Of a worker's repeated annotations of an item the first counts.
 
-    Args:
-        data: the annotations.
-        minimum: fewest common items of a pair.
-        weights: as in :func:`agreement`.
-        level: probability of the intervals. Defaults to ArviZ's default, .89.
+def _by_items(cells: WorkerItems, own: Array, several: Array, w: Array) -> dict[str, Coefficient]:
+    """Return observed agreement, Fleiss' kappa and Gwet's AC, whose units are items."""
+    K = len(w)
+    some = cells.raters > 0
+    votes, n, several = cells.votes[some], cells.raters[some], several[some]
+    pairs = np.where(several, n * (n - 1), 1)
+    agreeing = np.where(several, ((votes * (votes @ w)).sum(1) - own[some]) / pairs, 0.0)
+    observed = float(agreeing.sum() / several.sum())
+    by_observed = np.where(several, agreeing - observed, 0.0) / several.sum()
+    share = votes / n[:, None]
+    mean = share.mean(0)
+    apart = (share - mean) / len(share)
+    scale = w.sum() / (K * (K - 1))
+    return {
+        "agreement": Coefficient(observed, 0.0, by_observed[several]),
+        "fleiss_kappa": Coefficient.corrected(observed, float(mean @ w @ mean), by_observed, 2 * apart @ w @ mean),
+        "gwet_ac": Coefficient.corrected(
+            observed, float(scale * (mean * (1 - mean)).sum()), by_observed, scale * (apart * (1 - 2 * mean)).sum(1)
+        ),
+    }
+
+
+def _alpha(cells: WorkerItems, several: Array, place: Array, weights: Weights) -> Coefficient:
+    """Return Krippendorff's alpha: expected are the pairs of all labels of items with several workers, in and between items.
+
+    His ordinal difference of two labels is the squared difference of their mean ranks among all labels, which depend on the data.
     """
-    level = default_level(level)
-    item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
-    _, first = np.unique(worker * data.N + item, return_index=True)
-    item, worker, label = item[first], worker[first], label[first]
-    w = label_weights(data.K, weights)
-    start = np.searchsorted(worker, np.arange(data.J + 1))
-    rows = []
-    for a in range(data.J):
-        mine = slice(start[a], start[a + 1])
-        for b in range(a + 1, data.J):
-            theirs = slice(start[b], start[b + 1])
-            _, here, there = np.intersect1d(item[mine], item[theirs], assume_unique=True, return_indices=True)
-            if len(here) >= minimum:
-                pair = (label[mine][here], label[theirs][there])
-                rows.append({"first": data.workers[a], "second": data.workers[b], **_cohen(*pair, w, level)})
-    return pd.DataFrame(rows, columns=["first", "second", "items", "agreement", "cohen_kappa", "low", "high"])
+    votes, n = cells.votes[several], cells.raters[several]
+    total, counts = n.sum(), votes.sum(0)
+    below = (place[:, None] < place).astype(float) + 0.5 * (place[:, None] == place)  # (label, whose rank)
+    w = label_weights(counts @ below, "quadratic") if weights == "ordinal" else label_weights(place, weights)
+    own = _own_agreement(cells, w)[several]
+    together = ((votes * (votes @ w)).sum(1) - own) / (n - 1)
+    observed = float(together.sum() / total)
+    pairs = total * (total - 1)
+    expected = float((counts @ w @ counts - own.sum()) / pairs)
+    by_observed = (together - observed * n) / total
+    by_expected = (2 * votes @ w @ counts - own - expected * n * (2 * total - 1)) / pairs
+    if weights == "ordinal":
+        rank = counts @ below
+        by_rank = -4 * (rank[:, None] - rank) / max(float(np.ptp(rank)), TINY) ** 2
+        item_weights = np.zeros(cells.items)
+        item_weights[several] = 1 / (n - 1)
+        selves = _own_pairs(cells, item_weights)
+        pairs_together = votes.T @ (votes / (n - 1)[:, None]) - selves
+        pairs_apart = np.outer(counts, counts) - _own_pairs(cells, several.astype(float))
+        moved = votes @ below  # what each item adds to the ranks
+        by_observed = by_observed + moved @ (pairs_together * by_rank).sum(1) / total
+        by_expected = by_expected + moved @ (pairs_apart * by_rank).sum(1) / pairs
+    return Coefficient.corrected(observed, expected, by_observed, by_expected)
 
 
-def _cohen(first: Array, second: Array, w: Array, level: float) -> dict[str, Any]:
-    """Return Cohen's kappa of two workers' labels of the same items, each ``(n,)``."""
-    n, eye = len(first), np.eye(len(w))
-    one, other, agreeing = eye[first], eye[second], w[first, second]
+def _own_pairs(cells: WorkerItems, item_weights: Array) -> Array:
+    """Return the pairs of labels within cells, weighted by item, ``(K, K)``."""
+    share = cells.shares
+    weighted = share * item_weights[cells.item][:, None]
+    return np.asarray((share.T @ weighted).todense())
 
-    def kappa(agreeing: Array, one: Array, other: Array, n: int) -> Array:
-        expected = np.einsum("...k,kl,...l->...", one, w, other) / n**2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((agreeing / n - expected) / (1 - expected))
 
-    value = float(kappa(agreeing.sum(), one.sum(0), other.sum(0), n))
-    low = high = np.nan
-    if n > 2:
-        left = kappa(agreeing.sum() - agreeing, one.sum(0) - one, other.sum(0) - other, n - 1)
-        error = np.sqrt((n - 1) / n * np.square(left - left.mean()).sum()) * special.stdtrit(n - 1, (1 + level) / 2)
-        low, high = (float(np.clip(value + sign * error, -1, 1)) for sign in (-1, 1))
-    return {"items": n, "agreement": float(agreeing.mean()), "cohen_kappa": value, "low": low, "high": high}
+def _intra_rater(cells: WorkerItems, w: Array) -> Coefficient:
+    """Return how often a worker gives an item the same label again; units are pairs of a worker and an item."""
+    counts, size = cells.counts[cells.repeated].toarray(), cells.size[cells.repeated]
+    agreeing = ((counts * (counts @ w)).sum(1) - size) / (size * (size - 1))
+    observed = float(agreeing.mean())
+    return Coefficient(observed, 0.0, (agreeing - observed) / len(agreeing))

@@ -45,9 +45,22 @@ def divergence(first: Any, second: Any) -> Array:
     Raises:
         OptionError: for other shapes, or rows that are no probabilities.
     """
-    one, other = _matrices("first", first), _matrices("second", second)
+    return _divergence("first", first, "second", second)
+
+
+def _divergence(name: str, first: Any, other_name: str, second: Any) -> Array:
+    """Return :func:`divergence` of two arguments by their names."""
+    one, other = _matrices(name, first), _matrices(other_name, second)
     if one.shape[-1] != other.shape[-1]:
-        raise OptionError(f"first has {one.shape[-1]} classes and second {other.shape[-1]}; they must be the same")
+        raise OptionError(
+            f"{name} has {one.shape[-1]} classes and {other_name} {other.shape[-1]}; they must be the same"
+        )
+    try:
+        np.broadcast_shapes(one.shape, other.shape)
+    except ValueError:
+        raise OptionError(
+            f"{name} has shape {one.shape} and {other_name} {other.shape}; pass matrices of the same workers, or one for all"
+        ) from None
     tiny = np.finfo(float).tiny  # half of a smaller number may be zero
     one, other = (np.where(p < tiny, 0.0, p) for p in (one, other))
     middle = (one + other) / 2
@@ -64,7 +77,7 @@ def individual_divergence(confusion: Any, reference: Any) -> float:
         confusion: of the workers, ``(J, K, K)``.
         reference: likewise, such as :func:`empirical_confusion`.
     """
-    return float(divergence(confusion, reference).mean())
+    return float(_divergence("confusion", confusion, "reference", reference).mean())
 
 
 @arguments.checked(confusion=arguments.anything, reference=arguments.anything)
@@ -75,8 +88,11 @@ def global_divergence(confusion: Any, reference: Any) -> float:
         confusion: of the workers, ``(J, K, K)``, or of the crowd, ``(K, K)``.
         reference: likewise.
     """
-    pair = (_matrices("confusion", confusion), _matrices("reference", reference))
-    return float(divergence(*(table.reshape(-1, *table.shape[-2:]).mean(0) for table in pair)))
+    own, other = (
+        table.reshape(-1, *table.shape[-2:]).mean(0)
+        for table in (_matrices("confusion", confusion), _matrices("reference", reference))
+    )
+    return float(_divergence("confusion", own, "reference", other).mean())
 
 
 @arguments.checked(data=arguments.annotation_data, truth=arguments.anything)

@@ -92,6 +92,17 @@ def test_divergence_refuses(table):
         metrics.divergence(table, np.eye(2))
 
 
+@pytest.mark.parametrize("function", [metrics.divergence, metrics.individual_divergence])
+def test_tables_of_different_workers_have_no_divergence(function):
+    with pytest.raises(OptionError, match=r"shape \(5, 4, 4\) and .* \(3, 4, 4\)"):
+        function(MATRICES, MATRICES[:3])
+    with pytest.raises(OptionError, match="classes"):
+        function(MATRICES, np.eye(3))
+    assert np.shape(metrics.divergence(MATRICES, np.eye(4))) == (5,)
+    with pytest.raises(OptionError, match="confusion has 4 classes and reference 3"):
+        metrics.global_divergence(MATRICES, np.eye(3))
+
+
 def test_redundancy():
     data, truth, _ = simulated(items=150, workers=10, per_item=6, seed=4)
     known = pd.Series(data.labels[truth], index=data.items)

@@ -1,0 +1,66 @@
+"""The command ``agreement``: how far workers agree, without a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from crowdppl.cli.application import command, console, err, set_state
+from crowdppl.cli.options import Columns, KnownTruth, Level, Raw, Reading
+from crowdppl.errors import FileError, OptionError, silent
+
+
+@command
+def agreement_command(
+    file: Annotated[Path, typer.Argument(help="Annotations, a file as `fit` takes it.")],
+    how_read: Reading,
+    columns: Columns,
+    weights: Annotated[
+        str,
+        typer.Option(
+            help="nominal (labels agree or do not); for ordered labels: ordinal, or linear or quadratic in their distance. Words "
+            "need their order, such as --labels low,medium,high."
+        ),
+    ] = "nominal",
+    minimum: Annotated[
+        int | None,
+        typer.Option(
+            help="Fewest common items of a pair of workers. (default: 20, or the most of any pair if that is fewer)"
+        ),
+    ] = None,
+    level: Level = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the table, ending in .csv, .parquet or .jsonl. (default: none)")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --out if it exists.")] = False,
+    raw: Raw = False,
+) -> None:
+    """How far do workers agree? Alpha, kappas and correlations with intervals, of all workers and of each pair."""
+    from crowdppl import export, metrics
+    from crowdppl.cli import display, display_agreement, inputs
+    from crowdppl.data.identifier_checks import numbers
+    from crowdppl.posterior.workers import default_level
+
+    if out is not None and out.suffix not in export.SUFFIXES:
+        raise OptionError(f"{out.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
+    if out is not None and out.exists() and not overwrite:
+        raise FileError(f"{out} exists; add --overwrite to replace it, or name another file with --out")
+    with silent() as notes:
+        data, _ = inputs.annotations_and_truth(file, how_read, columns, KnownTruth())
+        tables = [metrics.agreement(data, weights=weights, level=level)]  # type: ignore[arg-type]  # checked there
+        # Numbers may be names of classes: they are scores where the caller says that they are ordered.
+        if weights != "nominal" and numbers(data.labels) is not None:
+            tables.append(metrics.intraclass_correlation(data, level=level))
+        pairs = metrics.pairwise_agreement(data, minimum=minimum, weights=weights, level=level)  # type: ignore[arg-type]
+    name = escape(file.name)
+    err.print(f"[bold]{name}[/bold]: {data.A:,} annotations of {data.N:,} items by {data.J:,} workers")
+    display_agreement.show(tables, pairs, weights, default_level(level))
+    display.show_notes(list(dict.fromkeys([*data.notes, *notes])))
+    if out is not None:
+        rows = display_agreement.rows(tables, pairs)
+        export.write(rows, out, raw=raw)
+        set_state(f"the table is in {out}")
+        console.print(f"Wrote {escape(str(out))} with {len(rows):,} rows.")
