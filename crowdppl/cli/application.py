@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from rich.markup import escape
 from crowdppl.cli import wording
 from crowdppl.cli.options import with_option_groups
 from crowdppl.errors import CrowdpplError
+from crowdppl.files import overwriting
 
 if TYPE_CHECKING:
     from crowdppl.posterior.posterior import Posterior
@@ -28,6 +30,11 @@ err = Console(stderr=True, highlight=False)
 
 # Exit status of a fit whose chains have not converged: its results are written.
 NOT_CONVERGED = 3
+
+# Parameters of commands whose paths are written. A result that is updated is replaced.
+WRITTEN = ("out", "checkpoint", "result")
+# What is read of a folder of results.
+RESULT = ("posterior.nc", overwriting.RECORD)
 
 # What is on disk if the command is interrupted now.
 _STATE = ["nothing was written"]
@@ -49,15 +56,34 @@ def about(
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function into a command: its groups become options, and errors are reported in one line."""
+    """Turn a function into a command: its groups become options, and errors are reported in one line.
+
+    All paths of a command are read, except those in ``WRITTEN``. No file that is read is replaced, and without ``--overwrite`` no
+    other one either, see :mod:`crowdppl.files.overwriting`.
+    """
     grouped = with_option_groups(function)
 
     @functools.wraps(grouped)
     def call(**values: Any) -> None:
         with reported_errors():
-            grouped(**values)
+            for name in WRITTEN:
+                if isinstance(values.get(name), Path):
+                    overwriting.status_of(values[name])
+            with overwriting.guarded(_read(values), overwrite=bool(values.get("overwrite"))):
+                grouped(**values)
 
     return call
+
+
+def _read(values: Mapping[str, Any]) -> list[Path]:
+    """Return the files and folders that a command reads."""
+    paths = []
+    for name, value in values.items():
+        several = value if isinstance(value, (list, tuple)) else [value]
+        some = [path for path in several if isinstance(path, Path) and name not in WRITTEN]
+        # Of a folder of results two files are read; reports and tables are written beside them.
+        paths += [path / file for path in some for file in RESULT] if name == "folder" else some
+    return paths
 
 
 def in_command(message: str) -> str:

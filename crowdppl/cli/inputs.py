@@ -20,7 +20,7 @@ from crowdppl.data.readers.streams import local, source_name
 from crowdppl.data.readers.tables import integers, read_table
 from crowdppl.data.truths import truth_column
 from crowdppl.errors import OptionError, suggestion
-from crowdppl.export import results
+from crowdppl.files import digests
 from crowdppl.inference.catalogue import DEFAULT, named_model
 from crowdppl.model.base import AnnotationModel
 
@@ -29,7 +29,7 @@ def read_annotations(file: Path, format: str | None, choices: Choices | None) ->
     """Read annotations; return them with the SHA-256 of the file. A stream is read once."""
     with local(file) as path:
         records = formats.read(path, format, choices)
-        return records, results.sha256(path)
+        return records, digests.sha256(path)
 
 
 def annotations_and_truth(

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 OutputFolder = Annotated[Path, typer.Option(help="Folder for the results.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results already in the folder.")]
+OverwriteFile = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the file, if there is one. (default: only one that crowdppl wrote)")
+]
 Level = Annotated[float | None, typer.Option(help="Probability of the intervals. (default: 0.89)")]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers: same seed, same result.")]
 Raw = Annotated[

@@ -238,6 +238,6 @@ def _store(here: Path, source: Source, annotations: pd.DataFrame, truth: pd.Data
         "sha256": {name: hashlib.sha256(value).hexdigest() for name, value in files.items()},
     }
     for name, value in (files | {"meta.json": json.dumps(meta, indent=1).encode()}).items():
-        with atomic(here / name) as temporary:
+        with atomic(here / name, again=True) as temporary:
             temporary.write_bytes(value)
     return here

@@ -15,16 +15,17 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from crowdppl.errors import FileError
-from crowdppl.files import abandoned_parts, release, temporary_path
+from crowdppl.files import abandoned_parts, overwriting, release, temporary_path
 from crowdppl.isolation import uninterrupted
 
 COMPLETE = ".complete"
-# In that folder: the names of the files that it replaces. It need not contain all of them.
+# In that folder: the names of the files that it replaces or removes, with slashes. It need not contain all of them.
 NAMES = ".names.json"
 # In a folder that exchanges its name with the new one: likewise. Its other files are moved to the new folder.
 OLD = ".replaced.json"
@@ -36,13 +37,17 @@ def replaced(folder: Path, names: Sequence[str], then: Callable[[], None] = lamb
 
     Args:
         folder: created if necessary; its other files stay.
-        names: of all files, and folders of files, that are replaced. Those that are not in the new folder are removed.
+        names: of files, and folders of files, of an earlier result. Those that are not in the new folder are removed, as far as a
+            command wrote them (:func:`crowdppl.files.overwriting.is_own`).
         then: called as soon as the files are in place, before Ctrl-C takes effect again.
 
     Raises:
-        FileError: if something cannot be written.
+        FileError: if something cannot be written, or an input of the command would be replaced.
     """
+    overwriting.status_of(folder)
     folder = folder.resolve()
+    for name in names:
+        overwriting.refuse_input(folder / name)
     try:
         tidy(folder)
         staging = temporary_path(_beside(folder) / folder.name if _exchangeable(folder) else folder / folder.name)
@@ -99,6 +104,7 @@ def _put(staging: Path, folder: Path, names: Sequence[str]) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         staging.rename(folder)
         return
+    names = _replaced_files(staging, folder, names)
     if staging.parent != folder:
         shutil.copymode(folder, staging)
         if not _owned_alike(staging, folder):
@@ -114,6 +120,13 @@ def _put(staging: Path, folder: Path, names: Sequence[str]) -> None:
             shutil.rmtree(staging)
             return
     _put_within(staging, folder, names)
+
+
+def _replaced_files(staging: Path, folder: Path, names: Sequence[str]) -> list[str]:
+    """Return the files that are replaced by new ones, and those of an earlier result that are removed."""
+    new = {path.relative_to(staging).as_posix() for path in staging.rglob("*") if not path.is_dir()}
+    earlier = {name for name in (*overwriting.record(folder), *names) if name.partition("/")[0] in names}
+    return sorted(new | {name for name in earlier - new if overwriting.is_own(folder, name)})
 
 
 def _put_within(staging: Path, folder: Path, names: Sequence[str]) -> None:
@@ -151,11 +164,21 @@ def recover(folder: Path) -> None:
             if not (complete / name).exists():
                 _remove(folder / name)
         names.unlink()
-    for path in complete.iterdir():
-        if path.is_dir():  # a folder does not replace another one
-            _remove(folder / path.name)
-        path.replace(folder / path.name)
+    _move_files(complete, folder)
     complete.rmdir()
+
+
+def _move_files(new: Path, folder: Path) -> None:
+    """Move all files of a folder into another one, whose other files stay."""
+    for path in new.iterdir():
+        place = folder / path.name
+        if path.is_dir() and place.is_dir() and not place.is_symlink():
+            _move_files(path, place)
+            path.rmdir()
+            continue
+        if path.is_dir() or place.is_dir():  # a file and a folder do not replace each other
+            _remove(place)
+        path.replace(place)
 
 
 def _remove(path: Path) -> None:
@@ -168,11 +191,21 @@ def _remove(path: Path) -> None:
 
 def _move_others(old: Path, folder: Path) -> None:
     """Move files that are not replaced from the old folder to the new one."""
-    names = [*json.loads((old / OLD).read_text(encoding="utf-8")), OLD]
+    names = {*json.loads((old / OLD).read_text(encoding="utf-8")), OLD}
+    folder.mkdir(exist_ok=True)
+    _move_except(names, old, folder, "")
+
+
+def _move_except(names: AbstractSet[str], old: Path, folder: Path, within: str) -> None:
+    """Move what is in a folder to another one, except some files, whose names begin with ``within``."""
     for path in old.iterdir():
-        if path.name not in names and not os.path.lexists(folder / path.name):
-            folder.mkdir(exist_ok=True)
-            path.rename(folder / path.name)
+        name, place = f"{within}{path.name}", folder / path.name
+        if name in names:
+            continue
+        if not os.path.lexists(place):
+            path.rename(place)
+        elif path.is_dir() and place.is_dir() and not path.is_symlink():
+            _move_except(names, path, place, f"{name}/")
 
 
 def _exchange(one: Path, other: Path) -> None:

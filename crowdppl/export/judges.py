@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from crowdppl import export
 from crowdppl.export.folders import replaced
+from crowdppl.export.results import write_run
 from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.states import State
 
@@ -26,7 +28,7 @@ TABLES = (
     "smaller_panels.csv",
     "versions.csv",
 )
-FILES = (*TABLES, "report.html")
+FILES = (*TABLES, "report.html", "run.json")
 
 
 def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
@@ -58,6 +60,7 @@ def write(
     folder: Path,
     contents: Mapping[str, pd.DataFrame],
     report: Callable[[Path], object],
+    run: Mapping[str, Any],
     *,
     raw: bool = False,
     then: Callable[[], None] = lambda: None,
@@ -68,11 +71,12 @@ def write(
         folder: created if necessary.
         contents: tables by the name of their file.
         report: writes the report to a path.
+        run: content of ``run.json``: input, command, seed, seconds.
         raw: leave text in CSV as it is, see :func:`crowdppl.export.to_file`.
         then: called as soon as the files are in place.
 
     Returns:
-        The paths of the files.
+        The paths of the tables and, last, of the report.
 
     Raises:
         FileError: if something cannot be written; files of an earlier run then stay as they were.
@@ -81,4 +85,5 @@ def write(
         for name, table in contents.items():
             export.write(table, staging / name, raw=raw)
         report(staging / "report.html")
+        write_run(staging, run)
     return [folder / name for name in (*contents, "report.html")]

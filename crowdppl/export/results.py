@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,10 +14,10 @@ import pandas as pd
 from crowdppl import arguments, export
 from crowdppl.errors import FileError
 from crowdppl.export.folders import recover, replaced, tidy
-from crowdppl.files import require_disk_space
+from crowdppl.files import overwriting, require_disk_space
 from crowdppl.posterior.posterior import Posterior, load
 
-# Files computed from a result, which are removed when it is replaced.
+# Files computed from a result, which are removed when it is replaced, unless they were changed since.
 DERIVED = ("report.html",)
 FILES = ("truth.csv", "workers.csv", "confusion.csv", "posterior.nc", "run.json")
 
@@ -32,17 +32,27 @@ def free(folder: Path, *, overwrite: bool, size: int = 0, files: Sequence[str] =
         files: names of the result files.
 
     Raises:
-        FileError: if it is a file, already contains results, cannot be written, or the disk is full.
+        FileError: if it is a file, already contains results, cannot be written, would replace an input of the command, or the
+            disk is full.
     """
-    if folder.exists() and not folder.is_dir():
+    if overwriting.status_of(folder) is not None and not folder.is_dir():
         raise FileError(f"{folder} is a file; name a folder for the results")
+    for name in files:
+        overwriting.refuse_input(folder / name)
     try:
         tidy(folder)
     except OSError as error:
         raise FileError(f"cannot write in {folder}: {error.strerror or error}") from None
-    held = [name for name in files if (folder / name).exists()]
+    held = [name for name in files if os.path.lexists(folder / name)]
     if held and not overwrite:
-        raise FileError(f"{folder} already holds {', '.join(held)}; name another folder, or add --overwrite")
+        raise FileError(
+            f"{folder} already holds {', '.join(held)}; name another folder with out=..., or replace them with overwrite=True"
+        )
+    for name in held:
+        if (folder / name).is_dir() and Path(name).suffix:
+            raise FileError(
+                f"{folder / name} is a folder, where a file is to be written; rename it, or name another folder"
+            )
     # The folder itself is not created yet, so that a fit that fails leaves no empty folder.
     existing = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
     try:
@@ -106,6 +116,15 @@ def write(
     workers = pd.DataFrame()
     with replaced(folder, (*FILES, *DERIVED), then) as staging:
         posterior.save(staging / "posterior.nc", keep=keep)
+        try:
+            workers = posterior.workers(level=level)
+            export.write(posterior.truth(), staging / "truth.csv", raw=raw)
+            export.write(workers, staging / "workers.csv", raw=raw)
+            export.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
+        except BaseException as error:  # neither tables of an earlier run nor incomplete tables beside this posterior
+            for name in FILES[:3]:
+                (staging / name).unlink(missing_ok=True)
+            failed = error
         story = (
             posterior.info
             | {
@@ -117,18 +136,7 @@ def write(
             }
             | dict(run)
         )
-        (staging / "run.json").write_text(
-            json.dumps(story, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace"
-        )
-        try:
-            workers = posterior.workers(level=level)
-            export.write(posterior.truth(), staging / "truth.csv", raw=raw)
-            export.write(workers, staging / "workers.csv", raw=raw)
-            export.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
-        except BaseException as error:  # neither tables of an earlier run nor incomplete tables beside this posterior
-            for name in FILES[:3]:
-                (staging / name).unlink(missing_ok=True)
-            failed = error
+        write_run(staging, story)
     if failed is not None:
         failed.add_note(
             f"the tables were not written, the posterior is in {folder}; crowdppl export {folder} writes them"
@@ -137,10 +145,14 @@ def write(
     return Written([folder / name for name in FILES], workers, story)
 
 
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def write_run(staging: Path, story: Mapping[str, Any]) -> None:
+    """Write ``run.json``, with the digests of the other files, which by then are all in the folder.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    text = json.dumps({**story, "files": overwriting.digests_of(staging)}, indent=2, ensure_ascii=False)
+    (staging / overwriting.RECORD).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
 
 def opened(folder: Path) -> tuple[Posterior, dict[str, Any]]:

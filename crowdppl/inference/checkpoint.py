@@ -138,7 +138,7 @@ class Checkpoint:
         if self.path is not None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                with atomic(self.path.with_name(".writable")) as probe:
+                with atomic(self.path.with_name(".writable"), again=True) as probe:
                     probe.write_bytes(b"")
                 self.path.with_name(".writable").unlink()
             except FileError as error:
@@ -225,7 +225,7 @@ class Checkpoint:
         header = json.dumps({"identity": self.identity, "content": content})
         self._last = time.monotonic()
         try:
-            with atomic(self.path) as temporary:
+            with atomic(self.path, again=True) as temporary:
                 safetensors.torch.save_file(tensors, temporary, {"crowdppl": header})
         except (FileError, OSError, safetensors.SafetensorError) as error:
             before, self.failed = self.failed, " ".join(str(error).split())[:160]

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from crowdppl import arguments
-from crowdppl.files import atomic
+from crowdppl.files import atomic, digests
 from crowdppl.judges.result import JudgesResult
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.variables import NOT_CONVERGED
@@ -97,8 +97,7 @@ def write(
         worker_table=worker_table,
         actions=actions,
     )
-    with atomic(path) as temporary:
-        temporary.write_text(html_page, encoding="utf-8")
+    _write(path, html_page)
     return path
 
 
@@ -138,9 +137,16 @@ def write_judges(
     """
     path = Path(path)
     data = judged.content(result, run, title=title, items=items, needed_labels=needed, width=width)
-    with atomic(path) as temporary:
-        temporary.write_text(_assembled("judges.html", "judges.js", data), encoding="utf-8")
+    _write(path, _assembled("judges.html", "judges.js", data))
     return path
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a page and seal it, so that a later one may replace it."""
+    with atomic(path) as temporary:
+        # Names of files need not be valid text.
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+        digests.seal(temporary)
 
 
 def _assembled(body: str, script_name: str, data: Mapping[str, Any], alert: str = "") -> str:

@@ -413,7 +413,7 @@ def test_a_full_disk_leaves_the_old_result(tmp_path, monkeypatch):
     posterior = fitted()
     posterior.save(tmp_path / "old.nc")
     before = (tmp_path / "old.nc").read_bytes()
-    monkeypatch.setattr("crowdppl.files.shutil.disk_usage", lambda path: type("Usage", (), {"free": 1000}))
+    monkeypatch.setattr("crowdppl.files.writing.shutil.disk_usage", lambda path: type("Usage", (), {"free": 1000}))
     with pytest.raises(
         CrowdpplError, match=r"old.nc may take 0.\d MB and .* has 0.0 MB left; free some space, or write elsewhere"
     ):

@@ -65,16 +65,33 @@ def test_a_folder_appears_complete_or_not_at_all(tmp_path, strategy):
 
 
 def test_other_files_of_a_folder_stay(tmp_path, strategy):
-    target = tmp_path / "results"
-    with replaced(target, NAMES) as staging:
+    """Also those that have the name of a file that is not written this time, and those in a folder of the result."""
+    target, names = tmp_path / "results", (*NAMES, "d", "truth", "run.json")
+    with replaced(target, names) as staging:
         fill(staging, "first")
+        (staging / "truth").mkdir()
+        fill(staging / "truth", "first", ("part-0", "part-1", "part-2"))
+        results.write_run(staging, {})
     (target / "mine.txt").write_text("mine")
     (target / "folder").mkdir()
+    (target / "b").write_text("changed by the user")
+    (target / "d").write_text("mine")
+    (target / "truth" / "notes.txt").write_text("mine")
+    (target / "truth" / "part-2").write_text("changed by the user")
+    (target / "truth" / "sub").mkdir()
+    (target / "truth" / "sub" / "deep.txt").write_text("mine")
     target.chmod(0o750)
-    with replaced(target, NAMES) as staging:
-        fill(staging, "second", "ab")
+    with replaced(target, names) as staging:
+        fill(staging, "second", "a")
+        (staging / "truth").mkdir()
+        fill(staging / "truth", "second", ("part-0",))
     (target / "folder").rmdir()
-    assert content(target) == {"a": "second", "b": "second", "mine.txt": "mine"}
+    assert content(target / "truth" / "sub") == {"deep.txt": "mine"}
+    shutil.rmtree(target / "truth" / "sub")
+    parts = {"part-0": "second", "part-2": "changed by the user", "notes.txt": "mine"}
+    assert content(target / "truth") == parts
+    shutil.rmtree(target / "truth")
+    assert content(target) == {"a": "second", "b": "changed by the user", "d": "mine", "mine.txt": "mine"}
     assert target.stat().st_mode & 0o777 == 0o750
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
@@ -139,6 +156,42 @@ def test_abandoned_folders_are_removed_and_those_in_use_are_not(tmp_path, monkey
     assert not incomplete.exists()
     files.release(living)
     assert abandoned_parts(target) == [living]
+
+
+LONG = {
+    "two bytes a character": "ö" * 90,
+    "four bytes a character": "\N{GRINNING FACE}" * 50,
+    "not UTF-8": os.fsdecode(b"\xff" * 120),
+    "not UTF-8, short": os.fsdecode(b"r\xe9sultats"),
+    "longest": "x" * 255,
+    "longest, characters": "ab" + "€" * 84,
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of other systems are text")
+@pytest.mark.parametrize("case", LONG)
+def test_files_of_others_come_back_whatever_the_name(tmp_path, monkeypatch, case):
+    """A process was killed after the exchange of names, before the files of others were moved back."""
+    target = tmp_path / LONG[case]
+    target.mkdir()
+    fill(target, "second")
+    with monkeypatch.context() as other:
+        gone = ended()
+        other.setattr(os, "getpid", lambda: gone)
+        left = temporary_path(target)
+    left.mkdir()
+    (left / folders.OLD).write_text(json.dumps(NAMES))
+    (left / "mine.txt").write_text("mine")
+    assert len(os.fsencode(left.name)) <= 255
+    # A name that begins alike is another one.
+    twin = tmp_path / (LONG[case][:-1] + "z")
+    twin.mkdir()
+    assert abandoned_parts(twin) == []
+    tidy(twin)
+    tidy(target)
+    assert content(target) == dict.fromkeys(NAMES, "second") | {"mine.txt": "mine"}
+    assert content(twin) == {}
+    assert not left.exists()
 
 
 def test_abandoned_files_are_removed(tmp_path, monkeypatch):

@@ -40,10 +40,10 @@ def test_an_update_keeps_the_title(tmp_path):
     pd.DataFrame({"task": ["a"], "worker": ["w"], "label": [1]}).to_csv(tmp_path / "more.csv", index=False)
     quick = ("--method", "em", "--num-samples", 30)
     run("fit", tmp_path / "first.csv", "--title", "My heading", "--out", tmp_path / "one", *quick)
-    run("update", tmp_path / "one", tmp_path / "more.csv")
+    run("update", tmp_path / "one", tmp_path / "more.csv", "--overwrite")
     assert report.content(*results.opened(tmp_path / "one"))["title"] == "My heading"
     run("fit", tmp_path / "first.csv", "--out", tmp_path / "two", *quick)
-    run("update", tmp_path / "two", tmp_path / "more.csv")
+    run("update", tmp_path / "two", tmp_path / "more.csv", "--overwrite")
     assert report.content(*results.opened(tmp_path / "two"))["title"] == "first.csv"
 
 

@@ -217,7 +217,7 @@ def test_the_command_with_the_same_file_again(tmp_path):
         return done.exit_code, " ".join(done.output.split())
 
     assert run("fit", str(tmp_path / "labels.csv"), "--method", "em", "--out", result)[0] == 0
-    code, output = run("update", result, str(tmp_path / "labels.csv"), "--repeats", "refuse")
+    code, output = run("update", result, str(tmp_path / "labels.csv"), "--repeats", "refuse", "--out", result + "2")
     assert code == 2
     assert "the fit refuses" in output
     code, output = run("update", result, str(tmp_path / "labels.csv"), "--repeats", "last", "--out", result + "2")
@@ -240,7 +240,7 @@ def test_the_command(tmp_path):
     assert f"{len(after):,} further annotations" in result.output
     new = crowdppl.load(tmp_path / "s" / "posterior.nc")
     assert len(new.annotation_index()[0]) == len(before) + len(after)
-    again = runner.invoke(app, ["update", str(tmp_path / "r"), str(tmp_path / "more.csv")])
+    again = runner.invoke(app, ["update", str(tmp_path / "r"), str(tmp_path / "more.csv"), "--overwrite"])
     assert again.exit_code == 0
     np.testing.assert_allclose(crowdppl.load(tmp_path / "r" / "posterior.nc").probability(), new.probability())
 

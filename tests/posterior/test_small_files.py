@@ -435,5 +435,5 @@ def test_the_command_keeps_all_draws(tmp_path):
     pd.testing.assert_frame_equal(*nexts)
     wrong = run("fit", tmp_path / "labels.csv", "--out", tmp_path / "x", "--keep", "everything", code=2)
     assert "--keep everything; use 'small' or 'full'" in wrong.output
-    run("update", tmp_path / "small", tmp_path / "labels.csv", "--repeats", "last", "--keep", "full")
+    run("update", tmp_path / "small", tmp_path / "labels.csv", "--repeats", "last", "--keep", "full", "--overwrite")
     assert (tmp_path / "small" / "posterior.nc").stat().st_size > 5 * sizes[0]

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from crowdppl.cli.application import command, console, err, set_state
-from crowdppl.cli.options import Columns, KnownTruth, Raw, Reading, Seed
+from crowdppl.cli.options import Columns, KnownTruth, OverwriteFile, Raw, Reading, Seed
 from crowdppl.errors import OptionError, silent, suggestion
 
 METHODS = ("majority", "shares", "wawa")
@@ -32,6 +32,7 @@ def aggregate_command(
         str, typer.Option(help="Of the majority vote: split (equal probabilities), first (class) or random.")
     ] = "split",
     out: Annotated[Path, typer.Option(help="File ending in .csv, .parquet or .jsonl.")] = Path("aggregate.csv"),
+    overwrite: OverwriteFile = False,  # applied by `command`
     seed: Seed = 0,
     raw: Raw = False,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,8 @@ from rich.markup import escape
 
 from crowdppl.cli.application import NOT_CONVERGED, command, console, err, set_state
 from crowdppl.cli.options import Checkpoints, Columns, Output, Seed, TruthColumn
-from crowdppl.errors import silent
+from crowdppl.errors import FileError, silent
+from crowdppl.files import overwriting
 
 FILES = ("truth", "workers.csv", "run.json")
 
@@ -50,6 +50,7 @@ def distribute_command(
     from crowdppl.inference.sharded import distribute
 
     results.free(output.out, overwrite=output.overwrite, files=FILES)
+    _require_own_parts(output.out)
     start = time.perf_counter()
     then = partial(set_state, f"the results are in {output.out}")
     options = {
@@ -97,7 +98,7 @@ def distribute_command(
             "warnings": warnings,
             "seconds": seconds,
         }
-        (staging / "run.json").write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
+        results.write_run(staging, run)
     console.print(
         f"{result.annotations:,} annotations of {result.items:,} items by {len(result.workers):,} workers in {seconds:.1f} s; "
         f"the largest share had {result.largest_share:,} annotations."
@@ -108,3 +109,16 @@ def distribute_command(
     console.print(f"Wrote truth/, workers.csv, run.json in [bold]{escape(str(output.out))}[/bold].")
     if not result.facts["converged"]:
         raise typer.Exit(NOT_CONVERGED)
+
+
+def _require_own_parts(out: Path) -> None:
+    """Check that the folder of true labels has no Parquet files of others, which would be read as parts of the result.
+
+    Raises:
+        FileError: if it has.
+    """
+    for path in sorted((out / "truth").glob("*.parquet")):
+        if not overwriting.is_own(out, f"truth/{path.name}"):
+            raise FileError(
+                f"{path} was not written by crowdppl, or was changed since; move it, or name another folder"
+            )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from functools import partial
@@ -25,6 +24,7 @@ from crowdppl.cli.options import (
     Level,
     ModelChoice,
     Output,
+    Overwrite,
     Raw,
     Reading,
     ReportOptions,
@@ -85,7 +85,8 @@ def fit_command(
     report.price(report_options.cost)
     if checkpoints.checkpoint is None:
         set_state("nothing was written; with --checkpoint FOLDER a fit that is stopped can be continued")
-    results.free(output.out, overwrite=output.overwrite)
+    files = (*results.FILES, *results.DERIVED) if with_report else results.FILES
+    results.free(output.out, overwrite=output.overwrite, files=files)
     model = inputs.chosen_model(choice)
     with silent():  # notes and warnings are in the result and shown once, below it
         start = time.perf_counter()
@@ -278,7 +279,7 @@ def stream_command(
             "objective": result.objective,
             "seconds": seconds,
         }
-        (staging / "run.json").write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
+        results.write_run(staging, run)
     console.print(
         f"{result.annotations:,} annotations of {result.items:,} items by {len(result.workers):,} workers in {seconds:.1f} s."
     )
@@ -288,10 +289,13 @@ def stream_command(
 
 @command
 def update_command(
-    folder: Annotated[Path, typer.Argument(help="Folder written by `crowdppl fit`.")],
+    result: Annotated[Path, typer.Argument(help="Folder written by `crowdppl fit`.")],
     file: Annotated[Path, typer.Argument(help="Further annotations, a file as `fit` takes it.")],
     columns: Columns,
-    out: Annotated[Path | None, typer.Option(help="Folder for the new results. (default: the same folder)")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the new results. (default: the same folder, with --overwrite)")
+    ] = None,
+    overwrite: Overwrite = False,
     format: Format = None,
     repeats: Annotated[
         str | None,
@@ -316,9 +320,9 @@ def update_command(
     use_threads(threads)
     default_level(level)
     kept = results.kept(keep)
-    earlier, run = results.opened(folder)
-    target = folder if out is None else out
-    results.free(target, overwrite=out is None)
+    target = result if out is None else out
+    results.free(target, overwrite=overwrite)
+    earlier, run = results.opened(result)
     with silent():
         records, digest = inputs.read_annotations(file, format, None)
         more = reading.to_annotations(records, source_name(file), **vars(columns))

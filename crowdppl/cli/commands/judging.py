@@ -15,6 +15,7 @@ from crowdppl import arguments
 from crowdppl.cli.application import command, console, err, set_state
 from crowdppl.cli.options import JudgeReading, Overwrite, Raw, Seed
 from crowdppl.errors import silent
+from crowdppl.files import digests
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +103,6 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[Verdi
     from crowdppl.cli import inputs
     from crowdppl.data.readers.streams import local, source_name
     from crowdppl.data.readers.tables import read_table
-    from crowdppl.export import results
     from crowdppl.judges.human import HumanLabels
     from crowdppl.judges.readers.formats import read
 
@@ -116,13 +116,13 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[Verdi
     else:
         with local(file) as path:
             verdicts = read(path, **{"source": name} | stated)
-            source["sha256"] = results.sha256(path)
+            source["sha256"] = digests.sha256(path)
     source["rows"] = len(verdicts)
     if human is None:
         return verdicts, None, source
     with local(human) as path:
         labels = HumanLabels.from_frame(read_table(path), source=source_name(human))
-        source |= {"human labels": source_name(human), "sha256 of the human labels": results.sha256(path)}
+        source |= {"human labels": source_name(human), "sha256 of the human labels": digests.sha256(path)}
     return verdicts, labels, source
 
 
@@ -157,6 +157,6 @@ def _write(
         width=width,
     )
     contents = folder.tables(result, computed)
-    written = folder.write(out, contents, page, raw=raw, then=partial(set_state, f"the results are in {out}"))
+    written = folder.write(out, contents, page, run, raw=raw, then=partial(set_state, f"the results are in {out}"))
     console.print(f"Wrote {', '.join(path.name for path in written[:-1])} in [bold]{escape(str(out))}[/bold].")
     display.show_report(written[-1])

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from crowdppl.cli.application import command, console, err, set_state
-from crowdppl.cli.options import Level, Raw, ReportOptions, Results
+from crowdppl.cli.options import Level, OverwriteFile, Raw, ReportOptions, Results
 from crowdppl.errors import OptionError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def report_command(
     options: ReportOptions,
     folder: Results = Path("results"),
     out: Annotated[Path | None, typer.Option(help="The file. (default: report.html in the folder)")] = None,
+    overwrite: OverwriteFile = False,  # applied by `command`
     level: Level = None,
     items: Annotated[
         Path | None, typer.Option(help="Table with texts or links of items. (default: those kept by `crowdppl fit`)")
@@ -80,6 +81,7 @@ def next_command(
         float | None, typer.Option(help="Leave out items whose label is at least this probable, such as 0.99.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="CSV for the batch. (default: next.csv in the folder)")] = None,
+    overwrite: OverwriteFile = False,  # applied by `command`
     raw: Raw = False,
 ) -> None:
     """Choose what to have labelled next, and write it as a batch."""
@@ -123,6 +125,7 @@ def export_command(
     out: Annotated[
         Path | None, typer.Option(help="File ending in .csv, .parquet or .jsonl. (default: WHAT.csv in the folder)")
     ] = None,
+    overwrite: OverwriteFile = False,  # applied by `command`
     level: Level = None,
     raw: Raw = False,
 ) -> None:

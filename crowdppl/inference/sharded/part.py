@@ -206,7 +206,7 @@ class Part:
         failed = None
         try:
             if self.sums is not None:
-                with atomic(self._file(folder, number)) as path, path.open("wb") as file:
+                with atomic(self._file(folder, number), again=True) as path, path.open("wb") as file:
                     np.save(file, self.sums.numpy())
             self.discard(folder, [number, before])
         except CrowdpplError as error:

@@ -106,7 +106,9 @@ def test_all_files_of_a_command_may_be_pipes(pipe, tmp_path):
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "r")])
     assert done.exit_code == 0, done.output
     assert (crowdppl.load(tmp_path / "r" / "posterior.nc").known_truth() >= 0).sum() == 2
-    done = CliRunner().invoke(app, ["update", str(tmp_path / "r"), str(pipe(CSV.replace(b"worker ", b"w"), "more"))])
+    done = CliRunner().invoke(
+        app, ["update", str(tmp_path / "r"), str(pipe(CSV.replace(b"worker ", b"w"), "more")), "--overwrite"]
+    )
     assert done.exit_code == 0, done.output
     done = CliRunner().invoke(
         app, ["calibrate", str(pipe(CSV, "x")), "--truth-file", str(pipe(gold, "y")), "--method=em"]

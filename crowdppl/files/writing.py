@@ -7,6 +7,7 @@ import platform
 import re
 import secrets
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -15,19 +16,32 @@ from functools import cache
 from pathlib import Path
 
 from crowdppl.errors import CrowdpplError, FileError
+from crowdppl.files import overwriting
 
 
 class atomic:  # noqa: N801 - reads as a verb in a with statement
-    """Write a file under a temporary name and rename it when it is complete."""
+    """Write a file under a temporary name and rename it when it is complete.
 
-    def __init__(self, path: Path):
-        self.path = path.resolve() if path.is_symlink() else path  # keep a link and replace its target
+    Args:
+        path: of the file. The target of a link is replaced, and the link stays.
+        again: replace the file also where :mod:`crowdppl.files.overwriting` would not, for files that are written repeatedly.
+
+    Raises:
+        FileError: if the file cannot be written, or may not be replaced.
+    """
+
+    def __init__(self, path: Path, *, again: bool = False):
+        self.path, self.again = path, again
 
     def __enter__(self) -> Path:
-        if self.path.is_dir():
+        status = overwriting.status_of(self.path)
+        if self.path.is_symlink():
+            self.path = self.path.resolve()
+        if status is not None and stat.S_ISDIR(status.st_mode):
             raise FileError(f"cannot write {self.path}: it is a folder; name a file in it")
-        if self.path.exists() and not self.path.is_file():
+        if status is not None and not stat.S_ISREG(status.st_mode):
             raise FileError(f"cannot write {self.path}: it is a device or a pipe; name a file")
+        overwriting.refuse_input(self.path)
         try:
             for left in abandoned_parts(self.path):
                 if left.is_file():
@@ -48,7 +62,12 @@ class atomic:  # noqa: N801 - reads as a verb in a with statement
         try:
             with self.temporary.open("rb+") as file:
                 os.fsync(file.fileno())
+            if not self.again:
+                overwriting.permit(self.path, self.temporary)
             self.temporary.replace(self.path)
+        except FileError:
+            self.temporary.unlink(missing_ok=True)
+            raise
         except OSError as failed:
             self.temporary.unlink(missing_ok=True)
             raise FileError(f"cannot write {self.path}: {failed.strerror or failed}") from failed
@@ -57,6 +76,8 @@ class atomic:  # noqa: N801 - reads as a verb in a with statement
 # Temporary files that this process is writing.
 _WRITING: set[str] = set()
 _PART = re.compile(r"\.part-(?P<host>[0-9a-f]{8})-(?P<process>\d+)-[0-9a-f]{8}")
+# Bytes of a name that a temporary name keeps.
+_LONGEST = 100
 # Age in seconds from which a temporary file of another host counts as abandoned.
 MAX_AGE = 24 * 3600.0
 
@@ -70,8 +91,16 @@ def temporary_path(path: Path) -> Path:
 
 
 def _short(name: str) -> str:
-    """Shorten a name so that a suffix fits into the limit of the file system, which counts bytes."""
-    return os.fsencode(name)[:100].decode("utf-8", "ignore")
+    """Shorten a name so that a suffix fits into the limit of the file system, which counts bytes.
+
+    Names that begin alike stay different, and a character is not cut.
+    """
+    if len(os.fsencode(name)) <= _LONGEST:
+        return name
+    digest = f"~{zlib.crc32(os.fsencode(name)):08x}"
+    while len(os.fsencode(name)) > _LONGEST - len(digest):
+        name = name[:-1]
+    return name + digest
 
 
 def release(part: Path) -> None:
@@ -81,7 +110,7 @@ def release(part: Path) -> None:
 
 def abandoned_parts(path: Path) -> list[Path]:
     """Return the temporary files of a path that were left by killed processes."""
-    begin = f".{path.name[:100]}."
+    begin = f".{_short(path.name)}."
     try:
         with os.scandir(path.parent) as entries:
             names = [entry.name for entry in entries if entry.name.startswith(begin)]
