@@ -1,6 +1,6 @@
 """The rule by which commands replace files.
 
-A command replaces a file that no command wrote only where it is told to overwrite, and never a file that it reads. Files that are
+A command replaces a file that no command wrote only with ``--overwrite``, and never a file that it reads. Files that are
 left of an earlier result are removed only if a command wrote them: if they are sealed and intact
 (:mod:`crowdppl.files.digests`), or have the digest that is in ``run.json`` beside them.
 

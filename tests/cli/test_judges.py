@@ -108,7 +108,7 @@ def test_results_are_replaced_only_on_request(written, files):
 
 
 def test_files_without_rows_are_not_written(tmp_path):
-    """One system, all verdicts given, no versions; files of an earlier run are removed."""
+    """One system, all verdicts given, no versions; a file of the user that has the name of a table stays."""
     verdicts, truth = crowdppl.judges.simulate(items=30, rates=[0.6], seed=2)
     verdicts.drop(columns=["system", "question"]).to_csv(tmp_path / "v.csv", index=False)
     truth.to_csv(tmp_path / "h.csv", index=False)
@@ -125,6 +125,8 @@ def test_files_without_rows_are_not_written(tmp_path):
         "panel_families.csv",
         "panel_adds.csv",
         "report.html",
+        "run.json",
+        "versions.csv",  # of the user
         "mine.txt",
     }
     assert "All items: share of 'pass'" in result.output
