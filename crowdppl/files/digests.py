@@ -47,11 +47,11 @@ def state(path: Path) -> Literal["intact", "changed", "unsealed"]:
         if end < 0:
             return "unsealed"
         file.seek(end)
-        found = _PATTERN.fullmatch(file.read())
-        if found is None:
+        seal_line = _PATTERN.fullmatch(file.read())
+        if seal_line is None:
             return "unsealed"
         file.seek(0)
-        return "intact" if _begin(file, end) == found[1].decode() else "changed"
+        return "intact" if _begin(file, end) == seal_line[1].decode() else "changed"
 
 
 def _begin(file: IO[Any], size: int) -> str:

@@ -14,9 +14,9 @@ QUICK = ("--method", "em", "--num-samples", 30)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def written(tmp_path_factory):
     """Annotations, as CSV and Parquet, and a result with a report."""
-    folder = tmp_path_factory.mktemp("made")
+    folder = tmp_path_factory.mktemp("written")
     rows = [(f"i{item}", f"w{worker}", (item + (worker == 3)) % 2) for item in range(12) for worker in range(4)]
     frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
     frame.to_csv(folder / "labels.csv", index=False)
@@ -28,8 +28,8 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def here(made, tmp_path, monkeypatch):
-    shutil.copytree(made, tmp_path / "x")
+def here(written, tmp_path, monkeypatch):
+    shutil.copytree(written, tmp_path / "x")
     monkeypatch.chdir(tmp_path / "x")
     return tmp_path / "x"
 
