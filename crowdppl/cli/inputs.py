@@ -37,7 +37,7 @@ def annotations_and_truth(
 ) -> tuple[Annotations, Any]:
     """Read annotations without their known true labels, and these, ``None`` where there are none."""
     records, _ = read_annotations(file, how_read.format, how_read.choices())
-    truth: Any = records.truth
+    truth: Any = records.truth_by(columns.task)
     if known.given:
         truth = known_truth(known, records.frame, columns, source_name(file))
     data = reading.to_annotations(

@@ -132,7 +132,9 @@ class Reading:
     skip: Annotated[str, typer.Option(help="Skipped or ignored work: missing, or label for a label of its own.")] = (
         "missing"
     )
-    several: Annotated[str, typer.Option(help="Several labels in an annotation: refuse, or join to a set.")] = "refuse"
+    several: Annotated[
+        str, typer.Option(help="Several labels in an annotation: refuse, join to a set, or keep the text.")
+    ] = "refuse"
     keep_rejected: Annotated[bool, typer.Option("--keep-rejected", help="Keep work that a reviewer rejected.")] = False
     labels: Annotated[
         str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")

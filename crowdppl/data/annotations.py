@@ -21,6 +21,7 @@ from crowdppl.data.frames import to_pandas
 from crowdppl.data.layouts import AnnotationLayouts
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
+from crowdppl.data.structured import CHOICES_OF_SEVERAL, Several
 from crowdppl.data.truths import Truth, truth_columns
 from crowdppl.errors import DataError
 
@@ -74,6 +75,7 @@ class Annotations(AnnotationLayouts):
         items=arguments.anything,
         workers=arguments.anything,
         repeats=arguments.choice("keep", "last", "refuse"),
+        several=arguments.choice(*CHOICES_OF_SEVERAL),
         features=arguments.anything,
         worker_features=arguments.anything,
         timestamp=arguments.anything,
@@ -92,6 +94,7 @@ class Annotations(AnnotationLayouts):
         items: Iterable[Any] | None = None,
         workers: Iterable[Any] | None = None,
         repeats: Repeats = "keep",
+        several: Several = "refuse",
         features: Any = None,
         worker_features: Any = None,
         timestamp: str | None = None,
@@ -115,6 +118,9 @@ class Annotations(AnnotationLayouts):
             workers: all workers. Defaults to those that occur, in order of appearance.
             repeats: treatment of several annotations of an item by one worker: ``"keep"`` all of them, keep the ``"last"``, or
                 ``"refuse"`` the table.
+            several: treatment of several labels in a cell, a list or a set joined by a separator such as ``cat|dog``:
+                ``"refuse"`` the table, ``"join"`` the labels of each set in one order, or ``"keep"`` the text as it is. A list
+                of one label is that label.
             features: item features, see :meth:`with_features`.
             worker_features: worker features.
             timestamp: column of the time of each annotation, a number or a date, blank if unknown; used for change over time.
@@ -123,15 +129,10 @@ class Annotations(AnnotationLayouts):
 
         Raises:
             DataError: if the table cannot be used; the message names the rows, the column and a fix.
-            OptionError: for an unknown ``repeats``.
+            OptionError: for an unknown ``repeats`` or ``several``.
         """
         frame = to_pandas(frame, source, ", or use from_arrays")
         task, worker, label = three_columns(frame, (task, worker, label), source)
-        in_order = labels is not None
-        if labels is None and isinstance(frame[label].dtype, pd.CategoricalDtype):
-            categories = frame[label].cat.categories
-            # pandas sorts the categories that it finds itself.
-            labels, in_order = categories, bool(frame[label].cat.ordered) or not categories.is_monotonic_increasing
         columns = encode_columns(
             frame[task],
             frame[worker],
@@ -140,6 +141,7 @@ class Annotations(AnnotationLayouts):
             names=(task, worker, label),
             declared=(items, workers, labels),
             repeats=repeats,
+            several=several,
             source=source,
             timings={
                 field: frame[column_of(frame, name, (), source, "", field)]
@@ -148,6 +150,11 @@ class Annotations(AnnotationLayouts):
             },
         )
         columns["notes"] += unquoted(frame, (task, worker, label), source)
+        in_order = labels is not None
+        if labels is None and isinstance(frame[label].dtype, pd.CategoricalDtype):
+            categories = frame[label].cat.categories
+            # pandas sorts the categories that it finds itself.
+            in_order = bool(frame[label].cat.ordered) or not categories.is_monotonic_increasing
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
         return data.with_features(features, workers=worker_features)
 

@@ -14,6 +14,8 @@ import torch
 from crowdppl.data.columns import ROLES
 from crowdppl.data.identifier_checks import equal_numbers, fractions, lookalikes, spaced, variants
 from crowdppl.data.identifiers import Coded, clean, coded, encode, from_arrow, kind_of, rows_text
+from crowdppl.data.several import as_text, one_each
+from crowdppl.data.structured import Several
 from crowdppl.data.timestamps import since_1970
 from crowdppl.data.truths import KnownTruths, TruthColumn, known_truths, truth_codes
 from crowdppl.errors import DataError, listed, warn
@@ -32,6 +34,7 @@ def encode_columns(
     declared: tuple[Iterable[Any] | None, ...],
     repeats: Repeats,
     source: str,
+    several: Several = "refuse",
     timings: Mapping[str, pd.Series[Any]] | None = None,
 ) -> dict[str, Any]:
     """Clean, check, code and sort three columns: the fields of :class:`crowdppl.Annotations`.
@@ -45,6 +48,7 @@ def encode_columns(
         declared: all items, workers and labels in order; ``None`` for those that occur.
         repeats: treatment of repeated annotations, see :meth:`crowdppl.Annotations.from_frame`.
         source: name of the table in messages.
+        several: treatment of several labels in a cell, see :meth:`crowdppl.Annotations.from_frame`.
         timings: columns of numbers or times by field, ``(A,)`` each.
 
     Raises:
@@ -54,14 +58,29 @@ def encode_columns(
         raise DataError(f"{source}: no rows; at least one annotation is needed")
     notes: list[str] = []
     where = [f"{source}, column {str(name)!r}" for name in names]
-    columns = [coded(c, r, w) for c, r, w in zip((item_column, worker_column, label_column), ROLES, where, strict=True)]
+    series = (item_column, as_text(worker_column), as_text(label_column))
+    columns = [coded(c, r, w) for c, r, w in zip(series, ROLES, where, strict=True)]
+    labels_declared = declared[2]
+    if labels_declared is not None and not isinstance(labels_declared, (str, bytes, set, frozenset)):
+        labels_declared = list(labels_declared) if isinstance(labels_declared, Iterable) else labels_declared
+        # Declared labels are classes as they are written.
+        several = "keep" if _all_declared(columns[2].names, labels_declared) else several
+    written = columns[2].names
+    columns, source_rows = one_each(columns, several, where, notes)
     for column, role, column_name in zip(columns[:2], ROLES[:2], where[:2], strict=True):
         if column.missing.any():
             rows = np.flatnonzero(column.missing)
-            raise DataError(f"{column_name}, {rows_text(rows)}: {role} missing; fill it in or drop the rows")
+            raise DataError(
+                f"{column_name}, {rows_text(rows, of=source_rows)}: {role} missing; fill it in or drop the rows"
+            )
+    if labels_declared is None and isinstance(label_column.dtype, pd.CategoricalDtype) and columns[2].names is written:
+        labels_declared = label_column.cat.categories
     columns, labelled_rows = _drop_unlabelled(columns, where[2], notes)
-    known = known_truths(truth)
-    items_declared, workers_declared, labels_declared = declared
+    if source_rows is not None:
+        labelled_rows = source_rows if labelled_rows is None else source_rows[labelled_rows]
+    known = known_truths(truth, several)
+    explicit = labels_declared is not None
+    items_declared, workers_declared, _ = declared
     item, items = encode(columns[0], items_declared, "task", where[0], rows=labelled_rows, ordered=False)
     worker, workers = encode(columns[1], workers_declared, "worker", where[1], rows=labelled_rows, ordered=False)
     if labels_declared is None and len(known.item.names):
@@ -70,7 +89,7 @@ def encode_columns(
     label, labels = encode(columns[2], labels_declared, "label", where[2], rows=labelled_rows, ordered=True)
     del columns
     if len(labels) < 2:
-        if declared[2] is not None:
+        if explicit:
             raise DataError(f"{source}: only one class declared, {listed(labels.tolist())}; declare at least two")
         _note(
             notes,
@@ -79,7 +98,7 @@ def encode_columns(
         )
     for identifiers, role in ((items, "task"), (workers, "worker"), (labels, "label")):
         _check_names(identifiers, role, source, notes)
-    if declared[2] is None:
+    if not explicit:
         _check_numeric_labels(labels, source, notes)
     order = sort_by_item(item, len(items))
     kept = _apply_repeats(item, worker, label, repeats, labelled_rows, source, notes)
@@ -100,6 +119,10 @@ def encode_columns(
         values = _times(times, f"{source}, column {str(times.name)!r}", dates=field == "timestamp")
         result[field] = torch.from_numpy(values[order if labelled_rows is None else labelled_rows[order]])
     return result
+
+
+def _all_declared(names: Array, declared: Any) -> bool:
+    return isinstance(declared, list) and set(map(str, names.tolist())) <= set(map(str, declared))
 
 
 def _drop_unlabelled(columns: list[Coded], where: str, notes: list[str]) -> tuple[list[Coded], Array | None]:

@@ -11,6 +11,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.readers import formats
 from crowdppl.data.readers.arrow import release_memory
 from crowdppl.data.readers.records import Choices, Records
+from crowdppl.data.readers.rows import inputs_of
 from crowdppl.data.readers.streams import source_name
 from crowdppl.data.readers.tables import LIMIT
 
@@ -48,10 +49,12 @@ def read(
         question: the question to read, if the file contains answers to several.
         skip: treatment of annotations that were skipped or ignored: ``"missing"``, or ``"label"``, which gives them the label
             ``(skipped)``.
-        several: treatment of annotations with several labels: ``"refuse"``, or ``"join"`` them to a set.
+        several: treatment of annotations with several labels: ``"refuse"``, ``"join"`` them to a set, or ``"keep"`` the text of
+            a cell as it is.
         rejected: whether to keep work that a reviewer rejected.
         limit: maximum size of the file in bytes, decompressed.
-        **options: options of :meth:`Annotations.from_frame`.
+        **options: options of :meth:`Annotations.from_frame`. ``task``, ``worker`` and ``label`` name columns of the file, such as
+            ``task="Input.image_url"``.
 
     Returns:
         The annotations; ``notes`` say what was read, what was left out, and why. Known truths marked in the file are used.
@@ -73,9 +76,20 @@ def read(
     options=arguments.anything,
 )
 def to_annotations(records: Records, source: str, **options: Any) -> Annotations:
-    """Return the annotations of a reader's records; options as in :meth:`Annotations.from_frame`."""
+    """Return the annotations of a reader's records; options as in :meth:`Annotations.from_frame`.
+
+    ``task``, ``worker`` and ``label`` may name any column of the file.
+    """
+    options.setdefault("several", records.several)
+    notes = list(records.notes)
     if records.format != formats.LONG:
         options = {name: name for name in ("timestamp", "seconds") if name in records.frame} | options
-        options["truth"] = options.get("truth") if options.get("truth") is not None else (records.truth or None)
+        options["truth"] = (
+            options.get("truth")
+            if options.get("truth") is not None
+            else (records.truth_by(options.get("task")) or None)
+        )
+        if options.get("task") is None:
+            notes += inputs_of(records, source)
     data = Annotations.from_frame(records.frame, source=source, **options)
-    return dataclasses.replace(data, notes=(*records.notes, *data.notes))
+    return dataclasses.replace(data, notes=tuple(dict.fromkeys((*notes, *data.notes))))

@@ -13,6 +13,8 @@ import pandas as pd
 from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, candidate_names, column_of
 from crowdppl.data.frames import maybe_pandas
 from crowdppl.data.identifiers import Coded, coded, encode, kind_of, positions, rows_text
+from crowdppl.data.several import as_text, one_label
+from crowdppl.data.structured import Several
 from crowdppl.errors import DataError, listed, warn
 
 Array = npt.NDArray[Any]
@@ -96,8 +98,12 @@ def truth_column(frame: pd.DataFrame, name: str, source: str) -> Any:
     return column_of(frame, name, (), source, "", "truth")
 
 
-def known_truths(truth: tuple[TruthColumn, TruthColumn] | None) -> KnownTruths:
+def known_truths(truth: tuple[TruthColumn, TruthColumn] | None, several: Several = "refuse") -> KnownTruths:
     """Code known truths, without blank and repeated rows.
+
+    Args:
+        truth: columns of items and classes.
+        several: treatment of several classes in a cell, as of several labels.
 
     Raises:
         DataError: if a truth has no item, or an item has two truths.
@@ -106,7 +112,7 @@ def known_truths(truth: tuple[TruthColumn, TruthColumn] | None) -> KnownTruths:
         none = np.zeros(0, dtype=np.int64)
         return KnownTruths(Coded(none, none), Coded(none, none), none, "", "")
     (item_column, where_item), (label_column, where_label) = truth
-    labels = coded(label_column, "label", where_label)
+    labels = one_label(coded(as_text(label_column), "label", where_label), several, where_label)[0]
     items = coded(item_column, "task", where_item)
     without_item = np.flatnonzero(items.missing & ~labels.missing)
     if len(without_item):

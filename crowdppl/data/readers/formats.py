@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdppl.data.readers import platforms, tools, wide
+from crowdppl.data.readers import argilla, label_studio, platforms, tools, wide
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.streams import local, streamed
@@ -41,10 +41,12 @@ FORMATS = {
     "label-studio-csv": Format(
         platforms.label_studio_table, "Label Studio's CSV", table=platforms.is_label_studio_table
     ),
-    "label-studio": Format(tools.label_studio, "Label Studio's JSON or JSON-MIN", record=tools.is_label_studio),
+    "label-studio": Format(
+        label_studio.label_studio, "Label Studio's JSON or JSON-MIN", record=label_studio.is_label_studio
+    ),
     "prodigy": Format(tools.prodigy, "Prodigy's JSON Lines", record=tools.is_prodigy),
     "sagemaker": Format(tools.sagemaker, "SageMaker Ground Truth's worker responses (JSON)", record=tools.is_sagemaker),
-    "argilla": Format(tools.argilla, "Argilla's records (JSON, JSON Lines)", record=tools.is_argilla),
+    "argilla": Format(argilla.argilla, "Argilla's records (JSON, JSON Lines)", record=argilla.is_argilla),
     "doccano": Format(tools.doccano, "doccano's JSON Lines", record=tools.is_doccano),
     "peerannot": Format(tools.peerannot, "peerannot's answers.json"),
     "wide": Format(wide.wide, "a table with a column for each worker (cleanlab, snorkel)"),
@@ -102,7 +104,7 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
 def _read(file: SourceFile, format: str | None, choices: Choices) -> Records:
     name = _detect(file) if format is None else format
     if name == LONG:
-        return Records(file.long_table, LONG)
+        return Records(file.long_table, LONG, several=choices.several)
     form = FORMATS[name]
     if form.table and file.kind != "table":
         raise FileError(f"{file.name} is JSON, not {form.description}; name another format")

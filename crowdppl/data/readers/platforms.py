@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pandas as pd
 
-from crowdppl.data.readers.records import Choices, Records, Rows, aggregate, choose
+from crowdppl.data.readers.records import Choices, Records, aggregate, choose
+from crowdppl.data.readers.rows import Rows
 from crowdppl.data.readers.source import SourceFile
+from crowdppl.data.structured import absent, parsed
 from crowdppl.data.timestamps import since_1970
-from crowdppl.errors import DataError
+from crowdppl.errors import DataError, listed
 
+GOLD = ("_gold", "_gold_reason")
 TRUE, FALSE = {"true", "1", "yes", "on"}, {"false", "0", "no", "off", ""}
 
 
@@ -36,26 +40,28 @@ def toloka(file: SourceFile, choices: Choices) -> Records:
     if not key:
         raise DataError(f"{file.name}: no column ASSIGNMENT:task_id or INPUT: identifies the task; export one of them")
     rows = Rows(file.name, choices)
-    records = _records(file)
+    table, records = _records(file)
+    # Toloka separates suites by an empty line.
+    filled = [not all(absent(row[c]) for c in key) for row in records]
     seconds = _durations(records, "ASSIGNMENT:started", "ASSIGNMENT:submitted")
-    for n, (row, duration) in enumerate(zip(records, seconds, strict=True), 1):
-        task = row[key[0]] if len(key) == 1 else " | ".join(str(row[c]) for c in key)
-        if task is None:
-            continue  # Toloka separates suites by an empty line
+    page = ("ASSIGNMENT:assignment_id", "ASSIGNMENT:worker_id", "ASSIGNMENT:started", "ASSIGNMENT:submitted")
+    seconds = _of_one_row(records, seconds, page, filled, rows)
+    for n, (row, duration) in enumerate(zip(records, seconds, strict=True)):
+        if not filled[n]:
+            continue
+        where = f"row {n + 1}"
+        task = row[key[0]] if len(key) == 1 else " | ".join("" if row[c] is None else str(row[c]) for c in key)
         status = str(row.get("ASSIGNMENT:status") or "").upper()
         worker = row["ASSIGNMENT:worker_id"]
-        golden = row.get(f"GOLDEN:{question}")
-        if golden is not None:
-            rows.known(task, golden, f"row {n}")
+        rows.known(task, row.get(f"GOLDEN:{question}"), where)
         if status == "REJECTED" and not choices.rejected:
             rows.drop("that were rejected")
         elif status in ("SKIPPED", "EXPIRED"):
-            rows.skip(task, worker, f"that were {status.lower()}")
+            rows.skip(task, worker, f"that were {status.lower()}", where=where, record=n)
         else:
-            rows.add(
-                task, worker, row[f"OUTPUT:{question}"], row.get("ASSIGNMENT:submitted"), duration, where=f"row {n}"
-            )
-    return rows.finish("Toloka")
+            submitted = row.get("ASSIGNMENT:submitted")
+            rows.add(task, worker, row[f"OUTPUT:{question}"], submitted, duration, where=where, record=n)
+    return rows.finish("Toloka", table, inputs if key[0].startswith("ASSIGNMENT") else (), " | ".join(key))
 
 
 def is_mturk(file: SourceFile) -> bool:
@@ -71,27 +77,55 @@ def mturk(file: SourceFile, choices: Choices) -> Records:
     """
     if "WorkerId" not in file.columns:
         raise aggregate(file.name, "a batch file without workers", "download the results with the column WorkerId")
-    records = _records(file)
-    answers = [c for c in file.columns if c.startswith("Answer.")]
-    options: dict[str, dict[str, str]] = {}
-    for column in answers:
-        name, _, option = column.removeprefix("Answer.").partition(".")
-        values = {str(row[column]).lower() for row in records if row[column] is not None}
-        if option and values and values <= TRUE | FALSE:
-            options.setdefault(name, {})[option.removesuffix(".on")] = column
-    single = [c.removeprefix("Answer.") for c in answers if c not in {x for o in options.values() for x in o.values()}]
-    question = choose([*single, *options], choices, file.name)
+    table, records = _records(file)
+    answers: dict[str, list[Any]] = {
+        c.removeprefix("Answer."): [row[c] for row in records] for c in file.columns if c.startswith("Answer.")
+    }
+    options: dict[str, dict[str, list[Any]]] = {}
+    for column, values in list(answers.items()):
+        name, _, option = column.partition(".")
+        if (
+            option
+            and (given := {str(value).lower() for value in values if value is not None})
+            and given <= TRUE | FALSE
+        ):
+            options.setdefault(name, {})[option.removesuffix(".on")] = answers.pop(column)
+    for name, boxes in options.items():
+        answers[name] = [
+            {option: None if values[n] is None else _true(values[n]) for option, values in boxes.items()}
+            for n in range(len(records))
+        ]
+    for column in [name for name, values in answers.items() if name not in options and _is_form(values)]:
+        answers |= _form_answers([parsed(value) for value in answers.pop(column)])
+    question = choose(list(answers), choices, file.name)
     rows = Rows(file.name, choices)
-    for n, row in enumerate(records, 1):
+    for n, (row, label) in enumerate(zip(records, answers[question], strict=True)):
         if str(row.get("AssignmentStatus") or "").lower() == "rejected" and not choices.rejected:
             rows.drop("that were rejected")
             continue
-        if question in options:
-            label: Any = [o for o, column in options[question].items() if str(row[column] or "").lower() in TRUE]
-        else:
-            label = row[f"Answer.{question}"]
-        rows.add(row["HITId"], row["WorkerId"], label, None, _number(row.get("WorkTimeInSeconds")), where=f"row {n}")
-    return rows.finish("Mechanical Turk")
+        where, seconds = f"row {n + 1}", _number(row.get("WorkTimeInSeconds"))
+        rows.add(row["HITId"], row["WorkerId"], _chosen(label), None, seconds, where=where, record=n)
+    inputs = [c for c in file.columns if c.startswith("Input.")]
+    return rows.finish("Mechanical Turk", table, inputs, "HITId")
+
+
+def _is_form(values: list[Any]) -> bool:
+    """Return whether cells hold all answers of a form as JSON: ``[{"animal": {...}, "mood": ...}]``."""
+    first = next((parsed(value) for value in values if value is not None), None)
+    return isinstance(first, list) and len(first) == 1 and isinstance(first[0], dict)
+
+
+def _form_answers(forms: list[Any]) -> dict[str, list[Any]]:
+    """Return the answers to each question of a form."""
+    objects = [form[0] if isinstance(form, list) and form and isinstance(form[0], dict) else {} for form in forms]
+    return {
+        name: [form.get(name) for form in objects] for name in dict.fromkeys(key for form in objects for key in form)
+    }
+
+
+def _chosen(label: Any) -> Any:
+    """Return boxes without those whose state is unknown."""
+    return {k: v for k, v in label.items() if v is not None} if isinstance(label, dict) else label
 
 
 def is_appen(file: SourceFile) -> bool:
@@ -106,26 +140,56 @@ def appen(file: SourceFile, choices: Choices) -> Records:
         raise aggregate(
             file.name, "an aggregated report of Appen", "download the full report, with the column _worker_id"
         )
-    unit_columns = {c for c in columns if c.startswith("_")}
-    gold = {c.removesuffix("_gold") for c in columns if c.endswith("_gold")}
-    answered = sorted(c for c in columns if c in gold and c not in unit_columns)
+    table, records = _records(file)
+    own = [c for c in columns if not c.startswith("_") and not c.startswith("orig_") and not c.endswith(GOLD)]
+    answered = sorted(c for c in own if f"{c}_gold" in columns)
     if choices.question is not None:
-        answered = [c for c in columns if c not in unit_columns]
+        answered = own
+    if not answered and own:
+        raise _unmarked(
+            f"{file.name}: no column ends in _gold, as in jobs without test questions", own, records, "_unit_id"
+        )
     question = choose(answered, choices, file.name)
     rows = Rows(file.name, choices)
-    records = _records(file)
     seconds = _durations(records, "_started_at", "_created_at")
-    for n, (row, duration) in enumerate(zip(records, seconds, strict=True), 1):
-        known = row.get(f"{question}_gold")
-        if known is not None:
-            rows.known(row["_unit_id"], str(known).split("\n"), f"row {n}")
+    seconds = _of_one_row(
+        records, seconds, (None, "_worker_id", "_started_at", "_created_at"), [True] * len(records), rows
+    )
+    # Several lines are a set where workers choose several labels, and otherwise the answers that are accepted.
+    sets = any(isinstance(row[question], str) and "\n" in row[question].strip() for row in records)
+    accepted: set[Any] = set()
+    for n, (row, duration) in enumerate(zip(records, seconds, strict=True)):
+        where, known = f"row {n + 1}", _lines(row.get(f"{question}_gold"))
+        if isinstance(known, list) and len(known) > 1 and not sets:
+            accepted.add(row["_unit_id"])
+        else:
+            rows.known(row["_unit_id"], known, where)
         if not choices.rejected and (_true(row.get("_tainted")) or _true(row.get("_rejected"))):
             rows.drop("of tainted or rejected work")
             continue
-        label = row[question]
-        labels = str(label).split("\n") if isinstance(label, str) else label
-        rows.add(row["_unit_id"], row["_worker_id"], labels, row.get("_created_at"), duration, where=f"row {n}")
-    return rows.finish("Appen")
+        created = row.get("_created_at")
+        rows.add(row["_unit_id"], row["_worker_id"], _lines(row[question]), created, duration, where=where, record=n)
+    rows.note("{} test questions accept several answers; their true label is left unknown", len(accepted))
+    inputs = [c for c in own if c != question and f"{c}_gold" not in columns and not _varies(records, "_unit_id", c)]
+    return rows.finish("Appen", table, inputs, "_unit_id")
+
+
+def _lines(cell: Any) -> Any:
+    """Return the labels of a cell with one in each line, as Appen writes several."""
+    lines = [line.strip() for line in cell.split("\n") if line.strip()] if isinstance(cell, str) else []
+    return lines if len(lines) > 1 else cell
+
+
+def _varies(records: list[dict[str, Any]], item: str, column: str) -> bool:
+    """Return whether rows of one item differ in a column, as answers do and data of the item do not."""
+    seen: dict[Any, Any] = {}
+    return any(seen.setdefault(row[item], row[column]) != row[column] for row in records)
+
+
+def _unmarked(reason: str, columns: list[str], records: list[dict[str, Any]], item: str) -> DataError:
+    """Return the error for a table that does not show which column is the question; those that differ within items first."""
+    names = sorted(columns, key=lambda name: not _varies(records, item, name))
+    return DataError(f"{reason}: name the question with question=..., one of {listed(names, 12)}")
 
 
 def is_label_studio_table(file: SourceFile) -> bool:
@@ -137,26 +201,26 @@ def label_studio_table(file: SourceFile, choices: Choices) -> Records:
     """Read Label Studio's CSV."""
     metadata = {"id", "annotation_id", "annotator", "created_at", "updated_at", "lead_time"}
     names = [c for c in file.columns if c not in metadata]
+    table, records = _records(file)
+    if choices.question is None and len(names) > 1:
+        raise _unmarked(f"{file.name}: answers stand beside the data of the tasks", names, records, "id")
     question = choose(names, choices, file.name)
     rows = Rows(file.name, choices)
-    for n, row in enumerate(_records(file), 1):
-        rows.add(
-            row["id"],
-            row["annotator"],
-            row[question],
-            row.get("created_at"),
-            _number(row.get("lead_time")),
-            where=f"row {n}",
-        )
-    return rows.finish("Label Studio (CSV)")
+    for n, row in enumerate(records):
+        seconds, where = _number(row.get("lead_time")), f"row {n + 1}"
+        rows.add(row["id"], row["annotator"], row[question], row.get("created_at"), seconds, where=where, record=n)
+    inputs = [c for c in names if c != question and not _varies(records, "id", c)]
+    return rows.finish("Label Studio (CSV)", table, inputs, "id")
 
 
-def _records(file: SourceFile) -> list[dict[str, Any]]:
+def _records(file: SourceFile) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """Return the table, and its rows by column name."""
     table = file.table
     names = [str(name).strip() for name in table.columns]
     # Column by column: DataFrame.to_dict would convert integers in columns with blanks to floats.
     values = [table.iloc[:, n].astype(object).where(table.iloc[:, n].notna(), None).tolist() for n in range(len(names))]
-    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+    return table.set_axis(pd.Index(names, dtype=object), axis=1), rows
 
 
 def _true(value: Any) -> bool:
@@ -177,3 +241,31 @@ def _durations(records: list[dict[str, Any]], start: str, end: str) -> list[floa
         for name in (start, end)
     )
     return [seconds if seconds >= 0 else None for seconds in (last - first).tolist()]
+
+
+def _of_one_row(
+    records: list[dict[str, Any]],
+    seconds: list[float | None],
+    columns: tuple[str | None, str, str, str],
+    counted: list[bool],
+    rows: Rows,
+) -> list[float | None]:
+    """Return the duration of each row, where those of the file are of a page with several.
+
+    Args:
+        records: the rows.
+        seconds: duration of the page of each row.
+        columns: column that identifies the page, if there is one; otherwise worker, start and end do.
+        counted: whether a row is an annotation.
+        rows: where a note is added.
+    """
+    identifier, *others = columns
+    key = [identifier] if identifier is not None and identifier in (records[0] if records else {}) else others
+    pages = [tuple(row.get(name) for name in key) for row in records]
+    sizes = Counter(page for page, one in zip(pages, counted, strict=True) if one)
+    if any(duration is not None and sizes[page] > 1 for page, duration in zip(pages, seconds, strict=True)):
+        rows.note("durations are of pages with several tasks, and divided by their number")
+    return [
+        None if duration is None or not sizes[page] else duration / sizes[page]
+        for page, duration in zip(pages, seconds, strict=True)
+    ]

@@ -7,7 +7,7 @@ import io
 import json
 import lzma
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pandas as pd
@@ -27,14 +27,15 @@ class SourceFile:
     Args:
         path: path of the file; ``.gz``, ``.bz2`` and ``.xz`` are decompressed.
         limit: maximum size of the decompressed content in bytes.
+        within: its path in the folder or archive that is read, ``None`` for a file of its own.
 
     Raises:
         FileError: if the file does not exist.
     """
 
-    def __init__(self, path: str | Path, limit: int = LIMIT):
-        self.path, self.limit = existing(path), limit
-        self.name = self.path.name
+    def __init__(self, path: str | Path, limit: int = LIMIT, within: PurePath | None = None):
+        self.path, self.limit, self.within = existing(path), limit, within
+        self.name = self.path.name if within is None else str(within)
 
     @cached_property
     def suffix(self) -> str:

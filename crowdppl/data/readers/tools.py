@@ -1,98 +1,19 @@
-"""JSON exports of annotation tools: Label Studio, Prodigy, doccano, Argilla, SageMaker Ground Truth, peerannot."""
+"""JSON exports of annotation tools: Prodigy, doccano, SageMaker Ground Truth, peerannot."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from crowdppl.data.readers.records import Choices, Records, Rows, aggregate, choose
+from crowdppl.data.readers.records import Choices, Records, aggregate, choose
+from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
-from crowdppl.data.readers.tables import integers
+from crowdppl.data.readers.tables import COMPRESSED, integers
+from crowdppl.data.structured import absent
 from crowdppl.errors import DataError, FileError
 
-# Result types of Label Studio that are a label of the whole task, and the key of the label.
-CHOICES = {"choices": "choices", "rating": "rating", "number": "number", "taxonomy": "taxonomy", "pairwise": "selected"}
-
-
-def is_label_studio(record: dict[str, Any]) -> bool:
-    """Recognise tasks with ``annotations``, or JSON-MIN with ``annotator`` and ``annotation_id``."""
-    nested = record.get("annotations", record.get("completions"))
-    if isinstance(nested, list) and "data" in record:
-        return True
-    return {"annotator", "annotation_id"} <= set(record)
-
-
-def label_studio(file: SourceFile, choices: Choices) -> Records:
-    """Read Label Studio's JSON or JSON-MIN.
-
-    Cancelled annotations are skips. Those marked as ground truth are known truths, not annotations. Regions (boxes, spans) are
-    not labels of a task and are left out.
-    """
-    if "annotations" not in file.records[0] and "completions" not in file.records[0]:
-        return _label_studio_min(file, choices)
-    questions = []
-    for n, task in enumerate(file.records, 1):
-        for annotation in _list(task.get("annotations", task.get("completions")), file, f"task {n}"):
-            for result in _list(annotation.get("result"), file, f"task {n}"):
-                if result.get("type") in CHOICES and result.get("from_name") not in questions:
-                    questions.append(str(result.get("from_name")))
-    question = choose(questions, choices, file.name)
-    rows = Rows(file.name, choices)
-    for n, task in enumerate(file.records, 1):
-        key = task.get("id", n)
-        for annotation in _list(task.get("annotations", task.get("completions")), file, f"task {n}"):
-            worker = annotation.get("completed_by")
-            worker = (worker.get("email") or worker.get("id")) if isinstance(worker, dict) else worker
-            if annotation.get("was_cancelled"):
-                rows.skip(key, worker, "that were cancelled (skipped)")
-                continue
-            labels: list[Any] = []
-            for result in _list(annotation.get("result"), file, f"task {n}"):
-                if result.get("from_name") == question and result.get("type") in CHOICES:
-                    value = result.get("value") or {}
-                    label = value.get(CHOICES[result["type"]])
-                    if result["type"] == "taxonomy" and label:
-                        label = [" / ".join(map(str, path)) for path in label]
-                    labels += label if isinstance(label, list) else [label]
-            if annotation.get("ground_truth"):
-                rows.known(key, labels, f"task {n}")
-                rows.drop("marked as ground truth (used as known truths)")
-            else:
-                created, duration = annotation.get("created_at"), annotation.get("lead_time")
-                rows.add(key, worker, labels, created, duration, where=f"task {n}")
-    return rows.finish("Label Studio")
-
-
-def _label_studio_min(file: SourceFile, choices: Choices) -> Records:
-    metadata = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"}
-    names: list[str] = []
-    for record in file.records:
-        known = metadata | set(names)
-        names += [key for key, value in record.items() if key not in known and _label_of(value) is not None]
-    # JSON-MIN does not separate the data of a task from the answers.
-    if choices.question is None and len(names) > 1:
-        raise DataError(
-            f"{file.name}: JSON-MIN mixes answers with the data of the task ({', '.join(names[:8])}); name the "
-            f"answer with question=..., or export JSON"
-        )
-    question = choose(names, choices, file.name)
-    rows = Rows(file.name, choices)
-    for n, record in enumerate(file.records, 1):
-        rows.add(
-            record.get("id", n),
-            record.get("annotator"),
-            _label_of(record.get(question)),
-            record.get("created_at"),
-            record.get("lead_time"),
-            where=f"record {n}",
-        )
-    return rows.finish("Label Studio (JSON-MIN)")
-
-
-def _label_of(value: Any) -> Any:
-    if isinstance(value, dict):
-        return value.get("choices")
-    return value if isinstance(value, (str, int, float, list)) else None
+# Interfaces of Prodigy in which the answer concerns parts of a task, or a text.
+PRODIGY_PARTS = ("relations", "text_input", "dep", "llm_io")
 
 
 def is_prodigy(record: dict[str, Any]) -> bool:
@@ -107,24 +28,37 @@ def prodigy(file: SourceFile, choices: Choices) -> Records:
     or ``reject``. *Ignore* is a skip.
     """
     rows = Rows(file.name, choices)
-    for n, record in enumerate(file.records, 1):
-        worker = record.get("_annotator_id") or record.get("_session_id")
+    hashes = set()
+    for n, record in enumerate(file.records):
+        where = f"line {n + 1}"
+        worker = next((record[key] for key in ("_annotator_id", "_session_id") if not absent(record.get(key))), None)
         options = record.get("accept")
-        key = record.get("_input_hash" if options is not None else "_task_hash", record.get("_input_hash"))
-        if key is None:
+        name = "_task_hash" if options is None and not absent(record.get("_task_hash")) else "_input_hash"
+        key, answer = record.get(name), record.get("answer")
+        if absent(key):
             raise DataError(
-                f"{file.name}, line {n}: no _input_hash or _task_hash; export the data set with Prodigy's db-out"
+                f"{file.name}, {where}: no _input_hash or _task_hash; export the data set with Prodigy's db-out"
             )
-        answer = record.get("answer")
-        if answer == "ignore":
-            rows.skip(key, worker, "that were ignored (skipped)")
-        elif answer not in ("accept", "reject"):
-            raise DataError(f"{file.name}, line {n}: the answer is {answer!r}; it must be accept, reject or ignore")
+        if answer not in ("accept", "reject", "ignore"):
+            raise DataError(f"{file.name}, {where}: the answer is {answer!r}; it must be accept, reject or ignore")
+        view = str(record.get("_view_id"))
+        if view in PRODIGY_PARTS or view.endswith("_manual"):
+            rows.drop(f"of spans, regions or texts ({view})")
+        elif answer == "ignore":
+            rows.skip(key, worker, "that were ignored (skipped)", where=where, record=n)
         elif options is not None and answer == "reject":
             rows.drop("of tasks that were rejected as a whole")
         else:
-            rows.add(key, worker, answer if options is None else options, record.get("_timestamp"), where=f"line {n}")
-    return rows.finish("Prodigy")
+            labels = answer if options is None else options
+            rows.add(key, worker, labels, record.get("_timestamp"), where=where, record=n)
+            hashes.add(name)
+    inputs = ["text", "image", "audio", "video", "html"] if hashes == {"_input_hash"} else []
+    return rows.finish("Prodigy", flat(file.records, ("meta",)), inputs, "_input_hash")
+
+
+# Keys under which records name their annotator.
+ANNOTATOR = ("annotator", "user", "username")
+ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet", ".pq", ".manifest")
 
 
 def is_doccano(record: dict[str, Any]) -> bool:
@@ -135,53 +69,28 @@ def is_doccano(record: dict[str, Any]) -> bool:
 def doccano(file: SourceFile, choices: Choices) -> Records:
     """Read doccano's JSON Lines; the annotator is in each record, or is the name of the file (one file per annotator)."""
     rows = Rows(file.name, choices)
-    for n, record in enumerate(file.records, 1):
-        worker = next((record[key] for key in ("annotator", "user", "username") if record.get(key) is not None), None)
+    workers = [next((r[key] for key in ANNOTATOR if not absent(r.get(key))), None) for r in file.records]
+    if all(map(absent, workers)):
+        rows.note("no annotator in the records, the file name is used; export one file per annotator")
+        workers = [file_stem(file)] * len(workers)
+    tasks = items_of(file.records, ("id", "example_id"), file.name, "line")
+    for n, (record, task, worker) in enumerate(zip(file.records, tasks, workers, strict=True)):
         labels = record.get("label", record.get("labels"))
         if any(isinstance(label, (list, dict)) for label in labels or []):
             raise DataError(
-                f"{file.name}, line {n}: spans of text, not labels of whole texts; export a classification project"
+                f"{file.name}, line {n + 1}: spans of text, not labels of whole texts; export a classification project"
             )
-        rows.add(
-            record.get("id", n), file.path.name.split(".")[0] if worker is None else worker, labels, where=f"line {n}"
-        )
-    records = rows.finish("doccano")
-    if not any(key in record for record in file.records for key in ("annotator", "user", "username")):
-        records.notes.append(
-            f"{file.name}: no annotator in the records, the file name is used; export one file per annotator"
-        )
-    return records
+        rows.add(task, worker, labels, where=f"line {n + 1}", record=n)
+    return rows.finish("doccano", flat(file.records, ("meta",)), ["text", "filename", "data"], "id")
 
 
-def is_argilla(record: dict[str, Any]) -> bool:
-    """Recognise keys such as ``<question>.responses``."""
-    return any(key.endswith(".responses") for key in record)
-
-
-def argilla(file: SourceFile, choices: Choices) -> Records:
-    """Read Argilla's records, JSON or rows of a Hugging Face data set: parallel lists of responses, users and statuses."""
-    keys = {key for record in file.records for key in record if key.endswith(".responses")}
-    question = choose(sorted(key.removesuffix(".responses") for key in keys), choices, file.name)
-    rows = Rows(file.name, choices)
-    for n, record in enumerate(file.records, 1):
-        answers = record.get(f"{question}.responses")
-        users = record.get(f"{question}.responses.users")
-        status = record.get(f"{question}.responses.status")
-        answers = [] if answers is None else list(answers)
-        users, status = ([None] * len(answers) if values is None else list(values) for values in (users, status))
-        if not len(answers) == len(users) == len(status):
-            raise DataError(
-                f"{file.name}, record {n}: {len(answers)} responses, {len(users)} users, {len(status)} statuses; export it again"
-            )
-        key = record.get("id") or record.get("external_id") or n
-        for answer, user, state in zip(answers, users, status, strict=True):
-            if state == "discarded":
-                rows.skip(key, user, "that were discarded (skipped)")
-            elif state == "draft":
-                rows.drop("that are drafts")
-            else:
-                rows.add(key, user, answer.get("value") if isinstance(answer, dict) else answer, where=f"record {n}")
-    return rows.finish("Argilla")
+def file_stem(file: SourceFile) -> str:
+    """Return the name of a file without the endings of compression and of its format: other dots belong to the name."""
+    name = file.path.name
+    for endings in (tuple(COMPRESSED), ENDINGS):
+        if name.lower().endswith(endings):
+            name = name[: name.rindex(".")]
+    return name
 
 
 def is_sagemaker(record: dict[str, Any]) -> bool:
@@ -198,44 +107,50 @@ def sagemaker(file: SourceFile, choices: Choices) -> Records:
         raise aggregate(
             file.name, "an output manifest of SageMaker Ground Truth", "use the worker responses of the job"
         )
-    contents: list[tuple[int, Any, dict[str, Any], dict[str, Any]]] = []
-    for n, record in enumerate(file.records, 1):
-        key = record.get("datasetObjectId", record.get("source-ref", record.get("itemId", n - 1)))
+    contents: list[tuple[int, dict[str, Any], dict[str, Any]]] = []
+    for n, record in enumerate(file.records):
         for answer in _sagemaker_answers(record) or []:
             content = answer.get("answerContent", (answer.get("annotationData") or {}).get("content"))
-            if isinstance(content, str):
-                try:
-                    content = json.loads(content)
-                except (ValueError, RecursionError):
-                    raise DataError(
-                        f"{file.name}, record {n}: the content of an answer is not JSON; download the worker responses again"
-                    ) from None
-            if not isinstance(content, dict):
-                raise DataError(
-                    f"{file.name}, record {n}: an answer has no content; download the worker responses again"
-                )
-            contents.append((n, key, answer, content))
-    names: list[str] = []
-    for _, _, _, content in contents:
-        names += [name for name in content if name not in names]
-    question = choose(names, choices, file.name)
+            contents.append((n, answer, _sagemaker_content(content, f"{file.name}, record {n + 1}")))
+    question = choose(list(dict.fromkeys(name for _, _, content in contents for name in content)), choices, file.name)
+    if file.within is not None:
+        tasks: list[Any] = [_sagemaker_item(file)] * len(file.records)
+    else:
+        names = ("datasetObjectId", "source-ref", "itemId", "humanLoopName")
+        tasks = items_of(file.records, names, file.name, first=0)  # Ground Truth numbers objects from 0
     rows = Rows(file.name, choices)
-    for n, key, answer, content in contents:
-        value = content.get(question)
-        label = value.get("label", value.get("labels")) if isinstance(value, dict) else value
-        rows.add(
-            key,
-            answer.get("workerId"),
-            label,
-            answer.get("submissionTime"),
-            answer.get("timeSpentInSeconds"),
-            where=f"record {n}",
-        )
-    return rows.finish("SageMaker Ground Truth")
+    for n, answer, content in contents:
+        submitted, seconds = answer.get("submissionTime"), answer.get("timeSpentInSeconds")
+        label = content.get(question)
+        rows.add(tasks[n], answer.get("workerId"), label, submitted, seconds, where=f"record {n + 1}", record=n)
+    table = flat(file.records, ("dataObject", "inputContent"))
+    return rows.finish("SageMaker Ground Truth", table, ["dataObject.content", "dataObject.s3Uri"], "datasetObjectId")
+
+
+def _sagemaker_content(content: Any, where: str) -> dict[str, Any]:
+    """Return the answers to each question of a form."""
+    if isinstance(content, str):
+        try:
+            content = json.loads(content)
+        except (ValueError, RecursionError):
+            raise DataError(
+                f"{where}: the content of an answer is not JSON; download the worker responses again"
+            ) from None
+    if isinstance(content, list) and len(content) == 1:
+        content = content[0]
+    if not isinstance(content, dict):
+        raise DataError(f"{where}: an answer has no content; download the worker responses again")
+    return content
+
+
+def _sagemaker_item(file: SourceFile) -> str:
+    """Return the number of the object: the folder of its worker responses, or the name of the file."""
+    parts = file.within.parts if file.within is not None else ()
+    return parts[-2] if len(parts) > 1 and parts[-2].isdecimal() else file_stem(file)
 
 
 def _sagemaker_answers(record: dict[str, Any]) -> list[Any] | None:
-    for key in ("answers", "annotationsFromAllWorkers", "annotations"):
+    for key in ("answers", "annotationsFromAllWorkers", "humanAnswers", "annotations"):
         if isinstance(record.get(key), list):
             return list(record[key])
     return None
@@ -268,11 +183,3 @@ def peerannot(file: SourceFile, choices: Choices) -> Records:
         for worker, label in answers.items():
             rows.add(task_of[task], worker_of[worker], label, where=f"task {task!r}")
     return rows.finish("peerannot")
-
-
-def _list(value: Any, file: SourceFile, where: str) -> list[dict[str, Any]]:
-    if value is None:
-        return []
-    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise FileError(f"{file.name}, {where}: annotations are not a list of objects; export it again as JSON")
-    return value

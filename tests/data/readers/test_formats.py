@@ -279,7 +279,9 @@ def test_moments_durations_and_truths_come_along(tmp_path):
     assert studio.seconds.tolist()[0] == 2.5
     assert studio.labels[studio.truth[1]] == "cat"
     appen = crowdppl.read(put(tmp_path, "a.csv", GOOD[3][1]))
-    assert appen.seconds.tolist() == [30, 60, 30]
+    # Worker 100 gave two annotations on one page of 30 seconds.
+    assert appen.seconds.tolist() == [15, 60, 15]
+    assert any("divided by their number" in note for note in appen.notes)
 
 
 def test_skipped_work_is_missing_or_a_label(tmp_path):
@@ -420,7 +422,7 @@ BAD = [
         "only boxes",
         "x.json",
         json.dumps([{"id": 1, "data": {}, "annotations": [{"result": [{"type": "rectanglelabels"}]}]}]),
-        "it contains no answers",
+        "it contains 1 regions and labels of regions, which are not classes of a task",
     ),
     (
         "annotations of another shape",
