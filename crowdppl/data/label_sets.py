@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.cells import set_of
 from crowdppl.data.columns import ITEM_COLUMNS, item_column, three_columns
 from crowdppl.data.features import matrix
 from crowdppl.data.frames import indexed, to_pandas
 from crowdppl.data.identifiers import clean, rows_text
-from crowdppl.data.structured import SEPARATOR, set_of
+from crowdppl.data.structured import SEPARATOR
 from crowdppl.errors import DataError, OptionError, listed
 
 
@@ -62,9 +63,9 @@ def pairs(
                 f"{source}, {rows_text(np.flatnonzero(missing))}: {what} missing; fill it in or drop the rows"
             )
     cells, notes = _sets(frame[label], separator, blank, f"{source}, column {label!r}")
-    kept = np.array([found is not None for found in cells], dtype=bool)
+    kept = np.array([members is not None for members in cells], dtype=bool)
     items, workers = items[kept], workers[kept]
-    sets = [found for found in cells if found is not None]
+    sets = [members for members in cells if members is not None]
     used = set(itertools.chain.from_iterable(sets))
     names = sorted(used) if relations is None else [str(r) for r in relations]
     unknown = sorted(used - set(names))
@@ -77,8 +78,8 @@ def pairs(
     R = len(names)
     number = {name: r for r, name in enumerate(names)}
     chosen = np.zeros((len(sets), R), dtype=np.int64)  # (annotations, R)
-    for n, found in enumerate(sets):
-        chosen[n, [number[name] for name in found]] = 1
+    for n, members in enumerate(sets):
+        chosen[n, [number[name] for name in members]] = 1
     unique, code = np.unique(items, return_inverse=True)
     relation = np.tile(np.arange(R), len(items))
     pair = np.char.add(np.char.add(unique.astype(str)[code].repeat(R), "|"), np.array(names)[relation])
@@ -106,12 +107,12 @@ def _sets(column: pd.Series[Any], separator: str, blank: str, where: str) -> tup
             except ValueError as reason:
                 raise DataError(f"{where}, {rows_text(np.array([n]))}: {str(cell)[:60]!r} {reason}") from None
         sets.append(read[key])
-    without = sum(found is None for found in sets)
+    without = sum(members is None for members in sets)
     if not without:
         return sets, []
-    if blank == "missing" or any(found == [] for found in sets):
+    if blank == "missing" or any(members == [] for members in sets):
         if without == len(sets):
             raise DataError(f"{where}: every set is missing; blank='none' reads them as sets without a label")
         return sets, [f"{where}: {without:,} rows without a set left out"]
     note = f"{where}: {without:,} blank cells are read as sets without a label; blank='missing' leaves them out"
-    return [[] if found is None else found for found in sets], [note]
+    return [[] if members is None else members for members in sets], [note]

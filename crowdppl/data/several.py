@@ -12,8 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow
 
+from crowdppl.data.cells import is_structured, labels_of, parsed, people, plain
 from crowdppl.data.identifiers import Coded, rows_text
-from crowdppl.data.structured import Several, is_structured, labels_of, parsed, people, plain, single_labels
+from crowdppl.data.structured import Several, single_labels
 from crowdppl.errors import DataError, listed
 
 Array = npt.NDArray[Any]
@@ -133,9 +134,9 @@ def _paired(
             continue
         answers = parsed(given)
         if not isinstance(answers, list) or len(answers) != len(team):
-            found = len(answers) if isinstance(answers, list) else 1
+            count = len(answers) if isinstance(answers, list) else 1
             raise DataError(
-                f"{where[1]}, {rows_text(np.flatnonzero(inverse == n))}: {len(team)} workers, {listed(team, 3)}, and {found} "
+                f"{where[1]}, {rows_text(np.flatnonzero(inverse == n))}: {len(team)} workers, {listed(team, 3)}, and {count} "
                 f"labels in one row; write a row for each worker, or a label for each"
             )
         workers += team

@@ -1,285 +1,30 @@
-"""Cells that hold more than one plain label: lists and objects written as JSON or Python, and sets joined by a separator.
+"""Columns with several labels in a cell, lists or sets joined by a separator: the one label of each distinct value.
 
-Each distinct value of a column is read once. The order in which the labels of a set are written never makes a class.
+The order in which the labels of a set are written never makes a class.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
-import pandas as pd
-
+from crowdppl.data.cells import BRACKETS, NoLabelError, is_structured, labels_of, normal, parsed, plain
 from crowdppl.errors import DataError, listed
 
 Several = Literal["refuse", "join", "keep"]
 CHOICES_OF_SEVERAL = ("refuse", "join", "keep")
 # Separator of the labels of a set in results.
 SEPARATOR = ";"
-# Separators of sets in files. Two labels with the same parts in another order show that a separator is one. The first three also
-# are where sets are read on request.
+# Separators of sets in files: two labels with the same parts in another order show that one is used. Sets that are to be joined
+# are split by the first three anyway.
 SEPARATORS = (";", "|", "\n", ",", "/", "+", "&")
 _ALWAYS = SEPARATORS[:3]
-
-# Keys under which tools write the answer of a choice, the most specific first.
-ANSWERS = (
-    *(
-        "choices",
-        "choice",
-        "labels",
-        "label",
-        "rating",
-        "number",
-        "taxonomy",
-        "selected",
-        "category",
-        "class",
-        "option",
-    ),
-    *("answer", "value", "name"),
-)
-# Keys that name the question of an answer, where a list holds answers to several.
-_QUESTIONS = ("task", "from_name", "question", "question_name", "key")
-# Keys that place an answer within an item: it is a label of a span or a region, not of the item.
-PARTS = frozenset(
-    (
-        *("start", "end", "startOffset", "endOffset", "globalOffsets", "start_offset", "end_offset", "begin", "offset"),
-        *(
-            "x",
-            "y",
-            "width",
-            "height",
-            "radiusX",
-            "radiusY",
-            "top",
-            "left",
-            "points",
-            "vertices",
-            "rle",
-            "bbox",
-            "mask",
-        ),
-        *(
-            "sequence",
-            "ranges",
-            "instant",
-            "item_index",
-            "frame",
-            "tool",
-            "spans",
-            "entities",
-            "boundingBoxes",
-            "polygons",
-        ),
-        *("keypoints", "polylines", "labeledImage", "inputImageProperties"),
-    )
-)
-# Keys of answers that are not classes.
-_NO_CLASSES = {"text": "a text", "ranker": "a ranking", "rank": "a ranking", "datetime": "a date", "box": "a region"}
-# Keys that name a person, the most readable first.
-_PERSON = ("email", "username", "user_name", "user", "name", "worker_id", "workerId", "user_id", "id", "_id")
-
-_SEVERAL = "holds several answers ({}); write the one to be read in a column of its own"
-
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<sign>[][{}(),:])|(?P<word>[^][\s{}(),:'"]+))""",
-    re.DOTALL,
-)
-_WRAPPED = re.compile(r"(?:array|frozenset|set|Set|List)\((.*?)(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
-_WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None, "nan": None}
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-_CLOSING = {"[": "]", "{": "}", "(": ")"}
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
 _NUMBER = re.compile(r"-?[0-9]+([.,][0-9]+)?")
-# Nesting and length beyond which a text is not read as a list.
-_DEEPEST, _LONGEST = 20, 2**20
-
-
-class _NoLabelError(ValueError):
-    """A cell that is no choice of classes; the message completes a sentence that begins with the cell."""
-
-
-def absent(value: Any) -> bool:
-    """Return whether an identifier or label is not stated: null, NaN, or blank. 0 and false are stated."""
-    return (
-        value is None
-        or (isinstance(value, float) and math.isnan(value))
-        or (isinstance(value, str) and not value.strip())
-    )
-
-
-def plain(value: Any) -> Any:
-    """Return an identifier or label as an integer or text: whole floats become integers, other objects their text."""
-    if isinstance(value, (bool, np.bool_)):
-        return str(value).lower()
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, (str, int)) else str(value)
-
-
-def is_structured(value: Any) -> bool:
-    """Return whether a value is a list, set, array or object."""
-    return isinstance(value, (list, tuple, set, frozenset, np.ndarray, Mapping))
-
-
-def parsed(value: Any) -> Any:
-    """Return the list, object or text that a cell is written as, in JSON or Python; other values are returned unchanged."""
-    if isinstance(value, str):
-        text = value.strip()
-        if text[:1] not in ("[", "{", "(", '"', "a", "f", "s", "S", "L") or text[-1:] not in ("]", "}", ")", '"'):
-            return value
-        if len(text) > _LONGEST:
-            return value
-        wrapped = _WRAPPED.fullmatch(text)
-        text = text if wrapped is None else wrapped[1].strip() or "[]"
-        try:
-            document = json.loads(text)
-        except (ValueError, RecursionError):
-            document = _python(text)
-        if text[:1] == "(" and not (
-            isinstance(document, list) and document and all(isinstance(v, str) for v in document)
-        ):
-            return value  # such as (1, 2] or (none)
-        return value if document is None else _normal(document)
-    return _normal(value) if is_structured(value) else value
-
-
-def _normal(value: Any) -> Any:
-    """Return arrays, tuples and sets as lists."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, (tuple, set, frozenset)):
-        return list(value)
-    return dict(value) if isinstance(value, Mapping) else value
-
-
-def _python(text: str) -> Any:
-    """Return a list, set, tuple or dict of Python or NumPy as lists and dicts, ``None`` for other text. Nothing is executed."""
-    tokens: list[tuple[str, str]] = []
-    at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            return None
-        tokens.append((str(match.lastgroup), match[match.lastgroup or 0]))
-        at = match.end()
-    stream = iter([*tokens, ("end", "")])
-    try:
-        value = _value(next(stream), stream, 0)
-        return value if next(stream)[0] == "end" else None
-    except (_NoLabelError, StopIteration):
-        return None
-
-
-def _value(token: tuple[str, str], stream: Iterator[tuple[str, str]], depth: int) -> Any:
-    kind, text = token
-    if kind == "string":
-        return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
-    if kind == "word":
-        if text in _WORDS:
-            return _WORDS[text]
-        try:
-            return float(text) if re.search("[.eE]", text) else int(text)
-        except ValueError:
-            raise _NoLabelError from None
-    if text not in _CLOSING or depth > _DEEPEST:
-        raise _NoLabelError
-    items: list[Any] = []
-    keys: list[Any] = []
-    # Commas are optional, as NumPy writes arrays.
-    while (token := next(stream))[1] != _CLOSING[text] or token[0] != "sign":
-        if token == ("sign", ","):
-            continue
-        if token == ("sign", ":"):
-            if text != "{" or len(keys) >= len(items):
-                raise _NoLabelError
-            keys.append(items.pop())
-            items.append(_value(next(stream), stream, depth + 1))
-            continue
-        items.append(_value(token, stream, depth + 1))
-    if not keys:
-        return {} if text == "{" and not items else items
-    if len(keys) != len(items):
-        raise _NoLabelError
-    return dict(zip(map(str, keys), items, strict=True))
-
-
-def labels_of(value: Any, depth: int = 0) -> list[Any]:
-    """Return the labels that a value states: a label, a list of labels, or an object such as ``{"choices": [...]}``.
-
-    Args:
-        value: the value of a cell, see :func:`parsed`.
-        depth: number of lists and objects around it.
-
-    Raises:
-        _NoLabelError: for spans, regions, texts, and answers to several questions.
-    """
-    value = _normal(value)
-    if depth > _DEEPEST:
-        raise _NoLabelError("is nested too deeply for a label")
-    if isinstance(value, list):
-        if any(isinstance(part, list) for part in value):
-            raise _NoLabelError("is a list of lists, such as spans of text, not a choice of classes")
-        for key in _QUESTIONS:
-            asked = {str(part[key]) for part in value if isinstance(part, dict) and key in part}
-            if len(asked) > 1:
-                raise _NoLabelError(_SEVERAL.format(f"{key} {listed(sorted(asked), 6)}"))
-        return [label for part in value for label in labels_of(part, depth + 1)]
-    if not isinstance(value, dict):
-        return [] if absent(value) else [value]
-    if value and all(isinstance(chosen, bool) for chosen in value.values()):
-        # A single box that is ticked or not.
-        return [value["on"]] if list(value) == ["on"] else [name for name, chosen in value.items() if chosen]
-    within = [key for key in value if key in PARTS]
-    if within:
-        raise _NoLabelError(f"is an answer to a part of the item, such as a span or region (keys {listed(within, 3)})")
-    answer = next((key for key in ANSWERS if key in value), None)
-    if answer == "taxonomy":
-        return [" / ".join(map(str, path)) if isinstance(path, list) else path for path in value[answer] or []]
-    if answer is not None:
-        return labels_of(value[answer], depth + 1)
-    other = next((_NO_CLASSES[key] for key in value if key in _NO_CLASSES), None)
-    if other is not None:
-        raise _NoLabelError(f"is {other}, not a choice of classes")
-    if len(value) == 1:
-        return labels_of(next(iter(value.values())), depth + 1)
-    if not value:
-        return []
-    raise _NoLabelError(_SEVERAL.format(f"keys {listed(value, 6)}"))
-
-
-def people(value: Any, depth: int = 0) -> list[Any]:
-    """Return the workers that a cell names: one, or those of a list; objects are replaced by what names them."""
-    value = parsed(value)
-    if depth > _DEEPEST:
-        return []
-    if isinstance(value, list):
-        return [person for part in value for person in people(part, depth + 1)]
-    if isinstance(value, dict):
-        return people(next((value[key] for key in _PERSON if not absent(value.get(key))), None), depth + 1)
-    return [] if absent(value) else [value]
-
-
-def set_of(value: Any, separator: str) -> list[str] | None:
-    """Return the labels of a cell that holds a set, a list or labels joined by a separator; ``None`` for a missing cell.
-
-    Raises:
-        ValueError: for objects that are no choice of classes; the message completes a sentence that begins with the cell.
-    """
-    document = parsed(value)
-    if is_structured(document):
-        return list(dict.fromkeys(str(plain(label)).strip() for label in labels_of(document)))
-    if isinstance(document, str):
-        return list(dict.fromkeys(part.strip() for part in document.split(separator) if part.strip()))
-    return None if absent(document) or document is pd.NA else [str(plain(document))]
 
 
 def single_labels(
@@ -310,7 +55,7 @@ def single_labels(
     for n, value in enumerate(values):
         try:
             sets.append(labels_of(value))
-        except _NoLabelError as reason:
+        except NoLabelError as reason:
             raise DataError(f"{locate(n)}: {_short(names[n])} {reason}") from None
     separators = _separators(sets, several)
     if several == "refuse":
@@ -327,7 +72,7 @@ def single_labels(
             [part for label in labels for part in _split(clean(label) if isinstance(label, str) else label, separator)]
             for labels in sets
         ]
-    labels = [_one(found, several, partial(locate, n)) for n, found in enumerate(sets)]
+    labels = [_one(members, several, partial(locate, n)) for n, members in enumerate(sets)]
     if several == "refuse":
         notes += _possible_sets(labels, source)
     if not written and not separators:
@@ -337,7 +82,7 @@ def single_labels(
         notes.append(
             f"{source}: {len(written):,} different lists or objects are read as labels ({', '.join(examples)})"
         )
-    joined = {str(label) for label, found in zip(labels, sets, strict=True) if len(set(map(str, found))) > 1}
+    joined = {str(label) for label, members in zip(labels, sets, strict=True) if len(set(map(str, members))) > 1}
     if joined:
         notes.append(
             f"{source}: {len(joined):,} sets of several labels are classes, such as {listed(sorted(joined), 3)}"
@@ -345,16 +90,16 @@ def single_labels(
     return _of_one_type(labels), notes
 
 
-def _one(found: list[Any], several: Several, locate: Callable[[], str]) -> Any:
-    found = list(dict.fromkeys(plain(label) for label in found))
-    if len(found) < 2:
-        return found[0] if found else None
+def _one(members: list[Any], several: Several, locate: Callable[[], str]) -> Any:
+    members = list(dict.fromkeys(plain(label) for label in members))
+    if len(members) < 2:
+        return members[0] if members else None
     if several == "refuse":
         raise DataError(
-            f"{locate()}: {len(found)} labels in one annotation, {listed(found, 3)}; to read sets of labels, use "
+            f"{locate()}: {len(members)} labels in one annotation, {listed(members, 3)}; to read sets of labels, use "
             f"several='join', then crowdppl.data.label_sets.pairs"
         )
-    return joined_set(found, locate)
+    return joined_set(members, locate)
 
 
 def joined_set(labels: Sequence[Any], locate: Callable[[], str]) -> str:
@@ -377,10 +122,10 @@ def _kept(name: Any) -> Any:
     if not is_structured(name):
         return name
     try:
-        found = [str(plain(label)) for label in labels_of(name)]
-    except _NoLabelError:
-        return json.dumps(_normal(name), default=str, ensure_ascii=False)
-    return SEPARATOR.join(found) or None
+        members = [str(plain(label)) for label in labels_of(name)]
+    except NoLabelError:
+        return json.dumps(normal(name), default=str, ensure_ascii=False)
+    return SEPARATOR.join(members) or None
 
 
 def _is_interval(value: Any) -> bool:
@@ -393,7 +138,7 @@ def _is_interval(value: Any) -> bool:
 def _bare(label: str) -> str:
     """Return a text without the brackets around a list of words."""
     text = label.strip()
-    return text[1:-1] if text[:1] in _CLOSING and text[-1:] == _CLOSING[text[:1]] else text
+    return text[1:-1] if text[:1] in BRACKETS and text[-1:] == BRACKETS[text[:1]] else text
 
 
 def _split(label: Any, separator: str) -> list[Any]:
@@ -447,5 +192,5 @@ def _of_one_type(labels: list[Any]) -> list[Any]:
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(_normal(value), default=str, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(normal(value), default=str, ensure_ascii=False)
     return repr(text if len(text) <= 60 else f"{text[:57]}...")

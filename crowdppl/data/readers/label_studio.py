@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from crowdppl.data.cells import PARTS, absent
 from crowdppl.data.readers.records import Choices, Records, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
-from crowdppl.data.structured import PARTS, absent
 from crowdppl.errors import DataError, FileError, listed
 
 # Result types that are a label of the whole task, and the key of the label.
@@ -59,9 +59,9 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
                 rows.skip(key, worker, "that were cancelled (skipped)", where=where, record=n)
                 continue
             labels: list[Any] = []
-            found = parts_here = 0
+            results = parts_here = 0
             for result, part in _results(annotation, file, n + 1):
-                found += 1
+                results += 1
                 parts_here += part
                 if not part and result.get("from_name") == question and result.get("type") in CHOICES:
                     labels += _labels(result)
@@ -69,7 +69,7 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
             if annotation.get("ground_truth"):
                 rows.known(key, labels, where)
                 rows.note("{} annotations are marked as ground truth: they are known truths, not labels of a worker")
-            elif not labels and found and found == parts_here:
+            elif not labels and results and results == parts_here:
                 continue  # counted with its regions
             else:
                 created, seconds = annotation.get("created_at"), annotation.get("lead_time")
@@ -91,12 +91,12 @@ def _no_classes(others: Counter[str], parts: int) -> str | None:
     """Return what a file without labels of tasks contains, ``None`` for nothing."""
     kinds = [kind for kind in others if kind in NO_CLASSES]
     regions = parts + sum(count for kind, count in others.items() if kind not in NO_CLASSES)
-    found = [f"answers of type {listed(kinds)}"] if kinds else []
-    found += [f"{regions:,} regions and labels of regions"] if regions else []
-    if not found:
+    content = [f"answers of type {listed(kinds)}"] if kinds else []
+    content += [f"{regions:,} regions and labels of regions"] if regions else []
+    if not content:
         return None
     return (
-        f"it contains {' and '.join(found)}, which are not classes of a task; the types that are read are "
+        f"it contains {' and '.join(content)}, which are not classes of a task; the types that are read are "
         f"{', '.join(CHOICES)}, of whole tasks"
     )
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from crowdppl.data.cells import absent, parsed
 from crowdppl.data.readers.records import Choices, Records, aggregate, choose
 from crowdppl.data.readers.rows import Rows
 from crowdppl.data.readers.source import SourceFile
-from crowdppl.data.structured import absent, parsed
 from crowdppl.data.timestamps import since_1970
 from crowdppl.errors import DataError, listed
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from crowdppl.data.cells import absent, is_structured, parsed, people, plain
 from crowdppl.data.identifiers import unstorable
 from crowdppl.data.readers.records import SKIPPED, Choices, Records, timestamps, uniform
-from crowdppl.data.structured import absent, is_structured, parsed, people, plain, single_labels
+from crowdppl.data.structured import single_labels
 from crowdppl.errors import DataError, listed
 
 # Columns of annotations; columns of files with these names are not added to them.
@@ -246,9 +247,9 @@ def items_of(
         DataError: if some records have an identifier and others have none.
     """
     for name in names:
-        found = [record.get(name) for record in records]
-        if not any(map(absent, found)):
-            return found
+        identifiers = [record.get(name) for record in records]
+        if not any(map(absent, identifiers)):
+            return identifiers
     for name in names:
         missing = [n for n, record in enumerate(records, 1) if absent(record.get(name))]
         if len(missing) < len(records):
