@@ -13,6 +13,7 @@ from rich.table import Table
 
 from crowdppl.cli.application import console, in_command
 from crowdppl.data.columns import ITEM_COLUMNS
+from crowdppl.inference.coverage import NARROW
 from crowdppl.posterior.posterior import Posterior, probability_columns
 from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS
 
@@ -127,11 +128,26 @@ def interval_bar(mean: float, low: float, high: float, width: int = BAR) -> str:
     return "".join(line)
 
 
-def show_computation(posterior: Posterior) -> None:
-    """Print how the result was computed, what its intervals allow for, and all notes and warnings."""
+def show_computation(posterior: Posterior, *, verbose: bool = False) -> None:
+    """Print all notes and warnings, then how the result was computed and what its intervals allow for.
+
+    Args:
+        posterior: a result.
+        verbose: whether to print all that is known of the computation, in place of a short paragraph.
+    """
+    # An alert stands above everything else.
+    show_notes(posterior.notes + [sentence for sentence in posterior.warnings if sentence != posterior.alert])
     info = posterior.info
+    ran = f"{info['model']} by {info['method']} in {info['seconds']:.1f} s"
+    if not verbose:
+        console.print(
+            f"{ran}. {_intervals(posterior)} How they were computed and their coverage on public data: --verbose, run.json "
+            "or the appendix of the report.",
+            style="dim",
+        )
+        return
     method = in_command(posterior.interval_method[0].upper() + posterior.interval_method[1:])
-    console.print(f"{info['model']} by {info['method']} in {info['seconds']:.1f} s. {escape(method)}")
+    console.print(f"{ran}. {escape(method)}")
     facts = info["facts"]
     if facts.get("r_hat") and facts.get("ess"):
         rhat, ess = max(facts["r_hat"].values()), min(facts["ess"].values())
@@ -141,8 +157,15 @@ def show_computation(posterior: Posterior) -> None:
         )
     console.print(escape(in_command(posterior.correlation)))
     console.print(escape(posterior.coverage), style="dim")
-    # An alert stands above everything else.
-    show_notes(posterior.notes + [sentence for sentence in posterior.warnings if sentence != posterior.alert])
+
+
+def _intervals(posterior: Posterior) -> str:
+    """Return what intervals allow for, in one sentence."""
+    if posterior.kind == "point":
+        return "There are point estimates only, without intervals."
+    errors = "allow for errors that workers share" if posterior.calibrated else "take errors of workers as independent"
+    narrow = ", and are too narrow on public data" if posterior.coverage.endswith(NARROW) else ""
+    return f"Intervals {errors}{narrow}."
 
 
 def _stored(posterior: Posterior) -> str:

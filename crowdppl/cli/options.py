@@ -41,6 +41,9 @@ Keep = Annotated[
         help="small: posterior.nc holds what reports, next, check and update need; full: all draws as they are, a large file."
     ),
 ]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Also print how intervals were computed and their coverage on public data.")
+]
 Threads = Annotated[
     int | None,
     typer.Option(help="Threads to compute with, at most. (default: as many as cores that the process may use)"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crowdppl.inference.design_effect import DesignEffect
+if TYPE_CHECKING:
+    from crowdppl.inference.design_effect import DesignEffect
 
 # Below this share of workers, 89% intervals are called too narrow.
 TOO_NARROW = 0.8
+NARROW = "These intervals are too narrow."
 
 
 @cache
@@ -50,5 +52,5 @@ def cited(model: str, method: str, effect: DesignEffect | None, *, default_prior
         f"{measurement['accuracy']:.0%}."
     )
     if min(measurement["share"], measurement["accuracy"]) < TOO_NARROW:
-        sentence += " These intervals are too narrow."
+        sentence += f" {NARROW}"
     return sentence

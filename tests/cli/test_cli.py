@@ -241,6 +241,22 @@ def test_fit(labels, tmp_path):
     assert json.loads((out / "run.json").read_text())["method"] == "em"
 
 
+def test_a_fit_ends_with_a_short_paragraph(labels, tmp_path):
+    """At most three sentences on the computation; the rest on request, and in run.json."""
+    short, long = (
+        " ".join(run("fit", labels, "--out", tmp_path / name, *more).output.split())
+        for name, more in (("a", []), ("b", ["--verbose"]))
+    )
+    (paragraph,) = re.findall(r"item-effects by em in .*?(?= Wrote)", short)
+    assert paragraph.count(". ") <= 2
+    assert "--verbose" in paragraph
+    story = json.loads((tmp_path / "a" / "run.json").read_text())
+    for words in ("design effect", "Coverage measured for"):
+        assert words not in short
+        assert words in long
+        assert words in story["correlation"] + story["coverage"]
+
+
 def test_column_names_truths_and_classes(tmp_path):
     table = pd.DataFrame({"q": list("aabbcc"), "who": list("xyxyxy"), "says": list("010111"), "gold": ["0", *[""] * 5]})
     table.to_csv(tmp_path / "l.csv", index=False)

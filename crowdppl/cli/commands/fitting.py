@@ -31,6 +31,7 @@ from crowdppl.cli.options import (
     Seed,
     Threads,
     TruthColumn,
+    Verbose,
 )
 from crowdppl.errors import silent
 from crowdppl.inference.memory import ROWS
@@ -64,6 +65,7 @@ def fit_command(
     report_options: ReportOptions,
     raw: Raw = False,
     keep: Keep = "small",
+    verbose: Verbose = False,
     threads: Threads = None,
     **engine: Any,
 ) -> None:
@@ -106,7 +108,9 @@ def fit_command(
     run: dict[str, Any] = {"input": source, "timings": {"read": seconds}}
     if report_options.title is not None:
         run["title"] = report_options.title
-    finished = _finish(posterior, output.out, output.level, run, raw=raw, keep=kept, cost=report_options.cost)
+    finished = _finish(
+        posterior, output.out, output.level, run, raw=raw, keep=kept, cost=report_options.cost, verbose=verbose
+    )
     if with_report:
         _report(posterior, output, report_options, finished)
     leave(posterior)
@@ -171,6 +175,7 @@ def _finish(
     raw: bool = False,
     keep: Literal["small", "full"] = "small",
     cost: float | None = None,
+    verbose: bool = False,
 ) -> _Finished:
     """Write a result to its folder and show it."""
     from crowdppl import report
@@ -188,7 +193,7 @@ def _finish(
     display.show_actions(actions, posterior)
     display.show_truth(posterior)
     display.show_workers(written.workers, default_level(level))
-    display.show_computation(posterior)
+    display.show_computation(posterior, verbose=verbose)
     names = ", ".join(path.name for path in written.files)
     console.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - start:.1f} s).")
     return _Finished(written.run, written.workers, actions)
@@ -306,6 +311,7 @@ def update_command(
     level: Level = None,
     raw: Raw = False,
     keep: Keep = "small",
+    verbose: Verbose = False,
     threads: Threads = None,
 ) -> None:
     """Add annotations to a result: fit again, starting from the earlier result."""
@@ -331,12 +337,12 @@ def update_command(
         later = report.carried(earlier, later)
     source = {"file": source_name(file), "sha256": digest, "rows": more.A, "added to": run.get("input", {})}
     title = {"title": run["title"]} if run.get("title") else {}
-    _finish(later, target, level, {"input": source, "timings": {}} | title, raw=raw, keep=kept)
+    _finish(later, target, level, {"input": source, "timings": {}} | title, raw=raw, keep=kept, verbose=verbose)
     leave(later)
 
 
 @command
-def demo_command(output: DemoOutput, seed: Seed = 0, threads: Threads = None) -> None:
+def demo_command(output: DemoOutput, seed: Seed = 0, verbose: Verbose = False, threads: Threads = None) -> None:
     """Fit Dawid and Skene's anaesthesia table, which comes with the library."""
     from crowdppl.data import datasets
     from crowdppl.export import results
@@ -351,5 +357,6 @@ def demo_command(output: DemoOutput, seed: Seed = 0, threads: Threads = None) ->
     )
     with silent():
         posterior = fit(data, "dawid-skene", method="gibbs", seed=seed, progress=err.is_terminal)
-    _finish(posterior, output.out, output.level, {"input": {"dataset": "anaesthesia", "rows": data.A}, "timings": {}})
+    run = {"input": {"dataset": "anaesthesia", "rows": data.A}, "timings": {}}
+    _finish(posterior, output.out, output.level, run, verbose=verbose)
     leave(posterior)
