@@ -236,9 +236,7 @@ def fit(
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
     seconds = time.perf_counter() - began
     if draws.kind == "approximation" and count < FEW_DRAWS:
-        draws.warnings.append(
-            f"the ends of intervals come from {count} draws and are rough; raise num_samples to at least 100"
-        )
+        draws.warnings.append(_few_draws(count, options["num_samples"], data))
     if draws.kind == "posterior":
         assert evaluated is not None
         draws.facts |= convergence(data, evaluated, draws.diagnosis)
@@ -284,6 +282,18 @@ def fit(
     for sentence in draws.warnings:
         warn(sentence)
     return posterior
+
+
+def _few_draws(count: int, requested: int, data: Annotations) -> str:
+    """Return the warning that intervals come from few draws, and why."""
+    if count == requested:
+        return f"the ends of intervals come from {count} draws and are rough; raise num_samples to at least 100"
+    size = f"{data.J:,} confusion matrices of {data.K:,} classes"
+    ends = "there are no intervals: a single draw" if count == 1 else f"the ends of intervals are rough: {count} draws"
+    return (
+        f"{ends} of {size} fit{'s' if count == 1 else ''} in memory; merge rare classes, or fit a model with fewer numbers a "
+        f"worker, such as 'one-coin'"
+    )
 
 
 def _per_item(data: Annotations) -> float:

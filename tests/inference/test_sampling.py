@@ -123,6 +123,23 @@ def test_large_draws_are_thinned_and_told(monkeypatch, anaesthesia):
     assert posterior.tree["posterior"].sizes["draw"] < 1000
 
 
+@pytest.mark.parametrize(
+    ("size", "said"), [(1, "there are no intervals: a single draw"), (20_000, "are rough: 8 draws")]
+)
+def test_too_few_draws_for_intervals_name_the_cause(monkeypatch, anaesthesia, size, said):
+    """Where memory holds few draws, more of them cannot be asked for: the advice is another model or fewer classes."""
+    import crowdppl.inference.memory
+
+    monkeypatch.setattr(crowdppl.inference.memory, "KEEP_BYTES", size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        posterior = fit(anaesthesia, "dawid-skene", method="em", seed=1)
+    (sentence,) = (text for text in posterior.warnings if "5 confusion matrices of 4 classes" in text)
+    assert said in sentence
+    assert "num_samples" not in sentence
+    assert posterior.workers()["accuracy_low"].isna().all() == (size == 1)
+
+
 def test_chains_in_turn_are_chains(monkeypatch, anaesthesia):
     """Large data run chains one after the other: as many, and as well mixed."""
     import crowdppl.inference.memory
