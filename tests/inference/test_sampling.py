@@ -127,7 +127,7 @@ def test_large_draws_are_thinned_and_told(monkeypatch, anaesthesia):
     ("size", "said"), [(1, "there are no intervals: a single draw"), (20_000, "are rough: 8 draws")]
 )
 def test_too_few_draws_for_intervals_name_the_cause(monkeypatch, anaesthesia, size, said):
-    """Where memory holds few draws, more of them cannot be asked for: the advice is another model or fewer classes."""
+    """Where memory holds few draws, num_samples cannot raise their number: the advice is another model, or fewer classes."""
     import crowdppl.inference.memory
 
     monkeypatch.setattr(crowdppl.inference.memory, "KEEP_BYTES", size)
