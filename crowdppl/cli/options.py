@@ -225,6 +225,10 @@ class Covariates:
     ] = None
     timestamp: Annotated[str | None, typer.Option(help="Column of the timestamps, numbers or dates.")] = None
     seconds: Annotated[str | None, typer.Option(help="Column of the seconds that each annotation took.")] = None
+    dates: Annotated[
+        str | None,
+        typer.Option(help="day-first or month-first, for dates such as 03.04.2024. (default: as all of them allow)"),
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from crowdppl.data.layouts import AnnotationLayouts
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
 from crowdppl.data.structured import CHOICES_OF_SEVERAL, Several
+from crowdppl.data.timestamps import Dates
 from crowdppl.data.truths import Truth, truth_columns
 from crowdppl.errors import DataError
 
@@ -80,6 +81,7 @@ class Annotations(AnnotationLayouts):
         worker_features=arguments.anything,
         timestamp=arguments.anything,
         seconds=arguments.anything,
+        dates=arguments.choice("day-first", "month-first"),
         source=arguments.text,
     )
     def from_frame(
@@ -99,6 +101,7 @@ class Annotations(AnnotationLayouts):
         worker_features: Any = None,
         timestamp: str | None = None,
         seconds: str | None = None,
+        dates: Dates | None = None,
         source: str = "the frame",
     ) -> Self:
         """Return the annotations of a table with one row per annotation.
@@ -125,6 +128,8 @@ class Annotations(AnnotationLayouts):
             worker_features: worker features.
             timestamp: column of the time of each annotation, a number or a date, blank if unknown; used for change over time.
             seconds: column of the duration of each annotation, blank if unknown.
+            dates: ``"day-first"`` or ``"month-first"``, for timestamps such as 03.04.2024. Defaults to the order that all of
+                them allow; where both are possible, a note names the one that was chosen, or the table is refused.
             source: name of the table in messages.
 
         Raises:
@@ -148,6 +153,7 @@ class Annotations(AnnotationLayouts):
                 for field, name in (("timestamp", timestamp), ("seconds", seconds))
                 if name is not None
             },
+            dates=dates,
         )
         columns["notes"] += unquoted(frame, (task, worker, label), source)
         in_order = labels is not None

@@ -34,7 +34,13 @@ def series(values: Any, name: str) -> pd.Series[Any]:
     if torch is not None and isinstance(values, torch.Tensor):
         values = values.detach().cpu().numpy()
     if hasattr(values, "dtype"):
-        return pd.Series(values).reset_index(drop=True)
+        if getattr(values.dtype, "kind", "") == "V":
+            fields = f" with the fields {listed(values.dtype.names)}" if values.dtype.names else ""
+            raise DataError(f"{name} is an array of records{fields}; pass one of its columns, or all as a frame")
+        try:
+            return pd.Series(values).reset_index(drop=True)
+        except (TypeError, ValueError):
+            raise DataError(f"{name} is of the type {values.dtype}; pass integers or strings") from None
     return pd.Series(list(values), dtype=object)
 
 

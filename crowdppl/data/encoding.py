@@ -13,10 +13,10 @@ import torch
 
 from crowdppl.data.columns import ROLES
 from crowdppl.data.identifier_checks import equal_numbers, fractions, lookalikes, spaced, variants
-from crowdppl.data.identifiers import Coded, clean, coded, encode, from_arrow, kind_of, rows_text
+from crowdppl.data.identifiers import Coded, clean, coded, encode, kind_of, rows_text
 from crowdppl.data.several import as_text, one_each
 from crowdppl.data.structured import Several
-from crowdppl.data.timestamps import since_1970
+from crowdppl.data.timestamps import Dates, durations, times
 from crowdppl.data.truths import KnownTruths, TruthColumn, known_truths, truth_codes
 from crowdppl.errors import DataError, listed, warn
 
@@ -36,6 +36,7 @@ def encode_columns(
     source: str,
     several: Several = "refuse",
     timings: Mapping[str, pd.Series[Any]] | None = None,
+    dates: Dates | None = None,
 ) -> dict[str, Any]:
     """Clean, check, code and sort three columns: the fields of :class:`crowdppl.Annotations`.
 
@@ -50,6 +51,7 @@ def encode_columns(
         source: name of the table in messages.
         several: treatment of several labels in a cell, see :meth:`crowdppl.Annotations.from_frame`.
         timings: columns of numbers or times by field, ``(A,)`` each.
+        dates: whether the day or the month comes first in timestamps, see :func:`crowdppl.data.timestamps.times`.
 
     Raises:
         DataError: if the columns cannot be used.
@@ -105,7 +107,7 @@ def encode_columns(
     if kept is not None:
         order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
     known_codes, truth_notes = truth_codes(known, items, labels, source)
-    result = {
+    result: dict[str, Any] = {
         "item": torch.from_numpy(item[order]),
         "worker": torch.from_numpy(worker[order]),
         "label": torch.from_numpy(label[order]),
@@ -115,8 +117,13 @@ def encode_columns(
         "labels": labels,
         "notes": (*notes, *truth_notes),
     }
-    for field, times in (timings or {}).items():
-        values = _times(times, f"{source}, column {str(times.name)!r}", dates=field == "timestamp")
+    for field, timing in (timings or {}).items():
+        place = f"{source}, column {str(timing.name)!r}"
+        if field == "timestamp":
+            values, told = times(timing, place, dates=dates)
+            result["notes"] = (*result["notes"], *told)
+        else:
+            values = durations(timing, place)
         result[field] = torch.from_numpy(values[order if labelled_rows is None else labelled_rows[order]])
     return result
 
@@ -181,32 +188,6 @@ def _check_numeric_labels(labels: Array, source: str, notes: list[str]) -> None:
             f"{source}: {len(duplicates):,} labels are the same number as others but are treated as different classes: "
             f"{paired_names(duplicates)}; write them alike if they are the same",
         )
-
-
-def _times(column: pd.Series[Any], where: str, *, dates: bool) -> Array:
-    """Return timestamps (numbers, or dates as seconds since 1970) or durations as floats ``(A,)``, NaN if blank."""
-    arrow = from_arrow(column) if isinstance(column.dtype, pd.ArrowDtype) else None
-    codes, names = pd.factorize(column) if arrow is None else arrow
-    # Each distinct value is parsed once, whatever the number of rows.
-    texts = pd.Series(names)
-    blank = texts.isna() | (texts.astype(str).str.strip() == "")
-    numbers = pd.to_numeric(texts.where(~blank), errors="coerce")
-    if pd.api.types.is_datetime64_any_dtype(texts.dtype) or (dates and bool((numbers.isna() & ~blank).any())):
-        numbers = since_1970(texts.where(~blank))
-    values = numbers.to_numpy(dtype=float, na_value=np.nan)
-
-    def refuse(invalid: Array, reason: str) -> None:
-        if invalid.any():
-            rows = np.flatnonzero(np.append(invalid, False)[codes])
-            raise DataError(f"{where}, {rows_text(rows)}: {reason}; correct it or leave it blank")
-
-    unreadable = (np.isnan(values) & ~blank.to_numpy()) | np.isinf(values)
-    example = str(texts[unreadable].iloc[0]) if unreadable.any() else ""
-    refuse(unreadable, f"{example!r} is not {'a number or a date' if dates else 'a number'}")
-    if not dates:
-        refuse(values < 0, "a duration below 0")
-    # A missing value has the code -1, which selects the last entry.
-    return np.append(values, np.nan)[codes]
 
 
 def _note(notes: list[str], sentence: str) -> None:

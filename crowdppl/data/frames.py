@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,8 @@ import pyarrow.interchange
 from crowdppl.data.identifiers import dictionary_parts
 from crowdppl.errors import DataError, listed
 
+# Exceptions of libraries and of Arrow for tables that cannot be exchanged.
+_UNREADABLE = (pyarrow.ArrowException, TypeError, ValueError, RuntimeError, NotImplementedError)
 ACCEPTED = (
     "pass a pandas DataFrame, or a table that supports Arrow's PyCapsule or the dataframe interchange protocol (Polars, "
     "PyArrow)"
@@ -41,21 +44,43 @@ def maybe_pandas(table: Any, what: str) -> pd.DataFrame | None:
         return table
     if isinstance(table, (type, pd.Series, pd.Index)):
         return None
+    if hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__"):
+        read: Callable[[Any], Any] = pyarrow.table
+    elif hasattr(table, "__dataframe__"):
+        read = pyarrow.interchange.from_dataframe
+    else:
+        return None
     try:
-        if hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__"):
-            arrow = pyarrow.table(table)
-        elif hasattr(table, "__dataframe__"):
-            arrow = pyarrow.interchange.from_dataframe(table)
-        else:
-            return None
-    except (pyarrow.ArrowException, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
-        reason = " ".join(str(error).split())[:150]
-        raise DataError(
-            f"{what} is a {type(table).__name__} that cannot be read as a table ({reason}); convert it to pandas first"
-        ) from None
+        arrow = read(table)
+    except _UNREADABLE as error:
+        arrow = _by_columns(table, read)
+        if arrow is None:
+            reason = " ".join(str(error).split())[:150]
+            raise DataError(
+                f"{what} is a {type(table).__name__} that cannot be read as a table ({reason}); convert it to pandas first"
+            ) from None
     columns = [_series(column) for column in arrow.columns]
     names = pd.Index(arrow.column_names, dtype=object)
     return pd.concat(columns, axis=1).set_axis(names, axis=1) if columns else pd.DataFrame()
+
+
+def _by_columns(table: Any, read: Callable[[Any], Any]) -> Any:
+    """Return a table column by column, without those that its library cannot hand on; ``None`` if there are none at all."""
+    select = getattr(table, "select", None)
+    if not callable(select):
+        try:
+            table = table.__dataframe__()
+        except (AttributeError, *_UNREADABLE):
+            return None
+        select = table.select_columns_by_name
+    names = getattr(table, "columns", None) if not hasattr(table, "column_names") else table.column_names()
+    columns = {}
+    for name in names or ():
+        try:
+            columns[name] = read(select([name])).column(0)
+        except _UNREADABLE:
+            continue  # an error follows where the column is needed: it is not among the columns
+    return pyarrow.table(columns) if columns else None
 
 
 def indexed(table: Any, defaults: tuple[str, ...], what: str) -> Any:
@@ -87,6 +112,11 @@ def indexed(table: Any, defaults: tuple[str, ...], what: str) -> Any:
     return frame
 
 
+def _storage(column: Any) -> Any:
+    """Return a chunked column of an extension type as the values that it stores."""
+    return pyarrow.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+
+
 def to_series(values: Any) -> Any:
     """Return a column of another library as a pandas Series; pandas objects and objects without a protocol are unchanged."""
     if isinstance(values, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray, type)):
@@ -100,17 +130,25 @@ def to_series(values: Any) -> Any:
 
 
 def _series(column: Any) -> pd.Series[Any]:
-    """Return an Arrow column as a Series: text dictionary-encoded, dictionaries as categories, integers with gaps as integers."""
+    """Return an Arrow column as a Series: text dictionary-encoded, dictionaries as categories, integers with gaps as integers.
+
+    Columns of lists, records and other types that are no identifiers stay Arrow's: an error follows only where one is used.
+    """
     types = pyarrow.types
     kind = column.type
+    if isinstance(kind, pyarrow.BaseExtensionType):
+        column, kind = _storage(column), kind.storage_type
     if types.is_string_view(kind):
         column, kind = column.cast(pyarrow.large_string()), pyarrow.large_string()
     if types.is_dictionary(kind):
         if types.is_string_view(kind.value_type):
             column = column.cast(pyarrow.dictionary(kind.index_type, pyarrow.large_string(), kind.ordered))
-        return column.to_pandas()
+        try:
+            return column.to_pandas()
+        except (pyarrow.ArrowException, TypeError):
+            return pd.Series(pd.arrays.ArrowExtensionArray(column))
     if types.is_string(kind) or types.is_large_string(kind):
         column = pyarrow.chunked_array([pyarrow.DictionaryArray.from_arrays(*dictionary_parts(column))])
-    elif not (types.is_integer(kind) or types.is_boolean(kind)):
+    elif types.is_floating(kind) or types.is_temporal(kind) or types.is_decimal(kind) or types.is_null(kind):
         return column.to_pandas()
     return pd.Series(pd.arrays.ArrowExtensionArray(column))

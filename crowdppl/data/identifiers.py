@@ -123,8 +123,14 @@ def _coded(series: pd.Series[Any], what: str, where: str) -> Coded:
         return _in_order(series.cat.codes.to_numpy().astype(np.int64), names)
     if isinstance(series.dtype, pd.ArrowDtype):
         column = from_arrow(series)
-        return _plain(series.astype(object), what, where) if column is None else column
+        return _plain(as_objects(series), what, where) if column is None else column
     return _plain(series, what, where)
+
+
+def as_objects(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return an Arrow column of any type, lists and records among them, as Python objects."""
+    column: Any = pyarrow.array(series.array)
+    return pd.Series(column.to_pylist(), dtype=object, index=series.index, name=series.name)
 
 
 def _in_order(codes: npt.NDArray[np.int64], names: Array) -> Coded:

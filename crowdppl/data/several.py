@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow
 
 from crowdppl.data.cells import is_structured, labels_of, parsed, people, plain
-from crowdppl.data.identifiers import Coded, rows_text
+from crowdppl.data.identifiers import Coded, as_objects, rows_text
 from crowdppl.data.structured import Several, single_labels
 from crowdppl.errors import DataError, listed
 
@@ -26,7 +26,7 @@ def as_text(column: pd.Series[Any]) -> pd.Series[Any]:
         kind = column.dtype.pyarrow_dtype
         if not (pyarrow.types.is_nested(kind)):
             return column
-        column = pd.Series([None if v is pd.NA else v for v in column.tolist()], dtype=object, name=column.name)
+        column = as_objects(column)
     # The kind of a column of text, numbers or dates is found without a look at each object from Python.
     if column.dtype != object or pd.api.types.infer_dtype(column, skipna=True) != "mixed":
         return column

@@ -77,14 +77,14 @@ def times(column: pd.Series[Any], where: str) -> npt.NDArray[np.datetime64]:
     """
     values, blank = _stated(column)
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        seconds = since_1970(column).to_numpy(dtype=float)
+        seconds = since_1970(column)[0].to_numpy(dtype=float)
     else:
         number = pd.to_numeric(values, errors="coerce")
         dates = number.isna() & ~blank
         seconds = number.to_numpy(dtype=float, na_value=np.nan)
         seconds = np.where(np.abs(seconds) >= _MILLISECONDS, seconds / 1000, seconds)
         if dates.any():
-            seconds[dates] = since_1970(values[dates]).to_numpy(dtype=float)
+            seconds[dates] = since_1970(values[dates])[0].to_numpy(dtype=float)
     wrong = ~blank.to_numpy() & ~(np.abs(seconds) < _LATEST)
     _refuse(values, wrong, where, "is not a date, or a number of seconds since 1970; correct it or leave it blank")
     out = np.full(len(seconds), np.datetime64("NaT", "us"))

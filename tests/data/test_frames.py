@@ -1,5 +1,7 @@
 """Tables of other libraries are taken wherever a frame is: Arrow's PyCapsule and the dataframe interchange protocol."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -181,3 +183,58 @@ def test_truths_may_be_called_as_the_annotations_are():
     for names in (("photo", "says"), ("item", "says"), ("photo", "label"), ("task", "label")):
         truth = pd.DataFrame([["b", "x"]], columns=list(names))
         assert Annotations.from_frame(frame, task="photo", label="says", truth=truth).truth.tolist() == [-1, 0, -1]
+
+
+UNRELATED = {
+    "lists of text": lambda: pa.array([["p"], ["q", "r"], [], None], pa.list_(pa.string_view())),
+    "list views": lambda: pa.array([["p"], ["q", "r"], [], None], pa.list_view(pa.string())),
+    "maps": lambda: pa.array([[("a", 1), ("a", 2)]] * 4, pa.map_(pa.string_view(), pa.int64())),
+    "dictionary of lists": lambda: pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1]), pa.array([["a"], ["b"]])),
+    "durations": lambda: pa.array([1, 2, 3, None], pa.duration("s")),
+    "intervals": lambda: pa.array([pa.MonthDayNano([1, 2, 3])] * 4),
+    "bytes": lambda: pa.array([b"a"] * 4, pa.binary_view()),
+    "unions": lambda: pa.UnionArray.from_dense(
+        pa.array([0] * 4, pa.int8()), pa.array(range(4), pa.int32()), [pa.array([1, 2, 3, 4])]
+    ),
+    "runs": lambda: pa.RunEndEncodedArray.from_arrays(pa.array([4]), pa.array(["a"])),
+    "years 9999": lambda: pa.array([datetime.datetime(9999, 1, 1)] * 4, pa.timestamp("us")),
+}
+
+
+@pytest.mark.parametrize("kind", UNRELATED)
+@pytest.mark.filterwarnings("ignore::crowdppl.CrowdpplWarning")
+def test_an_unrelated_column_of_any_type_does_no_harm(kind):
+    """A column that is not needed is not converted; one that is needed is taken or refused in one line."""
+    try:
+        extra = UNRELATED[kind]()
+    except (AttributeError, NotImplementedError, pa.ArrowException):
+        pytest.skip("this version of pyarrow has no such type")
+    table = pa.table({"task": list("aabb"), "worker": list("uvuv"), "label": list("xyyy"), "x": extra})
+    tables = [table, table.to_pandas(types_mapper=pd.ArrowDtype)]
+    try:
+        tables.append(pytest.importorskip("polars").from_arrow(table))
+    except Exception as error:  # types that Polars lacks
+        assert type(error).__module__.startswith("polars")  # noqa: PT017
+    for given in tables:
+        assert Annotations.from_frame(given).A == 4
+        for role in ("task", "label", "timestamp", "seconds"):
+            try:
+                assert Annotations.from_frame(given, **{role: "x"}).A >= 3
+            except DataError as error:
+                refusal = str(error)
+                assert "\n" not in refusal
+
+
+def test_objects_of_polars_do_no_harm():
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({"task": list("aabb"), "worker": list("uvuv"), "label": list("xyyy")})
+    assert Annotations.from_frame(table.with_columns(polars.Series("x", [object()] * 4, dtype=polars.Object))).A == 4
+
+
+@pytest.mark.parametrize("role", [0, 1, 2])
+def test_an_array_of_records_is_no_column(role):
+    columns = [list("aabb"), list("uvuv"), list("xyyy")]
+    for wrong in (np.zeros(4, dtype=[("a", int), ("b", float)]), np.zeros(4, dtype="V3"), np.zeros(4, dtype="m8")):
+        columns[role] = wrong
+        with pytest.raises(DataError, match=r"is an array of records|is of the type"):
+            Annotations.from_arrays(*columns)

@@ -137,7 +137,7 @@ def _read(
     frame = records.frame
     truth = known.truth if known.truth_file is None else inputs.known_truth(known, frame, columns, source)
     # Exports have timestamps and seconds of their own: only columns that are named replace them.
-    times = {"timestamp": covariates.timestamp, "seconds": covariates.seconds}
+    times = {"timestamp": covariates.timestamp, "seconds": covariates.seconds, "dates": covariates.dates}
     data = reading.to_annotations(
         records,
         source,

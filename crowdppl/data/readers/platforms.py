@@ -237,7 +237,7 @@ def _number(value: Any) -> float | None:
 def _durations(records: list[dict[str, Any]], start: str, end: str) -> list[float | None]:
     """Return the seconds between two timestamps of each record, ``None`` if one is unknown; vectorised over records."""
     first, last = (
-        since_1970(pd.Series([None if row.get(name) is None else str(row[name]) for row in records], dtype=object))
+        since_1970(pd.Series([None if row.get(name) is None else str(row[name]) for row in records], dtype=object))[0]
         for name in (start, end)
     )
     return [seconds if seconds >= 0 else None for seconds in (last - first).tolist()]

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import pandas as pd
 
 from crowdppl.data.structured import CHOICES_OF_SEVERAL, Several
-from crowdppl.data.timestamps import since_1970
 from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
 
 # Label of skipped annotations with skip="label".
@@ -74,14 +73,6 @@ class Records:
             if task in self.truth:
                 truth.setdefault(item, set()).add(self.truth[task])
         return {item: labels.pop() for item, labels in truth.items() if len(labels) == 1}
-
-
-def timestamps(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return timestamps as seconds since 1970, NaN if unreadable: they are optional and no reason to refuse a file."""
-    numbers = pd.to_numeric(column, errors="coerce")
-    if not bool((numbers.isna() & column.notna()).any()):
-        return numbers.astype(float)
-    return since_1970(column)
 
 
 def uniform(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -10,8 +10,9 @@ import pandas as pd
 
 from crowdppl.data.cells import absent, is_structured, parsed, people, plain
 from crowdppl.data.identifiers import unstorable
-from crowdppl.data.readers.records import SKIPPED, Choices, Records, timestamps, uniform
+from crowdppl.data.readers.records import SKIPPED, Choices, Records, uniform
 from crowdppl.data.structured import single_labels
+from crowdppl.data.timestamps import since_1970
 from crowdppl.errors import DataError, listed
 
 # Columns of annotations; columns of files with these names are not added to them.
@@ -166,7 +167,8 @@ class Rows:
         for column in ("task", "worker", "label"):
             notes += _two_types(frame[column], f"{self.source}, {column}")
             frame[column] = uniform(frame[column])
-        frame["timestamp"] = timestamps(frame["timestamp"])
+        frame["timestamp"], told = since_1970(frame["timestamp"])
+        notes += [f"{self.source}: {sentence}" for sentence in told]
         frame["seconds"] = pd.to_numeric(frame["seconds"], errors="coerce").where(lambda seconds: seconds >= 0)
         frame = frame.drop(columns=[name for name in ("timestamp", "seconds") if frame[name].isna().all()])
         if frame["label"].dtype == object:
