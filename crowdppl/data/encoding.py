@@ -120,8 +120,8 @@ def encode_columns(
     for field, timing in (timings or {}).items():
         place = f"{source}, column {str(timing.name)!r}"
         if field == "timestamp":
-            values, told = times(timing, place, dates=dates)
-            result["notes"] = (*result["notes"], *told)
+            values, added = times(timing, place, dates=dates)
+            result["notes"] = (*result["notes"], *added)
         else:
             values = durations(timing, place)
         result[field] = torch.from_numpy(values[order if labelled_rows is None else labelled_rows[order]])

@@ -167,8 +167,8 @@ class Rows:
         for column in ("task", "worker", "label"):
             notes += _two_types(frame[column], f"{self.source}, {column}")
             frame[column] = uniform(frame[column])
-        frame["timestamp"], told = since_1970(frame["timestamp"])
-        notes += [f"{self.source}: {sentence}" for sentence in told]
+        frame["timestamp"], unread = since_1970(frame["timestamp"])
+        notes += [f"{self.source}: {sentence}" for sentence in unread]
         frame["seconds"] = pd.to_numeric(frame["seconds"], errors="coerce").where(lambda seconds: seconds >= 0)
         frame = frame.drop(columns=[name for name in ("timestamp", "seconds") if frame[name].isna().all()])
         if frame["label"].dtype == object:
