@@ -242,10 +242,10 @@ def _texts(texts: Any, dates: Dates | None) -> Times:
 
 def _matches(texts: Any, left: Array, pattern: str) -> tuple[Array, dict[str, Any]]:
     """Return which texts match a pattern, of those left, and their parts by the names of its groups."""
-    found = pc.extract_regex(texts.take(pyarrow.array(left)), pattern)
-    matched = found.is_valid().to_numpy(zero_copy_only=False)
-    names = [field.name for field in found.type]
-    kept = found.filter(pyarrow.array(matched))
+    matching = pc.extract_regex(texts.take(pyarrow.array(left)), pattern)
+    matched = matching.is_valid().to_numpy(zero_copy_only=False)
+    names = [field.name for field in matching.type]
+    kept = matching.filter(pyarrow.array(matched))
     return left[matched], {name: kept.field(n) for n, name in enumerate(names)}
 
 
@@ -329,9 +329,9 @@ def _iso_weeks(year: Array, week: Array, day: Array) -> tuple[Array, Array]:
 
 def _offset(zone: str) -> float:
     """Return seconds from UTC of a time zone as text, NaN if it is unknown."""
-    found = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})?", zone)
-    if found:
-        return (3_600.0 * int(found[2]) + 60.0 * int(found[3] or 0)) * (1 if found[1] == "+" else -1)
+    matching = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})?", zone)
+    if matching:
+        return (3_600.0 * int(matching[2]) + 60.0 * int(matching[3] or 0)) * (1 if matching[1] == "+" else -1)
     return 0.0 if zone == "" else 3_600.0 * ZONES.get(zone, np.nan)
 
 
