@@ -14,7 +14,7 @@ from crowdppl.data import read as reading
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, candidate_names, column_of
 from crowdppl.data.identifiers import holds_integers
-from crowdppl.data.readers import formats
+from crowdppl.data.readers import bundles, formats
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.data.readers.tables import integers, read_table
@@ -26,7 +26,9 @@ from crowdppl.model.base import AnnotationModel
 
 
 def read_annotations(file: Path, format: str | None, choices: Choices | None) -> tuple[Records, str]:
-    """Read annotations; return them with the SHA-256 of the file. A stream is read once."""
+    """Read annotations; return them with the SHA-256 of the file or of all files of a folder. A stream is read once."""
+    if file.is_dir():
+        return formats.read(file, format, choices), bundles.digest(file)
     with local(file) as path:
         records = formats.read(path, format, choices)
         return records, digests.sha256(path)

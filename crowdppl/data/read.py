@@ -44,7 +44,8 @@ def read(
     """Read annotations from a file in any format of :data:`crowdppl.data.readers.formats.FORMATS`.
 
     Args:
-        path: the file; ``"-"`` is standard input, and pipes are supported.
+        path: the file; ``"-"`` is standard input, and pipes are supported. A folder or a zip archive of files of one format is
+            read as one.
         format: a name of ``FORMATS``. Defaults to the format that the content shows.
         question: the question to read, if the file contains answers to several.
         skip: treatment of annotations that were skipped or ignored: ``"missing"``, or ``"label"``, which gives them the label

@@ -77,11 +77,11 @@ def single_labels(
         notes += _possible_sets(labels, source)
     if not written and not separators:
         return list(names), notes
-    examples = [f"{_short(names[n])} as {labels[n]!r}" for n in written if labels[n] is not None][:2]
-    if examples:
-        notes.append(
-            f"{source}: {len(written):,} different lists or objects are read as labels ({', '.join(examples)})"
-        )
+    # Lists of JSON files are what they are; text that is read as a list is mentioned.
+    texts = [n for n in written if isinstance(names[n], str) and labels[n] is not None]
+    if texts:
+        examples = ", ".join(f"{_short(names[n])} as {labels[n]!r}" for n in texts[:2])
+        notes.append(f"{source}: {len(texts):,} different lists or objects are read as labels ({examples})")
     joined = {str(label) for label, members in zip(labels, sets, strict=True) if len(set(map(str, members))) > 1}
     if joined:
         notes.append(

@@ -95,7 +95,11 @@ REFUSED = {
     "JSON that nests": (file("[" * 200_000, "x.json"), r"nested too deeply"),
     "JSON that nests in objects": (file('{"a":' * 200_000, "x.json"), r"nested too deeply"),
     "JSON beyond the limit": (file("[" + " " * 2000 + "]", "x.json", limit=1000), r"more than 1,000 bytes"),
-    "archive of two files": (file(archive(("a.csv", GOOD), ("b.csv", GOOD)), "x.csv.zip"), r"x.csv.zip cannot be read"),
+    "archive of two tables": (
+        file(archive(("a.csv", GOOD), ("b.csv", GOOD.replace("label", "answer"))), "x.zip"),
+        r"x.zip: b.csv: its columns differ from those of x.zip: a.csv \('answer', 'label'\)",
+    ),
+    "archive of pictures": (file(archive(("a.jpg", "x")), "x.zip"), r"x.zip contains no file of annotations"),
     "a row too long": (file(GOOD + "x,w,a,b\n"), r"x.csv cannot be read as CSV: Expected 3 fields in line 8, saw 4"),
     "not Parquet": (file(GOOD, "x.parquet"), r"x.parquet cannot be read as Parquet"),
     "no file": (lambda path: crowdppl.read(path / "none.csv"), r"no file .*none.csv; check the name"),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdppl.data.readers import argilla, label_studio, platforms, tools, wide
+from crowdppl.data.readers import argilla, bundles, label_studio, platforms, tools, wide
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
-from crowdppl.data.readers.streams import local, streamed
+from crowdppl.data.readers.streams import source_name
 from crowdppl.data.readers.tables import LIMIT
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 
@@ -56,16 +56,21 @@ FORMATS = {
 LONG = "long"
 
 
-@streamed
 def sniff(path: str | Path, limit: int = LIMIT) -> str:
     """Return the format of a file: a name of ``FORMATS``, or ``"long"``, a table with one row per annotation.
 
-    ``wide``, ``mace`` and ``soft`` look like other tables and are never detected; they must be named.
+    ``wide``, ``mace`` and ``soft`` look like other tables and are never detected; they must be named. All files of a folder or an
+    archive have one format.
 
     Raises:
         FileError: for JSON in an unknown format, or a file without data.
     """
-    return _detect(SourceFile(path, limit))
+    with bundles.sources(path, limit) as files:
+        return _format(files, source_name(path))
+
+
+def _format(files: list[SourceFile], source: str) -> str:
+    return bundles.same_format([_detect(file) for file in files], files, source)
 
 
 def _detect(file: SourceFile) -> str:
@@ -90,19 +95,21 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
     """Read the export of an annotation platform or tool: see :func:`crowdppl.read`, also for the errors.
 
     Args:
-        path: the file.
+        path: the file; a folder or a zip archive of files is read as one.
         format: a name of ``FORMATS``. Defaults to the detected format.
         choices: the choices of the user.
         limit: maximum size of the file in bytes, decompressed.
     """
     if format is not None and format not in FORMATS:
         raise OptionError(f"no format {format!r}{suggestion(format, FORMATS)}; use one of {listed(FORMATS, 20)}")
-    with local(path) as file:
-        return _read(SourceFile(file, limit), format, Choices() if choices is None else choices)
+    choices = Choices() if choices is None else choices
+    with bundles.sources(path, limit) as files:
+        name = _format(files, source_name(path)) if format is None else format
+        parts = [_read(file, name, choices) for file in files]
+        return bundles.merged(parts, files, source_name(path), tables=name == LONG)
 
 
-def _read(file: SourceFile, format: str | None, choices: Choices) -> Records:
-    name = _detect(file) if format is None else format
+def _read(file: SourceFile, name: str, choices: Choices) -> Records:
     if name == LONG:
         return Records(file.long_table, LONG, several=choices.several)
     form = FORMATS[name]

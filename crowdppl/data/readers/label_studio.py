@@ -49,7 +49,7 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
                 else:
                     others[kind] += 1
     question = choose(list(questions), choices, file.name, _no_classes(others, parts))
-    tasks = items_of(file.records, ("id",), file.name, "task")
+    tasks = items_of(file.records, ("id",), file.name, "task", within=file.within)
     rows = Rows(file.name, choices)
     for n, (task, key) in enumerate(zip(file.records, tasks, strict=True)):
         where = f"task {n + 1}"
@@ -133,7 +133,7 @@ def _label_studio_min(file: SourceFile, choices: Choices) -> Records:
         )
     question = choose(list(names), choices, file.name)
     rows = Rows(file.name, choices)
-    tasks = items_of(file.records, ("id",), file.name)
+    tasks = items_of(file.records, ("id",), file.name, within=file.within)
     for n, (record, key) in enumerate(zip(file.records, tasks, strict=True)):
         created, seconds = record.get("created_at"), record.get("lead_time")
         rows.add(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
@@ -232,7 +233,12 @@ def _two_types(column: pd.Series[Any], where: str) -> list[str]:
 
 
 def items_of(
-    records: Sequence[Mapping[str, Any]], names: Sequence[str], source: str, unit: str = "record", first: int = 1
+    records: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    source: str,
+    unit: str = "record",
+    first: int = 1,
+    within: PurePath | None = None,
 ) -> list[Any]:
     """Return the item of each record: what the first of several keys that all records state says, or the record's number.
 
@@ -244,6 +250,7 @@ def items_of(
         source: name of the file in messages.
         unit: what a record is called in messages.
         first: number of the first record.
+        within: path of the file, where it is one of several: numbers of records are then no identifiers.
 
     Raises:
         DataError: if some records have an identifier and others have none.
@@ -259,7 +266,8 @@ def items_of(
                 f"{source}, {unit} {missing[0]}: no {name!r}, which {len(records) - len(missing):,} of {len(records):,} "
                 f"{unit}s have; without it, the item is unknown: add it, or drop those {unit}s"
             )
-    return list(range(first, len(records) + first))
+    numbers = range(first, len(records) + first)
+    return list(numbers) if within is None else [f"{within} {unit} {number}" for number in numbers]
 
 
 def flat(records: Sequence[Mapping[str, Any]], nested: Sequence[str] = ()) -> pd.DataFrame:

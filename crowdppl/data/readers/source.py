@@ -17,6 +17,8 @@ from crowdppl.data.readers.streams import existing
 from crowdppl.data.readers.tables import COMPRESSED, LIMIT, columns_of_parquet, decompressed, read_csv, read_parquet
 from crowdppl.errors import FileError
 
+# Endings of files of annotations.
+ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", ".parquet", ".pq", ".xlsx")
 # Bytes read to recognise the kind of a file.
 _HEAD = 2**16
 
@@ -35,7 +37,7 @@ class SourceFile:
 
     def __init__(self, path: str | Path, limit: int = LIMIT, within: PurePath | None = None):
         self.path, self.limit, self.within = existing(path), limit, within
-        self.name = self.path.name if within is None else str(within)
+        self.name, self.stem = self.path.name, stem(self.path.name)
 
     @cached_property
     def suffix(self) -> str:
@@ -165,6 +167,14 @@ class SourceFile:
         except csv.Error as error:
             raise FileError(f"{self.name}: the header cannot be read: {error}; save it again as CSV") from None
         return [name.strip() for name in first]
+
+
+def stem(name: str) -> str:
+    """Return the name of a file without the endings of compression and of its kind: other dots belong to the name."""
+    for endings in (tuple(COMPRESSED), ENDINGS):
+        if name.lower().endswith(endings):
+            name = name[: name.rindex(".")]
+    return name
 
 
 def _is_json(line: str) -> bool:

@@ -9,7 +9,7 @@ from crowdppl.data.cells import absent
 from crowdppl.data.readers.records import Choices, Records, aggregate, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
-from crowdppl.data.readers.tables import COMPRESSED, integers
+from crowdppl.data.readers.tables import integers
 from crowdppl.errors import DataError, FileError
 
 # Interfaces of Prodigy in which the answer concerns parts of a task, or a text.
@@ -58,7 +58,6 @@ def prodigy(file: SourceFile, choices: Choices) -> Records:
 
 # Keys under which records name their annotator.
 ANNOTATOR = ("annotator", "user", "username")
-ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet", ".pq", ".manifest")
 
 
 def is_doccano(record: dict[str, Any]) -> bool:
@@ -72,8 +71,8 @@ def doccano(file: SourceFile, choices: Choices) -> Records:
     workers = [next((r[key] for key in ANNOTATOR if not absent(r.get(key))), None) for r in file.records]
     if all(map(absent, workers)):
         rows.note("no annotator in the records, the file name is used; export one file per annotator")
-        workers = [file_stem(file)] * len(workers)
-    tasks = items_of(file.records, ("id", "example_id"), file.name, "line")
+        workers = [file.stem] * len(workers)
+    tasks = items_of(file.records, ("id", "example_id"), file.name, "line", within=file.within)
     for n, (record, task, worker) in enumerate(zip(file.records, tasks, workers, strict=True)):
         labels = record.get("label", record.get("labels"))
         if any(isinstance(label, (list, dict)) for label in labels or []):
@@ -82,15 +81,6 @@ def doccano(file: SourceFile, choices: Choices) -> Records:
             )
         rows.add(task, worker, labels, where=f"line {n + 1}", record=n)
     return rows.finish("doccano", flat(file.records, ("meta",)), ["text", "filename", "data"], "id")
-
-
-def file_stem(file: SourceFile) -> str:
-    """Return the name of a file without the endings of compression and of its format: other dots belong to the name."""
-    name = file.path.name
-    for endings in (tuple(COMPRESSED), ENDINGS):
-        if name.lower().endswith(endings):
-            name = name[: name.rindex(".")]
-    return name
 
 
 def is_sagemaker(record: dict[str, Any]) -> bool:
@@ -146,7 +136,7 @@ def _sagemaker_content(content: Any, where: str) -> dict[str, Any]:
 def _sagemaker_item(file: SourceFile) -> str:
     """Return the number of the object: the folder of its worker responses, or the name of the file."""
     parts = file.within.parts if file.within is not None else ()
-    return parts[-2] if len(parts) > 1 and parts[-2].isdecimal() else file_stem(file)
+    return parts[-2] if len(parts) > 1 and parts[-2].isdecimal() else file.stem
 
 
 def _sagemaker_answers(record: dict[str, Any]) -> list[Any] | None:

@@ -1,0 +1,280 @@
+"""Exports of several files: a folder or a zip archive, read as one set of annotations."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any
+
+import pandas as pd
+import pyarrow
+
+from crowdppl.data.columns import WORKER_COLUMNS
+from crowdppl.data.readers.records import Records, uniform
+from crowdppl.data.readers.source import ENDINGS, SourceFile, stem
+from crowdppl.data.readers.streams import local, source_name
+from crowdppl.data.readers.tables import COMPRESSED, READ_ERRORS
+from crowdppl.errors import DataError, FileError, listed
+from crowdppl.files import digests
+
+# Number of files that are read as one.
+MOST = 200_000
+# Notes of single files that are shown.
+_MOST_NOTES = 12
+# Bytes copied at a time.
+_BLOCK = 2**20
+# Members by which office documents, which are archives too, are recognised.
+_DOCUMENTS = ("[Content_Types].xml", "mimetype")
+
+
+@contextmanager
+def sources(path: str | Path, limit: int) -> Iterator[list[SourceFile]]:
+    """Yield the files of an input: one, or those of a folder or an archive.
+
+    Args:
+        path: path of a file, a stream, a folder or a zip archive.
+        limit: maximum size in bytes, decompressed, of each file and of all files of an archive or a folder.
+
+    Raises:
+        FileError: if the path does not exist, or it is a folder or an archive without data or that is too large.
+    """
+    if isinstance(path, (str, os.PathLike)) and Path(path).is_dir():
+        yield _of_folder(Path(path), limit)
+        return
+    with local(path) as file:
+        if not _is_archive(file):
+            yield [SourceFile(file, limit)]
+            return
+        with tempfile.TemporaryDirectory(prefix="crowdppl-") as folder:
+            yield _of_archive(file, Path(folder), limit)
+
+
+def _is_archive(path: Path) -> bool:
+    if path.suffix.lower() != ".zip" or not zipfile.is_zipfile(path):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return not any(name in _DOCUMENTS for name in archive.namelist())
+    except READ_ERRORS:
+        return False  # reported when it is read
+
+
+def _is_data(within: PurePath) -> bool:
+    """Return whether a member may hold annotations, by its ending; hidden files do not."""
+    if any(part.startswith((".", "__MACOSX")) and part != ".." for part in within.parts):
+        return False
+    endings = [ending.lower() for ending in within.suffixes]
+    while endings and endings[-1] in COMPRESSED:
+        endings.pop()
+    return bool(endings) and endings[-1] in ENDINGS
+
+
+def _chosen(names: list[PurePath], source: str) -> list[PurePath]:
+    """Return the members with data, in order.
+
+    Raises:
+        FileError: if there are none, or too many.
+    """
+    chosen = sorted((name for name in names if _is_data(name)), key=_natural)
+    if not chosen:
+        others = f"; it has {listed(map(str, names), 3)}" if names else ""
+        raise FileError(f"{source} contains no file of annotations ({', '.join(ENDINGS)}){others}")
+    if len(chosen) > MOST:
+        raise FileError(f"{source} contains {len(chosen):,} files; at most {MOST:,} are read as one")
+    return chosen
+
+
+def _natural(path: PurePath) -> list[tuple[int, int, str]]:
+    """Return a key that sorts 2 before 10."""
+    parts = re.split(r"(\d+)", str(path))
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+
+
+def _of_folder(folder: Path, limit: int) -> list[SourceFile]:
+    source = source_name(folder)
+    paths = [Path(parent) / name for parent, _, names in os.walk(folder) for name in names]
+    chosen = _chosen([path.relative_to(folder) for path in paths], source)
+    size = sum((folder / name).stat().st_size for name in chosen)
+    if size > limit:
+        raise FileError(f"{source} has {size:,} bytes in {len(chosen):,} files; raise limit= if this is intended")
+    return _named([(folder / name, name) for name in chosen], source, limit)
+
+
+def _of_archive(path: Path, folder: Path, limit: int) -> list[SourceFile]:
+    source = source_name(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [
+                (PurePosixPath(info.filename.replace("\\", "/")), info)
+                for info in archive.infolist()
+                if not info.is_dir()
+            ]
+            kept = set(_chosen([name for name, _ in members], source))
+            members = [(name, info) for name, info in members if name in kept]
+            if any(info.flag_bits & 1 for _, info in members):
+                raise FileError(f"{source} is encrypted; unpack it, and read the folder")
+            left = limit
+            copies = []
+            for n, (name, info) in enumerate(sorted(members, key=lambda member: _natural(member[0]))):
+                place = folder / str(n)
+                place.mkdir()
+                copy = place / name.name
+                with archive.open(info) as stream, copy.open("wb") as file:
+                    while block := stream.read(_BLOCK):
+                        left -= len(block)
+                        if left < 0:
+                            raise FileError(
+                                f"{source} has more than {limit:,} bytes once decompressed; raise limit= if this is intended"
+                            )
+                        file.write(block)
+                copies.append((copy, name))
+    except (RuntimeError, NotImplementedError, *READ_ERRORS) as error:
+        if isinstance(error, FileError):
+            raise
+        reason = " ".join(str(error).split())[:150]
+        raise FileError(f"{source} cannot be unpacked: {reason}; download it again") from None
+    return _named(copies, source, limit)
+
+
+def _named(files: Sequence[tuple[Path, PurePath]], source: str, limit: int) -> list[SourceFile]:
+    """Return the files under their names in the folder or archive."""
+    out = [SourceFile(path, limit, within) for path, within in files]
+    stems = {stem(within.name) for _, within in files}
+    for file, (_, within) in zip(out, files, strict=True):
+        file.name = f"{source}: {within}"
+        # Files of one name in folders of workers: the folder is the worker.
+        if len(stems) == 1 and len(files) > 1 and len(within.parts) > 1:
+            file.stem = within.parts[-2]
+    return out
+
+
+def merged(parts: Sequence[Records], files: Sequence[SourceFile], source: str, *, tables: bool) -> Records:
+    """Return the annotations of several files of one format.
+
+    Args:
+        parts: annotations of each file.
+        files: the files.
+        source: name of the folder or archive.
+        tables: whether they are tables with a row for each annotation, whose columns are not known yet.
+
+    Raises:
+        DataError: if tables have different columns.
+    """
+    notes = [f"{source}: {len(parts):,} files are read as one"] if len(parts) > 1 else []
+    if tables and len(parts) > 1:
+        notes += _with_workers(parts, files, source)
+        _require_equal_columns(parts, files)
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    names = dict.fromkeys(name for part in parts for name in part.frame.columns)
+    columns = [_joined([_column(part.frame, name) for part in parts]) for name in names]
+    frame = pd.concat(columns, axis=1).set_axis(pd.Index(list(names), dtype=object), axis=1)
+    for name in ("task", "worker", "label") if not tables else ():
+        frame[name] = uniform(frame[name].astype(object))
+    truth: dict[Any, Any] = {}
+    conflicts = set()
+    text = not tables and frame["task"].dtype == object
+    for part in parts:
+        for item, label in part.truth.items():
+            item = str(item) if text else item
+            label = str(label) if frame["label"].dtype == object else label
+            if truth.setdefault(item, label) != label:
+                conflicts.add(item)
+    if conflicts:
+        notes.append(f"{source}: {len(conflicts):,} items with contradictory known truths, which are ignored")
+    truth = {item: label for item, label in truth.items() if item not in conflicts}
+    inputs = tuple(dict.fromkeys(name for part in parts for name in part.inputs))
+    notes += _summed(parts, files, source)
+    return Records(frame, first.format, truth, notes, first.several, inputs, first.item_name)
+
+
+def _column(frame: pd.DataFrame, name: str) -> Any:
+    """Return a column of a frame, blank where it has none of this name."""
+    return frame[name] if name in frame else pd.Series([None] * len(frame), dtype=object)
+
+
+def _joined(columns: list[Any]) -> Any:
+    """Return a column of several files below each other: text where it is text in one of them, as it is written."""
+    kinds = {column.dtype for column in columns}
+    if all(isinstance(kind, pd.ArrowDtype) for kind in kinds):
+        arrays = [pyarrow.chunked_array(pyarrow.array(column.array)) for column in columns]
+        plain = [
+            array.cast(array.type.value_type) if pyarrow.types.is_dictionary(array.type) else array for array in arrays
+        ]
+        types = {array.type for array in plain}
+        if len(types) > 1:
+            plain = [array.cast(pyarrow.string()) for array in plain]
+        whole = pyarrow.chunked_array([chunk for array in plain for chunk in array.chunks], plain[0].type)
+        return pd.Series(pd.arrays.ArrowExtensionArray(whole.dictionary_encode().unify_dictionaries()))
+    if len(kinds) > 1:
+        both = [column.astype(object).where(column.notna(), None) for column in columns]
+        if {type(value) for column in both for value in column if value is not None} == {int, str}:
+            both = [column.map(str, na_action="ignore") for column in both]
+        columns = both
+    return pd.concat(columns, ignore_index=True)
+
+
+def _with_workers(parts: Sequence[Records], files: Sequence[SourceFile], source: str) -> list[str]:
+    """Add the worker to tables that have none, a file for each worker."""
+    if any(name in part.frame for part in parts for name in WORKER_COLUMNS):
+        return []
+    for part, file in zip(parts, files, strict=True):
+        part.frame.insert(0, WORKER_COLUMNS[0], file.stem)
+    return [f"{source}: no column {WORKER_COLUMNS[0]!r}, the names of the files are the workers"]
+
+
+def _require_equal_columns(parts: Sequence[Records], files: Sequence[SourceFile]) -> None:
+    expected = set(parts[0].frame.columns)
+    for part, file in zip(parts, files, strict=True):
+        differing = expected ^ set(part.frame.columns)
+        if differing:
+            raise DataError(
+                f"{file.name}: its columns differ from those of {files[0].name} ({listed(sorted(map(str, differing)))}); give "
+                f"all files the same columns, or read them one by one"
+            )
+
+
+def _summed(parts: Sequence[Records], files: Sequence[SourceFile], source: str) -> list[str]:
+    """Return the notes of all files, those that differ in one number added up."""
+    totals: dict[str, int] = {}
+    for part, file in zip(parts, files, strict=True):
+        for note in part.notes:
+            text = note.removeprefix(f"{file.name}: ")
+            numbers = re.findall(r"(?<![\w'.])\d[\d,]*(?![\w'.])", text)
+            once = len(numbers) == 1
+            key = text.replace(numbers[0], "\0", 1) if once else text
+            totals[key] = totals.get(key, 0) + (int(numbers[0].replace(",", "")) if once else 1)
+    notes = [f"{source}: {key.replace(chr(0), f'{total:,}')}" for key, total in totals.items()]
+    if len(notes) <= _MOST_NOTES:
+        return notes
+    return [*notes[:_MOST_NOTES], f"{source}: and {len(notes) - _MOST_NOTES:,} further notes on single files"]
+
+
+def same_format(names: Sequence[str], files: Sequence[SourceFile], source: str) -> str:
+    """Return the format that all files have.
+
+    Raises:
+        FileError: if they have several.
+    """
+    first = {
+        name: file.name.removeprefix(f"{source}: ") for name, file in reversed(list(zip(names, files, strict=True)))
+    }
+    if len(first) > 1:
+        each = ", ".join(f"{file!r} is {name!r}" for name, file in sorted(first.items())[:4])
+        raise FileError(f"{source}: its files have different formats ({each}); read those of each format by themselves")
+    return names[0]
+
+
+def digest(folder: Path) -> str:
+    """Return a SHA-256 of the names and contents of the files of a folder."""
+    total = hashlib.sha256()
+    for file in _of_folder(folder, 2**63):
+        total.update(f"{file.within}\0{digests.sha256(file.path)}\n".encode("utf-8", "surrogateescape"))
+    return total.hexdigest()
