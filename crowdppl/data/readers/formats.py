@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdppl.data.readers import argilla, bundles, label_studio, platforms, tools, wide
+from crowdppl.data.readers import argilla, bundles, forms, label_studio, platforms, tools, wide, zooniverse
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.streams import source_name
@@ -38,6 +38,12 @@ FORMATS = {
     "toloka": Format(platforms.toloka, "Toloka's assignments (TSV)", table=platforms.is_toloka),
     "mturk": Format(platforms.mturk, "Mechanical Turk's batch results (CSV)", table=platforms.is_mturk),
     "appen": Format(platforms.appen, "Appen's or CrowdFlower's full report (CSV)", table=platforms.is_appen),
+    "zooniverse": Format(
+        zooniverse.zooniverse, "Zooniverse's export of classifications (CSV)", table=zooniverse.is_zooniverse
+    ),
+    "forms": Format(
+        forms.forms, "Google Forms or Microsoft Forms (CSV), a question for each item", table=forms.is_forms
+    ),
     "label-studio-csv": Format(
         platforms.label_studio_table, "Label Studio's CSV", table=platforms.is_label_studio_table
     ),

@@ -40,10 +40,10 @@ def toloka(file: SourceFile, choices: Choices) -> Records:
     if not key:
         raise DataError(f"{file.name}: no column ASSIGNMENT:task_id or INPUT: identifies the task; export one of them")
     rows = Rows(file.name, choices)
-    table, records = _records(file)
+    table, records = rows_of(file)
     # Toloka separates suites by an empty line.
     filled = [not all(absent(row[c]) for c in key) for row in records]
-    seconds = _durations(records, "ASSIGNMENT:started", "ASSIGNMENT:submitted")
+    seconds = durations(records, "ASSIGNMENT:started", "ASSIGNMENT:submitted")
     page = ("ASSIGNMENT:assignment_id", "ASSIGNMENT:worker_id", "ASSIGNMENT:started", "ASSIGNMENT:submitted")
     seconds = _of_one_row(records, seconds, page, filled, rows)
     for n, (row, duration) in enumerate(zip(records, seconds, strict=True)):
@@ -77,7 +77,7 @@ def mturk(file: SourceFile, choices: Choices) -> Records:
     """
     if "WorkerId" not in file.columns:
         raise aggregate(file.name, "a batch file without workers", "download the results with the column WorkerId")
-    table, records = _records(file)
+    table, records = rows_of(file)
     answers: dict[str, list[Any]] = {
         c.removeprefix("Answer."): [row[c] for row in records] for c in file.columns if c.startswith("Answer.")
     }
@@ -140,7 +140,7 @@ def appen(file: SourceFile, choices: Choices) -> Records:
         raise aggregate(
             file.name, "an aggregated report of Appen", "download the full report, with the column _worker_id"
         )
-    table, records = _records(file)
+    table, records = rows_of(file)
     own = [c for c in columns if not c.startswith("_") and not c.startswith("orig_") and not c.endswith(GOLD)]
     answered = sorted(c for c in own if f"{c}_gold" in columns)
     if choices.question is not None:
@@ -151,7 +151,7 @@ def appen(file: SourceFile, choices: Choices) -> Records:
         )
     question = choose(answered, choices, file.name)
     rows = Rows(file.name, choices)
-    seconds = _durations(records, "_started_at", "_created_at")
+    seconds = durations(records, "_started_at", "_created_at")
     seconds = _of_one_row(
         records, seconds, (None, "_worker_id", "_started_at", "_created_at"), [True] * len(records), rows
     )
@@ -201,7 +201,7 @@ def label_studio_table(file: SourceFile, choices: Choices) -> Records:
     """Read Label Studio's CSV."""
     metadata = {"id", "annotation_id", "annotator", "created_at", "updated_at", "lead_time"}
     names = [c for c in file.columns if c not in metadata]
-    table, records = _records(file)
+    table, records = rows_of(file)
     if choices.question is None and len(names) > 1:
         raise _unmarked(f"{file.name}: answers stand beside the data of the tasks", names, records, "id")
     question = choose(names, choices, file.name)
@@ -213,10 +213,10 @@ def label_studio_table(file: SourceFile, choices: Choices) -> Records:
     return rows.finish("Label Studio (CSV)", table, inputs, "id")
 
 
-def _records(file: SourceFile) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Return the table, and its rows by column name."""
+def rows_of(file: SourceFile, names: list[str] | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """Return the table, and its rows by column name; ``names`` replace those of the file."""
     table = file.table
-    names = [str(name).strip() for name in table.columns]
+    names = [str(name).strip() for name in table.columns] if names is None else names
     # Column by column: DataFrame.to_dict would convert integers in columns with blanks to floats.
     values = [table.iloc[:, n].astype(object).where(table.iloc[:, n].notna(), None).tolist() for n in range(len(names))]
     rows = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
@@ -234,7 +234,7 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _durations(records: list[dict[str, Any]], start: str, end: str) -> list[float | None]:
+def durations(records: list[dict[str, Any]], start: str, end: str) -> list[float | None]:
     """Return the seconds between two timestamps of each record, ``None`` if one is unknown; vectorised over records."""
     first, last = (
         since_1970(pd.Series([None if row.get(name) is None else str(row[name]) for row in records], dtype=object))[0]

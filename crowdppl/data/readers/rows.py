@@ -161,7 +161,9 @@ class Rows:
         heading += [
             f"{self.source}: {count:,} annotations {reason} left out" for reason, count in self.left_out.items()
         ]
-        heading += [f"{self.source}: {sentence.format(f'{count:,}')}" for sentence, count in self.notes.items()]
+        heading += [
+            f"{self.source}: {sentence.replace('{}', f'{count:,}', 1)}" for sentence, count in self.notes.items()
+        ]
         known, conflicts = _agreed(truth)
         if conflicts:
             heading.append(f"{self.source}: {conflicts:,} items with contradictory known truths, which are ignored")

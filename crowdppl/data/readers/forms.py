@@ -1,0 +1,112 @@
+"""Google Forms and Microsoft Forms: a row for each respondent, a column for each item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdppl.data.cells import absent
+from crowdppl.data.columns import LABEL_COLUMNS, WORKER_COLUMNS
+from crowdppl.data.readers.platforms import rows_of
+from crowdppl.data.readers.records import Choices, Records
+from crowdppl.data.readers.rows import Rows
+from crowdppl.data.readers.source import SourceFile
+from crowdppl.errors import DataError, listed
+
+# First column of Google's tables, in some of its languages, and of Microsoft's.
+TIMES = frozenset(
+    (
+        *(
+            "timestamp",
+            "zeitstempel",
+            "horodateur",
+            "marca temporal",
+            "informazioni cronologiche",
+            "carimbo de data/hora",
+        ),
+        *(
+            "tijdstempel",
+            "sygnatura czasowa",
+            "отметка времени",
+            "タイムスタンプ",
+            "时间戳记",
+            "start time",
+            "startzeit",
+        ),
+    )
+)
+# Columns that name the respondent, the most readable first.
+PEOPLE = ("email address", "username", "e-mail-adresse", "email", "e-mail", "adresse e-mail", "name", "your name", "id")
+# Other columns that are no items.
+OTHERS = frozenset(
+    (*TIMES, *PEOPLE, "score", "completion time", "last modified time", "fertigstellungszeit", "points", "feedback")
+)
+
+
+def is_forms(file: SourceFile) -> bool:
+    """Recognise a first column of times, no columns of workers and labels, and several others."""
+    names = [name.lower() for name in file.columns]
+    known = {*WORKER_COLUMNS, *LABEL_COLUMNS}
+    timed = bool(names) and (names[0] in TIMES or (names[0] == "id" and "start time" in names[:3]))
+    return timed and known.isdisjoint(names) and len([name for name in names if name not in OTHERS]) > 1
+
+
+def forms(file: SourceFile, choices: Choices) -> Records:
+    """Read the answers to a form with a question for each item.
+
+    The worker is the address or the name of the respondent, or else the number of the row. Questions whose answers have nothing
+    in common with those to other questions, such as the age of the respondent, are not items.
+    """
+    # Questions about pictures often have one title.
+    table, records = rows_of(file, numbered(list(map(str, file.table.columns))))
+    columns = {name: [row[name] for row in records] for name in table.columns}
+    asked = [name for name in columns if name.lower() not in OTHERS]
+    items, others = _items({name: columns[name] for name in asked})
+    if len(items) < 2:
+        raise DataError(
+            f"{file.name}: no two of its questions ({listed(asked, 4)}) have answers in common; a form is read where a column "
+            f"stands for an item; name another format with format=..."
+        )
+    who = [name for wanted in PEOPLE for name in columns if name.lower() == wanted]
+    worker = next((name for name in who if not any(map(absent, columns[name]))), None)
+    time = next((name for name in columns if name.lower() in TIMES), None)
+    rows = Rows(file.name, choices)
+    if worker is None:
+        rows.note("no address or name of the respondents: each row is a worker")
+    for item in items:
+        for n, row in enumerate(records):
+            name = f"respondent {n + 1}" if worker is None else row[worker]
+            if absent(row[item]):
+                rows.drop("without a label")
+            else:
+                rows.add(item, name, row[item], None if time is None else row[time], where=f"row {n + 1}", record=n)
+    rows.note(f"{len(items):,} columns are items, such as {listed(items, 2)}")
+    if others:
+        rows.note(f"columns that are not items: {listed(others, 6)}")
+    kept = table[[name for name in table.columns if name not in items]]
+    return rows.finish("a form", kept)
+
+
+def numbered(names: list[str]) -> list[str]:
+    """Return names of which equal ones are told apart by a number: ``picture``, ``picture (2)``."""
+    seen: dict[str, int] = {}
+    out = []
+    for name in map(str.strip, names):
+        seen[name] = seen.get(name, 0) + 1
+        out.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return out
+
+
+def _items(asked: dict[str, list[Any]]) -> tuple[list[str], list[str]]:
+    """Return the columns whose answers are also given to other questions, and the others."""
+    answers = {name: {str(value) for value in values if not absent(value)} for name, values in asked.items()}
+    counts: dict[str, int] = {}
+    for given in answers.values():
+        for answer in given:
+            counts[answer] = counts.get(answer, 0) + 1
+    items = [
+        name
+        for name, given in answers.items()
+        # Half of the answers to a question about an item, or more, are also answers to a question about another.
+        if given and 2 * sum(counts[answer] > 1 for answer in given) >= len(given)
+    ]
+    return items, [name for name in asked if name not in items]
