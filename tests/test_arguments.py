@@ -255,6 +255,11 @@ def calls(place):
         "criticism.compare_elpd": {"posteriors": {"a": posterior(), "b": posterior()}},
         "criticism.calibration": {**p, "truth": TRUTH},
         "criticism.coverage": {**p, "truth": TRUTH, "minimum": 1},
+        "criticism.loss_difference": {name: criticism.calibration(posterior(), TRUTH) for name in ("first", "second")},
+        "criticism.better_form": {
+            name: (criticism.calibration(posterior(), TRUTH), criticism.coverage(posterior(), TRUTH, minimum=1))
+            for name in ("published", "correlated")
+        },
         "criticism.check": {**p, "draws": 3},
         "criticism.replicates": {**p, "draws": 3},
         "criticism.predictive_tree": p,
@@ -346,6 +351,7 @@ def calls(place):
         "diagnostics.unused_classes": None,
         "workers.accuracy_over_time": {**p, "windows": 2},
         "workers.accuracy_change": {**p, "minimum": 2},
+        "workers.became_worse": p,
         "workers.median_seconds": p,
         "workers.gold_accuracy": p,
         "workers.interval": {"draws": probabilities(4, 3)},

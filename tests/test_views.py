@@ -123,6 +123,7 @@ VIEWS = {
     "workers.probability_better": lambda p, _: workers.probability_better(p, "honest 1", "adversary"),
     "workers.label_counts": lambda p, _: workers.label_counts(p),
     "workers.accuracy_change": lambda p, _: _columns(workers.accuracy_change(p)),
+    "workers.became_worse": lambda p, _: _columns(workers.became_worse(p)),
     "workers.hypothesis_probabilities": lambda p, _: workers.hypothesis_probabilities(p),
     "workers.crowd_confusions": lambda p, _: workers.crowd_confusions(p),
     "workers.accuracy_over_time": lambda p, _: _columns(workers.accuracy_over_time(p)),

@@ -210,6 +210,25 @@ def show_calibration(title: str, fits: Mapping[str, Comparison], level: float) -
     console.print(table)
 
 
+def show_form(fits: Mapping[str, Comparison]) -> None:
+    """Print how the intervals and log losses of two forms of a model compare, with the uncertainty of the figures."""
+    from crowdppl import criticism  # here: slow to import
+
+    for name, (_, covered) in fits.items():
+        console.print(f"{name.capitalize()}: {covered.summary}")
+    difference, error = criticism.loss_difference(*(truth for truth, _ in fits.values()))
+    first, second = fits
+    clear = abs(difference) > criticism.CLEAR * error
+    console.print(
+        f"Log loss, {first} less {second}: {difference:+.3f} with a standard error of {error:.3f}; "
+        + (
+            f"{first if difference < 0 else second} is better for the labels."
+            if clear
+            else "these items do not tell which is better."
+        )
+    )
+
+
 def show_comparison(comparison: criticism.Comparison, items: int) -> None:
     """Print a comparison of models: disagreements, shares of classes, predictive scores and known truths.
 

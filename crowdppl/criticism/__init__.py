@@ -1,7 +1,15 @@
 """Model criticism: predictive checks, calibration, comparison of models, cross-validation and prior sensitivity."""
 
 from crowdppl.criticism.advice import advice
-from crowdppl.criticism.calibration import Calibration, Coverage, calibration, coverage
+from crowdppl.criticism.calibration import (
+    CLEAR,
+    Calibration,
+    Coverage,
+    better_form,
+    calibration,
+    coverage,
+    loss_difference,
+)
 from crowdppl.criticism.comparison import Comparison, compare
 from crowdppl.criticism.cross_validation import LeaveOneOut, compare_elpd, kfold, leave_workers_out, loo
 from crowdppl.criticism.group_selection import choose_groups
@@ -10,6 +18,7 @@ from crowdppl.criticism.prior_sensitivity import prior_sensitivity
 from crowdppl.inference.catalogue import MODELS
 
 __all__ = [
+    "CLEAR",
     "MODELS",
     "NOTABLE",
     "Calibration",
@@ -18,6 +27,7 @@ __all__ = [
     "LeaveOneOut",
     "PredictiveCheck",
     "advice",
+    "better_form",
     "calibration",
     "check",
     "choose_groups",
@@ -27,6 +37,7 @@ __all__ = [
     "kfold",
     "leave_workers_out",
     "loo",
+    "loss_difference",
     "predictive_tree",
     "prior_check",
     "prior_sensitivity",

@@ -8,12 +8,15 @@ from typing import Any
 from crowdppl import arguments
 from crowdppl.inference.convergence import SHOWN, longer, seconds
 from crowdppl.inference.monitor import ESS_LIMIT, RHAT_LIMIT
+from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior
 
 # R-hat above which chains are assumed to be at different modes, which longer runs do not fix.
 DIFFERENT_MODES = 1.1
 # Maximum recommended number of draws per chain.
 MAX_DRAWS = 20_000
+# Workers whose accuracy fell that are named.
+MOST = 5
 
 
 @arguments.checked(posterior=arguments.posterior)
@@ -21,16 +24,24 @@ def advice(posterior: Posterior) -> list[str]:
     """Return sentences for readers without training in statistics: whether the numbers are reliable, and what to do if not.
 
     For sampled results they cover convergence (R-hat), effective sample size and divergences; for others, the kind of
-    approximation.
+    approximation. If annotations have timestamps, workers whose accuracy fell over time follow: the figures of such a worker
+    are averages over time.
     """
     if posterior.kind == "posterior":
-        return _sampled(posterior.info["facts"])
-    if posterior.kind == "approximation":
-        return [
-            "The intervals come from an approximation to the posterior. It is quick, and its intervals are often too narrow. "
-            "For decisions such as payment, use --method gibbs or nuts where the model allows it."
+        sentences = _sampled(posterior.info["facts"])
+    elif posterior.kind == "approximation":
+        sentences = [
+            "The intervals come from an approximation to the posterior, which is quick; where the model allows it, "
+            f"--method gibbs or nuts samples the posterior itself. {posterior.coverage}".rstrip()
         ]
-    return ["This result is a single best estimate, without the uncertainty of the workers' figures."]
+    else:
+        sentences = ["This result is a single best estimate, without the uncertainty of the workers' figures."]
+    fell = workers.became_worse(posterior)
+    return (
+        sentences
+        + [f"Worker {row['worker']}: {row['sentence']} Ask what changed." for row in fell.head(MOST).to_dict("records")]
+        + ([f"{len(fell) - MOST:,} further workers became less accurate over time."] if len(fell) > MOST else [])
+    )
 
 
 def _sampled(facts: Mapping[str, Any]) -> list[str]:

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+from scipy.special import betaincinv
 
 from crowdppl import arguments
+from crowdppl.errors import OptionError
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.known_truths import rho_likelihood
 from crowdppl.posterior import workers
@@ -20,8 +22,11 @@ from crowdppl.posterior.posterior import Posterior
 
 Array = npt.NDArray[Any]
 
+_CALIBRATION = arguments.instance("crowdppl.criticism.calibration", "Calibration", "a result of criticism.calibration")
 # Lower bound of probabilities in the log loss: a single wrong certainty does not make it infinite.
 FLOOR = 1e-6
+# A difference of log losses is clear from this number of standard errors.
+CLEAR = 2
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,33 @@ class Coverage:
     def accuracy(self) -> float:
         """Share of workers whose interval of the accuracy contains the share of correct annotations; NaN without workers."""
         return float(self.workers["accuracy_covers"].mean()) if len(self.workers) else math.nan
+
+    @property
+    def share_correct_range(self) -> tuple[float, float]:
+        """The 95% interval of :attr:`share_correct`, given the number of workers; NaN without workers."""
+        n, held = len(self.workers), int(self.workers["share_correct_covers"].sum())
+        low, high = (float(betaincinv(0.5 + held, 0.5 + n - held, end)) for end in (0.025, 0.975))
+        return (low, high) if n else (math.nan, math.nan)
+
+    @property
+    def too_narrow(self) -> bool:
+        """Whether the intervals of the share of correct annotations hold for fewer workers than they should, not by chance."""
+        return self.share_correct_range[1] < self.level
+
+    @property
+    def summary(self) -> str:
+        """How the share of intervals that hold compares with their probability, given the number of workers, in a sentence."""
+        n = len(self.workers)
+        if not n:
+            return "No worker has enough annotations of items with true labels to check intervals."
+        low, high = self.share_correct_range
+        judged = (
+            "they are too narrow" if self.too_narrow else "they are too wide" if low > self.level else "as they should"
+        )
+        return (
+            f"{self.level:.0%} intervals of the share of correct annotations held for {self.share_correct:.0%} of {n:,} "
+            f"worker{'' if n == 1 else 's'} ({low:.0%} to {high:.0%} given their number): {judged}."
+        )
 
     def __str__(self) -> str:
         if not len(self.workers):
@@ -75,6 +107,7 @@ class Calibration:
         crowd_logit_rho: mean and standard deviation of the logit of the same.
         logit_rho: mean and standard deviation of the logit as posteriors need it, which differs within the crowd: for
             ``fit(rho=...)`` of other annotations of this crowd. With these truths, give them to the fit instead.
+        losses: minus log of the true class's probability of each item, ``(items,)``, whose mean is ``log_loss``.
     """
 
     items: int
@@ -88,6 +121,7 @@ class Calibration:
     rho_high: float
     crowd_logit_rho: tuple[float, float]
     logit_rho: tuple[float, float]
+    losses: Array
 
     def __str__(self) -> str:
         return (
@@ -160,11 +194,12 @@ def calibration(posterior: Posterior, truth: Any, *, level: float | None = None)
     )
     effect = _rho_posterior(posterior, known)
     low, high = effect.crowd_interval(workers.default_level(level))
+    losses = -np.log(np.maximum(p_true, FLOOR))
     return Calibration(
         items=n,
         accuracy=float(hit.mean()),
         confidence=float(top.mean()),
-        log_loss=float(-np.log(np.maximum(p_true, FLOOR)).mean()),
+        log_loss=float(losses.mean()),
         brier=float(((probability - np.eye(probability.shape[1])[truth_index]) ** 2).sum(1).mean()),
         ece=float((bins["items"] * (bins["confidence"] - bins["accuracy"]).abs()).sum() / n),
         bins=bins,
@@ -172,7 +207,52 @@ def calibration(posterior: Posterior, truth: Any, *, level: float | None = None)
         rho_high=high,
         crowd_logit_rho=effect.crowd_mean_sd,
         logit_rho=effect.mean_sd,
+        losses=losses,
     )
+
+
+@arguments.checked(first=_CALIBRATION, second=_CALIBRATION)
+def loss_difference(first: Calibration, second: Calibration) -> tuple[float, float]:
+    """Return the log loss of one result minus that of another, on the same items, and the standard error of this difference.
+
+    Args:
+        first: calibration of a result.
+        second: calibration of another, with the same true labels.
+
+    Raises:
+        OptionError: if they are of different numbers of items.
+    """
+    if first.items != second.items:
+        raise OptionError(
+            f"first is of {first.items:,} items and second of {second.items:,}; pass the same true labels to both"
+        )
+    difference = first.losses - second.losses
+    error = float(difference.std(ddof=1) / math.sqrt(first.items)) if first.items > 1 else math.inf
+    return float(difference.mean()), error
+
+
+def _form(name: str, value: Any) -> tuple[Calibration, Coverage]:
+    """Accept calibration and coverage of one result."""
+    if not isinstance(value, tuple) or [type(part) for part in value] != [Calibration, Coverage]:
+        raise arguments.refuse(name, value, "results of criticism.calibration and criticism.coverage")
+    return value
+
+
+@arguments.checked(published=_form, correlated=_form)
+def better_form(published: tuple[Calibration, Coverage], correlated: tuple[Calibration, Coverage]) -> tuple[str, str]:
+    """Return which form of a model is better for this crowd, ``"published"`` or ``"correlated"``: for labels, and for workers.
+
+    The published form is better for labels if its log loss is lower by :data:`CLEAR` standard errors, and then also for workers
+    unless its intervals are too narrow and those of the correlated form are not. Otherwise the correlated form is, the default.
+
+    Args:
+        published: calibration and coverage of the model as published.
+        correlated: those of the form that allows for correlated errors.
+    """
+    difference, error = loss_difference(published[0], correlated[0])
+    if difference >= -CLEAR * error:
+        return "correlated", "correlated"
+    return "published", "correlated" if published[1].too_narrow and not correlated[1].too_narrow else "published"
 
 
 def _rho_posterior(posterior: Posterior, known: Array) -> DesignEffect:

@@ -43,6 +43,8 @@ HEADINGS = {
     "slow down": "Check speed",
     "retrain": "Retrain",
 }
+# What to do about workers whose labels can be used and whose accuracy fell over time.
+FELL = "Ask what changed"
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,8 @@ class Actions:
     """What to do, most urgent first.
 
     Attributes:
-        people: workers who need attention: those whose labels cannot be used first, then those to retrain, each sorted by
-            the number of wrong labels.
+        people: workers who need attention: those whose labels cannot be used first, then those to retrain or whose accuracy
+            fell over time, each sorted by the number of wrong labels.
         questions: classes to clarify in the guideline.
         open: items to send out again, least certain first (codes).
         probable: number of items whose label is probable but not certain.
@@ -130,7 +132,7 @@ class Actions:
 
     @property
     def retrain(self) -> list[Person]:
-        """Workers to talk to, about classes or in general."""
+        """Workers to talk to, about classes, what changed, or in general."""
         return [person for person in self.people if person.verdict not in workers.UNRELIABLE]
 
     @property
@@ -234,7 +236,9 @@ def _bare(text: str) -> bool:
 
 def _people(posterior: Posterior, table: pd.DataFrame, names: list[str]) -> list[Person]:
     verdict = table["verdict"].to_numpy()
-    notable = np.flatnonzero(np.isin(verdict, workers.NOTABLE))
+    worse = workers.became_worse(posterior)
+    fell = dict(zip(worse["worker"].tolist(), worse["sentence"].tolist(), strict=True))
+    notable = np.flatnonzero(np.isin(verdict, workers.NOTABLE) | table["worker"].isin(list(fell)).to_numpy())
     if not len(notable):
         return []
     item, worker, label = posterior.annotation_index()
@@ -244,15 +248,19 @@ def _people(posterior: Posterior, table: pd.DataFrame, names: list[str]) -> list
     facts = _Facts(table, names, _typical(table), hits, posterior.label_counts_by_worker(), speed, confusions)
     out = []
     for j in notable.tolist():
-        word = str(verdict[j])
-        action = HEADINGS[workers.ACTIONS[word]]
-        if word == "confuses":
+        word, name = str(verdict[j]), table["worker"].iloc[j]
+        reasons = _reasons(j, word, facts) if word in workers.NOTABLE else []
+        if name in fell and word not in workers.UNRELIABLE:
+            action, reasons = FELL, [fell[name], *reasons]
+        elif word == "confuses":
             classes = list(dict.fromkeys(row["truth"] for row in confusions.get(j, [])))[:CLASSES]
-            action = f"{action} on {' and '.join(names[k] for k in classes)}"
-        out.append(Person(j, _name(table["worker"].iloc[j]), word, action, " ".join(_reasons(j, word, facts))))
+            action = f"{HEADINGS[workers.ACTIONS[word]]} on {' and '.join(names[k] for k in classes)}"
+        else:
+            action, reasons = HEADINGS[workers.ACTIONS[word]], [*reasons, *([fell[name]] if name in fell else [])]
+        out.append(Person(j, _name(name), word, action, " ".join(reasons)))
     total = table["annotations"].to_numpy()
     harm = total * np.maximum(facts.typical - table["accuracy"].to_numpy(), 0.0)
-    rank = {word: n for n, word in enumerate(workers.NOTABLE)}
+    rank = {word: n for n, word in enumerate(dict.fromkeys((*workers.NOTABLE, *workers.VERDICTS)))}
     usable = {word: word not in workers.UNRELIABLE for word in rank}
     return sorted(out, key=lambda person: (usable[person.verdict], -harm[person.index], rank[person.verdict]))
 

@@ -5,6 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from commands import run
@@ -198,6 +199,28 @@ def test_calibrate_uses_truths_marked_by_an_export(tmp_path):
     output = run("calibrate", tmp_path / "x.json", "--format", "label-studio", "--method", "em").output
     assert "on 80 items of known truth" in output
     assert "--format label-studio" in output
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_calibrate_recommends_by_log_loss(copies, tmp_path):
+    """Independent errors: the model as published. Labels that workers copy from each other: the form with correlation."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(2, size=150)
+    said = [np.where(rng.random(150) < 0.75, truth, 1 - truth) for _ in range(5)]
+    rows = [
+        (item, f"w{n} {copy}", label[item], truth[item])
+        for n, label in enumerate(said)
+        for copy in range(copies)
+        for item in range(150)
+    ]
+    pd.DataFrame(rows, columns=["task", "worker", "label", "gold"]).to_csv(tmp_path / "labels.csv", index=False)
+    words = ("--truth", "gold", "--model", "one-coin", "--method", "em")
+    output = run("calibrate", tmp_path / "labels.csv", *words).output
+    text = " ".join(output.split())
+    assert "Log loss, published less correlated:" in text
+    assert "given their number" in text
+    command = next(line for line in output.splitlines() if line.startswith("crowdppl fit "))
+    assert ("--independent" in command) == (copies == 1)
 
 
 def choice(label):

@@ -248,6 +248,67 @@ def test_prior_sensitivity(fit_and_data, capsys):
         criticism.prior_sensitivity(quiet_fit(data, "dawid-skene", method="em", num_samples=20))
 
 
+def scored(losses, held, workers=40):
+    """Calibration and coverage with these losses of items, and so many of the workers' 89% intervals that hold."""
+    losses = np.asarray(losses, dtype=float)
+    figures = dict.fromkeys(("accuracy", "confidence", "brier", "ece", "rho_low", "rho_high"), 0.5)
+    calibration = criticism.Calibration(
+        items=len(losses),
+        log_loss=float(losses.mean()),
+        losses=losses,
+        bins=pd.DataFrame(),
+        crowd_logit_rho=(0.0, 1.0),
+        logit_rho=(0.0, 1.0),
+        **figures,
+    )
+    table = pd.DataFrame({"share_correct_covers": np.arange(workers) < held, "accuracy_covers": True})
+    return calibration, criticism.Coverage(0.89, table)
+
+
+def test_the_better_form_is_that_of_lower_log_loss():
+    rng = np.random.default_rng(0)
+    low, high = rng.exponential(0.02, 80), rng.exponential(0.1, 80)
+    assert criticism.better_form(scored(low, 36), scored(high, 36)) == ("published", "published")
+    assert criticism.better_form(scored(low, 15), scored(high, 36)) == ("published", "correlated")
+    assert criticism.better_form(scored(low, 15), scored(high, 14)) == ("published", "published")
+    assert criticism.better_form(scored(high, 36), scored(low, 36)) == ("correlated", "correlated")
+    assert criticism.better_form(scored(low, 36), scored(low + rng.normal(0, 0.01, 80), 36)) == (
+        "correlated",
+        "correlated",
+    )
+    difference, error = criticism.loss_difference(scored(low, 1)[0], scored(high, 1)[0])
+    assert difference == pytest.approx((low - high).mean())
+    assert error == pytest.approx((low - high).std(ddof=1) / np.sqrt(80))
+    with pytest.raises(OptionError, match="80 items and second of 79"):
+        criticism.loss_difference(scored(low, 1)[0], scored(high[1:], 1)[0])
+
+
+@pytest.mark.parametrize(
+    ("held", "workers", "said"),
+    [
+        (35, 40, "as they should"),
+        (26, 30, "as they should"),
+        (20, 40, "too narrow"),
+        (200, 200, "too wide"),
+        (1, 1, "as they should"),
+    ],
+)
+def test_coverage_is_judged_by_its_uncertainty(held, workers, said):
+    summary = scored([0.1, 0.2], held, workers)[1].summary
+    assert said in summary
+    assert f"{held / workers:.0%} of {workers} worker" in summary
+    assert "No worker" in scored([0.1], 0, 0)[1].summary
+
+
+def test_advice_cites_measured_coverage():
+    """87% of intervals that should be 89% are not called too narrow."""
+    frame, _ = crowd_with_characters(items=60, each=20)
+    posterior = fitted(frame, num_samples=10)
+    sentence = criticism.advice(posterior)[0]
+    assert posterior.coverage in sentence
+    assert "often too narrow" not in sentence
+
+
 def test_advice_is_plain():
     frame, _ = crowd_with_characters(items=60, each=20)
     short = fitted(frame, method="gibbs", num_samples=20, warmup=5, chains=4)

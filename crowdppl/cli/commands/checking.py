@@ -71,13 +71,24 @@ def calibrate(
         f"Given these true labels, annotations of one item are correlated by rho between {calibration.rho_low:.2g} and "
         f"{calibration.rho_high:.2g} ({probability:.0%}) on average of the crowd; logit rho: mean {mean:.2f}, sd {spread:.2f}."
     )
-    console.print("Best for this crowd: a fit with these true labels, which inform rho and the workers:")
-    # On a line of its own and never wrapped, so that it can be pasted.
-    console.print(escape(_as_fit(context, [])), soft_wrap=True)
+    display.show_form(fits)
+    by_labels, by_workers = criticism.better_form(fits["published"], fits["correlated"])
+    advised = (
+        {by_labels: "", by_workers: ""}
+        if by_labels == by_workers
+        else {by_labels: " for labels", by_workers: " for workers"}
+    )
+    for form, purpose in advised.items():
+        inform = "rho and the workers" if form == "correlated" else "the workers"
+        console.print(f"Best for this crowd{purpose}: a fit with these true labels, which inform {inform}:")
+        # On a line of its own and never wrapped, so that it can be pasted.
+        console.print(escape(_as_fit(context, ["--independent"] * (form == "published"))), soft_wrap=True)
     mean, spread = calibration.logit_rho
     console.print(
         f"Other annotations by this crowd, without true labels: add --rho={mean:.2f},{spread:.2f}, mean and sd of logit rho with "
         f"its differences within the crowd."
+        if "correlated" in advised
+        else "Other annotations by this crowd, without true labels: add --independent as well."
     )
     display.show_notes(list(dict.fromkeys(notes)))
 

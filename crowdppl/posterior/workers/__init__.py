@@ -26,7 +26,13 @@ from crowdppl.posterior.measures import (
     specificity,
 )
 from crowdppl.posterior.workers.confusions import crowd_confusions, label_counts, systematic_confusions
-from crowdppl.posterior.workers.drift import accuracy_change, accuracy_over_time, median_seconds, relative_speed
+from crowdppl.posterior.workers.drift import (
+    accuracy_change,
+    accuracy_over_time,
+    became_worse,
+    median_seconds,
+    relative_speed,
+)
 from crowdppl.posterior.workers.gold_items import gold_accuracy
 from crowdppl.posterior.workers.ranking import best, probability_better, rank, summarise_ranks, worst
 from crowdppl.posterior.workers.spammers import hypothesis_probabilities, spammer_probability
@@ -44,6 +50,7 @@ __all__ = [
     "accuracy",
     "accuracy_change",
     "accuracy_over_time",
+    "became_worse",
     "best",
     "cost_quality",
     "crowd_confusions",

@@ -1,4 +1,8 @@
-"""Workers over time: learning, fatigue, drift, and durations of annotations."""
+"""Workers over time: learning, fatigue, drift, and durations of annotations.
+
+Accuracy over time is judged by the labels of the other workers and by known true labels, not by the true labels of the result,
+which follow a worker's own labels and make a change look smaller than it is.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,25 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.errors import OptionError
-from crowdppl.posterior.measures import default_level, interval
+from crowdppl.posterior.measures import default_level
 from crowdppl.posterior.variables import PosteriorVariables
+from crowdppl.posterior.workers.others import GRID, accuracy_density, class_by_others, differences, quantiles
 
 Array = npt.NDArray[Any]
 
-# Pseudo-counts of correct and wrong annotations in each window (Jeffreys prior).
-PRIOR = 0.5
+# A worker has become worse if accuracy fell by FALL or more, and the probability that it fell leaves less than ALARMS false
+# alarms in the whole crowd.
+FALL, ALARMS = 0.1, 0.05
+CHANGE_COLUMNS = [
+    "worker",
+    "annotations",
+    "first_half",
+    "second_half",
+    "change",
+    "change_low",
+    "change_high",
+    "worse",
+]
 # A worker is fast below this share of the duration of the others, given at least this many annotations with a duration.
 FAST, MIN_TIMED = 1 / 3, 10
 
@@ -27,22 +43,20 @@ FAST, MIN_TIMED = 1 / 3, 10
     worker=arguments.identifier,
     windows=arguments.whole(2),
     level=arguments.level,
-    seed=arguments.seed,
 )
 def accuracy_over_time(
-    posterior: PosteriorVariables, worker: Any = None, *, windows: int = 5, level: float | None = None, seed: int = 0
+    posterior: PosteriorVariables, worker: Any = None, *, windows: int = 5, level: float | None = None
 ) -> pd.DataFrame:
     """Return the accuracy in successive windows of a worker's annotations.
 
-    Annotations are split by time into ``windows`` parts of equal size. In each draw, the number of correct annotations is counted
-    by the true labels drawn, and the accuracy is drawn given the count.
+    Annotations are split by time into ``windows`` parts of equal size. In each the accuracy is estimated by the labels that the
+    other workers gave the same items, and by known true labels.
 
     Args:
         posterior: a result of annotations with timestamps.
         worker: one worker. Defaults to all with at least two annotations per window.
         windows: number of windows.
         level: probability of the intervals.
-        seed: random seed.
 
     Returns:
         A table with one row per worker and window: ``worker``, ``window`` from 1, ``annotations``, ``begins``, ``ends``
@@ -52,57 +66,87 @@ def accuracy_over_time(
         OptionError: if the annotations have no timestamps.
         DataError: for an unknown worker.
     """
-    rng = np.random.default_rng(seed)
+    level = default_level(level)
     timestamp = posterior.annotation_metadata("timestamp")
-    rows: list[dict[str, Any]] = []
-    for name, order in _in_time(posterior, worker, 2 * windows if worker is None else windows):
-        for number, part in enumerate(np.array_split(order, windows), 1):
-            mean, low, high = interval(_accuracy(posterior, part, rng)[:, None], level)
-            rows.append(
-                {
-                    "worker": name,
-                    "window": number,
-                    "annotations": len(part),
-                    "begins": timestamp[part[0]],
-                    "ends": timestamp[part[-1]],
-                    "accuracy": mean[0],
-                    "low": low[0],
-                    "high": high[0],
-                }
-            )
-    columns = ["worker", "window", "annotations", "begins", "ends", "accuracy", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
+    chosen = list(_in_time(posterior, worker, 2 * windows if worker is None else windows))
+    parts = [part for _, order in chosen for part in np.array_split(order, windows)]
+    density = _densities(posterior, parts)
+    low, high = quantiles(density, np.array([(1 - level) / 2, (1 + level) / 2])).T
+    return pd.DataFrame(
+        {
+            "worker": pd.Series([name for name, _ in chosen for _ in range(windows)], dtype=object).infer_objects(),
+            "window": np.tile(np.arange(1, windows + 1), len(chosen)),
+            "annotations": [len(part) for part in parts],
+            "begins": [timestamp[part[0]] for part in parts],
+            "ends": [timestamp[part[-1]] for part in parts],
+            "accuracy": density @ GRID,
+            "low": low,
+            "high": high,
+        }
+    )
 
 
-@arguments.checked(
-    posterior=arguments.posterior, level=arguments.level, minimum=arguments.whole(0), seed=arguments.seed
-)
-def accuracy_change(
-    posterior: PosteriorVariables, *, level: float | None = None, minimum: int = 10, seed: int = 0
-) -> pd.DataFrame:
+@arguments.checked(posterior=arguments.posterior, level=arguments.level, minimum=arguments.whole(0))
+def accuracy_change(posterior: PosteriorVariables, *, level: float | None = None, minimum: int = 10) -> pd.DataFrame:
     """Return the change of each worker's accuracy from the first to the second half of their annotations.
 
     Args:
         posterior: a result of annotations with timestamps.
         level: probability of the intervals.
         minimum: minimum number of annotations of a worker.
-        seed: random seed.
 
     Returns:
-        A table with one row per worker: ``worker``, ``annotations``, ``change`` (positive: better later) with ``change_low`` and
+        A table with one row per worker: ``worker``, ``annotations``, ``first_half`` and ``second_half``, the accuracies as
+        :func:`accuracy_over_time` estimates them, ``change`` (positive: better later) with ``change_low`` and
         ``change_high``, and ``worse``, the probability that the second half is worse.
 
     Raises:
         OptionError: if the annotations have no timestamps.
     """
     level = default_level(level)
-    rng = np.random.default_rng(seed)
-    rows = []
-    for name, order in _in_time(posterior, None, max(2, minimum)):
-        first, second = (_accuracy(posterior, part, rng) for part in np.array_split(order, 2))
-        mean, low, high = interval((second - first)[:, None], level)
-        rows.append((name, len(order), mean[0], low[0], high[0], float((second < first).mean())))
-    return pd.DataFrame(rows, columns=["worker", "annotations", "change", "change_low", "change_high", "worse"])
+    chosen = list(_in_time(posterior, None, max(2, minimum)))
+    density = _densities(posterior, [part for _, order in chosen for part in np.array_split(order, 2)])
+    first, second = density[::2], density[1::2]
+    values, worse = differences(first, second)
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    return pd.DataFrame(
+        {
+            "worker": pd.Series([name for name, _ in chosen], dtype=object).infer_objects(),
+            "annotations": [len(order) for _, order in chosen],
+            "first_half": first @ GRID,
+            "second_half": second @ GRID,
+            "change": (second - first) @ GRID,
+            "change_low": low,
+            "change_high": high,
+            "worse": worse,
+        }
+    )
+
+
+@arguments.checked(posterior=arguments.posterior)
+def became_worse(posterior: PosteriorVariables) -> pd.DataFrame:
+    """Return the workers whose accuracy fell over time, largest fall first.
+
+    A worker is listed if accuracy fell by at least .1 from the first to the second half of the annotations, with a probability so
+    high that fewer than one crowd in twenty has a false alarm: 1 - .05 / (number of workers).
+
+    Args:
+        posterior: a result.
+
+    Returns:
+        Rows of :func:`accuracy_change`, with ``sentence``, which states the fall; none without timestamps.
+    """
+    if "timestamp" not in posterior.tree["constant_data"]:
+        return pd.DataFrame(columns=[*CHANGE_COLUMNS, "sentence"])
+    table = accuracy_change(posterior)
+    fell = (table["change"] <= -FALL) & (table["worse"] >= 1 - ALARMS / max(1, len(table)))
+    table = table[fell].sort_values("change", kind="stable").reset_index(drop=True)
+    table["sentence"] = [
+        f"Accuracy fell over time, from {row['first_half']:.0%} in the first half of {row['annotations']:,} annotations to "
+        f"{row['second_half']:.0%} in the second."
+        for row in table.to_dict("records")
+    ]
+    return table
 
 
 @arguments.checked(posterior=arguments.posterior)
@@ -165,8 +209,9 @@ def _in_time(posterior: PosteriorVariables, worker: Any, minimum: int) -> Iterat
             )
 
 
-def _accuracy(posterior: PosteriorVariables, part: Array, rng: np.random.Generator) -> Array:
-    """Draw the accuracy of a set of annotations, ``(S,)``."""
-    item, _, label = posterior.annotation_index()
-    correct = (posterior.truth_draws()[:, item[part]] == label[part]).sum(1)  # (S,)
-    return rng.beta(PRIOR + correct, PRIOR + len(part) - correct)
+def _densities(posterior: PosteriorVariables, parts: list[Array]) -> Array:
+    """Return the posterior of the accuracy in sets of annotations, on a grid, see :func:`accuracy_density`."""
+    correct, _ = class_by_others(posterior)
+    order = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+    group = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    return accuracy_density(correct[order], group, len(parts), len(posterior.labels))
