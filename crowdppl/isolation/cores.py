@@ -37,19 +37,21 @@ def cpu_quotas(root: Path) -> Iterator[float]:
         root: where ``proc`` and ``sys`` are.
     """
     mount = root / "sys/fs/cgroup"
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in system_text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if not controllers:  # version 2: one hierarchy
-            for folder in _upwards(mount, path):
-                yield from _quota(*(*_text(folder / "cpu.max").split(), "", "")[:2])
+            for folder in upwards(mount, path):
+                yield from _quota(*(*system_text(folder / "cpu.max").split(), "", "")[:2])
         elif "cpu" in controllers.split(","):
             # The hierarchy is mounted by the names of its controllers, or by one of them.
             for name in {controllers, "cpu"}:
-                for folder in _upwards(mount / name, path):
-                    yield from _quota(_text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us"))
+                for folder in upwards(mount / name, path):
+                    yield from _quota(
+                        system_text(folder / "cpu.cfs_quota_us"), system_text(folder / "cpu.cfs_period_us")
+                    )
 
 
-def _upwards(mount: Path, path: str) -> Iterator[Path]:
+def upwards(mount: Path, path: str) -> Iterator[Path]:
     """Yield the folder of a control group and of those above it; in a container some of them may not exist."""
     group = PurePosixPath(path.lstrip("/"))
     if ".." in group.parts:  # outside of what the container sees
@@ -68,7 +70,7 @@ def _quota(quota: str, period: str) -> Iterator[float]:
         yield granted / of
 
 
-def _text(path: Path) -> str:
+def system_text(path: Path) -> str:
     """Return the content of a file, nothing if it cannot be read: other systems have none, and old ones have other files."""
     try:
         return path.read_text(encoding="ascii", errors="replace").strip()

@@ -13,17 +13,20 @@ import numpy.typing as npt
 import xarray as xr
 
 from crowdppl.errors import DataError, FileError, OptionError
-from crowdppl.files import atomic, require_disk_space
+from crowdppl.files import atomic, digests, require_disk_space
 from crowdppl.isolation import preserved_warning_filters
+from crowdppl.posterior import first_look
 from crowdppl.posterior.compact import CODED_FORMAT, DRAW, Coded, compact, expand
-from crowdppl.posterior.schema import check_values, validate
-from crowdppl.posterior.stored import Source, StoredArray
+from crowdppl.posterior.schema import check_values, is_known, validate
+from crowdppl.posterior.stored import Source, StoredArray, require_memory
 from crowdppl.posterior.stored import variable as stored_variable
 
 Keep = Literal["small", "full"]
 # Incremented with every change of the format that other versions cannot read. Files with coded draws have the next number.
 FORMAT = 2
-# Draws of at most this many bytes are read when a file is opened.
+# The attribute of a file that ends in a seal, see crowdppl.files.digests. Earlier files have neither.
+SEALED = "sealed"
+# Draws, and variables that not every result has, of at most this many bytes are read when a file is opened.
 EAGER = 2**20
 # Bytes of a file in addition to its arrays.
 HEADERS = 2**18
@@ -63,47 +66,81 @@ def write(tree: xr.DataTree, path: Path, keep: Keep = "small") -> None:
         }
     # A failed write crashes HDF5, and with it the process: check for disk space first.
     require_disk_space(path.parent, HEADERS + _size(tree), path.name)
+    tree = tree.copy(deep=False)
+    tree.attrs = tree.attrs | {SEALED: 1}
     with atomic(path) as temporary:
         tree.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
+        digests.seal(temporary)
 
 
 def read(path: Path) -> xr.DataTree:
     """Read the file of a result and validate it, see :mod:`crowdppl.posterior.schema`.
 
-    Draws of more than ``EAGER`` bytes are read and validated when they are first used; the file is open only while it is read.
+    Nothing is read of a file whose content does not have the digest that was written with it: some damage ends HDF5, and with it
+    the process. Draws of more than ``EAGER`` bytes, and other variables that not every result has, are read and validated when
+    they are first used; the file is open only while it is read.
 
     Raises:
-        FileError: if the file is missing, damaged, of another kind, or of an earlier or later format.
+        FileError: if the file is missing, damaged, changed, of another kind or format, or larger than memory.
     """
     if path.is_dir():
         raise FileError(f"{path} is a folder; name the file in it, such as {path / 'posterior.nc'}")
     if not path.is_file():
         raise FileError(f"no file {path}; check the name and the folder")
+    try:
+        source, state = Source.of(path), digests.state(path)
+        if state == "unsealed":
+            first_look.check(path)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
+    if state == "changed":
+        raise _changed(path)
+    return opened(source, sealed=state == "intact")
+
+
+def opened(source: Source, *, sealed: bool) -> xr.DataTree:
+    """Open a file that does not end HDF5, see :func:`read`.
+
+    Args:
+        source: the file.
+        sealed: whether it is as it was when it was sealed. A file that says that it is sealed has to be.
+    """
+    path = source.path
     waiting: dict[tuple[str, str], StoredArray] = {}
     sizes: dict[str, int] = {}
     try:
-        source = Source.of(path)
+        require_memory(path.name, source.text_bytes())
         # xarray adds a warning filter for every file it reads.
-        with preserved_warning_filters(), xr.open_datatree(path, engine="h5netcdf") as opened:
-            _check_format(opened.attrs, path.name)
-            coded = _coded(opened.attrs)
-            stored = {
-                str(name): _group(source, str(name), node.to_dataset(inherit=False), coded, waiting, sizes)
-                for name, node in opened.children.items()
+        with preserved_warning_filters(), xr.open_datatree(path, engine="h5netcdf") as tree:
+            _check_format(tree.attrs, path.name)
+            if SEALED in tree.attrs and not sealed:
+                raise _changed(path)
+            coded = _coded(tree.attrs)
+            groups = {str(name): node.to_dataset(inherit=False) for name, node in tree.children.items()}
+            require_memory(path.name, sum(_eager_bytes(name, group) for name, group in groups.items()))
+            stored = {name: _group(source, name, group, coded, waiting, sizes) for name, group in groups.items()}
+            small = tree.attrs.get("keep") == "small"
+            groups = expand(stored, str(tree.attrs["precision"])) if small else stored
+            out = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
+            out.attrs = {
+                name: value for name, value in tree.attrs.items() if name not in ("coded", "precision", SEALED)
             }
-            small = opened.attrs.get("keep") == "small"
-            groups = expand(stored, str(opened.attrs["precision"])) if small else stored
-            tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
-            tree.attrs = {name: value for name, value in opened.attrs.items() if name not in ("coded", "precision")}
     except FileError:
         raise
     except (OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError) as error:
         raise FileError(f"{path.name} is not a readable NetCDF file: {' '.join(str(error).split())[:120]}") from None
     try:
-        sizes |= validate(tree, waiting.keys())
+        sizes |= validate(out, waiting.keys())
     except DataError as error:
         raise FileError(f"{path.name} is damaged or was changed: {error}; fit again, or restore a copy of it") from None
-    return tree
+    return out
+
+
+def _changed(path: Path) -> FileError:
+    return FileError(
+        f"{path.name} is damaged or was changed: its content does not have the digest that was written with it; fit again, or "
+        f"restore a copy of it"
+    )
 
 
 def _check_format(attributes: Mapping[Any, Any], name: str) -> None:
@@ -173,13 +210,29 @@ def _group(
         name, variable = str(key), array.variable
         if name in parts:
             continue
-        if variable.dims[:2] == DRAW and variable.nbytes > EAGER and variable.dtype.kind in "fiu":
+        if _is_read_later(group, name, variable):
             add(name, tuple(str(axis) for axis in variable.dims), variable.shape, variable.dtype, None)
         else:
             variables[name] = xr.Variable(variable.dims, variable.to_numpy(), variable.attrs)
     variables |= {name: stored_variable(dims, array) for name, (dims, array) in later.items()}
     names = {str(axis): xr.Variable(value.dims, value.to_numpy(), value.attrs) for axis, value in stored.coords.items()}
     return xr.Dataset(variables, coords=names, attrs=stored.attrs)
+
+
+def _is_read_later(group: str, name: str, variable: xr.Variable) -> bool:
+    """Tell whether a variable is read when it is first used: if it is large, and drawn or not of every result."""
+    if variable.nbytes <= EAGER or variable.dtype.kind not in "fiub":
+        return False
+    return variable.dims[:2] == DRAW or not is_known(group, name)
+
+
+def _eager_bytes(group: str, stored: xr.Dataset) -> int:
+    """Return the bytes of the variables of a group that are read when a file is opened."""
+    return sum(
+        variable.nbytes
+        for name, variable in stored.variables.items()
+        if name in stored.coords or not _is_read_later(group, str(name), variable)
+    )
 
 
 def _check(group: str, name: str, sizes: Mapping[str, int], values: npt.NDArray[Any]) -> None:

@@ -84,6 +84,12 @@ def _values(tree: xr.DataTree, group: str, name: str) -> np.ndarray[Any, Any]:
     return np.asarray(tree[group].to_dataset()[name].values)
 
 
+def is_known(group: str, name: str) -> bool:
+    """Return whether a variable is one that every result, or every calibrated one, may have."""
+    known = VARIABLES | {"calibrated": CALIBRATED, "truth": VARIABLES["truth"] | DRAWN}
+    return name in known.get(group, {}) or name in OPTIONAL.get(group, {})
+
+
 def required(tree: xr.DataTree) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the axes of the variables that a tree must have, by group."""
     if "calibrated" in tree.children:

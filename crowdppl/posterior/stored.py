@@ -15,10 +15,13 @@ from xarray.backends import BackendArray
 from xarray.core.indexing import ExplicitIndexer, IndexingSupport, LazilyIndexedArray, explicit_indexing_adapter
 
 from crowdppl.errors import DataError, FileError
+from crowdppl.isolation.memory import available_bytes
 from crowdppl.posterior.compact import Coded
 
 Array = npt.NDArray[Any]
 
+# How NetCDF describes an axis without names.
+_NO_NAMES = b"This is a netCDF dimension but not a netCDF variable"
 # HDF5 handles one call at a time.
 _LOCK = threading.RLock()
 
@@ -41,6 +44,27 @@ class Source:
         path = path.absolute()
         return cls(path, _mark(path))
 
+    def text_bytes(self) -> int:
+        """Return the bytes of the names along all axes, and of texts by reference, which xarray reads as it opens the file.
+
+        Raises:
+            OSError: if the file cannot be read.
+        """
+        import h5py  # here: a fit does not need it
+
+        sizes: list[int] = []
+
+        def add(_: str, stored: Any) -> None:
+            if not isinstance(stored, h5py.Dataset):
+                return
+            names = h5py.h5ds.is_scale(stored.id) and not h5py.h5ds.get_scale_name(stored.id).startswith(_NO_NAMES)
+            if names or stored.dtype.kind == "O":
+                sizes.append(stored.nbytes)
+
+        with h5py.File(self.path, "r") as file:
+            file.visititems(add)
+        return sum(sizes)
+
     def read(self, names: tuple[str, ...]) -> list[Array]:
         """Return variables of the file by their paths in it.
 
@@ -55,6 +79,7 @@ class Source:
             if _mark(self.path) != self.mark:
                 raise FileError(f"{name} was replaced or changed after it was loaded; {again}")
             with h5py.File(self.path, "r") as file:
+                require_memory(name, sum(file[each].nbytes for each in names))
                 return [np.asarray(file[each][...]) for each in names]
         except FileNotFoundError:
             raise FileError(f"{name} is no longer in {self.path.parent}, where it was loaded; {again}") from None
@@ -62,6 +87,20 @@ class Source:
             if isinstance(error, FileError):
                 raise
             raise FileError(f"{name} cannot be read: {' '.join(str(error).split())[:120]}") from None
+
+
+def require_memory(name: str, size: int) -> None:
+    """Check that an array that is stored in a few bytes, because it is compressed or damaged, fits into memory.
+
+    Raises:
+        FileError: if there is not enough memory.
+    """
+    left = available_bytes()
+    if size > left:
+        raise FileError(
+            f"{name} takes {size / 2**30:,.1f} GiB of memory, and {left / 2**30:,.1f} GiB are left; it may be damaged, "
+            f"else load it on a larger machine"
+        )
 
 
 def _mark(path: Path) -> tuple[int, ...]:

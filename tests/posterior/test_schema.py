@@ -9,6 +9,7 @@ from catalog import quiet_fit, simulated, tiny
 
 import crowdppl
 from crowdppl import DataError, FileError
+from crowdppl.files import digests
 from crowdppl.posterior import schema
 
 
@@ -130,6 +131,7 @@ def test_damage_is_one_line(case, saved, tmp_path):
         posterior.save(path)
     with h5py.File(path, "r+") as file:
         change(file)
+    digests.seal(path)
     with pytest.raises(FileError, match=rf"^x\.nc is damaged or was changed: [^\n]*{message}[^\n]*$"):
         crowdppl.load(path)
 

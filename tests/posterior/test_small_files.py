@@ -16,6 +16,7 @@ from commands import run
 
 import crowdppl
 from crowdppl import FileError, OptionError, acquisition, criticism, report
+from crowdppl.files import digests
 from crowdppl.posterior import compact, io
 from crowdppl.posterior.stored import StoredArray
 
@@ -345,6 +346,7 @@ def test_damage_is_one_line(case, by_em, tmp_path):
     path = by_em.save(tmp_path / "p.nc")
     with h5py.File(path, "r+") as file:
         change(file)
+    digests.seal(path)
     with pytest.raises(FileError, match=rf"^({message})[^\n]*$"):
         (use or (lambda posterior: posterior))(crowdppl.load(path))
 
