@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
-
 from crowdppl.errors import FileError
-from crowdppl.posterior.stored import Source
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
-_LOOK = "import sys; from crowdppl.posterior.first_look import look; look(sys.argv[1])"
+_LOOK = "import sys; from crowdppl.posterior.io import look; look(sys.argv[1])"
 
 
 def check(path: Path) -> None:
@@ -40,14 +36,3 @@ def check(path: Path) -> None:
     ).returncode
     if not 0 <= status <= 255:  # a signal, or on Windows an exception of the system
         raise FileError(f"{path.name} is damaged: reading it ends the process; fit again, or restore a copy of it")
-
-
-def look(path: str) -> None:
-    """Read everything in a file."""
-    from crowdppl.posterior import io  # here: it imports this module
-
-    tree = io.opened(Source.of(Path(path)), sealed=False)
-    for node in tree.subtree:
-        for variable in node.to_dataset(inherit=False).variables.values():
-            with suppress(FileError):  # reported when the variable is used; others are still to be looked at
-                np.asarray(variable.values)

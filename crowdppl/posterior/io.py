@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -134,6 +135,14 @@ def opened(source: Source, *, sealed: bool) -> xr.DataTree:
     except DataError as error:
         raise FileError(f"{path.name} is damaged or was changed: {error}; fit again, or restore a copy of it") from None
     return out
+
+
+def look(path: str) -> None:
+    """Read everything in a file, in the process that takes a first look."""
+    for node in opened(Source.of(Path(path)), sealed=False).subtree:
+        for variable in node.to_dataset(inherit=False).variables.values():
+            with suppress(FileError):  # reported when the variable is used; others are still to be looked at
+                np.asarray(variable.values)
 
 
 def _changed(path: Path) -> FileError:

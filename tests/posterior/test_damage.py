@@ -153,7 +153,7 @@ def test_a_first_look_reads_everything(unsealed, monkeypatch):
     monkeypatch.setattr(stored.Source, "read", fail)
     monkeypatch.setattr(io, "EAGER", 0)
     monkeypatch.setattr(io, "validate", lambda *_: {})
-    first_look.look(str(unsealed))
+    io.look(str(unsealed))
     assert {("posterior/confusion",), ("posterior/prevalence",), ("log_likelihood/labels",)} <= set(read)
 
 
