@@ -178,7 +178,7 @@ def test_every_model_and_engine(case, method, weighted):
     if stored is None:  # every annotation has a true label of its own
         assert case.model.expand(data).parent_item is not None
         return
-    assert stored["truths"]["items"] == int(((known >= 0) & (data.annotations_per_item > 1)).sum())
+    assert stored["truths"]["items"] == int(((known >= 0) & (data.weighted_per_item > 1)).sum())
     assert np.isfinite(list(stored["truths"].values())).all()
     assert posterior.probability()[:3].argmax(1).tolist() == [0, 1, 0]
 
