@@ -16,8 +16,9 @@ from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, candidate_names, 
 from crowdppl.data.identifiers import holds_integers
 from crowdppl.data.readers import bundles, formats
 from crowdppl.data.readers.records import Choices, Records
+from crowdppl.data.readers.source import read_table
 from crowdppl.data.readers.streams import local, source_name
-from crowdppl.data.readers.tables import integers, read_table
+from crowdppl.data.readers.tables import integers
 from crowdppl.data.truths import truth_column
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.files import digests

@@ -107,6 +107,13 @@ class JudgeReading:
     system: Annotated[
         str | None, typer.Option(help="Column of the system whose answer is judged. (default: system, if there is one)")
     ] = None
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of the workers in a wide table, separated by commas. (default: by names and values)"
+        ),
+    ] = None
+    sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook. (default: the first with content)")] = None
     labels: Annotated[
         str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
     ] = None
@@ -154,7 +161,15 @@ class Reading:
         """
         from crowdppl.data.readers.records import Choices
 
-        return Choices(self.question, self.skip, self.several, self.keep_rejected)  # type: ignore[arg-type]  # checked there
+        return Choices(
+            self.question,
+            self.skip,  # type: ignore[arg-type]  # checked there
+            self.several,  # type: ignore[arg-type]  # checked there
+            self.keep_rejected,
+            workers=None if self.workers is None else tuple(self.workers.split(",")),
+            labels=None if self.labels is None else tuple(self.labels.split(",")),
+            sheet=self.sheet,
+        )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, Self
 import pandas as pd
 
 from crowdppl import arguments
-from crowdppl.data.columns import ITEM_COLUMNS, column_of, item_column, series, three_columns, unquoted
+from crowdppl.data.columns import ITEM_COLUMNS, column_of, item_column, reader_notes, series, three_columns
 from crowdppl.data.encoding import Repeats, encode_columns
 from crowdppl.data.features import count_table
 from crowdppl.data.frames import to_pandas
@@ -155,7 +155,7 @@ class Annotations(AnnotationLayouts):
             },
             dates=dates,
         )
-        columns["notes"] += unquoted(frame, (task, worker, label), source)
+        columns["notes"] += reader_notes(frame, (task, worker, label), source)
         in_order = labels is not None
         if labels is None and isinstance(frame[label].dtype, pd.CategoricalDtype):
             categories = frame[label].cat.categories

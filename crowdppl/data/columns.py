@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.data.frames import to_series
+from crowdppl.data.readers.repeated_headers import HEADER_ROWS
 from crowdppl.data.readers.tables import UNQUOTED
 from crowdppl.errors import DataError, listed, suggestion
 
@@ -96,10 +97,11 @@ def three_columns(frame: pd.DataFrame, given: Sequence[Any], source: str) -> lis
     return columns
 
 
-def unquoted(frame: pd.DataFrame, columns: Sequence[Any], source: str) -> tuple[str, ...]:
-    """Return a note for each column in which a reader removed quotes that protect against spreadsheet formulas."""
+def reader_notes(frame: pd.DataFrame, columns: Sequence[Any], source: str) -> tuple[str, ...]:
+    """Return notes on what a reader changed: repeated headers left out, and quotes that protect against formulas removed."""
     restored = frame.attrs.get(UNQUOTED, {})
-    return tuple(
+    headers = (frame.attrs[HEADER_ROWS],) if HEADER_ROWS in frame.attrs else ()
+    return headers + tuple(
         f"{source}, column {column!r}: {len(restored[column]):,} names read without the quote that keeps spreadsheets from "
         f"running them ({listed(restored[column], 3)})"
         for column in columns

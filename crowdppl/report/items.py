@@ -13,7 +13,7 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.data.columns import ITEM_COLUMNS, column_of
-from crowdppl.data.readers.tables import read_table
+from crowdppl.data.readers.source import read_table
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.posterior.posterior import Posterior
 

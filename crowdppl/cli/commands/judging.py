@@ -101,8 +101,8 @@ def judges_command(
 def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[Verdicts, Any, dict[str, Any]]:
     """Read verdicts and human labels; return both, the latter ``None`` without a file, and what identifies the input."""
     from crowdppl.cli import inputs
+    from crowdppl.data.readers.source import read_table
     from crowdppl.data.readers.streams import local, source_name
-    from crowdppl.data.readers.tables import read_table
     from crowdppl.judges.human import HumanLabels
     from crowdppl.judges.readers.formats import read
 

@@ -21,27 +21,31 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from crowdppl.data.identifiers import dictionary_parts
+from crowdppl.data.readers.opening import (
+    LIMIT,
+    READ_ERRORS,
+    TABLE_FACTOR,
+    Allowance,
+    arrow_compression,
+    beginning,
+    declared_separator,
+)
+from crowdppl.data.readers.repeated_headers import HEADER_ROWS, header_note, repeated_header
 from crowdppl.data.readers.spreadsheets import restored
 from crowdppl.data.readers.streams import existing, streamed
 from crowdppl.data.readers.tables import (
-    COMPRESSED,
-    LIMIT,
     MISSING,
-    READ_ERRORS,
     UNQUOTED,
     changed,
-    decompressed,
+    is_parquet,
     read_csv,
     read_parquet,
-    require_size_within,
     unprotected,
     unreadable_parquet,
-    web_page,
 )
+from crowdppl.errors import FileError
 from crowdppl.isolation import limited_arrow
 
-# Bytes read to find the header.
-_HEAD = 2**16
 # Bytes of text read at a time: each block has its own dictionary; the dictionaries are unified at the end.
 _BLOCK = 2**22
 _WHOLE = r"^(-?[1-9][0-9]{0,19}|0)$"
@@ -64,7 +68,7 @@ def long_table(
         FileError: as in :func:`crowdppl.data.readers.tables.read_table`.
     """
     path = existing(path)
-    if path.suffix.lower() in (".parquet", ".pq"):
+    if is_parquet(path):
         return long_parquet(path, columns=columns)
     return long_csv(path, separator=separator, limit=limit, columns=columns)
 
@@ -75,8 +79,9 @@ def long_csv(
 ) -> pd.DataFrame:
     """Read CSV; arguments and errors as in :func:`long_table`."""
     path = existing(path)
-    require_size_within(path, limit)
-    frame = _csv(path, separator, columns)
+    start = beginning(path)
+    Allowance(limit, TABLE_FACTOR).require(path)
+    frame = _csv(path, start, separator, columns)
     return read_csv(path, separator=separator, limit=limit) if frame is None else frame
 
 
@@ -108,16 +113,16 @@ def _parquet_column(path: Path, name: str) -> pd.Series[Any]:
     return _series(pyarrow.parquet.ParquetFile(path).read(columns=[name]).column(0))
 
 
-def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFrame | None:
+def _csv(path: Path, start: bytes, separator: str, needed: Sequence[Any] | None) -> pd.DataFrame | None:
     """Read CSV; ``None`` if the file needs special treatment."""
-    header = _header(path, separator)
-    if header is None or web_page(header[0]):
+    header = _header(start, separator)
+    if header is None:
         return None
     names = [f"f{n}" for n in range(len(header))]
     selected = _selected(header, needed)
     keep = [n for n, name in enumerate(header) if selected is None or name in selected]
-    compression = {".gz": "gzip", ".bz2": "bz2"}.get(path.suffix.lower())
     try:
+        compression = arrow_compression(path)
         with limited_arrow() as count, pyarrow.input_stream(str(path), compression=compression) as stream:
             table = pyarrow.csv.read_csv(
                 stream,
@@ -142,17 +147,37 @@ def _csv(path: Path, separator: str, needed: Sequence[Any] | None) -> pd.DataFra
         texts = table.columns
         del table
         with ThreadPoolExecutor(count) as pool:
-            futures = [pool.submit(_whole_numbers, texts.pop(0)) for _ in range(len(texts))]
+            futures = [pool.submit(dictionary_parts, texts.pop(0)) for _ in range(len(texts))]
         release_memory()
-        columns = [future.result() for future in futures]
+        parts = [future.result() for future in futures]
+        chosen = [header[n] for n in keep]
+        repeated = repeated_header(
+            chosen,
+            [len(names) for _, names in parts],
+            lambda n: (parts[n][0].fill_null(-1).to_numpy(zero_copy_only=False), parts[n][1].to_pylist()),
+            path.name,
+        )
+        if repeated is not None:
+            kept = pyarrow.array(~repeated)
+            parts = [dictionary_parts(_rows(*part, kept)) for part in parts]
+        columns = [_whole_numbers(*part) for part in parts]
         series = [pd.Series(pd.arrays.ArrowExtensionArray(column)) for column, _ in columns]
+    except (FileError, MemoryError):
+        raise
     except (*READ_ERRORS, pyarrow.ArrowException):
         return None
-    frame = pd.concat(series, axis=1).set_axis(pd.Index([header[n] for n in keep], dtype=object), axis=1)
-    unquoted = {header[n]: names for n, (_, names) in zip(keep, columns, strict=True) if names}
+    frame = pd.concat(series, axis=1).set_axis(pd.Index(chosen, dtype=object), axis=1)
+    unquoted = {name: names for name, (_, names) in zip(chosen, columns, strict=True) if names}
     if unquoted:
         frame.attrs[UNQUOTED] = unquoted
+    if repeated is not None:
+        frame.attrs[HEADER_ROWS] = header_note(repeated, path.name)
     return frame
+
+
+def _rows(codes: Any, names: Any, kept: Any) -> Any:
+    """Return the text of the rows to keep, so that names of other rows are no longer in the dictionary."""
+    return pyarrow.chunked_array([pyarrow.DictionaryArray.from_arrays(codes.filter(kept), names).dictionary_decode()])
 
 
 def _series(column: Any) -> pd.Series[Any]:
@@ -165,15 +190,8 @@ def _series(column: Any) -> pd.Series[Any]:
     return pd.Series(pd.arrays.ArrowExtensionArray(column))
 
 
-def _header(path: Path, separator: str) -> list[str] | None:
-    """Return the names of the columns; ``None`` if the first bytes do not show them unambiguously."""
-    if path.suffix.lower() not in (*COMPRESSED, ".csv", ".tsv", ".txt", ""):
-        return None
-    try:
-        with decompressed(path) as file:
-            start = file.read(_HEAD)
-    except READ_ERRORS:
-        return None
+def _header(start: bytes, separator: str) -> list[str] | None:
+    """Return the names of the columns; ``None`` if the first bytes do not show them unambiguously, in UTF-8."""
     # Keep the first line only: the bytes read may end within a multi-byte character.
     line = start.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)
     if (
@@ -185,8 +203,11 @@ def _header(path: Path, separator: str) -> list[str] | None:
     ):
         return None
     try:
-        names = next(csv.reader(io.StringIO(line[0].rstrip(b"\r").decode()), delimiter=separator), [])
+        text = line[0].rstrip(b"\r").decode()
+        names = next(csv.reader(io.StringIO(text), delimiter=separator), [])
     except (UnicodeDecodeError, csv.Error):
+        return None
+    if declared_separator(f"{text}\n") is not None:
         return None
     return unprotected([("" if name in MISSING else name) for name in names]) or None
 
@@ -196,12 +217,11 @@ def _selected(existing_names: Sequence[str], needed: Sequence[Any] | None) -> li
     return [name for name in existing_names if name in names] if names and names <= set(existing_names) else None
 
 
-def _whole_numbers(column: Any) -> tuple[Any, list[str]]:
+def _whole_numbers(codes: Any, names: Any) -> tuple[Any, list[str]]:
     """Return a column of text, as integers if every name is written as one (the rule of ``tables.whole_numbers``).
 
     The second value lists the names from which a quote that protects against spreadsheet formulas was removed.
     """
-    codes, names = dictionary_parts(column)
     unquoted: list[str] = []
     if pyarrow.compute.any(pyarrow.compute.match_substring(names, "'")).as_py():
         texts = names.to_pylist()

@@ -7,11 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdppl.data.readers import argilla, bundles, forms, label_studio, platforms, tools, wide, zooniverse
+from crowdppl.data.readers import (
+    argilla,
+    bundles,
+    forms,
+    json_kinds,
+    label_studio,
+    platforms,
+    shared_tasks,
+    tools,
+    wide,
+    zooniverse,
+)
+from crowdppl.data.readers.opening import LIMIT, within_memory
 from crowdppl.data.readers.records import Choices, Records
+from crowdppl.data.readers.repeated_headers import HEADER_ROWS
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.streams import source_name
-from crowdppl.data.readers.tables import LIMIT
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 
 Reader = Callable[[SourceFile, Choices], Records]
@@ -55,6 +67,7 @@ FORMATS = {
     "argilla": Format(argilla.argilla, "Argilla's records (JSON, JSON Lines)", record=argilla.is_argilla),
     "doccano": Format(tools.doccano, "doccano's JSON Lines", record=tools.is_doccano),
     "peerannot": Format(tools.peerannot, "peerannot's answers.json"),
+    "lewidi": Format(shared_tasks.lewidi, "Le-Wi-Di's items with annotators and annotations (JSON)"),
     "wide": Format(wide.wide, "a table with a column for each worker (cleanlab, snorkel)"),
     "mace": Format(wide.mace, "MACE's table, without a header"),
     "soft": Format(wide.soft, "a probability for each class and annotation"),
@@ -89,7 +102,20 @@ def _detect(file: SourceFile) -> str:
         for name, form in FORMATS.items():
             if form.record and form.record(first):
                 return name
-    if tools.is_peerannot(single):
+    if json_kinds.is_shared_task(single):
+        return "lewidi"
+    other = json_kinds.description(single)
+    if other is not None:
+        raise FileError(f"{file.name} is JSON with {other}; export the labels of each annotator")
+    if file.json_table is not None:
+        return LONG
+    answers = json_kinds.answers(single)
+    if answers == "turned":
+        raise FileError(
+            f"{file.name}: an object of objects with a label for every pair of keys, of tasks and workers or of workers and "
+            f"tasks; name format='peerannot' if the outer keys are tasks, otherwise convert the file to a table"
+        )
+    if answers == "yes":
         return "peerannot"
     keys = f" (keys {listed(first, 6)})" if isinstance(first, dict) else ""
     raise FileError(
@@ -109,7 +135,7 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
     if format is not None and format not in FORMATS:
         raise OptionError(f"no format {format!r}{suggestion(format, FORMATS)}; use one of {listed(FORMATS, 20)}")
     choices = Choices() if choices is None else choices
-    with bundles.sources(path, limit) as files:
+    with bundles.sources(path, limit) as files, within_memory(source_name(path)):
         name = _format(files, source_name(path)) if format is None else format
         parts = [_read(file, name, choices) for file in files]
         return bundles.merged(parts, files, source_name(path), tables=name == LONG)
@@ -117,9 +143,10 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
 
 def _read(file: SourceFile, name: str, choices: Choices) -> Records:
     if name == LONG:
-        return Records(file.long_table, LONG, several=choices.several)
+        headers = file.long_table.attrs.get(HEADER_ROWS)
+        return Records(file.long_table, LONG, notes=[] if headers is None else [headers], several=choices.several)
     form = FORMATS[name]
-    if form.table and file.kind != "table":
+    if form.table and file.kind != "table" and file.json_table is None:
         raise FileError(f"{file.name} is JSON, not {form.description}; name another format")
     if form.record and file.kind == "table":
         raise FileError(f"{file.name} is a table, not {form.description}; name another format")
@@ -131,4 +158,7 @@ def _read(file: SourceFile, name: str, choices: Choices) -> Records:
         raise FileError(
             f"{file.name} is not {form.description}: its records have {listed(file.records[0], 8)}; name another format"
         )
-    return form.read(file, choices)
+    records = form.read(file, choices)
+    if "table" in vars(file):  # it was read
+        records.notes += [file.table.attrs[HEADER_ROWS]] if HEADER_ROWS in file.table.attrs else []
+    return records

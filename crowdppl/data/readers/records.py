@@ -27,12 +27,19 @@ class Choices:
         several: treatment of annotations with several labels: ``"refuse"``, ``"join"`` them with ``;`` to a set of labels in one
             order, or ``"keep"`` them as they are written.
         rejected: whether to keep annotations that were rejected by a reviewer.
+        workers: names of the columns of workers in a table with a column for each worker. Defaults to those that the names and
+            values show.
+        labels: all classes, if the caller has declared them.
+        sheet: name of the sheet of a workbook. Defaults to the first one that is not empty.
     """
 
     question: str | None = None
     skip: Skip = "missing"
     several: Several = "refuse"
     rejected: bool = False
+    workers: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None = None
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
         if self.skip not in ("missing", "label"):

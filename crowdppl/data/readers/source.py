@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import lzma
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
@@ -13,21 +12,31 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.data.readers.arrow import long_table
-from crowdppl.data.readers.streams import existing
-from crowdppl.data.readers.tables import COMPRESSED, LIMIT, columns_of_parquet, decompressed, read_csv, read_parquet
+from crowdppl.data.readers.json_tables import frame_of
+from crowdppl.data.readers.opening import (
+    COMPRESSED,
+    JSON_FACTOR,
+    LIMIT,
+    Allowance,
+    beginning,
+    declared_separator,
+    encoding,
+    text_of,
+    within_memory,
+)
+from crowdppl.data.readers.streams import existing, streamed
+from crowdppl.data.readers.tables import columns_of_parquet, is_parquet, read_csv, read_parquet
 from crowdppl.errors import FileError
 
 # Endings of files of annotations.
 ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", ".parquet", ".pq", ".xlsx")
-# Bytes read to recognise the kind of a file.
-_HEAD = 2**16
 
 
 class SourceFile:
     """An input file, read on demand.
 
     Args:
-        path: path of the file; ``.gz``, ``.bz2`` and ``.xz`` are decompressed.
+        path: path of the file; compressed files (gzip, bzip2, xz, zip archives of one file) are decompressed.
         limit: maximum size of the decompressed content in bytes.
         within: its path in the folder or archive that is read, ``None`` for a file of its own.
 
@@ -46,53 +55,44 @@ class SourceFile:
         return next((e for e in reversed(endings) if e not in COMPRESSED), "")
 
     @cached_property
+    def parquet(self) -> bool:
+        """Whether the file is Parquet."""
+        return is_parquet(self.path)
+
+    @cached_property
     def head(self) -> str:
-        """The beginning of the text."""
-        return self._read(_HEAD, whole=False).decode("utf-8-sig", errors="replace").lstrip()
+        """The beginning of the text.
+
+        Raises:
+            FileError: if the file is damaged, blank or neither a table nor JSON.
+        """
+        return text_of(beginning(self.path)).lstrip()
 
     @cached_property
     def text(self) -> str:
         """The whole text.
 
         Raises:
-            FileError: if it is not UTF-8, damaged, or larger than the limit.
+            FileError: if it is not UTF-8 or UTF-16, damaged, or larger than the limit or the memory at hand allow.
         """
-        content = self._read(self.limit, whole=True)
+        content = Allowance(self.limit, JSON_FACTOR).read(self.path)
         try:
-            return content.decode("utf-8-sig")
+            with within_memory(self.name):
+                return content.decode(encoding(content[:4]))
         except UnicodeDecodeError as error:
             raise FileError(
                 f"{self.name} is not UTF-8 text (it contains the byte 0x{content[error.start]:02x}); save it as UTF-8"
             ) from None
-
-    def _read(self, limit: int, *, whole: bool) -> bytes:
-        try:
-            with decompressed(self.path) as file:
-                content = file.read(limit + 1 if whole else limit)
-        except (OSError, EOFError, lzma.LZMAError) as error:
-            raise FileError(
-                f"{self.name} cannot be read: {' '.join(str(error).split())[:150]}; download it again"
-            ) from None
-        if whole and len(content) > limit:
-            raise FileError(
-                f"{self.name} has more than {limit:,} bytes once decompressed; raise limit= if this is intended"
-            )
-        return content
 
     @cached_property
     def kind(self) -> str:
         """``table``, ``json`` or ``lines``.
 
         Raises:
-            FileError: if it is a web page.
+            FileError: if it is something else, such as a web page.
         """
-        if self.suffix in (".parquet", ".pq"):
+        if self.parquet:
             return "table"
-        start = self.head[:200].lower()
-        if start.startswith(("<!doctype", "<html", "<?xml")):
-            raise FileError(
-                f"{self.name} is a web page, not data: it was downloaded without signing in, or from the wrong address"
-            )
         if self.head[:1] not in ("[", "{"):
             return "table"
         first = self.head.split("\n", 1)[0].strip()
@@ -109,12 +109,14 @@ class SourceFile:
         """
         if self.kind != "lines":
             return self._parsed(self.text, "")
-        lines = [(n, line) for n, line in enumerate(self.text.split("\n"), 1) if line.strip()]
-        return [self._parsed(line, f", line {n}") for n, line in lines]
+        with within_memory(self.name):
+            lines = [(n, line) for n, line in enumerate(self.text.split("\n"), 1) if line.strip()]
+            return [self._parsed(line, f", line {n}") for n, line in lines]
 
     def _parsed(self, text: str, where: str) -> Any:
         try:
-            return json.loads(text)
+            with within_memory(self.name):
+                return json.loads(text)
         except RecursionError:
             raise FileError(
                 f"{self.name}{where}: the JSON is nested too deeply for an export of annotations; export it again"
@@ -140,30 +142,51 @@ class SourceFile:
         return document
 
     @cached_property
+    def json_table(self) -> pd.DataFrame | None:
+        """The table that a JSON file holds, ``None`` if it holds something else."""
+        return None if self.kind == "table" else frame_of(self.document)
+
+    @cached_property
     def table(self) -> pd.DataFrame:
-        """The table: Parquet, or CSV separated by commas, tabs or semicolons; identifiers are kept as written."""
-        if self.suffix in (".parquet", ".pq"):
+        """The table: Parquet, JSON, or CSV separated by commas, tabs or semicolons; identifiers are kept as written.
+
+        Raises:
+            FileError: if it cannot be read, or the JSON is no table.
+        """
+        if self.parquet:
             return read_parquet(self.path)
+        if self.kind != "table":
+            if self.json_table is None:
+                raise FileError(
+                    f"{self.name}: this JSON is no table; export a list of records with one value for each column"
+                )
+            return self.json_table
         return read_csv(self.path, separator=self.separator, limit=self.limit)
 
     @cached_property
     def long_table(self) -> pd.DataFrame:
         """The table with Arrow columns, which is faster for many rows; see :mod:`crowdppl.data.readers.arrow`."""
+        if self.kind != "table":
+            return self.table
         return long_table(self.path, separator=self.separator, limit=self.limit)
 
     @cached_property
     def separator(self) -> str:
         """The column separator: a comma, a tab, or the semicolon of spreadsheets with decimal commas."""
+        declared = declared_separator(self.head)
         first = self.head.split("\n", 1)[0]
-        return max(",\t;", key=first.count)
+        return max(",\t;", key=first.count) if declared is None else declared
 
     @cached_property
     def columns(self) -> list[str]:
-        """The column names of the table, read without the rest."""
-        if self.suffix in (".parquet", ".pq"):
+        """The column names of the table, read without the rest; those of JSON are read with it."""
+        if self.parquet:
             return columns_of_parquet(self.path)
+        if self.kind != "table":
+            return list(map(str, self.table.columns))
+        text = self.head if declared_separator(self.head) is None else self.head.split("\n", 1)[1]
         try:
-            first = next(csv.reader(io.StringIO(self.head, newline=""), delimiter=self.separator), [])
+            first = next(csv.reader(io.StringIO(text, newline=""), delimiter=self.separator), [])
         except csv.Error as error:
             raise FileError(f"{self.name}: the header cannot be read: {error}; save it again as CSV") from None
         return [name.strip() for name in first]
@@ -175,6 +198,20 @@ def stem(name: str) -> str:
         if name.lower().endswith(endings):
             name = name[: name.rindex(".")]
     return name
+
+
+@streamed
+def read_table(path: str | Path, limit: int = LIMIT) -> pd.DataFrame:
+    """Read a table of any kind: Parquet, CSV with any separator, or JSON.
+
+    Args:
+        path: path of the file.
+        limit: maximum size of the file in bytes, decompressed.
+
+    Raises:
+        FileError: if it cannot be read, or is no table.
+    """
+    return SourceFile(path, limit).table
 
 
 def _is_json(line: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -43,6 +44,11 @@ def existing(path: str | Path) -> Path:
     """
     if not isinstance(path, (str, os.PathLike)):
         raise FileError(f"a {type(path).__name__} is not the path of a file; pass a string or a Path")
+    if address := re.match(r"(https?|ftp|s3|gs|hdfs|abfss?):/+(.+)", str(path), flags=re.IGNORECASE):
+        raise FileError(
+            f"{address[1]}://{address[2]} is an address, not a file; download it first, for example with curl -LO, and name "
+            f"the file"
+        )
     path = Path(path)
     if not path.exists():
         raise FileError(f"no file {path}; check the name and the folder")

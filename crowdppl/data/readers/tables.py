@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import re
-import tarfile
-import zipfile
-import zlib
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,36 +12,28 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 
-from crowdppl.data.readers import streams
+from crowdppl.data.readers.opening import (
+    LIMIT,
+    READ_ERRORS,
+    TABLE_FACTOR,
+    Allowance,
+    beginning,
+    declared_separator,
+    decompressed,
+    encoding,
+    first_bytes,
+    one_line,
+    text_of,
+)
+from crowdppl.data.readers.repeated_headers import HEADER_ROWS, header_note, repeated_header
 from crowdppl.data.readers.spreadsheets import restored
 from crowdppl.data.readers.streams import existing, streamed
 from crowdppl.errors import FileError
 
-# Maximum size of a decompressed file in bytes: a defence against decompression bombs.
-LIMIT = streams.LIMIT
-# Functions that open compressed files, and upper bounds of their compression ratios.
-COMPRESSED: dict[str, tuple[Any, int]] = {
-    ".gz": (gzip.open, 1_100),
-    ".bz2": (bz2.open, 50_000),
-    ".xz": (lzma.open, 10_000),
-}
 # Frame attribute: by column, the names from which a quote that protects against spreadsheet formulas was removed.
 UNQUOTED = "crowdppl_unquoted"
 MISSING = ["", "nan", "NaN"]
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,19}|0")
-
-# Exceptions of the parsers for truncated, damaged or other files (ImportError: missing decompressor).
-READ_ERRORS = (
-    ValueError,
-    OSError,
-    EOFError,
-    ImportError,
-    zlib.error,
-    lzma.LZMAError,
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    pyarrow.ArrowException,
-)
 
 
 @streamed
@@ -66,13 +52,23 @@ def read_csv(path: str | Path, *, separator: str = ",", limit: int | None = None
         FileError: if the file does not exist, or is empty, damaged, a web page or not CSV.
     """
     path = existing(path)
-    require_size_within(path, LIMIT if limit is None else limit)
+    start = beginning(path)
+    Allowance(LIMIT if limit is None else limit, TABLE_FACTOR).require(path)
+    declared = declared_separator(text_of(start))
     try:
         # The header is read as a normal row: otherwise pandas renames duplicate columns and silently uses the first cells of
-        # longer rows as an index. utf-8-sig removes the byte-order mark that spreadsheets write.
-        frame = pd.read_csv(
-            path, sep=separator, header=None, dtype=str, keep_default_na=False, na_values=MISSING, encoding="utf-8-sig"
-        )
+        # longer rows as an index. The encoding removes the byte-order mark that spreadsheets write.
+        with decompressed(path) as file:
+            frame = pd.read_csv(
+                file,
+                sep=declared or separator,
+                skiprows=0 if declared is None else 1,
+                header=None,
+                dtype=str,
+                keep_default_na=False,
+                na_values=MISSING,
+                encoding=encoding(start),
+            )
     except pd.errors.EmptyDataError:
         raise FileError(f"{path.name} is empty; it needs a header and one row per annotation") from None
     except UnicodeDecodeError as error:
@@ -81,28 +77,41 @@ def read_csv(path: str | Path, *, separator: str = ",", limit: int | None = None
             f"{path.name} is not UTF-8 text (it contains the byte 0x{wrong:02x}); save it as UTF-8"
         ) from None
     except READ_ERRORS as error:
-        reason = _one_line(error).removeprefix("Error tokenizing data. C error: ")
+        reason = one_line(error).removeprefix("Error tokenizing data. C error: ")
+        if "out of memory" in reason:
+            raise MemoryError from None
         raise FileError(f"{path.name} cannot be read as CSV: {reason}; fix those lines or save it again") from None
-    if web_page(str(frame.iloc[0, 0])):
-        raise FileError(
-            f"{path.name} is a web page, not CSV: it was downloaded without signing in, or from the wrong address"
-        )
-    header = frame.iloc[0].fillna("")
-    body = frame.iloc[1:].reset_index(drop=True)
+    return table_of_rows(frame, path.name)
+
+
+def table_of_rows(rows: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Return a table of text of which the first row is the header; see :func:`read_csv`.
+
+    Args:
+        rows: the cells, as text or missing.
+        source: name of the file in messages.
+    """
+    body = rows.iloc[1:].reset_index(drop=True)
     # By position: column names may not be unique.
-    names = unprotected(header.tolist())
+    names = unprotected(rows.iloc[0].fillna("").tolist())
+    parts = [pd.factorize(body.iloc[:, j]) for j in range(len(names))]
+    repeated = repeated_header(
+        names, [len(texts) for _, texts in parts], lambda n: (parts[n][0], parts[n][1].tolist()), source
+    )
     columns, unquoted = [], {}
-    for j, name in enumerate(names):
-        column = body.iloc[:, j]
-        codes, texts = pd.factorize(column)
+    for j, (name, (codes, texts)) in enumerate(zip(names, parts, strict=True)):
+        column, kept = body.iloc[:, j], codes if repeated is None else codes[~repeated]
         plain = restored(texts.tolist())
         if plain is not None:
             unquoted[name] = changed(texts.tolist(), plain)
-            column = pd.Series([*plain, None], dtype=object).iloc[codes].set_axis(column.index)
-        columns.append(whole_numbers(column))
+        if plain is not None or repeated is not None:
+            column = pd.Series([*(texts if plain is None else plain), None], dtype=object).iloc[kept]
+        columns.append(whole_numbers(column.reset_index(drop=True)))
     frame = pd.concat(columns, axis=1).set_axis(pd.Index(names, dtype=object), axis=1)
     if unquoted:
         frame.attrs[UNQUOTED] = unquoted
+    if repeated is not None:
+        frame.attrs[HEADER_ROWS] = header_note(repeated, source)
     return frame
 
 
@@ -147,19 +156,12 @@ def columns_of_parquet(path: Path) -> list[str]:
 
 def unreadable_parquet(path: Path, error: BaseException) -> FileError:
     """Return the error for a file that is damaged or not Parquet."""
-    return FileError(f"{path.name} cannot be read as Parquet: {_one_line(error)}; write it again")
+    return FileError(f"{path.name} cannot be read as Parquet: {one_line(error)}; write it again")
 
 
-def web_page(start: str) -> bool:
-    """Return whether a text begins like a web page."""
-    return re.match(r"\s*<(!doctype|html|\?xml)", start, flags=re.IGNORECASE) is not None
-
-
-@streamed
-def read_table(path: str | Path) -> pd.DataFrame:
-    """Read a table: Parquet with the ending ``.parquet`` or ``.pq``, otherwise CSV."""
-    path = existing(path)
-    return read_parquet(path) if path.suffix.lower() in (".parquet", ".pq") else read_csv(path)
+def is_parquet(path: Path) -> bool:
+    """Return whether a file is Parquet, by its first bytes or its ending."""
+    return path.suffix.lower() in (".parquet", ".pq") or first_bytes(path).startswith(b"PAR1")
 
 
 def whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -179,47 +181,6 @@ def whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series(pd.arrays.IntegerArray(values[codes], codes < 0), index=column.index, name=column.name)
 
 
-def decompressed(path: Path) -> IO[bytes]:
-    """Open a file for reading bytes, decompressed according to its ending."""
-    opener: Any = COMPRESSED.get(path.suffix.lower(), (open, 1))[0]
-    return cast("IO[bytes]", opener(path, "rb"))
-
-
-def require_size_within(path: Path, limit: int) -> None:
-    """Refuse a compressed file whose decompressed size exceeds the limit; determined by a streaming read.
-
-    Raises:
-        FileError: if it is larger, or damaged.
-    """
-    suffix = path.suffix.lower()
-    if suffix == ".zip":
-        try:
-            with zipfile.ZipFile(path) as archive:
-                size = sum(member.file_size for member in archive.infolist())
-        except READ_ERRORS:
-            return  # reported when it is read
-        if size > limit:
-            raise FileError(f"{path.name} has {size:,} bytes once decompressed; raise limit= if this is intended")
-    # The size of a small file is bounded by the maximum compression ratio.
-    if suffix not in COMPRESSED or path.stat().st_size * COMPRESSED[suffix][1] <= limit:
-        return
-    size = 0
-    try:
-        with decompressed(path) as file:
-            while block := file.read(2**20):
-                size += len(block)
-                if size > limit:
-                    raise FileError(
-                        f"{path.name} has more than {limit:,} bytes once decompressed; raise limit= if this is intended"
-                    )
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise FileError(f"{path.name} cannot be read as CSV: {_one_line(error)}; download it again") from None
-
-
 def integers(values: list[Any]) -> list[Any]:
     """Return texts as integers if all are written as such, otherwise unchanged."""
     return whole_numbers(pd.Series(values, dtype=object)).tolist()
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,20 +13,55 @@ from crowdppl.data.columns import item_column
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.tables import whole_numbers
+from crowdppl.data.readers.worker_columns import Cells, Layout, cells, layout
 from crowdppl.errors import DataError, FileError, listed
 
-# Names of the item column of a wide table; otherwise it is the first column.
-ITEM_NAMES = ("task", "item", "id", "example_id", "index", "")
-NO_LABEL = ("", "-1", "nan", "NaN", "NA", "N/A", "None", "?")
+# Frame attribute: the row of the table that each annotation is in.
+_ROWS = "crowdppl_rows"
 
 
 def wide(file: SourceFile, choices: Choices) -> Records:
-    """Read a table with one row per item and one column per worker, blank or -1 without a label (cleanlab, snorkel)."""
+    """Read a table with one row per item and one column per worker, blank or -1 without a label (cleanlab, snorkel).
+
+    Columns that are no workers are left out of the annotations and kept in the frame, so that they can be named as known truths
+    or texts. -1 is a label where cells are blank, where it is declared, or where the labels say so, see :func:`_minus_one`.
+    """
     table = file.table
-    names = [str(name) for name in table.columns]
-    first = next((n for n, name in enumerate(names) if name.strip().lower() in ITEM_NAMES), 0)
-    tasks = table.iloc[:, first]
-    return _melted(tasks, table.drop(columns=table.columns[first]), file, "a table of items and workers")
+    found = layout(table, file.name, choices.workers)
+    records = _melted(
+        table.iloc[:, found.item],
+        [str(table.columns[n]).strip() for n in found.workers],
+        [cells(table.iloc[:, n]) for n in found.workers],
+        file.name,
+        "a table of items and workers",
+        choices,
+    )
+    _keep_others(records, table, found, file.name)
+    return records
+
+
+def _keep_others(records: Records, table: pd.DataFrame, found: Layout, source: str) -> None:
+    """Add the columns that are no workers to the frame of annotations, and notes on them."""
+    names = {n: str(table.columns[n]).strip() for n in (*found.answers, *found.others)}
+    items = records.frame.attrs.pop(_ROWS)
+    for n, name in names.items():
+        if name and name not in records.frame:
+            records.frame[name] = table.iloc[:, n].to_numpy(dtype=object)[items]
+    if found.answers:
+        first = names[found.answers[0]]
+        records.notes.append(
+            f"{source}: {_columns([names[n] for n in found.answers])} not taken for workers, by their names; if these are true "
+            f"labels, truth={first!r} uses them as known truths"
+        )
+    if found.others:
+        records.notes.append(
+            f"{source}: {_columns([names[n] for n in found.others])} not taken for workers, by their names or because no other "
+            f"column has their values; name the columns of workers with workers=[...] if they are"
+        )
+
+
+def _columns(names: list[str]) -> str:
+    return f"{'column' if len(names) == 1 else 'columns'} {listed(names, 6)} {'is' if len(names) == 1 else 'are'}"
 
 
 def mace(file: SourceFile, choices: Choices) -> Records:
@@ -50,39 +86,88 @@ def mace(file: SourceFile, choices: Choices) -> Records:
             f"one column per annotator"
         )
     body = pd.DataFrame(list(filled.values()), columns=[f"{n + 1}" for n in range(width)], dtype=object)
-    records = _melted(pd.Series(list(filled)), body, file, "MACE's table")
+    columns = [cells(body[name]) for name in body.columns]
+    records = _melted(pd.Series(list(filled)), list(body.columns), columns, file.name, "MACE's table", choices)
+    del records.frame.attrs[_ROWS]
     if len(filled) < len(rows):
         records.notes.append(f"{file.name}: {len(rows) - len(filled):,} blank lines are items without annotations")
     return records
 
 
-def _melted(tasks: pd.Series, labels: pd.DataFrame, file: SourceFile, kind: str) -> Records:
-    if labels.shape[1] == 0:
-        raise DataError(f"{file.name}: only one column; one column per worker is needed")
+def _melted(
+    tasks: pd.Series[Any], workers: list[str], columns: list[Cells], source: str, kind: str, choices: Choices
+) -> Records:
+    """Return the annotations in columns of workers, by item."""
+    if not workers:
+        raise DataError(f"{source}: only one column; one column per worker is needed")
+    if tasks.isna().any():
+        rows = (np.flatnonzero(tasks.isna())[:3] + 1).tolist()
+        raise DataError(
+            f"{source}, column {str(tasks.name)!r}, row {listed(rows)}: item missing; fill it in or drop the rows"
+        )
     if tasks.duplicated().any():
         twice = tasks[tasks.duplicated()].tolist()
-        raise DataError(f"{file.name}: item {listed(twice, 3)} repeated; keep one row per item")
-    text = labels.astype(object).map(lambda value: "" if pd.isna(value) else str(value).strip())
-    given = ~text.isin(NO_LABEL).to_numpy()
-    item, worker = given.nonzero()
+        raise DataError(f"{source}: item {listed(twice, 3)} repeated; keep one row per item")
+    columns, sentence = _minus_one(columns, choices, source)
+    codes = np.stack([column.codes for column in columns], axis=1)
+    item, worker = (codes >= 0).nonzero()
     if len(item) == 0:
-        raise DataError(f"{file.name}: no annotation in {kind}; fill in the labels")
-    label = pd.Series(text.to_numpy()[item, worker], dtype=object)
-    # Integers in columns with blanks: spreadsheets and pandas write them as 1.0.
-    label = whole_numbers(label.str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True))
-    names = whole_numbers(pd.Series([str(c) for c in labels.columns], dtype=object))
+        raise DataError(f"{source}: no annotation in {kind}; fill in the labels")
+    labels = list(dict.fromkeys(label for column in columns for label in column.labels))
+    position = {label: n for n, label in enumerate(labels)}
+    starts = np.cumsum([0, *(len(column.labels) for column in columns)])
+    shared = np.array([position[label] for column in columns for label in column.labels])
+    label = whole_numbers(pd.Series(labels, dtype=object)).to_numpy(dtype=object)
+    names = whole_numbers(pd.Series(workers, dtype=object)).to_numpy(dtype=object)
     frame = pd.DataFrame(
         {
             item_column(tasks.name): tasks.to_numpy()[item],
-            "worker": names.to_numpy(dtype=object)[worker],
-            "label": label.to_numpy(dtype=object),
+            "worker": names[worker],
+            "label": label[shared[starts[worker] + codes[item, worker]]],
         }
     )
+    frame.attrs[_ROWS] = item
     notes = [
-        f"{file.name}: read as {kind}, {len(frame):,} annotations of {labels.shape[0]:,} items by {labels.shape[1]:,} workers, "
-        f"{int((~given).sum()):,} cells empty"
+        f"{source}: read as {kind}, {len(frame):,} annotations of {len(tasks):,} items by {len(workers):,} workers, "
+        f"{int((codes < 0).sum()):,} cells empty"
     ]
-    return Records(frame, kind, {}, notes)
+    return Records(frame, kind, {}, notes + ([sentence] if sentence else []))
+
+
+def _minus_one(columns: list[Cells], choices: Choices, source: str) -> tuple[list[Cells], str | None]:
+    """Return the cells with -1 as no label, unless it is a label, and a sentence on what was chosen.
+
+    It is a label if it is declared, if cells are blank, if other labels are negative, or if there is only one other label.
+    """
+    given = {label for column in columns for label in column.labels}
+    count = sum(int(column.counts[column.labels.index("-1")]) for column in columns if "-1" in column.labels)
+    if not count:
+        return columns, None
+    reason = None
+    if choices.labels is not None:
+        reason = "since it is declared" if "-1" in map(str, choices.labels) else None
+    elif any((column.codes < 0).any() for column in columns):
+        reason = "since other cells are blank"
+    elif any(re.fullmatch(r"-\d.*", label) for label in given - {"-1"}):
+        reason = "since other labels are negative"
+    elif len(given) <= 2:
+        reason = f"since {listed(sorted(given - {'-1'}))} is the only other label"
+    if reason is not None:
+        return (
+            columns,
+            f"{source}: -1 in {count:,} cells is read as a label, {reason}; leave the cells blank if it is none",
+        )
+    sentence = f"{source}: -1 in {count:,} cells is read as no label; declare all classes with labels=[...], including -1, if it is one"
+    return [_without(column, "-1") for column in columns], sentence
+
+
+def _without(column: Cells, label: str) -> Cells:
+    """Return a column in which a label is missing."""
+    if label not in column.labels:
+        return column
+    at = column.labels.index(label)
+    codes = np.where(column.codes == at, -1, column.codes - (column.codes > at))
+    return Cells(codes, [other for other in column.labels if other != label])
 
 
 def soft(file: SourceFile, choices: Choices) -> Records:

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 import crowdppl
 from crowdppl import Annotations, FileError
 from crowdppl.cli.main import app
+from crowdppl.data.readers.source import read_table
 from crowdppl.data.readers.streams import is_stream, local, source_name
-from crowdppl.data.readers.tables import read_table
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 

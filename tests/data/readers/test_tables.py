@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.readers.tables import read_csv, read_parquet, read_table, whole_numbers
+from crowdppl.data.readers.source import read_table
+from crowdppl.data.readers.tables import read_csv, read_parquet, whole_numbers
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, FileError
 
 HEAD = "task,worker,label\n"

@@ -1,0 +1,140 @@
+"""Files that are neither tables nor JSON, recognised by their content: what they are, and what to do instead."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+
+_EXPORT = "export the annotations as CSV or JSON"
+_DATA_FRAME = "read it with the program that wrote it, and write the table as CSV or Parquet"
+# The first bytes of a file, where they stand, and what it is.
+_SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
+    (b"%PDF", 0, f"a PDF document; {_EXPORT}"),
+    (b"{\\rtf", 0, f"a document (RTF); {_EXPORT}"),
+    (b"\x89PNG", 0, "an image (PNG)"),
+    (b"\xff\xd8\xff", 0, "an image (JPEG)"),
+    (b"GIF8", 0, "an image (GIF)"),
+    (b"II*\0", 0, "an image (TIFF)"),
+    (b"MM\0*", 0, "an image (TIFF)"),
+    (b"WEBP", 8, "an image (WebP)"),
+    (b"WAVE", 8, "a recording (WAV)"),
+    (b"ID3", 0, "a recording (MP3)"),
+    (b"OggS", 0, "a recording (Ogg)"),
+    (b"fLaC", 0, "a recording (FLAC)"),
+    (b"ftyp", 4, "a video or an image (MP4, HEIC)"),
+    (b"\x1aE\xdf\xa3", 0, "a video (Matroska, WebM)"),
+    (b"SQLite format 3\0", 0, "a database (SQLite); write its table of annotations as CSV"),
+    (b"FEA1", 0, f"a table of Feather; {_DATA_FRAME}"),
+    (b"ARROW1", 0, f"a table of Arrow (IPC or Feather); {_DATA_FRAME}"),
+    (b"\xff\xff\xff\xff", 0, f"a stream of Arrow; {_DATA_FRAME}"),
+    (b"ORC", 0, f"a table of ORC; {_DATA_FRAME}"),
+    (b"Obj\x01", 0, f"a table of Avro; {_DATA_FRAME}"),
+    (b"\x93NUMPY", 0, f"an array of NumPy; {_DATA_FRAME}"),
+    (b"\x89HDF\r\n", 0, "a file of HDF5 or NetCDF, not a table; results of a fit are read with crowdppl.load"),
+    (b"CDF\x01", 0, "a file of NetCDF, not a table"),
+    (b"CDF\x02", 0, "a file of NetCDF, not a table"),
+    (b"RDX", 0, "a file of R; write the table with write.csv"),
+    (b"RDA", 0, "a file of R; write the table with write.csv"),
+    (b"X\n\0\0\0", 0, "a file of R; write the table with write.csv"),
+    (b"$FL2", 0, f"a table of SPSS; {_DATA_FRAME}"),
+    (b"$FL3", 0, f"a table of SPSS; {_DATA_FRAME}"),
+    (b"<stata_dta>", 0, f"a table of Stata; {_DATA_FRAME}"),
+    (b"SAS FILE", 84, f"a table of SAS; {_DATA_FRAME}"),
+    (b"MATLAB 5.0", 0, f"a file of MATLAB; {_DATA_FRAME}"),
+    (b"7z\xbc\xaf\x27\x1c", 0, "an archive (7z); unpack it and name the file in it"),
+    (b"Rar!", 0, "an archive (RAR); unpack it and name the file in it"),
+    (b"ustar", 257, "an archive (tar); unpack it and name the file in it"),
+    (b"\x28\xb5\x2f\xfd", 0, "compressed with Zstandard; decompress it with zstd -d"),
+    (b"\x04\x22\x4d\x18", 0, "compressed with LZ4; decompress it with lz4 -d"),
+    (b"\x7fELF", 0, "a program"),
+    (b"MZ\x90\0", 0, "a program"),
+)
+# Pickles of protocols 2 to 5; they are never opened, since they can run any code.
+_PICKLE = re.compile(rb"\x80[\x02-\x05](\x95|[(})\]cXK}q])")
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+# By a file inside an archive: what the archive is.
+_ARCHIVES: tuple[tuple[str, str], ...] = (
+    (r"word/document\.xml", f"a document (Word); {_EXPORT}"),
+    (r"ppt/presentation\.xml", f"a presentation (PowerPoint); {_EXPORT}"),
+    (r"Index/(Document|Metadata)\.iwa", "a document of Apple's iWork (Numbers); export it as CSV"),
+    (r".*\.npy", f"arrays of NumPy (npz); {_DATA_FRAME}"),
+    (r"(.*/)?data\.pkl", f"a file of PyTorch; {_DATA_FRAME}"),
+    (r"META-INF/MANIFEST\.MF", "a program (Java)"),
+)
+_WORKBOOKS = r"xl/workbook\.(xml|bin)|content\.xml"
+_WORKBOOK_ENDINGS = (".xls", ".xlsx", ".xlsm", ".xlsb", ".ods")
+
+# By the beginning of an XML document: what it is, and what to export instead.
+_XML: tuple[tuple[str, str], ...] = (
+    (
+        r"<annotations>.*<(meta|image|track|version)\b",
+        "of CVAT; XML is not read: write a table with the columns task, worker and label from the tags of each annotator's job",
+    ),
+    (r"<annotation_document\b", "of ELAN; XML is not read: in ELAN use File, Export As, Tab-delimited Text"),
+    (r"<annotation\b.*<object\b", "of Pascal VOC; boxes are not labels of items, and XML is not read"),
+    (r"<gatedocument\b", "of GATE; XML is not read: export the annotations as CSV"),
+    (r"<tei\b", "of TEI; XML is not read: export the annotations as CSV"),
+    (r"<(kml|svg|plist|rss|feed|xs:schema|project)\b", "and no table of annotations; " + _EXPORT),
+    (r"<workbook\b", "of a spreadsheet (XML Spreadsheet 2003); save it as .xlsx or CSV"),
+    (r"<error>.*<(code|message)>", "with a message of a server, not data: the download was refused; download it again"),
+)
+
+
+def other_kind(start: bytes, path: Path) -> str | None:
+    """Return what a file is and what to do instead, ``None`` if it may be a table or JSON.
+
+    Args:
+        start: its first bytes, decompressed or as they are on disk.
+        path: the file, opened where it is an archive.
+    """
+    for signature, offset, kind in _SIGNATURES:
+        # A signature of letters may begin a text; the files that it stands for contain zero bytes.
+        if start.startswith(signature, offset) and (b"\0" in start or not signature.isalnum()):
+            return kind if ";" in kind else f"{kind}, not a table; {_EXPORT}"
+    if _PICKLE.match(start):
+        return f"a pickle of Python, which can run any code and is never opened; {_DATA_FRAME}"
+    if start.startswith(_OLD_OFFICE) and not is_workbook(start, path):
+        return f"a document of Office (Word or PowerPoint); {_EXPORT}"
+    if start.startswith(b"PK\x03\x04"):
+        names = _members(path)
+        for pattern, kind in _ARCHIVES:
+            if any(re.fullmatch(pattern, name) for name in names):
+                return kind
+        return None
+    return _markup(start)
+
+
+def is_workbook(start: bytes, path: Path) -> bool:
+    """Return whether a file is a workbook of a spreadsheet: Excel's, old or new, or OpenDocument's.
+
+    Args:
+        start: its first bytes as they are on disk.
+        path: the file.
+    """
+    if start.startswith(_OLD_OFFICE):
+        return path.suffix.lower() in _WORKBOOK_ENDINGS or path.suffix.lower() not in (".doc", ".ppt", ".msg")
+    if not start.startswith(b"PK\x03\x04"):
+        return False
+    return path.suffix.lower() in _WORKBOOK_ENDINGS or any(re.fullmatch(_WORKBOOKS, name) for name in _members(path))
+
+
+def _members(path: Path) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return []  # reported when it is read
+
+
+def _markup(start: bytes) -> str | None:
+    """Return what a web page or an XML document is."""
+    text = (
+        start[:4096].decode("utf-8-sig", errors="replace").replace("\0", "").lstrip("\ufeff\ufffe\ufffd \t\r\n").lower()
+    )
+    if text.startswith(("<!doctype html", "<html")) or (text.startswith("<?xml") and "<html" in text):
+        return "a web page, not data: it was downloaded without signing in, or from the wrong address"
+    if not re.match(r"<(\?xml|!doctype|!--|[a-z][\w:.-]*[\s>/])", text):
+        return None
+    kind = next((kind for pattern, kind in _XML if re.search(pattern, text, flags=re.DOTALL)), None)
+    return f"XML {kind}" if kind else f"XML, which is not read; {_EXPORT}"

@@ -1,0 +1,79 @@
+"""What a JSON document is: answers by task and worker, the data of a shared task, or something without annotations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from crowdppl.data.readers.json_tables import numbered
+
+# By keys that a document has: what it is.
+_OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("images", "annotations", "categories"), "COCO's boxes and segments, which are not labels of whole items"),
+    (("type", "features"), "GeoJSON, a map"),
+    (("type", "coordinates"), "GeoJSON, a map"),
+    (("nbformat", "cells"), "a Jupyter notebook"),
+    (("shapes", "imagePath"), "LabelMe's shapes, which are not labels of whole items"),
+    (("_via_img_metadata",), "regions of VGG Image Annotator, which are not labels of whole items"),
+    (("$schema",), "a schema or a configuration"),
+    (("compilerOptions",), "a configuration of TypeScript"),
+    (("dependencies", "version"), "a description of a package"),
+    (("scripts", "name"), "a description of a package"),
+    (("model_type",), "a configuration of a model"),
+    (("schema_version", "vulnerabilities"), "a report of vulnerabilities"),
+)
+# Shares of answers whose label is given by other workers, and to other tasks, from which labels are taken for common classes.
+_SHARED = 0.7
+
+
+def description(document: Any) -> str | None:
+    """Return what a JSON document without annotations is, ``None`` if it is unknown."""
+    if not isinstance(document, Mapping):
+        return None
+    if document.get("type") not in (None, "FeatureCollection", "Feature") and "features" in document:
+        return None
+    return next((kind for keys, kind in _OTHERS if all(key in document for key in keys)), None)
+
+
+def answers(document: Any) -> Literal["yes", "no", "turned"]:
+    """Return whether an object of objects maps tasks to workers to labels, as peerannot's ``answers.json``.
+
+    Configurations, tables and counts have the same form. In answers, tasks and workers are numbers, or the labels are classes
+    that several workers use and several tasks receive. ``"turned"`` says that it may as well map workers to tasks: everyone
+    labelled everything, and the inner keys are at least as many as the outer ones.
+    """
+    if not isinstance(document, Mapping) or not document or not all(isinstance(v, Mapping) for v in document.values()):
+        return "no"
+    cells = [(task, worker, label) for task, row in document.items() for worker, label in row.items()]
+    if not cells or not all(isinstance(label, (str, int)) and not isinstance(label, bool) for *_, label in cells):
+        return "no"
+    workers = {worker for _, worker, _ in cells}
+    complete = len(document) > 1 and len(workers) > 1 and len(cells) == len(document) * len(workers)
+    if not (all(map(_number, document)) and all(map(_number, workers))) and not (
+        _in_common([(worker, label) for _, worker, label in cells])
+        and _in_common([(task, label) for task, _, label in cells])
+    ):
+        return "no"
+    tasks_numbered = numbered(list(document)) and not all(map(_number, workers))
+    return "turned" if complete and len(workers) >= len(document) and not tasks_numbered else "yes"
+
+
+def _in_common(pairs: list[tuple[str, Any]]) -> bool:
+    """Return whether most answers have a label that occurs with at least two owners, of pairs of owner and label."""
+    distinct = set(pairs)
+    owners = Counter(label for _, label in distinct)
+    several = len({owner for owner, _ in distinct}) > 1
+    return several and sum(owners[label] > 1 for _, label in pairs) >= _SHARED * len(pairs)
+
+
+def _number(key: str) -> bool:
+    return key.removeprefix("-").isdecimal()
+
+
+def is_shared_task(document: Any) -> bool:
+    """Recognise items with annotators and annotations as lists in text, the data of the shared tasks on disagreement."""
+    if not isinstance(document, Mapping) or not document:
+        return False
+    first = next(iter(document.values()))
+    return isinstance(first, Mapping) and {"annotators", "annotations"} <= set(first)

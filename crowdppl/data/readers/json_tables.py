@@ -1,0 +1,124 @@
+"""Tables as JSON: lists of records, the orientations of pandas, and a list of records inside an object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
+
+# Keys of an object under which a list of records may stand.
+_LISTS = ("data", "records", "rows", "items", "results", "annotations", "labels")
+_LONG = (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS)
+
+
+def frame_of(document: Any) -> pd.DataFrame | None:
+    """Return the table in a JSON document, ``None`` if it holds none.
+
+    Cells that are lists or objects become JSON text. A column is of integers if all its values are, otherwise of text.
+
+    Args:
+        document: the document, or the list of documents of JSON Lines.
+    """
+    single = document[0] if isinstance(document, list) and len(document) == 1 else document
+    if isinstance(single, Mapping):
+        columns = _of_object(single)
+        if columns is not None:
+            return _frame(columns)
+    if isinstance(document, list) and _are_records(document):
+        return _frame(_of_records(document))
+    return None
+
+
+def long_names(names: Sequence[Any]) -> bool:
+    """Return whether names of columns are those of a table with a row for each annotation."""
+    return all(any(name in names for name in usual) for usual in _LONG)
+
+
+def _are_records(values: Sequence[Any]) -> bool:
+    """Return whether values are records of a table: objects with the usual columns, or with three plain values at least."""
+    if not values or not all(isinstance(record, Mapping) for record in values):
+        return False
+    first = values[0]
+    plain = [name for name, value in first.items() if not isinstance(value, (dict, list))]
+    return long_names(first) or (len(values) > 1 and len(plain) >= 3)
+
+
+def _of_object(document: Mapping[str, Any]) -> dict[Any, list[Any]] | None:
+    """Return the columns of a table that is written as one object."""
+    data, names = document.get("data"), document.get("columns")
+    if isinstance(names, list) and isinstance(data, list):  # orientation "split" or "tight"
+        if all(isinstance(row, list) and len(row) == len(names) for row in data):
+            return {name: [row[n] for row in data] for n, name in enumerate(map(str, names))}
+        return None
+    values = list(document.values())
+    if values and all(isinstance(value, list) for value in values) and len({len(value) for value in values}) == 1:
+        if long_names(document) or (len(document) >= 3 and not any(isinstance(v, (dict, list)) for v in values[0])):
+            return {name: list(value) for name, value in document.items()}  # a list for each column
+        return None
+    if values and all(isinstance(value, Mapping) for value in values):
+        return _of_objects(document)
+    for key in _LISTS:  # orientation "table", and answers of interfaces
+        records = document.get(key)
+        if isinstance(records, list) and _are_records(records):
+            return _of_records(records)
+        if isinstance(records, list) and records and all(isinstance(r, Mapping) and set(r) >= {"row"} for r in records):
+            inner = [record["row"] for record in records]  # rows of the viewer of Hugging Face
+            if _are_records(inner):
+                return _of_records(inner)
+    return None
+
+
+def _of_objects(document: Mapping[str, Mapping[str, Any]]) -> dict[Any, list[Any]] | None:
+    """Return the columns of the orientations "index" and "columns": objects with the same keys in all of them."""
+    rows = list(document.values())
+    keys = list(rows[0])
+    if not keys or any(set(row) != set(keys) for row in rows):
+        return None
+    if any(isinstance(value, (dict, list)) for row in rows for value in row.values()):
+        return None
+    if long_names(keys) or (numbered(document) and not _numbers(keys)):
+        return _of_records(rows)
+    if long_names(document) or (numbered(keys) and not _numbers(document)):
+        return {name: [row[key] for key in keys] for name, row in document.items()}
+    return None
+
+
+def numbered(keys: Any) -> bool:
+    """Return whether keys are 0, 1, 2, ..., the index that pandas gives to rows."""
+    return list(keys) == [str(n) for n in range(len(keys))]
+
+
+def _numbers(keys: Any) -> bool:
+    return all(str(key).removeprefix("-").isdecimal() for key in keys)
+
+
+def _of_records(records: Sequence[Mapping[str, Any]]) -> dict[Any, list[Any]]:
+    names = dict.fromkeys(name for record in records for name in record)
+    return {name: [record.get(name) for record in records] for name in names}
+
+
+def _frame(columns: Mapping[Any, Sequence[Any]]) -> pd.DataFrame:
+    return pd.DataFrame({str(name): _column(values) for name, values in columns.items()})
+
+
+def _column(values: Sequence[Any]) -> pd.Series[Any]:
+    """Return values as a column of integers or of text; missing where the JSON has null, NaN or a blank."""
+    cells = [_cell(value) for value in values]
+    given = [cell for cell in cells if cell is not None]
+    if given and all(isinstance(cell, int) and -(2**63) <= cell < 2**63 for cell in given):
+        return pd.Series(cells, dtype="Int64")
+    return pd.Series([None if cell is None else str(cell) for cell in cells], dtype=object)
+
+
+def _cell(value: Any) -> Any:
+    if value is None or value == "" or (isinstance(value, float) and value != value):
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value

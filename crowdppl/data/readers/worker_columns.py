@@ -1,0 +1,192 @@
+"""Which columns of a table are workers, in a table with a row for each item: by their names and by their values."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.stats
+
+from crowdppl.errors import DataError, listed
+
+# Names of the item column; otherwise it is the first column.
+ITEM_NAMES = ("task", "item", "id", "example_id", "index", "")
+NO_LABEL = ("", "nan", "NaN", "NA", "N/A", "None", "?")
+# Names of columns with labels that no worker gave, and with what is known of an item.
+_LABELS = re.compile(
+    r"(gold|true|truth|ground_?truth|reference|final|majority|consensus|aggregated?|adjudicated|hard|correct|expert)"
+    r"(_?(vote|label|class|answer|annotation|value|standard))?s?|label|mv|y|y_true|target"
+)
+_ABOUT_ITEMS = re.compile(
+    r"(text|sentence|tweet|comment|content|title|body|document|passage|question|prompt|premise|hypothesis|description|note|remark)"
+    r"(_?[ab12]|_?text)?s?|raw_?text|url|uri|link|image|image_?(url|file|path)|file(_?name)?|path|source|split|fold|subset|set"
+    r"|lang|language|date|time|timestamp|created(_at)?|updated(_at)?|author|user_?name|(item|task|text|doc|tweet|example|unit)_?id"
+    r"|uuid|guid|index|row|unnamed: ?\d+|level_\d+|score|confidence|entropy|agreement|weight|length|duration|num_?annotat\w+|n"
+)
+# Below this probability of so many values that no other column has, a column is not taken for a worker.
+_LEVEL = 0.01
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The labels in a column: codes of the rows, ``(N,)`` and -1 without a label, and the distinct labels as text."""
+
+    codes: npt.NDArray[np.intp]
+    labels: list[str]
+
+    @property
+    def counts(self) -> npt.NDArray[np.intp]:
+        """Number of cells with each label."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.labels))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The parts that columns play, by position.
+
+    Attributes:
+        item: the column of items.
+        workers: the columns of workers.
+        answers: columns with labels that no worker gave, such as a gold label or a majority vote.
+        others: columns that are neither.
+    """
+
+    item: int
+    workers: list[int]
+    answers: list[int]
+    others: list[int]
+
+
+def cells(column: pd.Series[Any]) -> Cells:
+    """Return the labels in a column; whole numbers are written without decimals, as in columns with blanks they have some."""
+    codes, values = pd.factorize(column.astype(object))
+    texts = [re.sub(r"^(-?\d+)\.0+$", r"\1", str(value).strip()) for value in values.tolist()]
+    labels = list(dict.fromkeys(text for text in texts if text not in NO_LABEL))
+    position = {label: n for n, label in enumerate(labels)}
+    lookup = np.array([*(position.get(text, -1) for text in texts), -1], dtype=np.intp)
+    return Cells(lookup[codes], labels)
+
+
+def layout(table: pd.DataFrame, source: str, chosen: Sequence[str] | None = None) -> Layout:
+    """Return the parts that the columns of a wide table play.
+
+    A worker shares the labels with others. A column is none if its name is that of a text, a gold label and the like, or if its
+    values occur in no other column and that would be improbable for a worker.
+
+    Args:
+        table: one row per item.
+        source: name of the table in messages.
+        chosen: the names of the columns of workers, if the caller has named them.
+
+    Raises:
+        DataError: if two columns have one name, or a chosen column does not exist.
+    """
+    names = [str(name).strip() for name in table.columns]
+    item = next((n for n, name in enumerate(names) if name.lower() in ITEM_NAMES), 0)
+    rest = [n for n in range(len(names)) if n != item and (names[n] or bool(table.iloc[:, n].notna().any()))]
+    twice = sorted(name for name, count in Counter(names[n] for n in rest).items() if count > 1)
+    if twice:
+        what = "columns have no name" if not twice[0] else f"columns are named {twice[0]!r}"
+        raise DataError(
+            f"{source}: {names.count(twice[0])} {what}; rename all but one, each worker needs a column of its own"
+        )
+    if chosen is not None:
+        missing = [name for name in chosen if name not in names]
+        if missing:
+            raise DataError(f"{source}: no column {listed(missing)}; columns are {listed(names, 12)}")
+        workers = [n for n in rest if names[n] in chosen]
+        return Layout(item, workers, [], [n for n in rest if n not in workers])
+    answers = [n for n in rest if _LABELS.fullmatch(_plain(names[n]))]
+    others = [n for n in rest if n not in answers and _ABOUT_ITEMS.fullmatch(_plain(names[n]))]
+    workers = [n for n in rest if n not in (*answers, *others)]
+    if len(workers) < 2:  # a worker may have such a name where there are few columns
+        workers += [n for n in answers if _plain(names[n]) == "expert"]
+        answers = [n for n in answers if n not in workers]
+    apart = _apart({n: cells(table.iloc[:, n]) for n in workers})
+    return Layout(item, sorted(n for n in workers if n not in apart), answers, sorted([*others, *apart]))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s.-]+", "_", name.strip().lower())
+
+
+def _apart(columns: dict[int, Cells]) -> set[int]:
+    """Return the columns whose values are not those of the workers, the largest group of columns with labels in common."""
+    folded = {n: Counter(_folded(column)) for n, column in columns.items()}
+    group = _largest_group(folded)
+    if len(group) < 2:
+        return set()
+    owners: Counter[str] = Counter(label for n in group for label in folded[n])
+    apart = set()
+    for n, counts in folded.items():
+        mine = n in group
+        own = sum(count for label, count in counts.items() if owners[label] <= mine)
+        total = sum(counts.values())
+        if 2 * own <= total:
+            continue
+        # How often a label of another worker is given by no third one: the probability that a worker's label is unshared.
+        others = [m for m in group if m != n]
+        unshared = sum(
+            c for m in others for label, c in folded[m].items() if owners[label] - (mine and label in counts) <= 1
+        )
+        given = sum(sum(folded[m].values()) for m in others)
+        rate = (unshared + 1) / (given + 1)
+        if scipy.stats.binom.sf(own - 1, total, min(1.0, rate)) < _LEVEL or _is_text(columns[n]):
+            apart.add(n)
+    return apart
+
+
+def _folded(column: Cells) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for label, count in zip(column.labels, column.counts.tolist(), strict=True):
+        counts[label.casefold()] += count
+    return counts
+
+
+def _largest_group(columns: dict[int, Counter[str]]) -> set[int]:
+    """Return the largest set of columns that are connected by labels in common; empty if two are largest."""
+    parent = {n: n for n in columns}
+
+    def root(n: int) -> int:
+        while parent[n] != n:
+            n = parent[n]
+        return n
+
+    first: dict[str, int] = {}
+    for n, counts in columns.items():
+        for label in counts:
+            parent[root(n)] = root(first.setdefault(label, n))
+    groups: dict[int, set[int]] = {}
+    for n in columns:
+        groups.setdefault(root(n), set()).add(n)
+    sizes = sorted(groups.values(), key=len, reverse=True)
+    return set() if not sizes or (len(sizes) > 1 and len(sizes[0]) == len(sizes[1])) else sizes[0]
+
+
+def _is_text(column: Cells) -> bool:
+    """Return whether a column holds sentences: distinct values of several words."""
+    counts = column.counts
+    words = np.mean([label.count(" ") + 1 for label in column.labels]) if column.labels else 0
+    return bool(words >= 4 and len(counts) > 0.8 * counts.sum())
+
+
+def looks_wide(table: pd.DataFrame) -> bool:
+    """Return whether a table seems to have a column for each worker: at least two with the same few labels."""
+    table = table.head(1000)
+    try:
+        found = layout(table, "")
+    except DataError:
+        return False
+    columns = [Counter(_folded(cells(table.iloc[:, n]))) for n in found.workers]
+    if len(columns) < 2 or len(columns) < 0.5 * (table.shape[1] - 1 - len(found.answers) - len(found.others)):
+        return False
+    owners = Counter(label for counts in columns for label in counts)
+    total = sum(sum(counts.values()) for counts in columns)
+    shared = sum(count for counts in columns for label, count in counts.items() if owners[label] > 1)
+    return total > 0 and shared >= 0.8 * total and len(owners) <= max(2, total // 3)
