@@ -146,6 +146,13 @@ class Reading:
         str, typer.Option(help="Several labels in an annotation: refuse, join to a set, or keep the text.")
     ] = "refuse"
     keep_rejected: Annotated[bool, typer.Option("--keep-rejected", help="Keep work that a reviewer rejected.")] = False
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of the workers in a wide table, separated by commas. (default: by names and values)"
+        ),
+    ] = None
+    sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook. (default: the first with content)")] = None
     labels: Annotated[
         str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
     ] = None

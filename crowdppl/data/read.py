@@ -10,10 +10,10 @@ from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.readers import formats
 from crowdppl.data.readers.arrow import release_memory
+from crowdppl.data.readers.opening import LIMIT
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.rows import inputs_of
 from crowdppl.data.readers.streams import source_name
-from crowdppl.data.readers.tables import LIMIT
 
 __all__ = ["read", "to_annotations"]
 

@@ -81,9 +81,7 @@ REFUSED = {
     "header only": (file("task,worker,label\n"), r"x.csv: no rows; at least one annotation"),
     "a CSV that is HTML": (file("<!DOCTYPE html><html></html>"), r"is a web page.*signing in"),
     "wrong encoding": (file(GOOD.replace("a", "ä").encode("latin-1")), r"not UTF-8 text \(it contains the byte 0xe4\)"),
-    "UTF-16": (file(GOOD.encode("utf-16")), r"not UTF-8 text"),
     "truncated gzip": (file(gzip.compress(GOOD.encode() * 50)[:-20], "x.csv.gz"), r"cannot be read"),
-    "not gzip at all": (file(GOOD, "x.csv.gz"), r"cannot be read"),
     "decompression bomb": (
         file(gzip.compress(b"task,worker,label\n" + b"1,2,3\n" * 500_000), "x.csv.gz", limit=1_000_000),
         r"more than 1,000,000 bytes once decompressed; raise limit=",
@@ -369,6 +367,8 @@ WORKS = {
     "an unlabelled item": taken(FRAME, items=["x", "y", "z", "never"]),
     "a class nobody used": taken(FRAME, labels=["a", "b", "c"]),
     "a thousand classes": taken(FRAME, labels=["a", "b", *(f"c{n}" for n in range(998))]),
+    "UTF-16": file(GOOD.encode("utf-16")),
+    "named gzip and none": file(GOOD, "x.csv.gz"),
     "an archive with a path outside its folder": file(archive(("../../../escaped.csv", GOOD)), "x.csv.zip"),
     "Parquet": lambda path: (FRAME.to_parquet(path / "x.parquet"), Annotations.from_parquet(path / "x.parquet"))[1],
 }

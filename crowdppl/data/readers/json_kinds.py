@@ -46,7 +46,7 @@ def answers(document: Any) -> Literal["yes", "no", "turned"]:
     if not isinstance(document, Mapping) or not document or not all(isinstance(v, Mapping) for v in document.values()):
         return "no"
     cells = [(task, worker, label) for task, row in document.items() for worker, label in row.items()]
-    if not cells or not all(isinstance(label, (str, int)) and not isinstance(label, bool) for *_, label in cells):
+    if not cells or not all(_may_be_class(label) for *_, label in cells):
         return "no"
     workers = {worker for _, worker, _ in cells}
     complete = len(document) > 1 and len(workers) > 1 and len(cells) == len(document) * len(workers)
@@ -57,6 +57,12 @@ def answers(document: Any) -> Literal["yes", "no", "turned"]:
         return "no"
     tasks_numbered = numbered(list(document)) and not all(map(_number, workers))
     return "turned" if complete and len(workers) >= len(document) and not tasks_numbered else "yes"
+
+
+def _may_be_class(label: Any) -> bool:
+    if isinstance(label, float):
+        return label.is_integer()
+    return isinstance(label, (str, int)) and not isinstance(label, bool)
 
 
 def _in_common(pairs: list[tuple[str, Any]]) -> bool:

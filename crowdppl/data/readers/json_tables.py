@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -33,7 +33,7 @@ def frame_of(document: Any) -> pd.DataFrame | None:
     return None
 
 
-def long_names(names: Sequence[Any]) -> bool:
+def long_names(names: Collection[Any]) -> bool:
     """Return whether names of columns are those of a table with a row for each annotation."""
     return all(any(name in names for name in usual) for usual in _LONG)
 

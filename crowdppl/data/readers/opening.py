@@ -109,7 +109,8 @@ def content_of(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     return [
         member
         for member in archive.infolist()
-        if not member.is_dir() and not re.search(r"(^|/)(__MACOSX/|\.|Thumbs\.db$|desktop\.ini$)", member.filename)
+        if not member.is_dir()
+        and not re.search(r"(^|/)(__MACOSX/|\.(?!\.?/)|Thumbs\.db$|desktop\.ini$)", member.filename)
     ]
 
 

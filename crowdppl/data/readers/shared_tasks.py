@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdppl.data.readers.json_kinds import is_shared_task
-from crowdppl.data.readers.records import Choices, Records, Rows
+from crowdppl.data.readers.records import Choices, Records
+from crowdppl.data.readers.rows import Rows
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.errors import DataError, FileError
 

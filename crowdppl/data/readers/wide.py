@@ -157,7 +157,9 @@ def _minus_one(columns: list[Cells], choices: Choices, source: str) -> tuple[lis
             columns,
             f"{source}: -1 in {count:,} cells is read as a label, {reason}; leave the cells blank if it is none",
         )
-    sentence = f"{source}: -1 in {count:,} cells is read as no label; declare all classes with labels=[...], including -1, if it is one"
+    sentence = (
+        f"{source}: -1 in {count:,} cells is read as no label; if it is a class, declare all classes with labels=[...]"
+    )
     return [_without(column, "-1") for column in columns], sentence
 
 

@@ -14,7 +14,8 @@ import pandas as pd
 import pyarrow
 import pyarrow.compute
 
-from crowdppl.data.readers.tables import READ_ERRORS, unreadable_parquet
+from crowdppl.data.readers.opening import READ_ERRORS
+from crowdppl.data.readers.tables import unreadable_parquet
 from crowdppl.inference.streaming.parquet import Columns, Table
 
 # Ranges of sorted items are taken if the largest has at most so many times the rows of an even share; else hashes are even.

@@ -14,7 +14,8 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.parquet
 
-from crowdppl.data.readers.tables import READ_ERRORS, unreadable_parquet
+from crowdppl.data.readers.opening import READ_ERRORS
+from crowdppl.data.readers.tables import unreadable_parquet
 from crowdppl.errors import CrowdpplError, DataError
 from crowdppl.inference.coded import Coded
 from crowdppl.inference.distributed.group import Alone, ProcessGroup

@@ -15,7 +15,8 @@ import pyarrow.dataset
 import torch
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.readers.tables import READ_ERRORS, unreadable_parquet
+from crowdppl.data.readers.opening import READ_ERRORS
+from crowdppl.data.readers.tables import unreadable_parquet
 from crowdppl.errors import DataError, listed
 from crowdppl.inference.memory import ROWS
 from crowdppl.inference.streaming.codes import Codes

@@ -15,8 +15,9 @@ import pyarrow.compute
 import pyarrow.dataset
 
 from crowdppl.data.columns import ROLES, three_columns
+from crowdppl.data.readers.opening import READ_ERRORS
 from crowdppl.data.readers.streams import is_stream, source_name
-from crowdppl.data.readers.tables import READ_ERRORS, unreadable_parquet
+from crowdppl.data.readers.tables import unreadable_parquet
 from crowdppl.data.truths import truth_column
 from crowdppl.errors import DataError, FileError
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from crowdppl.data.readers.tables import READ_ERRORS
+from crowdppl.data.readers.opening import READ_ERRORS
 from crowdppl.errors import FileError
 from crowdppl.judges.readers.content import Content
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from crowdppl.data.readers.opening import LIMIT
 from crowdppl.data.readers.source import SourceFile
-from crowdppl.data.readers.tables import LIMIT
 
 # Keys under which the answers of interfaces hold their records.
 _LISTS = ("data", "scores", "annotations")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from crowdppl import arguments
+from crowdppl.data.readers.opening import LIMIT
 from crowdppl.data.readers.streams import local, source_name
-from crowdppl.data.readers.tables import LIMIT
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 from crowdppl.judges.readers import deepeval, inspect_logs, lm_eval, observability, promptfoo, tables
 from crowdppl.judges.readers.archives import ENDING, opened

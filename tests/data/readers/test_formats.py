@@ -526,7 +526,7 @@ def test_damaged_exports_end_in_one_exception(tmp_path_factory, export, damage):
 def test_frames_of_the_readers_are_plain(tmp_path):
     """Identifiers of one kind in each column: whole numbers, or strings."""
     path = put(tmp_path, "p.json", json.dumps({"a": {"1": 0, "2": 1.0}, "7": {"1": "x"}}))
-    frame = formats.read(path).frame
+    frame = formats.read(path, "peerannot").frame
     assert frame["worker"].dtype == np.int64
     assert frame["task"].tolist() == ["a", "a", "7"]
     assert frame["label"].tolist() == ["0", "1", "x"]
