@@ -13,7 +13,7 @@ from crowdppl.data.columns import item_column
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.tables import whole_numbers
-from crowdppl.data.readers.worker_columns import Cells, Layout, cells, layout
+from crowdppl.data.readers.worker_columns import Cells, Layout, labels_of, layout
 from crowdppl.errors import DataError, FileError, listed
 
 # Frame attribute: the row of the table that each annotation is in.
@@ -31,7 +31,7 @@ def wide(file: SourceFile, choices: Choices) -> Records:
     records = _melted(
         table.iloc[:, found.item],
         [str(table.columns[n]).strip() for n in found.workers],
-        [cells(table.iloc[:, n]) for n in found.workers],
+        [labels_of(table.iloc[:, n]) for n in found.workers],
         file.name,
         "a table of items and workers",
         choices,
@@ -86,7 +86,7 @@ def mace(file: SourceFile, choices: Choices) -> Records:
             f"one column per annotator"
         )
     body = pd.DataFrame(list(filled.values()), columns=[f"{n + 1}" for n in range(width)], dtype=object)
-    columns = [cells(body[name]) for name in body.columns]
+    columns = [labels_of(body[name]) for name in body.columns]
     records = _melted(pd.Series(list(filled)), list(body.columns), columns, file.name, "MACE's table", choices)
     del records.frame.attrs[_ROWS]
     if len(filled) < len(rows):

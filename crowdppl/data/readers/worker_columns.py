@@ -63,7 +63,7 @@ class Layout:
     others: list[int]
 
 
-def cells(column: pd.Series[Any]) -> Cells:
+def labels_of(column: pd.Series[Any]) -> Cells:
     """Return the labels in a column; whole numbers are written without decimals, as in columns with blanks they have some."""
     codes, values = pd.factorize(column.astype(object))
     texts = [re.sub(r"^(-?\d+)\.0+$", r"\1", str(value).strip()) for value in values.tolist()]
@@ -108,7 +108,7 @@ def layout(table: pd.DataFrame, source: str, chosen: Sequence[str] | None = None
     if len(workers) < 2:  # a worker may have such a name where there are few columns
         workers += [n for n in answers if _plain(names[n]) == "expert"]
         answers = [n for n in answers if n not in workers]
-    apart = _apart({n: cells(table.iloc[:, n]) for n in workers})
+    apart = _apart({n: labels_of(table.iloc[:, n]) for n in workers})
     return Layout(item, sorted(n for n in workers if n not in apart), answers, sorted([*others, *apart]))
 
 
@@ -183,7 +183,7 @@ def looks_wide(table: pd.DataFrame) -> bool:
         found = layout(table, "")
     except DataError:
         return False
-    columns = [Counter(_folded(cells(table.iloc[:, n]))) for n in found.workers]
+    columns = [Counter(_folded(labels_of(table.iloc[:, n]))) for n in found.workers]
     if len(columns) < 2 or len(columns) < 0.5 * (table.shape[1] - 1 - len(found.answers) - len(found.others)):
         return False
     owners = Counter(label for counts in columns for label in counts)
