@@ -113,7 +113,6 @@ class JudgeReading:
             help="Columns of the workers in a wide table, separated by commas. (default: by names and values)"
         ),
     ] = None
-    sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook. (default: the first with content)")] = None
     labels: Annotated[
         str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
     ] = None
@@ -152,7 +151,6 @@ class Reading:
             help="Columns of the workers in a wide table, separated by commas. (default: by names and values)"
         ),
     ] = None
-    sheet: Annotated[str | None, typer.Option(help="Sheet of a workbook. (default: the first with content)")] = None
     labels: Annotated[
         str | None, typer.Option(help="All classes in order, separated by commas. (default: those that occur)")
     ] = None
@@ -175,7 +173,6 @@ class Reading:
             self.keep_rejected,
             workers=None if self.workers is None else tuple(self.workers.split(",")),
             labels=None if self.labels is None else tuple(self.labels.split(",")),
-            sheet=self.sheet,
         )
 
 

@@ -27,7 +27,6 @@ _RECORDS = arguments.instance("crowdppl.data.readers.records", "Records", "the r
     skip=arguments.text,
     several=arguments.text,
     rejected=arguments.flag,
-    sheet=arguments.text,
     limit=arguments.whole(1),
     options=arguments.anything,
 )
@@ -39,7 +38,6 @@ def read(
     skip: str = "missing",
     several: str = "refuse",
     rejected: bool = False,
-    sheet: str | None = None,
     limit: int = LIMIT,
     **options: Any,
 ) -> Annotations:
@@ -55,7 +53,6 @@ def read(
         several: treatment of annotations with several labels: ``"refuse"``, ``"join"`` them to a set, or ``"keep"`` the text of
             a cell as it is.
         rejected: whether to keep work that a reviewer rejected.
-        sheet: name of the sheet of a workbook. Defaults to the first one that is not empty.
         limit: maximum size of the file in bytes, decompressed.
         **options: options of :meth:`Annotations.from_frame`. In a table with a column for each worker, ``workers`` names these
             columns, and ``truth`` may name another column. ``task``, ``worker`` and ``label`` name columns of the file, such as
@@ -74,7 +71,7 @@ def read(
         for name in ("workers", "labels")
         if isinstance(options.get(name), (list, tuple))
     }
-    choices = Choices(question, skip, several, rejected, sheet=sheet, **declared)  # type: ignore[arg-type]  # checked there
+    choices = Choices(question, skip, several, rejected, **declared)  # type: ignore[arg-type]  # checked there
     data = to_annotations(formats.read(path, format, choices, limit=limit), source_name(path), **options)
     release_memory()
     return data

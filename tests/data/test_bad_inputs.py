@@ -101,7 +101,7 @@ REFUSED = {
     "a row too long": (file(GOOD + "x,w,a,b\n"), r"x.csv cannot be read as CSV: Expected 3 fields in line 8, saw 4"),
     "not Parquet": (file(GOOD, "x.parquet"), r"x.parquet cannot be read as Parquet"),
     "no file": (lambda path: crowdppl.read(path / "none.csv"), r"no file .*none.csv; check the name"),
-    "a folder": (crowdppl.read, r"is a folder; name the file in it"),
+    "a folder": (crowdppl.read, r"contains no file of annotations"),
     # columns
     "missing column": (
         taken(frame(worker=None, wroker=FRAME["worker"])),

@@ -17,7 +17,7 @@ import crowdppl
 from crowdppl import Annotations, FileError, OptionError, export
 from crowdppl.data.readers import spreadsheets
 from crowdppl.data.readers.arrow import long_table
-from crowdppl.data.readers.tables import read_table
+from crowdppl.data.readers.source import read_table
 from crowdppl.export import delimited
 
 

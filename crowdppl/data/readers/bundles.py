@@ -16,10 +16,10 @@ import pandas as pd
 import pyarrow
 
 from crowdppl.data.columns import WORKER_COLUMNS
+from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS
 from crowdppl.data.readers.records import Records, uniform
 from crowdppl.data.readers.source import ENDINGS, SourceFile, stem
 from crowdppl.data.readers.streams import local, source_name
-from crowdppl.data.readers.tables import COMPRESSED, READ_ERRORS
 from crowdppl.errors import DataError, FileError, listed
 from crowdppl.files import digests
 

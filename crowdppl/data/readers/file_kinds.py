@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 _EXPORT = "export the annotations as CSV or JSON"
+_SHEET = "save the sheet with the annotations as CSV (UTF-8)"
 _DATA_FRAME = "read it with the program that wrote it, and write the table as CSV or Parquet"
 # The first bytes of a file, where they stand, and what it is.
 _SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
@@ -55,6 +56,8 @@ _PICKLE = re.compile(rb"\x80[\x02-\x05](\x95|[(})\]cXK}q])")
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # By a file inside an archive: what the archive is.
 _ARCHIVES: tuple[tuple[str, str], ...] = (
+    (r"xl/workbook\.(xml|bin)", f"a workbook (Excel); {_SHEET}"),
+    (r"content\.xml", f"a workbook or a document (OpenDocument); {_SHEET}"),
     (r"word/document\.xml", f"a document (Word); {_EXPORT}"),
     (r"ppt/presentation\.xml", f"a presentation (PowerPoint); {_EXPORT}"),
     (r"Index/(Document|Metadata)\.iwa", "a document of Apple's iWork (Numbers); export it as CSV"),
@@ -62,8 +65,8 @@ _ARCHIVES: tuple[tuple[str, str], ...] = (
     (r"(.*/)?data\.pkl", f"a file of PyTorch; {_DATA_FRAME}"),
     (r"META-INF/MANIFEST\.MF", "a program (Java)"),
 )
-_WORKBOOKS = r"xl/workbook\.(xml|bin)|content\.xml"
-_WORKBOOK_ENDINGS = (".xls", ".xlsx", ".xlsm", ".xlsb", ".ods")
+# Endings of old documents of Office that are no workbooks.
+_NO_SHEETS = (".doc", ".ppt", ".msg")
 
 # By the beginning of an XML document: what it is, and what to export instead.
 _XML: tuple[tuple[str, str], ...] = (
@@ -94,29 +97,14 @@ def other_kind(start: bytes, path: Path) -> str | None:
             return kind if ";" in kind else f"{kind}, not a table; {_EXPORT}"
     if _PICKLE.match(start):
         return f"a pickle of Python, which can run any code and is never opened; {_DATA_FRAME}"
-    if start.startswith(_OLD_OFFICE) and not is_workbook(start, path):
-        return f"a document of Office (Word or PowerPoint); {_EXPORT}"
+    if start.startswith(_OLD_OFFICE):
+        return (
+            f"a document of Office; {_SHEET}" if path.suffix.lower() in _NO_SHEETS else f"a workbook (Excel); {_SHEET}"
+        )
     if start.startswith(b"PK\x03\x04"):
         names = _members(path)
-        for pattern, kind in _ARCHIVES:
-            if any(re.fullmatch(pattern, name) for name in names):
-                return kind
-        return None
+        return next((kind for pattern, kind in _ARCHIVES if any(re.fullmatch(pattern, name) for name in names)), None)
     return _markup(start)
-
-
-def is_workbook(start: bytes, path: Path) -> bool:
-    """Return whether a file is a workbook of a spreadsheet: Excel's, old or new, or OpenDocument's.
-
-    Args:
-        start: its first bytes as they are on disk.
-        path: the file.
-    """
-    if start.startswith(_OLD_OFFICE):
-        return path.suffix.lower() in _WORKBOOK_ENDINGS or path.suffix.lower() not in (".doc", ".ppt", ".msg")
-    if not start.startswith(b"PK\x03\x04"):
-        return False
-    return path.suffix.lower() in _WORKBOOK_ENDINGS or any(re.fullmatch(_WORKBOOKS, name) for name in _members(path))
 
 
 def _members(path: Path) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -55,13 +55,17 @@ def _of_object(document: Mapping[str, Any]) -> dict[Any, list[Any]] | None:
             return {name: [row[n] for row in data] for n, name in enumerate(map(str, names))}
         return None
     values = list(document.values())
-    if values and all(isinstance(value, list) for value in values) and len({len(value) for value in values}) == 1:
-        if long_names(document) or (len(document) >= 3 and not any(isinstance(v, (dict, list)) for v in values[0])):
-            return {name: list(value) for name, value in document.items()}  # a list for each column
-        return None
+    lists = all(isinstance(value, list) for value in values) and len({len(value) for value in values}) == 1
+    if lists and (long_names(document) or (len(values) >= 3 and not _nested(values))):
+        return {name: list(value) for name, value in document.items()}  # a list for each column
     if values and all(isinstance(value, Mapping) for value in values):
         return _of_objects(document)
-    for key in _LISTS:  # orientation "table", and answers of interfaces
+    schema = document.get("schema")
+    if isinstance(schema, Mapping) and schema.get("primaryKey") == ["index"] and isinstance(data, list):
+        # Orientation "table", with the index that pandas gives to rows.
+        data = [{k: v for k, v in row.items() if k != "index"} if isinstance(row, Mapping) else row for row in data]
+        return _of_records(data) if data and all(isinstance(row, Mapping) for row in data) else None
+    for key in _LISTS:  # answers of interfaces
         records = document.get(key)
         if isinstance(records, list) and _are_records(records):
             return _of_records(records)
@@ -78,13 +82,17 @@ def _of_objects(document: Mapping[str, Mapping[str, Any]]) -> dict[Any, list[Any
     keys = list(rows[0])
     if not keys or any(set(row) != set(keys) for row in rows):
         return None
-    if any(isinstance(value, (dict, list)) for row in rows for value in row.values()):
+    if _nested([row.values() for row in rows]):
         return None
     if long_names(keys) or (numbered(document) and not _numbers(keys)):
         return _of_records(rows)
     if long_names(document) or (numbered(keys) and not _numbers(document)):
         return {name: [row[key] for key in keys] for name, row in document.items()}
     return None
+
+
+def _nested(rows: Iterable[Iterable[Any]]) -> bool:
+    return any(isinstance(value, (dict, list)) for row in rows for value in row)
 
 
 def numbered(keys: Any) -> bool:

@@ -30,7 +30,6 @@ class Choices:
         workers: names of the columns of workers in a table with a column for each worker. Defaults to those that the names and
             values show.
         labels: all classes, if the caller has declared them.
-        sheet: name of the sheet of a workbook. Defaults to the first one that is not empty.
     """
 
     question: str | None = None
@@ -39,7 +38,6 @@ class Choices:
     rejected: bool = False
     workers: tuple[str, ...] | None = None
     labels: tuple[str, ...] | None = None
-    sheet: str | None = None
 
     def __post_init__(self) -> None:
         if self.skip not in ("missing", "label"):

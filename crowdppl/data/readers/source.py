@@ -29,7 +29,20 @@ from crowdppl.data.readers.tables import columns_of_parquet, is_parquet, read_cs
 from crowdppl.errors import FileError
 
 # Endings of files of annotations.
-ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", ".parquet", ".pq", ".xlsx")
+ENDINGS = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".manifest",
+    ".parquet",
+    ".pq",
+    ".xlsx",
+    ".xls",
+    ".ods",
+)
 
 
 class SourceFile:

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from crowdppl.data.cells import absent
-from crowdppl.data.readers.opening import COMPRESSED
 from crowdppl.data.readers.records import Choices, Records, aggregate, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile

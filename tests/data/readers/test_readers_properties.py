@@ -82,7 +82,7 @@ def read(place, frame, writer):
     name, write = WRITERS[writer]
     content = write(frame)
     (place / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    return crowdppl.read(place / name, format="wide" if writer == "wide" else None)
+    return crowdppl.read(place / name, format=writer if writer in ("wide", "peerannot") else None)
 
 
 @pytest.mark.parametrize("writer", WRITERS)
