@@ -69,7 +69,7 @@ def _in_common(pairs: list[tuple[str, Any]]) -> bool:
     """Return whether most answers have a label that occurs with at least two owners, of pairs of owner and label."""
     distinct = set(pairs)
     owners = Counter(label for _, label in distinct)
-    several = len({owner for owner, _ in distinct}) > 1
+    several = len({key for key, _ in distinct}) > 1
     return several and sum(owners[label] > 1 for _, label in pairs) >= _SHARED * len(pairs)
 
 

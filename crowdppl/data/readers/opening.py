@@ -97,9 +97,9 @@ def _member(path: Path) -> IO[bytes]:
     members = content_of(archive)
     if len(members) != 1:
         archive.close()
-        found = f", {listed((member.filename for member in members), 4)}" if members else ""
+        names = f", {listed((member.filename for member in members), 4)}" if members else ""
         raise FileError(
-            f"{path.name} cannot be read as one file: the archive holds {len(members):,} files{found}; unpack it and name one"
+            f"{path.name} cannot be read as one file: the archive holds {len(members):,} files{names}; unpack it and name one"
         )
     return archive.open(members[0])
 

@@ -41,8 +41,8 @@ def repeated_header(
     rows: npt.NDArray[np.bool_] | None = None
     for n in sorted(range(len(names)), key=sizes.__getitem__):
         codes, values = column(n)
-        found = [code for code, value in enumerate(values) if _bare(value) in known]
-        here = np.isin(codes, [*found, -1] if header[n] == "" else found)
+        matching = [code for code, value in enumerate(values) if _bare(value) in known]
+        here = np.isin(codes, [*matching, -1] if header[n] == "" else matching)
         rows = here if rows is None else rows & here
         if not rows.any():
             return None

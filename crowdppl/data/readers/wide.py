@@ -27,35 +27,35 @@ def wide(file: SourceFile, choices: Choices) -> Records:
     or texts. -1 is a label where cells are blank, where it is declared, or where the labels say so, see :func:`_minus_one`.
     """
     table = file.table
-    found = layout(table, file.name, choices.workers)
+    parts = layout(table, file.name, choices.workers)
     records = _melted(
-        table.iloc[:, found.item],
-        [str(table.columns[n]).strip() for n in found.workers],
-        [labels_of(table.iloc[:, n]) for n in found.workers],
+        table.iloc[:, parts.item],
+        [str(table.columns[n]).strip() for n in parts.workers],
+        [labels_of(table.iloc[:, n]) for n in parts.workers],
         file.name,
         "a table of items and workers",
         choices,
     )
-    _keep_others(records, table, found, file.name)
+    _keep_others(records, table, parts, file.name)
     return records
 
 
-def _keep_others(records: Records, table: pd.DataFrame, found: Layout, source: str) -> None:
+def _keep_others(records: Records, table: pd.DataFrame, parts: Layout, source: str) -> None:
     """Add the columns that are no workers to the frame of annotations, and notes on them."""
-    names = {n: str(table.columns[n]).strip() for n in (*found.answers, *found.others)}
+    names = {n: str(table.columns[n]).strip() for n in (*parts.answers, *parts.others)}
     items = records.frame.attrs.pop(_ROWS)
     for n, name in names.items():
         if name and name not in records.frame:
             records.frame[name] = table.iloc[:, n].to_numpy(dtype=object)[items]
-    if found.answers:
-        first = names[found.answers[0]]
+    if parts.answers:
+        first = names[parts.answers[0]]
         records.notes.append(
-            f"{source}: {_columns([names[n] for n in found.answers])} not taken for workers, by their names; if these are true "
+            f"{source}: {_columns([names[n] for n in parts.answers])} not taken for workers, by their names; if these are true "
             f"labels, truth={first!r} uses them as known truths"
         )
-    if found.others:
+    if parts.others:
         records.notes.append(
-            f"{source}: {_columns([names[n] for n in found.others])} not taken for workers, by their names or because no other "
+            f"{source}: {_columns([names[n] for n in parts.others])} not taken for workers, by their names or because no other "
             f"column has their values; name the columns of workers with workers=[...] if they are"
         )
 

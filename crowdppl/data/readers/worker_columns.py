@@ -180,11 +180,11 @@ def looks_wide(table: pd.DataFrame) -> bool:
     """Return whether a table seems to have a column for each worker: at least two with the same few labels."""
     table = table.head(1000)
     try:
-        found = layout(table, "")
+        parts = layout(table, "")
     except DataError:
         return False
-    columns = [Counter(_folded(labels_of(table.iloc[:, n]))) for n in found.workers]
-    if len(columns) < 2 or len(columns) < 0.5 * (table.shape[1] - 1 - len(found.answers) - len(found.others)):
+    columns = [Counter(_folded(labels_of(table.iloc[:, n]))) for n in parts.workers]
+    if len(columns) < 2 or len(columns) < 0.5 * (table.shape[1] - 1 - len(parts.answers) - len(parts.others)):
         return False
     owners = Counter(label for counts in columns for label in counts)
     total = sum(sum(counts.values()) for counts in columns)
