@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from crowdppl.data.frames import to_series
 from crowdppl.data.readers.repeated_headers import HEADER_ROWS
 from crowdppl.data.readers.tables import UNQUOTED
+from crowdppl.data.readers.worker_columns import looks_wide
 from crowdppl.errors import DataError, listed, suggestion
 
 # Default names of the columns; the first one that a table has is used.
@@ -88,13 +90,41 @@ def three_columns(frame: pd.DataFrame, given: Sequence[Any], source: str) -> lis
         DataError: if one is missing, or two are the same column.
     """
     defaults = (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS)
-    columns = [
-        column_of(frame, name, names, source, f"name the {role} column with {role}=...", role)
+    find = partial(column_of, frame, source=source)
+    named = {
+        role: find(name, names, fix="", argument=role)
         for name, names, role in zip(given, defaults, ROLES, strict=True)
+        if name is not None
+    }
+    _require_usual_columns(frame, given, source)
+    columns = [
+        named[role] if role in named else find(None, names, fix="") for names, role in zip(defaults, ROLES, strict=True)
     ]
     if len(set(columns)) < len(columns):
         raise DataError(f"{source}: task, worker and label must be three different columns, not {listed(columns)}")
     return columns
+
+
+def _require_usual_columns(frame: pd.DataFrame, given: Sequence[Any], source: str) -> None:
+    """Check that a table has the usual columns where the caller named none, and name all that it lacks in one error.
+
+    Raises:
+        DataError: if one is missing; it names the format of tables with a column for each worker where the table seems to be one.
+    """
+    names = [str(name) for name in frame.columns]
+    lacking = {
+        role: usual
+        for role, name, usual in zip(ROLES, given, (ITEM_COLUMNS, WORKER_COLUMNS, LABEL_COLUMNS), strict=True)
+        if name is None and not set(usual) & set(names)
+    }
+    if not lacking:
+        return
+    missing = ", ".join(
+        f"no column {' or '.join(map(repr, usual))}{suggestion(usual[0], names)}" for usual in lacking.values()
+    )
+    fix = "name " + ", ".join(f"the {role} column with {role}=..." for role in lacking)
+    wide = "; if each worker has a column, name format='wide'" if looks_wide(frame) else ""
+    raise DataError(f"{source}: {missing}; columns are {listed(names, 12)}; {fix}{wide}")
 
 
 def reader_notes(frame: pd.DataFrame, columns: Sequence[Any], source: str) -> tuple[str, ...]:

@@ -192,6 +192,16 @@ def test_minus_one(put, content, options, labels, sentence):
     assert any(sentence in note for note in data.notes)
 
 
+def test_all_missing_columns_are_named_at_once_and_a_wide_table_is_recognised(put):
+    message = refusal(put("x.csv", wide(*ROWS, text=[f"t{n}" for n in range(8)])))
+    for part in ("no column 'task' or 'item'", "no column 'worker'", "no column 'label'", "name format='wide'"):
+        assert part in message
+    for content in ("question,rater,rating\n1,u,good\n1,v,bad\n2,u,good\n", "a,b,c\n1,2,3\n4,5,6\n"):
+        message = refusal(put("y.csv", content))
+        assert "task=..., the worker column with worker=..., the label column with label=..." in message
+        assert "wide" not in message
+
+
 # ---------------------------------------------------------------------- headers inside
 
 HEAD = "task,worker,label\n"
