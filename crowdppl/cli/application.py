@@ -114,7 +114,7 @@ def leave(posterior: Posterior) -> None:
     Raises:
         typer.Exit: with status ``NOT_CONVERGED``.
     """
-    if posterior.alert:
+    if posterior.not_converged:
         raise typer.Exit(NOT_CONVERGED)
 
 

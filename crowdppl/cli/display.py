@@ -38,7 +38,7 @@ def grid(title: str) -> Table:
 
 
 def show_alert(posterior: Posterior) -> None:
-    """Print first of all that the chains have not converged, if so."""
+    """Print first of all that the chains have not converged, or that classes were lost, if so."""
     if posterior.alert:
         console.print(f"[bold red]{escape(in_command(posterior.alert))}[/bold red]")
 
@@ -136,7 +136,7 @@ def show_computation(posterior: Posterior, *, verbose: bool = False) -> None:
         verbose: whether to print all that is known of the computation, in place of a short paragraph.
     """
     # An alert stands above everything else.
-    show_notes(posterior.notes + [sentence for sentence in posterior.warnings if sentence != posterior.alert])
+    show_notes(posterior.notes + [sentence for sentence in posterior.warnings if sentence not in posterior.alerts])
     info = posterior.info
     ran = f"{info['model']} by {info['method']} in {info['seconds']:.1f} s"
     if not verbose:

@@ -32,6 +32,11 @@ RARE, MANY = 2, 10
 # A fit is far from the votes if its label differs from all majority labels for more than this share of at least so many items:
 # on 26 public sets the largest share was .26 (docs/benchmarks/default-model.md).
 FAR, MIN_FAR_ITEMS = 0.3, 50
+# A class is lost if it has the most votes of at least so many items, and of all labels at least this part of an even share, and
+# the fit gives it to fewer than a tenth as many items. On public crowds none is (docs/benchmarks/unused-classes.md).
+MIN_LOST_ITEMS, FAIR, LOST = 10, 0.25, 0.1
+# The beginning of the warning of a result that lost a class, which comes first in every view.
+CLASSES_LOST = "classes lost: do not use these labels"
 _CODES = arguments.array("annotation", kind="whole")
 
 
@@ -111,10 +116,7 @@ def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
     if not bool(rare.any()):
         return []
     rare &= torch.bincount(probability.argmax(1), minlength=data.K) == 0
-    cell = data.item * data.K + data.label
-    votes = torch.bincount(cell, minlength=data.N * data.K).view(data.N, data.K)
-    top = votes == votes.max(1, keepdim=True).values
-    wins = (top & (top.sum(1, keepdim=True) == 1)).sum(0)
+    wins = _won(data)
     unused = (rare & (wins > 0)).nonzero()[:, 0].tolist()
     if not unused:
         return []
@@ -125,6 +127,47 @@ def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
         f"{int(wins[unused].sum()):,} of {data.N:,} items: there are too few labels for this model, or annotators do not tell "
         f"these classes apart; compare with model='majority-vote', or with method='gibbs', or merge the classes"
     ]
+
+
+@arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)
+def lost_classes(data: Annotations, probability: Tensor) -> list[str]:
+    """Return a sentence if a class with a fair share of the votes loses nearly all of its items in a fit.
+
+    Items of known truth do not count.
+
+    Args:
+        data: the annotations.
+        probability: probability of each class for each item, ``(N, K)``.
+    """
+    counted = data.truth < 0
+    labelled = torch.bincount(probability.argmax(1)[counted], minlength=data.K)
+    given = torch.bincount(data.label, minlength=data.K)
+    if not bool(((labelled < LOST * data.N) & (given >= MIN_LOST_ITEMS)).any()):
+        return []  # the usual case, without counting votes
+    wins = _won(data, counted)
+    fair = (wins >= MIN_LOST_ITEMS) & (given >= FAIR / data.K * data.A)
+    lost = (fair & (labelled < LOST * wins)).nonzero()[:, 0].tolist()
+    if not lost:
+        return []
+    names = data.labels.tolist()
+    parts = [
+        f"{names[k]!r} has the most votes of {int(wins[k]):,} items and is the label of {int(labelled[k]):,}"
+        for k in lost
+    ]
+    more = f", and {len(parts) - 3:,} more classes" if len(parts) > 3 else ""
+    return [
+        f"{CLASSES_LOST} ({'; '.join(parts[:3])}{more}, of {data.N:,}): the annotations do not suffice for this model, or most "
+        f"of those who give these labels are wrong; compare with model='majority-vote', or give known true labels of some items"
+    ]
+
+
+def _won(data: Annotations, counted: Tensor | None = None) -> Tensor:
+    """Return of how many items each class alone has the most votes, ``(K,)``: of all, or of those counted ``(N,)``."""
+    cell = data.item * data.K + data.label
+    votes = torch.bincount(cell, minlength=data.N * data.K).view(data.N, data.K)
+    top = votes == votes.max(1, keepdim=True).values
+    top &= top.sum(1, keepdim=True) == 1
+    return (top if counted is None else top & counted.unsqueeze(1)).sum(0)
 
 
 @arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)
@@ -203,10 +246,20 @@ def worker_information(item: Array, worker: Array, label: Array, sizes: tuple[in
     Returns:
         The z score of the original names among permuted ones; ``None`` with too few annotations or workers.
     """
+    N, J, _ = sizes
+    worker_of = worker[np.bincount(item, minlength=N)[item] > 1]
+    if len(worker_of) < MIN_ANNOTATIONS or (np.bincount(worker_of, minlength=J) >= MIN_PER_WORKER).sum() < MIN_WORKERS:
+        return None
+    return names_score(item, worker, label, sizes)
+
+
+@arguments.checked(item=_CODES, worker=_CODES, label=_CODES, sizes=arguments.several(arguments.whole(1), 3))
+def names_score(item: Array, worker: Array, label: Array, sizes: tuple[int, int, int]) -> float | None:
+    """Return the z score of :func:`worker_information` whatever the size of the data; ``None`` where nothing can vary."""
     N, J, K = sizes
     several = np.bincount(item, minlength=N)[item] > 1
     item, worker, label = item[several], worker[several], label[several]
-    if len(item) < MIN_ANNOTATIONS or (np.bincount(worker, minlength=J) >= MIN_PER_WORKER).sum() < MIN_WORKERS:
+    if not len(item):
         return None
     votes = np.bincount(item * K + label, minlength=N * K).reshape(N, K)
     majority = votes.argmax(1)[item]

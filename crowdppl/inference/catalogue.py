@@ -2,7 +2,9 @@
 
 That model is item effects, which find the most true labels on public data (``docs/benchmarks/default-model.md``). An item then
 has a state for each pair of class and effect, ``K (2 K + 1)`` of them for more than two classes, so that their cost grows with
-the third to fifth power of the number of classes. Where that is too much, it is Dawid and Skene's model, and a note says so.
+the third to fifth power of the number of classes. Where that is too much, it is Dawid and Skene's model. Where labels cannot tell
+workers apart (:mod:`crowdppl.data.worker_evidence`), it is majority vote, the model in which all workers are alike. In both cases
+a note says so.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from crowdppl.data.annotations import Annotations
     from crowdppl.model.base import AnnotationModel
 
-DEFAULT, LARGE = "item-effects", "dawid-skene"
+DEFAULT, LARGE, ALIKE = "item-effects", "dawid-skene", "majority-vote"
 # The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
 # the same items.
 MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
@@ -57,7 +59,17 @@ def model_name(model: AnnotationModel) -> str:
 
 
 def default_model(data: Annotations) -> tuple[AnnotationModel, str | None]:
-    """Return the model of a fit that names none, and a note where it is not the usual one, for which the data are too large."""
+    """Return the model of a fit that names none, and a note where it is not the usual one.
+
+    The data are too large for that, or cannot tell workers apart.
+    """
+    from crowdppl.data.worker_evidence import why_not_apart
+
+    reason = why_not_apart(data)
+    if reason is not None:
+        return named_model(ALIKE), (
+            f"{ALIKE} was fitted, in which all workers are alike: {reason}; model={DEFAULT!r} rates workers all the same"
+        )
     usual = named_model(DEFAULT)
     # Each annotation adds to the states of its item; each row of a worker's table has a matrix of second derivatives, to which
     # every effect adds.

@@ -19,7 +19,7 @@ import torch
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.diagnostics import far_from_votes, nothing_learned, review, unused_classes
+from crowdppl.data.diagnostics import far_from_votes, lost_classes, nothing_learned, review, unused_classes
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.truths import Truth
 from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
@@ -152,8 +152,8 @@ def fit(
     Args:
         data: annotations, or a frame of pandas or another library, which :meth:`Annotations.from_frame` converts.
         model: a name in the catalogue (``crowdppl.models.CATALOGUE``) or an instance, which may be of a class of your own.
-            Defaults to item effects, or to Dawid and Skene's model where item effects would take too long
-            (:mod:`crowdppl.inference.catalogue`).
+            Defaults to item effects; to Dawid and Skene's model where item effects would take too long; and to majority vote
+            where labels cannot tell workers apart (:mod:`crowdppl.inference.catalogue`).
         method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
             ``"nuts"`` (posterior draws, any model, small data). Defaults to EM without a model, and for item effects; for
             other models to Gibbs sampling if they allow it, else EM.
@@ -243,6 +243,7 @@ def fit(
         failed = not_converged(draws.facts)
         draws.warnings[:0] = [failed] if failed else []
     draws.warnings += nothing_learned(data, probability)
+    draws.warnings += lost_classes(data, probability)
     draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)
     hyperparameters, name = _hyperparameters(chosen), model_name(chosen)
     reads = reads_features(chosen, data)

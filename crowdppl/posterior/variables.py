@@ -16,6 +16,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from crowdppl import arguments
+from crowdppl.data.diagnostics import CLASSES_LOST
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.isolation import Threads
 from crowdppl.posterior.measures import measure as measure_of
@@ -111,10 +112,24 @@ class PosteriorVariables:
         return list(json.loads(self._known.attrs["warnings"]))
 
     @property
+    def alerts(self) -> list[str]:
+        """The warnings that come first in every view: the chains have not converged, or classes were lost."""
+        return [
+            sentence
+            for start in (NOT_CONVERGED, CLASSES_LOST)
+            for sentence in self.warnings
+            if sentence.startswith(start)
+        ]
+
+    @property
     def alert(self) -> str:
-        """The warning that the chains have not converged, which comes first in every view; empty if they have."""
-        first = next(iter(self.warnings), "")
-        return first if first.startswith(NOT_CONVERGED) else ""
+        """The :attr:`alerts` in one line; empty without any."""
+        return "; ".join(self.alerts)
+
+    @property
+    def not_converged(self) -> bool:
+        """Whether the chains have not converged."""
+        return any(sentence.startswith(NOT_CONVERGED) for sentence in self.warnings)
 
     @property
     def notes(self) -> list[str]:
@@ -134,7 +149,7 @@ class PosteriorVariables:
     def __repr__(self) -> str:
         sizes = self._known["posterior"].sizes
         info = self.info
-        alert = f"{NOT_CONVERGED}; " if self.alert else ""
+        alert = "".join(f"{start}; " for start in (NOT_CONVERGED, CLASSES_LOST) if start in self.alert)
         return (
             f"Posterior({alert}{info['model']} by {info['method']}: {self._known['truth'].sizes['item']:,} items, "
             f"{sizes['worker']:,} workers, {sizes['true_label']} classes; "

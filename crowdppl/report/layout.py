@@ -28,12 +28,18 @@ from crowdppl.report.plan import Actions
 def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
     """Return the report as HTML; arguments as of :func:`write`."""
     data = content(posterior, run, **options)
-    # Which quantities failed, and by how much, stands with the other statistics in the appendix.
-    alert = (
-        f'<p class="note alert" role="alert">This result has {NOT_CONVERGED}. '
-        '<a href="#appendix">The appendix</a> says why and what to change.</p>'
+    return _assembled("posterior.html", "script.js", data, "".join(_alert(one) for one in posterior.alerts))
+
+
+def _alert(sentence: str) -> str:
+    """Return the markup of an alert."""
+    # Which quantities did not converge, and by how much, stands with the other statistics in the appendix.
+    text = (
+        f'This result has {NOT_CONVERGED}. <a href="#appendix">The appendix</a> says why and what to change.'
+        if sentence.startswith(NOT_CONVERGED)
+        else f"{html.escape(sentence[0].upper() + sentence[1:])}."
     )
-    return _assembled("posterior.html", "script.js", data, alert if posterior.alert else "")
+    return f'<p class="note alert" role="alert">{text}</p>'
 
 
 @arguments.checked(

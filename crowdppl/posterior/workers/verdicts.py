@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl import arguments
+from crowdppl.data.worker_evidence import abstaining
 from crowdppl.posterior.measures import accuracy, kappa
 from crowdppl.posterior.variables import PosteriorVariables
 from crowdppl.posterior.workers.confusions import systematic_confusions
@@ -59,7 +60,9 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
 
     The first that applies:
 
-    - ``unknown``: no annotation of an item that somebody else labelled, or whose true label was known; or a single class;
+    - ``unknown``: no annotation of an item that somebody else labelled, or whose true label was known; or a single class; or a
+      worker who gives one class and abstains on others, as labelling functions do
+      (:func:`crowdppl.data.worker_evidence.abstaining`);
     - ``adversarial``: avoids the correct label (probability 2/3), or is correct less often than by chance (probability .95) and
       not random;
     - ``random``, ``constant``: the labels do not depend on the truth (probability .8), or agree with it no more than by chance
@@ -108,7 +111,9 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
     verdict[(relative_speed(posterior) < FAST) & (below > 0.5)] = "hasty"
     verdict[spams] = np.where(given.max(1) >= CONSTANT_SHARE * total, "constant", "random")[spams]
     verdict[avoids] = "adversarial"
-    verdict[(_compared(posterior) == 0) | (given.shape[1] < 2)] = "unknown"
+    sizes = len(posterior.items()), given.shape[0], given.shape[1]
+    abstains = abstaining(*posterior.annotation_index(), sizes)
+    verdict[(_compared(posterior) == 0) | (given.shape[1] < 2) | abstains] = "unknown"
     return verdict
 
 

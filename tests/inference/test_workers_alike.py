@@ -1,0 +1,166 @@
+"""Labels that cannot tell workers apart: few a worker, or one class a worker; and results that lose a class."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from catalog import quiet_fit
+from commands import run
+
+import crowdppl
+from crowdppl import Annotations, report
+from crowdppl.data.diagnostics import CLASSES_LOST, lost_classes
+from crowdppl.data.worker_evidence import abstaining, typical_number, why_not_apart
+from crowdppl.inference.catalogue import ALIKE, DEFAULT, default_model, model_name
+from crowdppl.posterior.workers.verdicts import NOTABLE
+
+
+def survey(items, per_item, per_worker, classes=2, accuracy=0.7, seed=0):
+    """Workers of equal accuracy, each with so many annotations, dealt at random; and the true labels."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(classes, size=items)
+    item = np.concatenate([rng.permutation(items) for _ in range(per_item)])
+    worker = np.arange(len(item)) // per_worker
+    wrong = (truth[item] + rng.integers(1, classes, len(item))) % classes
+    label = np.where(rng.random(len(item)) < accuracy, truth[item], wrong)
+    return pd.DataFrame({"task": item, "worker": worker, "label": label}), truth
+
+
+def functions(seed=0, classes=2, people=0, items=600, prevalence=None):
+    """Ten or so labelling functions that give one class or abstain, people who give all classes; true labels and votes."""
+    rng = np.random.default_rng(seed)
+    truth, rows = rng.choice(classes, items, p=prevalence), []
+    for j in range(5 * classes):
+        fires = rng.random(items) < np.where(truth == j % classes, 0.3, 0.05)
+        rows += [(n, f"f{j}", j % classes) for n in np.flatnonzero(fires)]
+    for j in range(people):
+        some = np.flatnonzero(rng.random(items) < 0.3)
+        given = np.where(rng.random(len(some)) < 0.8, truth[some], rng.integers(classes, size=len(some)))
+        rows += [(n, f"p{j}", label) for n, label in zip(some, given, strict=True)]
+    return pd.DataFrame(rows, columns=["task", "worker", "label"]), truth
+
+
+def correct(frame, truth):
+    """Return the result of the default, its share of correct labels, and that of the votes, where ties count in part."""
+    data = Annotations.from_frame(frame)
+    posterior = quiet_fit(data, seed=0)
+    votes = crowdppl.aggregate.majority(data).probability()
+    known = truth[data.items.astype(int)]
+    right = (posterior.truth()["label"].to_numpy() == known).mean()
+    return posterior, right, votes[np.arange(data.N), known].mean()
+
+
+@pytest.mark.parametrize(
+    ("per_item", "per_worker", "classes"),
+    [(5, 1, 2), (3, 1, 2), (2, 1, 5), (3, 1, 3), (3, 2, 2), (3, 4, 2), (5, 1, 20)],
+)
+def test_few_labels_a_worker(per_item, per_worker, classes):
+    """As correct as the votes; nobody is to be excluded or retrained, and a note says what was fitted and why."""
+    posterior, right, votes = correct(*survey(200, per_item, per_worker, classes))
+    assert right > votes - 0.06  # ties: two standard errors
+    assert posterior.info["model"] == ALIKE
+    (note,) = (sentence for sentence in posterior.notes if "was fitted" in sentence)
+    assert ("every worker gave one label" in note) == (per_worker == 1)
+    assert f"model='{DEFAULT}'" in note
+    assert not posterior.alert
+    assert not set(posterior.workers()["verdict"]) & set(NOTABLE)
+
+
+def test_a_few_busy_workers_beside_a_survey():
+    """What counts is from whom most of the annotations are."""
+    many = survey(300, 5, 1)[0].astype({"worker": str})
+    busy = many.assign(worker="w" + (many["worker"].astype(int) % 6).astype(str)).drop_duplicates(["task", "worker"])
+    assert model_name(default_model(Annotations.from_frame(pd.concat([busy, many.head(300)])))[0]) == DEFAULT
+    assert model_name(default_model(Annotations.from_frame(pd.concat([busy.head(300), many])))[0]) == ALIKE
+
+
+def test_who_can_be_told_apart():
+    """By many labels a worker, by differences between workers, and by known true labels; weights count as items."""
+    equal = Annotations.from_frame(survey(300, 5, 10)[0])
+    assert "permutation test" in why_not_apart(equal)
+    frame, truth = survey(300, 5, 10, accuracy=0.95)
+    guess = np.random.default_rng(1).integers(2, size=len(frame))
+    differ = frame.assign(label=np.where(frame["worker"] % 2 == 0, guess, frame["label"]))
+    assert why_not_apart(Annotations.from_frame(differ)) is None
+    assert why_not_apart(Annotations.from_frame(survey(300, 5, 50)[0])) is None
+    alone = frame.drop_duplicates("task")
+    assert why_not_apart(Annotations.from_frame(alone)) == "most annotations are of items that nobody else annotated"
+    assert typical_number(Annotations.from_frame(alone)) == 0
+    known = Annotations.from_frame(alone, truth=dict(enumerate(truth.tolist())))
+    assert typical_number(known) > 0
+    assert typical_number(equal.with_weights(torch.full((equal.N,), 3.0))) == 30
+    one = frame[frame["worker"] == 0]
+    assert why_not_apart(Annotations.from_frame(one)) is None
+    assert why_not_apart(Annotations.from_frame(frame.assign(label=1), labels=[0, 1])) is None
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"classes": 3}, {"prevalence": [0.8, 0.2]}, {"people": 2}, {"people": 6}], ids=str
+)
+def test_labelling_functions(options):
+    """Of one class each, alone or beside people: no less correct than the votes, and nobody is excluded for abstaining."""
+    posterior, right, votes = correct(*functions(**options))
+    assert right > votes - 0.02
+    assert any("labels of one class only" in note for note in posterior.notes)
+    verdicts = posterior.workers().set_index("worker")["verdict"]
+    of_functions = verdicts[verdicts.index.str.startswith("f")]
+    assert set(of_functions) == {"unknown"}
+    plan = report.lines(report.actions(posterior), posterior)
+    assert not any("xclude" in line for line in plan)
+
+
+def test_a_constant_worker_does_not_abstain():
+    """One class on items that others give another class as often as elsewhere."""
+    frame, truth = survey(200, 5, 40)
+    rng = np.random.default_rng(0)
+    some = rng.permutation(200)[:80]
+    ones = np.flatnonzero(truth == 1)[:60]
+    more = pd.DataFrame({"task": np.r_[some, ones], "worker": [-1] * len(some) + [-2] * len(ones), "label": 1})
+    data = Annotations.from_frame(pd.concat([frame, more]))
+    codes = (part.numpy() for part in (data.item, data.worker, data.label))
+    found = dict(zip(data.workers.tolist(), abstaining(*codes, (data.N, data.J, data.K)), strict=True))
+    assert found.pop(-2)
+    assert not any(found.values())
+    assert why_not_apart(data) is None
+
+
+@pytest.fixture(scope="module")
+def collapsed():
+    return quiet_fit(Annotations.from_frame(survey(200, 5, 1)[0]), "item-effects", method="em", seed=0, num_samples=20)
+
+
+def test_a_lost_class_comes_first(collapsed, tmp_path):
+    """In every view; the exit status is that of success."""
+    assert collapsed.alert.startswith(CLASSES_LOST)
+    assert "0 has the most votes of 88 items and is the label of 0, of 200" in collapsed.alert
+    assert not collapsed.not_converged
+    assert repr(collapsed).startswith(f"Posterior({CLASSES_LOST}")
+    loaded = crowdppl.load(collapsed.save(tmp_path / "posterior.nc"))
+    actions = report.actions(loaded)
+    assert report.lines(actions, loaded)[0] == loaded.alert
+    page = report.page(loaded)
+    assert page.index(CLASSES_LOST[1:]) < page.index("<h1")
+    survey(200, 5, 1)[0].to_csv(tmp_path / "labels.csv", index=False)
+    words = ("--model", "item-effects", "--method", "em", "--num-samples", "20", "--out", tmp_path / "r")
+    shown = " ".join(run("fit", tmp_path / "labels.csv", *words).output.split())
+    assert 0 < shown.index(CLASSES_LOST) < shown.index("What to do")
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5, 20])
+def test_what_counts_as_lost(classes):
+    """The least class keeps a tenth of its items or more, or has a small share of the votes: nothing is said."""
+    frame, truth = survey(40 * classes, 3, 30, classes, accuracy=1.0)
+    data = Annotations.from_frame(frame)
+    kept = torch.nn.functional.one_hot(torch.from_numpy(truth), classes).double()
+    assert lost_classes(data, kept) == []
+    others = kept.clone()
+    others[truth == 0] = torch.nn.functional.one_hot(torch.tensor(1), classes).double()
+    (sentence,) = lost_classes(data, others)
+    assert sentence.startswith(CLASSES_LOST)
+    assert f"0 has the most votes of {(truth == 0).sum()} items and is the label of 0" in sentence
+    some = np.flatnonzero(truth == 0)[: int(np.ceil(0.1 * (truth == 0).sum()))]
+    others[some] = kept[some]
+    assert lost_classes(data, others) == []
+    known = Annotations.from_frame(frame, truth={int(n): 1 for n in np.flatnonzero(truth == 0)})
+    others[truth == 0] = torch.nn.functional.one_hot(torch.tensor(1), classes).double()
+    assert lost_classes(known, others) == []
