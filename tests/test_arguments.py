@@ -381,6 +381,7 @@ def calls(place):
         "Posterior.save": {**mine, "path": place / "y.nc"},
         "Annotations.to": own,
         "Annotations.with_features": own,
+        "Annotations.with_features_ordered": {**own, "names": ("a",)},
         "Annotations.with_weights": {**own, "weights": np.ones(12)},
         "Annotations.unseen": own,
         "Annotations.code": {**own, "labels": [0, 1], "what": "labels"},
