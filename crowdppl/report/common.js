@@ -19,6 +19,9 @@ function make(tag, attributes = {}, ...children) {
   return node;
 }
 const at = (id) => document.getElementById(id);
+// The first screen is markup. Tops of tables, which are read where scripts do not run, give way to the tables with all rows.
+document.querySelectorAll("[data-top]").forEach((node) => node.replaceChildren());
+document.querySelectorAll(".drawn").forEach((node) => node.classList.remove("drawn"));
 const clamp = (x) => Math.max(0, Math.min(1, x));
 
 function bar(share, low = null, high = null) {

@@ -17,6 +17,7 @@ from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level
 from crowdppl.report import items, plan
+from crowdppl.report.still import VERDICTS
 
 Array = npt.NDArray[Any]
 
@@ -98,6 +99,7 @@ def content(
         "level": level,
         "labels": [str(k) for k in posterior.labels.tolist()],
         "names": todo.names,
+        "verdicts": VERDICTS,
         "counts": info["counts"],
         "confidence": short(truth["probability"].mean()),
         "sure": [[at, int((truth["probability"] >= at).sum())] for at in SURE],

@@ -18,7 +18,7 @@ from crowdppl.files import atomic, digests
 from crowdppl.judges.result import JudgesResult
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.variables import NOT_CONVERGED
-from crowdppl.report import judged
+from crowdppl.report import judged, still
 from crowdppl.report.figures import content
 from crowdppl.report.items import Descriptions
 from crowdppl.report.plan import Actions
@@ -28,7 +28,7 @@ from crowdppl.report.plan import Actions
 def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
     """Return the report as HTML; arguments as of :func:`write`."""
     data = content(posterior, run, **options)
-    return _assembled("posterior.html", "script.js", data, "".join(_alert(one) for one in posterior.alerts))
+    return _assembled("posterior.html", "script.js", data, still.parts(data), "".join(_alert(one) for one in posterior.alerts))
 
 
 def _alert(sentence: str) -> str:
@@ -143,7 +143,7 @@ def write_judges(
     """
     path = Path(path)
     data = judged.content(result, run, title=title, items=items, needed_labels=needed, width=width)
-    _write(path, _assembled("judges.html", "judges.js", data))
+    _write(path, _assembled("judges.html", "judges.js", data, {}))
     return path
 
 
@@ -155,13 +155,14 @@ def _write(path: Path, text: str) -> None:
         digests.seal(temporary)
 
 
-def _assembled(body: str, script_name: str, data: Mapping[str, Any], alert: str = "") -> str:
+def _assembled(body: str, script_name: str, data: Mapping[str, Any], shown: Mapping[str, str], alert: str = "") -> str:
     """Return a page.
 
     Args:
         body: name of the file with its sections.
         script_name: name of the file with the script that draws them, after the one with what all pages share.
         data: content of the page.
+        shown: markup by the names of its places, seen without scripts.
         alert: markup above everything else. It is seen without scripts, too.
     """
     title = str(data["title"])
@@ -175,6 +176,7 @@ def _assembled(body: str, script_name: str, data: Mapping[str, Any], alert: str 
         "STYLE": style,
         "SCRIPT": script,
         "DATA": _embedded(data),
+        **shown,
     }
     text = _part("template.html").replace("{{BODY}}", _part(body))
     # One pass from left to right, so that inserted text is never searched for placeholders.

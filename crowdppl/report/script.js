@@ -5,12 +5,7 @@ const numbered = data.names.length > 0 && data.names[0].startsWith("class ");
 const className = (k) => (numbered ? data.names[k] : data.labels[k]);
 const times = (n) => (n === 1 ? "once" : n === 2 ? "twice" : `${whole(n)} times`);
 const given = (votes) => votes.map(([k, often]) => `${className(k)} × ${whole(often)}`).join(", ");
-const verdicts = {
-  adversarial: ["adversarial", "bad", "✕", "ask why"], random: ["random labels", "bad", "✕", "exclude"],
-  constant: ["one label for all", "bad", "✕", "exclude"], hasty: ["hasty", "bad", "✕", "check speed"],
-  confuses: ["confuses classes", "warn", "!", "retrain"], weak: ["weak", "warn", "!", "retrain"],
-  unknown: ["not known yet", "dim", "?", "wait"], fair: ["fair", "plain", "•", "keep"], reliable: ["reliable", "good", "✓", "keep"],
-};
+const verdicts = data.verdicts;
 const severity = Object.keys(verdicts);
 function pill(verdict) {
   const [words, kind, mark] = verdicts[verdict];
@@ -34,97 +29,7 @@ function itemName(i) {
 }
 const itemWords = (i) => items.task[i] + " " + (items.text ? items.text[i] : "");
 
-// ---------------------------------------------------------------- what to do
-const [openAt, finishedAt] = todo.at;
-at("what").textContent =
-  `${count(counts.workers, "worker")} gave ${count(counts.annotations, "annotation")} to ${count(counts.items, "item")} in ` +
-  `${counts.classes === 1 ? "one class" : whole(counts.classes) + " classes"}. ` +
-  (todo.correct === null ? "" : `About ${percent(todo.correct)} of the resulting labels are expected to be correct.`);
-if (data.warnings.length) {
-  at("caution").append(make("p", { class: "note" }, "Read before relying on this report: ",
-    make("a", { href: "#appendix", text: count(data.warnings.length, "warning") }), "."));
-}
-const card = (value, words, href, kind = "") =>
-  at("cards").append(make("a", { class: "card " + kind, href }, make("b", { text: value }), make("span", { text: words })));
-card(whole(todo.stop.length), `worker${todo.stop.length === 1 ? "" : "s"} to stop and check`, "#do-stop", todo.stop.length ? "bad" : "");
-card(whole(todo.retrain.length), `worker${todo.retrain.length === 1 ? "" : "s"} to talk to`, "#do-retrain", todo.retrain.length ? "warn" : "");
-card(whole(todo.open), `item${todo.open === 1 ? "" : "s"} to send out again`, "#do-items", todo.open ? "warn" : "");
-card(whole(todo.finished), `of ${count(todo.total, "item")} finished`, "#do-finished", todo.finished ? "good" : "");
-
-const left = make("div"), right = make("div");
-at("todo-body").append(left, right);
-function block(side, id, title, kind, ...children) {
-  const out = make("section", { class: "block " + kind, id, "aria-label": title }, make("h3", { text: title }), ...children);
-  side.append(out);
-  return out;
-}
-function people(list) {
-  const out = make("ul", { class: "people" });
-  for (const person of list.slice(0, todo.shown)) {
-    out.append(make("li", {},
-      make("div", { class: "who" },
-        make("a", { href: "#workers", dir: "auto", text: person.name, onclick: () => find(crew.worker[person.index]) }), pill(person.verdict)),
-      make("p", {}, make("b", { text: person.action + ". " }), person.sentence)));
-  }
-  return out;
-}
-function more(list, words) {
-  return list.length > todo.shown ? [make("p", { class: "small" }, make("a", { href: "#workers", text: `${whole(list.length - todo.shown)} more ${words}` }))] : [];
-}
-if (todo.stop.length) {
-  block(left, "do-stop", "Stop and check these workers", "bad", small("Assign them no further work until somebody has checked. The final labels already account for this."),
-    people(todo.stop), ...more(todo.stop, "in the table of workers"));
-}
-if (todo.retrain.length) {
-  block(left, "do-retrain", "Talk to these workers", "warn", small("Their labels can be used. Workers with most wrong labels first."), people(todo.retrain),
-    ...more(todo.retrain, "in the table of workers"));
-}
-if (!todo.stop.length && !todo.retrain.length) {
-  block(left, "do-retrain", "Workers", "good", make("p", { text: crew.verdict.every((v) => v === "unknown")
-    ? "Nothing can be said about the workers: there is nothing to compare their labels with."
-    : "No worker stands out: there is nobody to talk to." }));
-}
-if (todo.open) {
-  const list = make("ul", { class: "people" });
-  for (const one of data.again.slice(0, todo.shown)) {
-    const likely = one.probabilities.slice(0, 2).map(([k, p]) => `${className(k)} ${percent(p)}`).join(" or ");
-    list.append(make("li", {}, make("span", { class: "now", text: likely }), itemName(one.item)));
-  }
-  block(right, "do-items", `Send out again: ${count(todo.open, "item")}`, "warn",
-    small(`Their label is less than ${percent(openAt)} probable. Least certain first.`), list,
-    make("p", { class: "small" }, make("a", { href: "#again", text: "Who gave which label" }), " · all of them as a file: ", make("code", { text: todo.command })));
-}
-if (todo.questions.length) {
-  const list = make("ul", { class: "people" });
-  for (const one of todo.questions.slice(0, todo.shown)) {
-    list.append(make("li", {}, make("b", { dir: "auto", text: `${data.names[one.first]} or ${data.names[one.second]}?` }), make("p", { text: one.sentence })));
-  }
-  block(left, "do-questions", "Clarify in the guideline", "plain", small("Most workers confuse these classes, so the instructions are probably unclear."), list,
-    ...(todo.questions.length > todo.shown ? [make("p", { class: "small" }, make("a", { href: "#confusions", text: "All confusions" }))] : []));
-}
-if (todo.rounds.length) {
-  const priced = todo.rounds[0].cost !== null, simulated = todo.rounds[0].corrected !== null;
-  const money = (x) => x.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: x < 0.1 && x > 0 ? 4 : 2 });
-  const head = make("tr", {}, make("th", { scope: "col", text: "rounds" }), make("th", { scope: "col", class: "num", text: "annotations" }));
-  if (priced) head.append(make("th", { scope: "col", class: "num", text: "cost" }));
-  if (simulated) head.append(make("th", { scope: "col", class: "num", text: "labels corrected" }));
-  const rows = make("tbody");
-  for (const one of todo.rounds) {
-    const line = make("tr", {}, make("th", { scope: "row", text: `+${one.each}` }), make("td", { class: "num", text: whole(one.annotations) }));
-    if (priced) line.append(make("td", { class: "num", text: money(one.cost) }));
-    if (simulated) line.append(make("td", { class: "num", text: one.corrected < 0.5 ? "under 1" : `about ${whole(Math.round(one.corrected))}` }));
-    rows.append(line);
-  }
-  block(right, "do-cost", "What it costs", "plain", small("Each round has one further annotation per item to send out again, given to the items that are least certain at that time" +
-    (priced ? "." : ". Write the report with --cost to see prices.")),
-    make("table", { class: "tight" }, make("thead", {}, head), rows));
-}
-const finished = make("div", { class: "bars" });
-for (const [words, n] of [[`finished (${percent(finishedAt)} or more)`, todo.finished], [`probable (${percent(openAt)}–${percent(finishedAt)})`, todo.probable],
-  [`open (under ${percent(openAt)})`, todo.open]]) {
-  finished.append(make("span", { text: words }), bar(todo.total ? n / todo.total : 0), make("span", { class: "num", text: whole(n) }));
-}
-block(right, "do-finished", "What is finished", "good", small("Items by the probability of their label" + (data.known ? `; ${count(data.known, "item")} had a known true label` : "") + "."), finished);
+const openAt = todo.at[0];
 
 // ---------------------------------------------------------------- workers
 function grid(rows, columns, corner, cell, hit) {
@@ -182,6 +87,8 @@ const place = new Map(range(crew.worker.length).sort((a, b) => wrong(b) - wrong(
 columns[1].value = (j) => severity.indexOf(crew.verdict[j]) * crew.worker.length + place.get(j);
 const find = table(at("workers-table"), "workers", range(crew.worker.length), columns,
   { search: (j) => crew.worker[j] + " " + verdicts[crew.verdict[j]][0], sorted: 1, descending: false, detail: (j) => matrix(j) });
+
+for (const link of document.querySelectorAll("[data-worker]")) link.addEventListener("click", () => find(crew.worker[Number(link.dataset.worker)]));
 
 // ---------------------------------------------------------------- who confuses what
 const crowd = data.crowd, confusions = at("confusions-body");
@@ -266,19 +173,6 @@ at("prevalence").append(prevalence);
 if (shares.length > 20) at("prevalence").append(small(`and ${shares.length - 20} further classes`));
 
 // ---------------------------------------------------------------- appendix
-for (const sentence of data.warnings) at("notes").append(make("p", { class: "note", text: sentence }));
-if (data.notes.length) {
-  const list = make("ul");
-  for (const sentence of data.notes) list.append(make("li", { text: sentence }));
-  at("notes").append(make("h3", { text: "Notes on the data" }), list);
-}
-at("advice").append(make("p", { text: `Model ${data.model}, fitted by ${data.method}. ${data.interval_method}` }));
-for (const sentence of data.advice) at("advice").append(make("p", { text: sentence }));
-at("correlation").textContent = data.correlation;
-const footnote = `Intervals are ${level} intervals. ${data.coverage}`;
-at("coverage").textContent = footnote;
-for (const node of document.querySelectorAll("[data-footnote]")) node.textContent = footnote;
-
 at("redundancy-source").textContent = data.redundancy_source;
 const worth = make("tbody");
 for (const [n, mean, low, high] of data.redundancy) {

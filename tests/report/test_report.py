@@ -1,5 +1,6 @@
 """The report: every number from the posterior file, names as text only, and the page in a real browser."""
 
+import html
 import json
 import math
 import re
@@ -12,6 +13,7 @@ from crowds import crowd_with_characters, fitted
 
 import crowdppl
 from crowdppl import acquisition, criticism, report
+from crowdppl.data.html import escaped
 from crowdppl.posterior import workers
 from crowdppl.report import figures
 from crowdppl.report import layout as pages
@@ -194,7 +196,7 @@ def hostile_result():
 
 
 def test_names_are_never_markup():
-    """Names occur only inside the JSON, where characters of markup are escaped."""
+    """Names occur inside the JSON and as text of the page; in both, characters of markup are escaped."""
     posterior = hostile_result()
     text = report.page(posterior, {"input": {"file": "<b>labels</b>.csv"}, "command": ["<script>"]})
     data = data_of(text)
@@ -208,7 +210,39 @@ def test_names_are_never_markup():
     policy = re.search(r'content="(default-src[^"]*)"', text).group(1)
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    assert "http:" not in text.replace(json.dumps(HOSTILE[2])[1:-1], "")
+    for written in (json.dumps(HOSTILE[2])[1:-1], escaped(HOSTILE[2])):
+        text = text.replace(written, "")
+    assert "http:" not in text
+
+
+def without_scripts(text):
+    """Return the words that a page shows where scripts do not run."""
+    text = re.sub(r"<(script|style)\b.*?</\1>", " ", text, flags=re.DOTALL)
+    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))
+
+
+def test_the_first_screen_and_the_tops_of_tables_need_no_script(saved, page_data):
+    """Title, key figures, whom to talk to and why, what to send out again, tables, notes and coverage."""
+    words = without_scripts(report.page(saved, {"input": {"file": "labels.csv"}}))
+    todo = page_data["todo"]
+    assert f"{page_data['counts']['annotations']:,} annotations" in words
+    for one in (*todo["stop"], *todo["retrain"])[: todo["shown"]]:
+        assert f"{one['action']}. {one['sentence']}" in words
+    assert f"Send out again: {todo['open']} items" in words
+    for worker, verdict in zip(page_data["workers"]["worker"], page_data["workers"]["verdict"], strict=True):
+        assert re.search(rf"{re.escape(worker)} \S {page_data['verdicts'][verdict][0]}", words)
+    for one in page_data["again"][:20]:
+        assert words.count(page_data["items"]["task"][one["item"]]) >= 2
+    for sentence in (*saved.notes, saved.coverage, saved.correlation):
+        assert " ".join(sentence.split()) in words
+
+
+def test_long_tables_say_how_many_rows_are_left_out():
+    frame = pd.DataFrame([(i, j, int((i + j) % 3 == 0)) for i in range(40) for j in range(30)])
+    posterior = fitted(frame.set_axis(["task", "worker", "label"], axis=1), num_samples=10)
+    words = without_scripts(report.page(posterior))
+    assert "... and 15 more, shown where JavaScript is allowed." in words
+    assert "... and 5 more, shown where JavaScript is allowed." in words
 
 
 def test_the_page_loads_nothing(saved):
