@@ -260,6 +260,7 @@ def calls(place):
             name: (criticism.calibration(posterior(), TRUTH), criticism.coverage(posterior(), TRUTH, minimum=1))
             for name in ("published", "correlated")
         },
+        "criticism.changes": {"earlier": posterior(), "later": posterior()},
         "criticism.check": {**p, "draws": 3},
         "criticism.replicates": {**p, "draws": 3},
         "criticism.predictive_tree": p,

@@ -12,6 +12,7 @@ from crowdppl.criticism.calibration import (
 )
 from crowdppl.criticism.comparison import Comparison, compare
 from crowdppl.criticism.cross_validation import LeaveOneOut, compare_elpd, kfold, leave_workers_out, loo
+from crowdppl.criticism.earlier_result import Changes, changes
 from crowdppl.criticism.group_selection import choose_groups
 from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, predictive_tree, prior_check, replicates
 from crowdppl.criticism.prior_sensitivity import prior_sensitivity
@@ -22,6 +23,7 @@ __all__ = [
     "MODELS",
     "NOTABLE",
     "Calibration",
+    "Changes",
     "Comparison",
     "Coverage",
     "LeaveOneOut",
@@ -29,6 +31,7 @@ __all__ = [
     "advice",
     "better_form",
     "calibration",
+    "changes",
     "check",
     "choose_groups",
     "compare",

@@ -416,8 +416,7 @@ def test_sorting_searching_and_opening(opened, saved):
     assert first.startswith(f"{saved.draws('confusion', worker=j).mean(0)[0, 0]:.0%}")
     shot(opened, "worker")
     assert (
-        "Coverage measured for dawid-skene by gibbs"
-        in opened.find_element("css selector", "#workers [data-footnote]").text
+        "Coverage measured for dawid-skene by gibbs" in opened.find_element("css selector", "#workers .footnote").text
     )
 
 

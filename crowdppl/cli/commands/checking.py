@@ -95,7 +95,14 @@ def calibrate(
 
 @command
 def compare(
-    file: Annotated[Path, typer.Argument(help="Annotations, a file as `fit` takes it.")],
+    context: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(help="Annotations, a file as `fit` takes it; or the folder of an earlier result.")
+    ],
+    later: Annotated[
+        Path | None, typer.Argument(help="Folder of a later result, to be compared with the earlier one.")
+    ] = None,
+    *,
     known: KnownTruth,
     how_read: Reading,
     columns: Columns,
@@ -107,16 +114,48 @@ def compare(
     seed: Seed = 0,
     threads: Threads = None,
 ) -> None:
-    """Where do several models differ on my labels? And which one do known true labels favour?"""
+    """Where do several models differ on my labels? Or, given two folders of results: who and which labels changed?"""
     from crowdppl import criticism
     from crowdppl.cli import display, inputs
 
     use_threads(threads)
+    if later is not None or (file / "posterior.nc").exists():
+        _changes(context, file, later, level)
+        return
     names = [name.strip() for name in models.split(",") if name.strip()]
     with silent():
         data, truth = inputs.annotations_and_truth(file, how_read, columns, known)
         result = criticism.compare(data, names, method=method, truth=truth, level=level, seed=seed)
     display.show_comparison(result, data.N)
+
+
+def _changes(context: typer.Context, earlier: Path, later: Path | None, level: float | None) -> None:
+    """Compare two folders of results.
+
+    Raises:
+        OptionError: without the later one, or with options on the fits of models.
+    """
+    from crowdppl import criticism
+    from crowdppl.cli import display, display_changes
+    from crowdppl.export import results
+
+    if later is None:
+        raise OptionError(f"{earlier} is a result; name the later one, too: crowdppl compare {earlier} LATER")
+    given = _given(context) - {"file", "later", "level", "threads"}
+    if given:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(given))
+        raise OptionError(f"{options}: two results are compared as they are; without options on how to fit models")
+    posteriors = [results.opened(folder)[0] for folder in (earlier, later)]
+    for posterior in posteriors:
+        display.show_alert(posterior)
+    display_changes.show(criticism.changes(*posteriors, level=level))
+
+
+def _given(context: typer.Context) -> set[str]:
+    """Return the names of the parameters that are on the command line."""
+    names = [str(parameter.name) for parameter in context.command.params]
+    sources = {name: context.get_parameter_source(name) for name in names}
+    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
 
 
 def _as_fit(context: typer.Context, more: list[str]) -> str:
