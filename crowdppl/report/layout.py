@@ -28,7 +28,9 @@ from crowdppl.report.plan import Actions
 def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
     """Return the report as HTML; arguments as of :func:`write`."""
     data = content(posterior, run, **options)
-    return _assembled("posterior.html", "script.js", data, still.parts(data), "".join(_alert(one) for one in posterior.alerts))
+    return _assembled(
+        "posterior.html", "script.js", data, still.parts(data), "".join(_alert(one) for one in posterior.alerts)
+    )
 
 
 def _alert(sentence: str) -> str:
