@@ -71,7 +71,7 @@ PRIORS: Mapping[str, BlockPrior] = {
 POINTS = 64  # of the scales
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
     """Posterior of the coefficients.
 
@@ -84,6 +84,10 @@ class Calibration:
     theta: Array
     scale: Array
     blocks: tuple[Block, ...]
+
+    def __repr__(self) -> str:
+        draws, coefficients = self.theta.shape
+        return f"Calibration({draws:,} draws of {coefficients:,} coefficients in {len(self.blocks)} blocks)"
 
     def block(self, name: str) -> Array | None:
         """Return the draws of the coefficients of a block, ``(D, size)``; ``None`` where there is no such block."""

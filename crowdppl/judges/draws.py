@@ -17,7 +17,7 @@ from crowdppl.judges.verdicts import Verdicts
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TruthDraws:
     """Posterior of the true labels of ``N`` judged items, and of judges, systems and the panel.
 

@@ -72,7 +72,7 @@ class Block:
     size: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Features:
     """The verdicts on ``N`` items by ``J`` judges, in the form in which they enter the logits of ``K`` classes.
 
@@ -112,6 +112,10 @@ class Features:
     slope: Array
     position: Array
     states: dict[str, Array]
+
+    def __repr__(self) -> str:
+        N, J, K = self.shape
+        return f"Features({N:,} items, {J:,} judges, {K:,} classes)"
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,8 @@ import numpy.typing as npt
 
 from crowdppl import arguments
 from crowdppl.arguments import checked
-from crowdppl.errors import DataError, OptionError, listed, suggestion
-from crowdppl.judges import human_likelihood, pairwise
+from crowdppl.errors import DataError, OptionError, listed
+from crowdppl.judges import human_likelihood, pairwise, passing
 from crowdppl.judges.calibration import Calibration, calibrate
 from crowdppl.judges.features import Features, features_of
 from crowdppl.judges.human import HumanLabels
@@ -19,8 +18,6 @@ from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
-# Names of a class that passes, in lower case, of which the first that occurs is used.
-PASSING = ("pass", "passed", "correct", "yes", "true", "1", "good", "c", "positive", "safe", "win")
 
 
 @checked(
@@ -55,7 +52,8 @@ def fit(
         seed: of all random numbers; the same seed gives the same result.
         level: probability of intervals.
         positive: the label that passes, or a list of them. Defaults to the grades themselves if there are more than two numeric
-            classes, otherwise to the class that is named so (``pass``, ``correct``, ``yes``, ``true``, ``1``), or else the last.
+            classes, otherwise to the class whose name says so (:mod:`crowdppl.judges.passing`). It must be stated where no name
+            does, or where "yes" is the answer to a question such as "hallucination?".
             For pairs of systems, the label for which the first system is better; defaults to the one whose name says so
             (``first``, ``A``, ``win``, ...), and must be stated where no name does.
         num_samples: number of posterior draws.
@@ -65,7 +63,8 @@ def fit(
         The result.
 
     Raises:
-        DataError: if the tables cannot be used, or the names of the classes of pairs do not tell which system is better.
+        DataError: if the tables cannot be used, or the names of the classes do not tell which one passes, or which system is
+            better.
         OptionError: for a ``positive`` that is no class.
     """
     if not isinstance(verdicts, Verdicts):
@@ -84,7 +83,13 @@ def fit(
             f"there is one class only ({only}), and nothing to tell apart; declare labels=[...] or add human labels"
         )
     outcome = pairwise.outcomes(verdicts.labels, positive) if (verdicts.opponent >= 0).any() else None
-    value = _values(verdicts.labels, positive) if outcome is None else (1 + outcome) / 2
+    if outcome is None:
+        judges = verdicts.judges.tolist()
+        # A name of one judge may describe the judge; a metric that all were asked for is in all names.
+        asked = (verdicts.asked, *(judges if all(passing.BAD.search(str(name)) for name in judges) else ()))
+        value = passing.values(verdicts.labels, positive, known=verdicts.passing, asked=asked)
+    else:
+        value = (1 + outcome) / 2
     return _posterior(verdicts, labels, outcome, value, seed=seed, level=level, num_samples=num_samples)
 
 
@@ -161,29 +166,3 @@ def _draw_truth(
             below += p[k]
             truth[:, index] += uniform > below
     return truth, probability
-
-
-def _values(labels: Array, positive: Any) -> Array:
-    """Return what each class adds to the rate of a system, ``(K,)``.
-
-    Raises:
-        OptionError: for a positive label that is no class.
-    """
-    names = labels.tolist()
-    if positive is not None:
-        chosen = [positive] if isinstance(positive, str) or not isinstance(positive, Iterable) else list(positive)
-        unknown = [p for p in chosen if str(p) not in {str(name) for name in names}]
-        if unknown:
-            raise OptionError(
-                f"positive={unknown[0]!r} is no class{suggestion(unknown[0], names)}; classes are {listed(names, 12)}"
-            )
-        texts = {str(p) for p in chosen}
-        return np.array([float(str(name) in texts) for name in names])
-    if len(names) > 2:
-        try:
-            return np.array([float(name) for name in names])
-        except (TypeError, ValueError):
-            pass
-    lower = [str(name).strip().lower() for name in names]
-    best = next((lower.index(word) for word in PASSING if word in lower), len(names) - 1)
-    return np.eye(len(names))[best]

@@ -16,7 +16,7 @@ from crowdppl.data.frames import to_pandas
 from crowdppl.data.identifiers import rows_text
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import pairwise
-from crowdppl.judges.matching import alike, union
+from crowdppl.judges.matching import alike, require_common, same_spelling, union
 from crowdppl.judges.states import normalised, state_words
 from crowdppl.judges.table import Table
 from crowdppl.judges.units import two_systems, unit_name
@@ -205,11 +205,13 @@ class HumanLabels:
 
         Raises:
             DataError: if the labels need a system and have none, a system contradicts the verdicts, names of different types
-                cannot be matched, or no labelled item was judged.
+                cannot be matched, no human label is among two or more classes of the judges, or no labelled item was judged.
         """
         notes = list(self.notes)
         kept, label_names = self._without_states(verdicts.labels, notes)
         label_names = alike(label_names, verdicts.labels, "label", notes) if len(verdicts.labels) else label_names
+        label_names = same_spelling(label_names, verdicts.labels, notes)
+        require_common(label_names[np.unique(self.label[kept])], verdicts.labels)
         labels, old, new = union(verdicts.labels, label_names, label_names[np.unique(self.label[kept])])
         label = new[self.label]
         added = [name for name in labels.tolist() if name not in set(verdicts.labels.tolist())]

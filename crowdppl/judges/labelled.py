@@ -11,6 +11,8 @@ import pandas as pd
 from crowdppl.data.identifier_checks import variants
 from crowdppl.data.identifiers import encode
 from crowdppl.errors import DataError, listed, warn
+from crowdppl.judges.matching import spellings
+from crowdppl.judges.passing import polarity
 from crowdppl.judges.states import State, classify, normalised, statuses
 from crowdppl.judges.table import Table
 
@@ -28,12 +30,18 @@ class Labelled(NamedTuple):
 
 
 def labelled(
-    table: Table, words: dict[str, State], labels: list[Any] | None, ordered: bool | None, notes: list[str]
+    table: Table,
+    judge: Codes,
+    words: dict[str, State],
+    labels: list[Any] | None,
+    ordered: bool | None,
+    notes: list[str],
 ) -> Labelled:
     """Code the column of verdicts.
 
     Args:
         table: the verdicts, with the roles ``verdict``, ``score`` and ``status``.
+        judge: judge of each row, ``(n,)``.
         words: texts that stand for states.
         labels: declared classes.
         ordered: whether the classes are ordered.
@@ -57,13 +65,44 @@ def labelled(
             categories = column.cat.categories.tolist()
             labels = [c for c in categories if not (isinstance(c, str) and normalised(c) in {"", *words})] or None
     where = table.where("verdict")
-    verdict = classify(column, words, None if status is None else statuses(status, table.where("status")), where)
+    verdict = classify(
+        column,
+        words,
+        None if status is None else statuses(status, table.where("status")),
+        where,
+        declared=frozenset(normalised(one) for one in labels or () if isinstance(one, str)),
+        pairs=table.columns["opponent"] is not None,
+    )
     given = np.flatnonzero(~verdict.label.missing)
     codes, names = encode(verdict.label.take(given), labels, "label", where, rows=given, ordered=True)
+    if labels is None:
+        codes, names = _folded(codes, names, judge[given], table.source, notes)
     label = np.full(len(column), -1, dtype=np.int64)
     label[given] = codes
     _review(names, verdict.words, table.source, notes)
     return Labelled(label, names, verdict.state, ordered)
+
+
+def _folded(codes: Codes, names: Array, judge: Codes, source: str, notes: list[str]) -> tuple[Codes, Array]:
+    """Return labels with spellings of one name as one, the most frequent: not those that a judge uses apart."""
+    if not variants(names):
+        return codes, names
+    count = np.bincount(codes, minlength=len(names))
+    used = pd.DataFrame({"label": codes, "judge": judge}).drop_duplicates()
+    to = np.arange(len(names))
+    for alike in spellings(names):
+        apart = used[used["label"].isin(alike)]["judge"].duplicated().any()
+        if apart and not polarity(names[alike[0]]):
+            continue
+        best = max(alike, key=lambda n: count[n])
+        to[alike] = best
+        others = [names[n] for n in alike if n != best]
+        rows = int(count[alike].sum() - count[best])
+        notes.append(
+            f"{source}: {rows:,} verdicts {listed(others)} read as {names[best]!r}, which differ in capitals or white space"
+        )
+    kept = np.unique(to)
+    return np.searchsorted(kept, to)[codes], names[kept]
 
 
 def with_scores(judge: Codes, verdicts: Labelled, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:

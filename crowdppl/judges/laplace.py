@@ -24,22 +24,37 @@ class Mode:
         factor: Cholesky factor of the negative Hessian of the log posterior, ``(P, P)``.
         log_marginal: log marginal likelihood.
         gradient: of the log likelihood, ``(P,)``.
-        curvature: the part of the negative Hessian of the log likelihood that is never negative, ``(P, P)``.
-        rank: largest possible rank of it, ``R``.
+        features: of the labelled items, ``(n, K, P)``.
+        class_probability: of them at the mode, ``(n, K)``.
+        weight: of them in the likelihood, ``(n,)``.
     """
 
     theta: Array
     factor: Array
     log_marginal: float
     gradient: Array
-    curvature: Array
-    rank: int
+    features: Array
+    class_probability: Array
+    weight: Array
 
     @cached_property
     def root(self) -> Array:
-        """A matrix whose square ``root.T @ root`` is the curvature, ``(R, P)``: of few modes, as it takes long."""
-        values, vectors = eigh(self.curvature)  # eigenvalues ascend
-        return np.asarray((np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)[len(values) - self.rank :])
+        """A square root of the part of the negative Hessian of the log likelihood that is never negative, ``(R, P)``.
+
+        ``root.T @ root`` is the sum over items of the covariance of their features under the class probabilities. With two
+        classes it has a row for each item, otherwise one for each item and class, unless there are fewer coefficients.
+        """
+        features, p = self.features, self.class_probability
+        n, K, P = features.shape
+        if K == 2:
+            own = np.sqrt(self.weight * p[:, 0] * p[:, 1])[:, None] * (features[:, 1] - features[:, 0])
+        else:
+            around = features - np.einsum("nk,nkp->np", p, features)[:, None]
+            own = (np.sqrt(self.weight[:, None] * p)[:, :, None] * around).reshape(n * K, P)
+        if len(own) <= P:
+            return np.asarray(own)
+        values, vectors = eigh(own.T @ own)
+        return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
 
 
 def laplace(features: Array, log_human: Array, weight: Array, mean: Array, precision: Array, start: Array) -> Mode:
@@ -102,7 +117,7 @@ def laplace(features: Array, log_human: Array, weight: Array, mean: Array, preci
         factor = cholesky(hessian + np.diag(precision), lower=True)
     log_marginal = value + 0.5 * np.log(precision).sum() - np.log(np.diag(factor)).sum()
     gradient = precision * (theta - mean)  # equal and opposite to that of the log prior
-    return Mode(theta, factor, float(log_marginal), gradient, hessian, min(P, n * (K - 1)))
+    return Mode(theta, factor, float(log_marginal), gradient, features, p, weight)
 
 
 def _log_sum(logits: Array) -> Array:

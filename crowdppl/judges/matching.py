@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from crowdppl.data.identifiers import kind_of, positions
 from crowdppl.errors import DataError, listed
+from crowdppl.judges.passing import polarity
 
 Array = npt.NDArray[Any]
 
@@ -35,14 +36,69 @@ def alike(names: Array, target: Array, what: str, notes: list[str]) -> Array:
     wrong = [name for name, value in zip(names.tolist(), out, strict=True) if value is None]
     # Without a common name the types do not differ by accident.
     if wrong or len(set(out)) < len(out) or not set(out) & set(target.tolist()):
+        advice = _proposal(names, target) if what == "label" else "write them alike"
         raise DataError(
             f"{what}s are {kind_of(target)} in the verdicts ({listed(target.tolist(), 3)}), but {kind_of(names)} in the human "
-            f"labels ({listed(wrong or names.tolist(), 3)}); write them alike"
+            f"labels ({listed(wrong or names.tolist(), 3)}); {advice}"
         )
     notes.append(
         f"{what}s of the human labels are {kind_of(names)}, read as {kind_of(target)} like those of the verdicts"
     )
     return np.array(out, dtype=object) if kind_of(target) == "strings" else np.array(out)
+
+
+def spellings(names: Array) -> list[list[int]]:
+    """Return the positions of names that differ in capitals or white space only, of each name with several spellings."""
+    groups: dict[str, list[int]] = {}
+    for n, name in enumerate(names.tolist()):
+        if isinstance(name, str):
+            groups.setdefault(folded(name), []).append(n)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def folded(name: str) -> str:
+    """Return a name without capitals and with single blanks."""
+    return " ".join(name.split()).casefold()
+
+
+def same_spelling(names: Array, target: Array, notes: list[str]) -> Array:
+    """Return people's labels ``(n,)`` in the spelling of the verdicts ``(k,)``, where there is one of a name only."""
+    if kind_of(names) != "strings" or kind_of(target) != "strings":
+        return names
+    groups: dict[str, list[str]] = {}
+    for name in target.tolist():
+        groups.setdefault(folded(name), []).append(name)
+    known = set(target.tolist())
+    out = [
+        name if name in known or len(groups.get(folded(name), ())) != 1 else groups[folded(name)][0]
+        for name in names.tolist()
+    ]
+    changed = [f"{a!r} as {b!r}" for a, b in zip(names.tolist(), out, strict=True) if a != b]
+    if changed:
+        notes.append(f"labels of people are read in the spelling of the judges: {', '.join(changed[:5])}")
+    return np.array(out, dtype=object)
+
+
+def require_common(names: Array, target: Array) -> None:
+    """Refuse labels of people none of which is among the classes of the judges.
+
+    Raises:
+        DataError: with the labels that probably correspond.
+    """
+    if len(target) < 2 or not len(names) or set(names.tolist()) & set(target.tolist()):
+        return
+    raise DataError(
+        f"no human label is among the classes of the judges: people gave {listed(names.tolist(), 6)}, judges "
+        f"{listed(target.tolist(), 6)}; {_proposal(names, target)}"
+    )
+
+
+def _proposal(names: Array, target: Array) -> str:
+    by_sign = {sign: [name for name in target.tolist() if polarity(name) == sign] for sign in (1, -1)}
+    pairs = {name: by_sign.get(polarity(name), []) for name in names.tolist()}
+    if all(len(found) == 1 for found in pairs.values()):
+        return f"rename them in one of the two, such as {', '.join(f'{a!r} to {b[0]!r}' for a, b in pairs.items())}"
+    return "write them alike, or declare all classes with labels=[...] if both are meant"
 
 
 def _converted(name: Any, kind: str, known: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ Array = npt.NDArray[Any]
 DRAWS, COMMON = 200, 5
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Panel:
     """A panel of judges.
 
@@ -38,6 +39,13 @@ class Panel:
     adds: pd.DataFrame
     statement: str
 
+    def __repr__(self) -> str:
+        return f"Panel({self.judges:,} judges: {self.statement})"
+
+    def _repr_html_(self) -> str:
+        """Return the statement as HTML, for notebooks."""
+        return f"<p>{html.escape(self.statement)}</p>"
+
 
 def panel(draws: TruthDraws) -> Panel:
     """Return the effective number of judges, correlations of their errors, and what each judge adds.
@@ -52,26 +60,27 @@ def panel(draws: TruthDraws) -> Panel:
     effective = (float(number.mean()), float(low), float(high))
     with np.errstate(invalid="ignore"):
         mean = pd.DataFrame(_nanmean(correlation, 0), index=v.judges, columns=v.judges)
+    number_of_pairs, by_family = _by_family(correlation, v.family, len(v.families))
     rows = []
-    upper = np.triu(np.ones((J, J), dtype=bool), 1)
-    for a in range(len(v.families)):
-        for b in range(a, len(v.families)):
-            pair = (v.family[:, None] == a) & (v.family == b)
-            pair = (pair | pair.T) & upper
-            values = _nanmean(correlation[:, pair], 1)
-            if not np.isfinite(values).any():
-                continue
-            ends = draws.ends(values[np.isfinite(values)])
-            rows.append((v.families[a], v.families[b], int(pair.sum()), float(_nanmean(values, 0)), *map(float, ends)))
+    for a, b in zip(*np.nonzero(np.triu(np.isfinite(by_family).any(0))), strict=True):
+        values = by_family[:, a, b]
+        values = values[np.isfinite(values)]
+        rows.append(
+            (
+                v.families[a],
+                v.families[b],
+                int(number_of_pairs[a, b]),
+                float(values.mean()),
+                *map(float, draws.ends(values)),
+            )
+        )
     names = ["family_a", "family_b", "pairs", "correlation", "correlation_low", "correlation_high"]
-    adds = (
-        np.stack([number - _number(_without(correlation, j), J - 1) for j in range(J)], 1) if J > 1 else number[:, None]
-    )
+    adds = number[:, None] - _number_without(correlation) if J > 1 else number[:, None]
     contributions = pd.DataFrame({"judge": v.judges, "family": v.families[v.family]} | draws.columns("adds", adds))
     rho = _mean_correlation(correlation)
     if J == 1:
         statement = "There is one judge, so that there is no panel."
-    elif not np.isfinite(correlation[:, upper]).any():
+    elif not len(rows):
         statement = "What the panel is worth is not known: no two judges gave verdicts on enough items in common."
     else:
         statement = (
@@ -86,19 +95,23 @@ def effective_number(draws: TruthDraws) -> tuple[Array, Array]:
     v = draws.verdicts
     J = len(v.judges)
     truth = draws.truth[:: max(len(draws.truth) // DRAWS, 1)]
-    correlation = np.stack([_correlation(draws, z) for z in truth])
+    used = v.label >= 0
+    number = by_judge(v, used).astype(float)
+    wrong = (by_judge(v, used, (v.label != z[v.item]).astype(float)) / np.maximum(number, 1) for z in truth)
+    seen = (number > 0).astype(float)
+    both = seen.T @ seen
+    correlation = np.stack([_correlation(one, seen, both) for one in wrong])
     return _number(correlation, J), correlation
 
 
-def _correlation(draws: TruthDraws, truth: Array) -> Array:
-    """Return the correlation of the errors of each pair of judges on the items that both judged, ``(J, J)``."""
-    v = draws.verdicts
-    used = v.label >= 0
-    number = by_judge(v, used).astype(float)
-    wrong = by_judge(v, used, (v.label != truth[v.item]).astype(float))
-    seen = (number > 0).astype(float)
-    wrong = np.asarray(wrong / np.maximum(number, 1))
-    both = seen.T @ seen
+def _correlation(wrong: Array, seen: Array, both: Array) -> Array:
+    """Return the correlation of the errors of each pair of judges on the items that both judged, ``(J, J)``.
+
+    Args:
+        wrong: share of the verdicts of each judge on each item that are wrong, ``(N, J)``.
+        seen: whether the judge gave a verdict on the item, ``(N, J)``.
+        both: number of items that two judges have in common, ``(J, J)``.
+    """
     x = wrong.T @ seen  # sum of errors of the first over common items
     xx = (wrong**2).T @ seen
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -111,20 +124,49 @@ def _correlation(draws: TruthDraws, truth: Array) -> Array:
 
 def _mean_correlation(correlation: Array) -> Array:
     """Return the mean correlation of two judges in each draw, ``(d,)``; 0 where none is known."""
-    J = correlation.shape[-1]
-    values = _nanmean(correlation[:, np.triu(np.ones((J, J), dtype=bool), 1)], 1)
-    return np.nan_to_num(values)
+    total, known = _sums(correlation)
+    return np.asarray(_ratio(total.sum(1), known.sum(1)))
 
 
 def _number(correlation: Array, J: int) -> Array:
     """Return the effective number of ``J`` judges in each draw, at most ``J``, ``(d,)``."""
+    return _worth(_mean_correlation(correlation), J)
+
+
+def _number_without(correlation: Array) -> Array:
+    """Return the effective number without each of the ``J`` judges in each draw, ``(d, J)``."""
+    total, known = _sums(correlation)
+    # The pairs of a judge are in its own sum, and in those of the others.
+    rest = _ratio(total.sum(1, keepdims=True) - 2 * total, known.sum(1, keepdims=True) - 2 * known)
+    return _worth(rest, correlation.shape[-1] - 1)
+
+
+def _worth(rho: Array, J: int) -> Array:
     if J < 2:
-        return np.full(len(correlation), float(J))
-    return J / (1 + (J - 1) * np.maximum(_mean_correlation(correlation), 0.0))
+        return np.full(rho.shape, float(J))
+    return np.asarray(J / (1 + (J - 1) * np.maximum(rho, 0.0)))
 
 
-def _without(correlation: Array, j: int) -> Array:
-    return np.delete(np.delete(correlation, j, 1), j, 2)
+def _sums(correlation: Array) -> tuple[Array, Array]:
+    """Return the sum of the known correlations of each judge with the others, and their number, ``(d, J)`` each."""
+    known = np.isfinite(correlation) & ~np.eye(correlation.shape[-1], dtype=bool)
+    return np.where(known, correlation, 0.0).sum(2), known.sum(2)
+
+
+def _ratio(total: Array, number: Array) -> Array:
+    return np.divide(total, number, out=np.zeros(total.shape), where=number > 0)
+
+
+def _by_family(correlation: Array, family: Array, F: int) -> tuple[Array, Array]:
+    """Return the number of pairs of judges of two families ``(F, F)``, and their mean correlation ``(d, F, F)``, NaN if none."""
+    of = (family[:, None] == np.arange(F)).astype(float)  # (J, F)
+    other = 1.0 - np.eye(len(family))
+    known = np.isfinite(correlation) * other
+    total = of.T @ np.where(known > 0, correlation, 0.0) @ of
+    number = of.T @ known @ of
+    pairs = of.T @ other @ of
+    pairs[np.diag_indices(F)] /= 2
+    return pairs, np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0)
 
 
 def _nanmean(values: Array, axis: int) -> Array:

@@ -10,7 +10,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.identifiers import class_columns
-from crowdppl.judges import judge_table, panel_table, selection, system_table
+from crowdppl.judges import judge_table, panel_table, selection, system_table, views
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.statements import statements
@@ -22,6 +22,14 @@ class JudgesResult(TruthDraws):
     Tables have a row for each judge, system or item, and columns ``..._low`` and ``..._high`` for the ends of credible
     intervals with probability ``level``.
     """
+
+    def __repr__(self) -> str:
+        """Return a few lines: the first systems and judges."""
+        return views.text(self)
+
+    def _repr_html_(self) -> str:
+        """Return the same as HTML, for notebooks."""
+        return views.markup(self)
 
     @cached_property
     def statements(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import pandas as pd
 from crowdppl.data.identifiers import Coded, coded, rows_text
 from crowdppl.data.readers.tables import whole_numbers
 from crowdppl.errors import DataError, OptionError, suggestion
+from crowdppl.judges.passing import polarity
 
 Array = npt.NDArray[Any]
 
@@ -36,6 +37,13 @@ class State(IntEnum):
 
 # Texts that are taken for a state, compared without capitals and outer white space. "unknown" is a class in real data.
 UNPARSEABLE = ("unparseable", "unparsable", "parse_error", "parse error", "parsing error", "invalid", "format error")
+# Beside them, what programs write where a reply gave nothing, and the beginning of what they write with a reason.
+NOTHING = ("null", "nan", "<na>", "#n/a", "\\n", "error", "err", "parse failure", "failed to parse", "parsing failed")
+_ERROR = re.compile(
+    r"(error|exception|traceback)\b.*[:(]|(api|json|timeout|value|rate ?limit)[ _]?error\b", re.IGNORECASE
+)
+# The name of a class in some data, of nothing in other: see :func:`_none_is_nothing`.
+_NONE = "none"
 ABSTAINED = ("abstain", "abstained", "abstention", "refused", "refusal", "decline", "declined", "n/a")
 
 # Whole numbers as pandas writes them where a column has gaps.
@@ -62,7 +70,7 @@ def state_words(
     """Return the state that each text stands for, without the texts that are declared labels.
 
     Args:
-        unparseable: texts for ``UNPARSEABLE``. Defaults to :data:`UNPARSEABLE`.
+        unparseable: texts for ``UNPARSEABLE``. Defaults to :data:`UNPARSEABLE` and :data:`NOTHING`.
         abstained: texts for ``ABSTAINED``. Defaults to :data:`ABSTAINED`.
         declared: declared labels.
 
@@ -75,7 +83,7 @@ def state_words(
         ("unparseable", unparseable, State.UNPARSEABLE),
         ("abstained", abstained, State.ABSTAINED),
     ):
-        default = UNPARSEABLE if state == State.UNPARSEABLE else ABSTAINED
+        default = (*UNPARSEABLE, *NOTHING) if state == State.UNPARSEABLE else ABSTAINED
         texts = default if given is None else [given] if isinstance(given, str) else list(given)
         for text in texts:
             if not isinstance(text, str):
@@ -93,7 +101,15 @@ def normalised(text: str) -> str:
     return text.strip().casefold()
 
 
-def classify(column: pd.Series[Any], words: dict[str, State], status: Array | None, where: str) -> Classified:
+def classify(
+    column: pd.Series[Any],
+    words: dict[str, State],
+    status: Array | None,
+    where: str,
+    *,
+    declared: frozenset[str] = frozenset(),
+    pairs: bool = False,
+) -> Classified:
     """Separate a column of verdicts into labels and states.
 
     Args:
@@ -101,6 +117,8 @@ def classify(column: pd.Series[Any], words: dict[str, State], status: Array | No
         words: texts that stand for a state, from :func:`state_words`.
         status: states by the caller's own column ``(n,)``, -1 where it says nothing; ``None`` without one.
         where: location of the column, for messages.
+        declared: declared labels, normalised, which are no states.
+        pairs: whether verdicts are on pairs of answers, of which "none" means that neither is better.
 
     Raises:
         DataError: if labels mix types, or are fractions.
@@ -114,7 +132,10 @@ def classify(column: pd.Series[Any], words: dict[str, State], status: Array | No
         plain = [normalised(text) for text in texts]
         if "valid" in plain:  # then "invalid" is the other class
             words = {word: meaning for word, meaning in words.items() if word != "invalid"}
-        meaning = np.array([State.MISSING if not text else words.get(text, State.GIVEN) for text in plain], np.int8)
+        named = [text for text in plain if text and text not in words and text != _NONE]
+        if _NONE not in words and _NONE not in declared and _none_is_nothing(texts, named, pairs):
+            words = {**words, _NONE: State.UNPARSEABLE}
+        meaning = np.array([_meaning(text, words, declared) for text in plain], np.int8)
         state[textual] = meaning[codes]
         taken = np.bincount(codes, minlength=len(texts))
         for text, one, count in zip(texts, meaning, taken, strict=True):
@@ -130,6 +151,27 @@ def classify(column: pd.Series[Any], words: dict[str, State], status: Array | No
         label = _retyped(label)
     _require_whole(label, where)
     return Classified(coded(label, "verdict", where), state, counts)
+
+
+def _meaning(text: str, words: dict[str, State], declared: frozenset[str]) -> State:
+    """Return the state of a normalised text."""
+    if not text:
+        return State.MISSING
+    if text in declared:
+        return State.GIVEN
+    return words.get(text, State.UNPARSEABLE if _ERROR.match(text) else State.GIVEN)
+
+
+def _none_is_nothing(texts: Array, others: list[str], pairs: bool) -> bool:
+    """Return whether "none" is not a class: beside names of passing and failing, and beside numbers.
+
+    Beside others (none, minor, major) it is a class, unless it is written as Python writes it and they are not capitalised.
+    """
+    if not pairs and others and all(polarity(text) or _WHOLE_FLOAT.fullmatch(f"{text}.0") for text in others):
+        return True
+    written = [text.strip() for text in texts if normalised(text) == _NONE]
+    capitals = any(text.strip()[:1].isupper() for text in texts if normalised(text) in others)
+    return written == ["None"] and not capitals
 
 
 def _retyped(label: pd.Series[Any]) -> pd.Series[Any]:

@@ -62,6 +62,8 @@ class Verdicts:
         ordered: whether the classes are declared as ordered; ``None`` if nothing was declared.
         human: verdicts of people that a file contains beside those of judges, a table for :meth:`HumanLabels.from_frame`;
             ``None`` without any.
+        passing: the class that passes, where the format of a file states it.
+        asked: name of the column of verdicts, which may tell what was asked.
         notes: what was read, dropped or unusual, in sentences.
     """
 
@@ -89,6 +91,8 @@ class Verdicts:
     pairs: bool = False
     ordered: bool | None = None
     human: pd.DataFrame | None = None
+    passing: Any = None
+    asked: str = ""
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -151,9 +155,13 @@ class Verdicts:
         systems; rows that state the other one are turned.
 
         **States.** A blank verdict is ``MISSING``. Texts listed in ``unparseable`` and ``abstained`` stand for these states,
-        compared without capitals and outer white space. ``"invalid"`` is a class where ``"valid"`` is one, ``"unknown"`` always.
+        compared without capitals and outer white space. ``"invalid"`` is a class where ``"valid"`` is one, ``"unknown"`` always,
+        and ``"none"`` beside other names than those of passing and failing (none, minor, major).
         A column ``status`` (given, missing, unparseable, abstained) overrides this. If a judge gives scores and never a verdict,
         its scores are ``GIVEN``.
+
+        **Spellings.** Names of classes that differ in capitals or white space only are one class if they are names such as
+        ``pass``, or no judge uses both; a note counts the rows. Declared ``labels`` are taken as they are.
 
         **Repeats.** Several verdicts of a judge on an item are kept. Of rows that are equal in all columns of the table, one is
         kept: a column that numbers repeated runs keeps all.
@@ -176,7 +184,8 @@ class Verdicts:
             seconds: column of durations of at least 0.
             when: column of dates, or of seconds or milliseconds since 1970.
             status: column of states.
-            unparseable: texts for *unparseable*. Defaults to :data:`crowdppl.judges.states.UNPARSEABLE`.
+            unparseable: texts for *unparseable*. Defaults to :data:`crowdppl.judges.states.UNPARSEABLE` and
+                :data:`crowdppl.judges.states.NOTHING`.
             abstained: texts for *abstained*. Defaults to :data:`crowdppl.judges.states.ABSTAINED`.
             labels: all classes, in order; a text declared here is never a state. Defaults to the categories of a categorical
                 column, otherwise to those that occur, sorted.
@@ -212,7 +221,7 @@ class Verdicts:
         scores, costs, durations = table.numbers("score"), table.numbers("cost", 0), table.numbers("seconds", 0)
         times, orders, versions = table.times("when"), table.orders("swapped"), table.names("version")
         classes = None if labels is None else list(arguments.a_list("labels", labels))
-        verdicts = labelled(table, state_words(unparseable, abstained, classes), classes, ordered, notes)
+        verdicts = labelled(table, judges.codes, state_words(unparseable, abstained, classes), classes, ordered, notes)
         label = verdicts.label
         if unit.turned.any():
             rows = np.flatnonzero(unit.turned)
@@ -255,6 +264,7 @@ class Verdicts:
             version=versions.codes[kept],
             pairs=unit.pairs,
             ordered=verdicts.ordered,
+            asked="" if table.columns["verdict"] is None else str(table.columns["verdict"]),
             notes=(*notes, *unit.notes),
         )
 

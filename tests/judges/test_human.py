@@ -82,7 +82,22 @@ def test_a_class_that_no_judge_gave_is_added():
     assert human.labels[human.label].tolist() == ["maybe", "yes"]
     assert human.notes == ("the human labels contain 'maybe', which no judge gave; added to the classes",)
     declared = Verdicts.from_frame(judged.to_frame(), labels=["yes", "no"])
-    assert aligned({"a": "maybe"}, declared)[0].labels.tolist() == ["yes", "no", "maybe"]
+    assert aligned({"a": "maybe", "b": "no"}, declared)[0].labels.tolist() == ["yes", "no", "maybe"]
+
+
+@pytest.mark.parametrize("labels", [{"a": "maybe"}, {"a": "good", "b": "bad"}, {"a": "C", "b": "I", "c": "C"}])
+def test_labels_that_are_no_class_of_the_judges_are_refused(labels):
+    """Two vocabularies would be twice as many classes, and every judge wrong on every labelled item."""
+    with pytest.raises(
+        DataError, match=r"^no human label is among the classes of the judges: people gave [^\n]*, judges 'no', 'yes'"
+    ):
+        aligned(labels)
+
+
+def test_spellings_of_people_are_those_of_the_judges():
+    judged, human = aligned({"a": "YES", "b": " no "})
+    assert judged.labels.tolist() == human.labels.tolist() == ["no", "yes"]
+    assert human.labels[human.label].tolist() == ["yes", "no"]
 
 
 def test_classes_of_scores_are_those_of_people():
@@ -204,7 +219,8 @@ BAD = {
     ),
     "labels of another type": (
         {"a": 3},
-        "labels are strings in the verdicts ('no', 'yes'), but integers in the human labels (3); write them alike",
+        "labels are strings in the verdicts ('no', 'yes'), but integers in the human labels (3); write them alike, "
+        "or declare all classes with labels=[...] if both are meant",
     ),
     "states only": (
         {"a": "refused"},

@@ -122,7 +122,21 @@ def test_blank_is_missing(blank):
     assert v.state.tolist() == [State.GIVEN, State.GIVEN, State.MISSING]
 
 
-@pytest.mark.parametrize("word", ["unknown", "none", "error", "0"])
+@pytest.mark.parametrize("word", ["null", "NULL", "None", "nan", "<NA>", "#N/A", "\\N", "ERROR", "error: timeout"])
+def test_words_for_nothing_are_no_class(word):
+    """They are unparseable replies beside pass and fail, and a note counts them."""
+    v = verdicts_of("pass", "fail", word)
+    assert v.labels.tolist() == ["fail", "pass"]
+    assert v.state[2] != State.GIVEN
+    assert any(word.partition(":")[0].lower() in note.lower() for note in v.notes)
+
+
+def test_none_is_a_grade_beside_grades():
+    v = verdicts_of("minor", "major", "none")
+    assert set(v.labels.tolist()) == {"minor", "major", "none"}
+
+
+@pytest.mark.parametrize("word", ["unknown", "0"])
 def test_other_words_are_classes(word):
     v = verdicts_of("yes", "no", word)
     assert v.state.tolist() == [State.GIVEN] * 3
@@ -555,9 +569,10 @@ def test_row_numbers_are_those_of_the_caller():
     refused(table, "the verdicts, column 'score', row 3: 'x' is not a finite number; correct it or leave it blank")
 
 
-def test_labels_that_look_alike_are_a_warning():
-    with pytest.warns(CrowdpplWarning, match="labels 'yes' and 'Yes' differ in capitals or white space only"):
-        verdicts_of("Yes", "yes", "no")
+def test_labels_that_look_alike_are_one_class():
+    v = verdicts_of("Yes", "yes", "no", "yes")
+    assert v.labels.tolist() == ["no", "yes"]
+    assert any("read as 'yes'" in note for note in v.notes)
 
 
 def test_nothing_is_changed_in_the_callers_table():

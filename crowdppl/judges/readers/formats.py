@@ -139,7 +139,7 @@ def read(
     rows = read_frame(path, TABLE if format is None and named else format, metric=metric, limit=limit)
     frame = rows.frame.rename(columns=tables.own_names(rows.frame, named))
     verdicts = Verdicts.from_frame(frame, **{"source": source_name(path)} | options)
-    return dataclasses.replace(verdicts, human=rows.human, notes=(*rows.notes, *verdicts.notes))
+    return dataclasses.replace(verdicts, human=rows.human, passing=rows.passing, notes=(*rows.notes, *verdicts.notes))
 
 
 def _wanted(metric: Any) -> list[str] | None:

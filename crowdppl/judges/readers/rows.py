@@ -17,7 +17,7 @@ from crowdppl.judges.states import State
 SEPARATOR = ": "
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VerdictRows:
     """Verdicts of a file, a row each.
 
@@ -27,12 +27,18 @@ class VerdictRows:
         human: verdicts of people in the file, a table for :meth:`crowdppl.judges.HumanLabels.from_frame`; ``None`` without any.
         format: format of the file.
         notes: what was read and what was left out, in sentences.
+        passing: the verdict that passes, where the format states it.
     """
 
     frame: pd.DataFrame
     human: pd.DataFrame | None
     format: str
     notes: tuple[str, ...]
+    passing: Any = None
+
+    def __repr__(self) -> str:
+        people = "" if self.human is None else f", {len(self.human):,} of people"
+        return f"VerdictRows({self.format}: {len(self.frame):,} verdicts{people})"
 
 
 class Collector:
