@@ -24,6 +24,8 @@ MIN_ANNOTATIONS, MIN_WRONG = 5, 3
 # with posterior probability MIN_PROBABILITY.
 MIN_SHARE, MIN_EXCESS = 0.25, 0.2
 MIN_PROBABILITY = 0.8
+# Expected share of chance findings among the confusions listed (Benjamini and Hochberg 1995): many workers and classes are tested.
+FALSE_SHARE = 0.1
 # The crowd confuses two classes if this share of the annotations of a class has the other label, given by this share of the
 # workers, and this many times as often as an average wrong label.
 CROWD_SHARE, CROWD_WORKERS, CROWD_LIFT = 0.15, 0.5, 1.5
@@ -44,7 +46,8 @@ def systematic_confusions(posterior: PosteriorVariables) -> pd.DataFrame:
     """Return systematic confusions of single workers: a wrong label that a worker, unlike others, often gives to a class.
 
     A confusion is listed if its probability exceeds .25, and the share among the other workers by .2, with posterior probability
-    .8, given at least five annotations of the class and three with the wrong label.
+    .8, given at least five annotations of the class and three with the wrong label. It must also be more than chance: of the
+    confusions listed less than a tenth are expected to be chance, given how many workers and classes there are.
 
     Args:
         posterior: a result.
@@ -54,11 +57,19 @@ def systematic_confusions(posterior: PosteriorVariables) -> pd.DataFrame:
         label; ``share`` of the worker's annotations of the class with that label, as ``annotations`` out of ``of``; ``others``,
         the share among all other workers; ``probability`` that the confusion is systematic.
     """
+    from scipy.special import betainc  # here: slow to import
+
     worker, truth, label, count, seen, total, totals = _counts(posterior)
     wrong = (truth != label) & (seen >= MIN_ANNOTATIONS) & (count >= MIN_WRONG) & (count >= MIN_SHARE * seen)
     j, k, m, n, of = (part[wrong] for part in (worker, truth, label, count, seen))
     rest = totals[k] - of
     others = np.where(rest >= MIN_ANNOTATIONS, (total[wrong] - n) / np.maximum(rest, 1), 0.0)
+    K = len(posterior.labels)
+    tests = len(np.unique((worker * K + truth)[seen >= MIN_ANNOTATIONS])) * (K - 1)
+    # Probability of so many wrong labels at the others' rate.
+    by_chance = betainc(n, of - n + 1, (total[wrong] - n + 0.5) / (rest + 1))
+    listed = _discoveries(by_chance, tests)
+    j, k, m, n, of, others = (part[listed] for part in (j, k, m, n, of, others))
     draws = posterior.variable("confusion").values  # (C, D, J, K, K)
     step = max(1, 2**24 // (draws.shape[0] * draws.shape[1]))
     probability = np.array(
@@ -90,13 +101,21 @@ def systematic_confusions(posterior: PosteriorVariables) -> pd.DataFrame:
     return table[table["probability"] >= MIN_PROBABILITY].reset_index(drop=True)
 
 
+def _discoveries(p_value: Array, tests: int) -> Array:
+    """Return which p-values ``(n,)`` are discoveries at a false share of ``FALSE_SHARE``, among so many tests in all."""
+    ordered = np.sort(p_value)
+    below = np.flatnonzero(ordered <= FALSE_SHARE * np.arange(1, len(ordered) + 1) / max(1, tests))
+    return np.asarray(p_value <= (ordered[below[-1]] if len(below) else -1.0))
+
+
 @arguments.checked(posterior=arguments.posterior, without=arguments.array("worker", kind="whole"))
 def crowd_confusions(posterior: PosteriorVariables, *, without: Array | None = None) -> pd.DataFrame:
     """Return the classes that the crowd as a whole confuses, which suggests a problem of the guideline.
 
     A confusion is listed if at least 15% of the annotations of a class have the wrong label, which with three or more classes
-    must be 1.5 times as frequent as an average wrong label, and if at least half of the workers with three annotations of the
-    class give it at half of the crowd's rate or more.
+    must be 1.5 times as frequent as an average wrong label, and if many give it at half of the crowd's rate or more: at least half
+    of the workers with three annotations of the class, or workers with at least half of the annotations of the class, none of
+    whom gave most of these labels alone.
 
     Args:
         posterior: a result.
@@ -104,7 +123,8 @@ def crowd_confusions(posterior: PosteriorVariables, *, without: Array | None = N
 
     Returns:
         A table with one row per class and wrong label, most annotations first: ``truth``, ``label``, ``share``, ``annotations``
-        out of ``of``; ``workers`` out of ``asked`` who give it; ``torn``, the number of ambiguous items: their two most
+        out of ``of``; ``workers`` out of ``asked`` who give it, of those with three annotations of the class if they are half of
+        these, otherwise of all; ``torn``, the number of ambiguous items: their two most
         probable classes are these two, neither of them 80% probable.
     """
     J, K = len(posterior.worker_names()), len(posterior.labels)
@@ -124,18 +144,28 @@ def crowd_confusions(posterior: PosteriorVariables, *, without: Array | None = N
     enough = seen >= CROWD_MIN_PER_WORKER
     active = np.unique(worker[enough] * K + truth[enough])
     asked = np.bincount(active % K, minlength=K)[k]
-    confuses = enough & (count >= np.maximum(share[which] / 2 * seen, 1))
-    confusing = np.bincount(which[confuses], minlength=len(cells))
+    gives = count >= np.maximum(share[which] / 2 * seen, 1)
+    confusing = np.bincount(which[enough & gives], minlength=len(cells))
+    by_many = (confusing >= CROWD_WORKERS * asked) & (confusing >= 2)
+    # By annotations: of workers from whom at least one such label was to be expected, or who gave one.
+    # Columns: annotations of the class by those who give the label, and by all these workers.
+    of_class = np.zeros((len(cells), 2))
+    of_class[:, 0] = np.bincount(which[gives], weights=seen[gives], minlength=len(cells))
+    row, first = np.unique(worker * K + truth, return_index=True)
+    for cell in np.flatnonzero((share >= CROWD_SHARE) & (k != m)).tolist():
+        mine = (row % K == k[cell]) & (seen[first] * share[cell] >= 1)
+        few = gives & (which == cell) & (seen * share[cell] < 1)
+        of_class[cell, 1] = seen[first][mine].sum() + seen[few].sum()
+    most = np.zeros(len(cells))
+    np.maximum.at(most, which, count)
+    givers = np.bincount(which[gives], minlength=len(cells))
+    by_much = (of_class[:, 0] >= CROWD_WORKERS * of_class[:, 1]) & (givers >= 2) & (most <= crowd_count / 2)
+    labelled = np.bincount(row % K, minlength=K)  # workers with an annotation of each class
     ambiguous = _ambiguous_items(posterior)
     average = crowd_count[k != m].sum() / max(1, totals.sum() * (K - 1))
     above_average = np.full(len(k), K == 2) | (share >= CROWD_LIFT * average)
     systematic = (
-        above_average
-        & (k != m)
-        & (totals[k] >= CROWD_ANNOTATIONS)
-        & (share >= CROWD_SHARE)
-        & (confusing >= CROWD_WORKERS * asked)
-        & (confusing >= 2)
+        above_average & (k != m) & (totals[k] >= CROWD_ANNOTATIONS) & (share >= CROWD_SHARE) & (by_many | by_much)
     )
     labels = posterior.labels
     table = pd.DataFrame(
@@ -145,8 +175,8 @@ def crowd_confusions(posterior: PosteriorVariables, *, without: Array | None = N
             "share": share,
             "annotations": crowd_count,
             "of": totals[k],
-            "workers": confusing,
-            "asked": asked,
+            "workers": np.where(by_many, confusing, givers),
+            "asked": np.where(by_many, asked, labelled[k]),
             "torn": [ambiguous.get((min(a, b), max(a, b)), 0) for a, b in zip(k.tolist(), m.tolist(), strict=True)],
         },
         columns=CROWD_COLUMNS,

@@ -13,6 +13,7 @@ from crowdppl.posterior.measures import accuracy, kappa
 from crowdppl.posterior.variables import PosteriorVariables
 from crowdppl.posterior.workers.confusions import systematic_confusions
 from crowdppl.posterior.workers.drift import FAST, relative_speed
+from crowdppl.posterior.workers.others import class_by_others
 from crowdppl.posterior.workers.spammers import hypothesis_probabilities
 
 Array = npt.NDArray[Any]
@@ -50,8 +51,13 @@ BEHIND, BEHIND_ERRORS = 0.05, 0.2
 WEAK = 0.8
 # A worker is reliable only if not behind with at least this probability.
 RELIABLE = 0.7
-# Minimum number of annotations of the workers that define the typical worker.
-MIN_ANNOTATIONS = 10
+# Minimum number of annotations of the workers that define the typical worker. With fewer, a worker is called adversarial, random
+# or constant only with at least probability FEW, and nothing else that needs action.
+MIN_ANNOTATIONS, FEW = 10, 0.8
+# A worker is reliable or fair only if the other workers' labels support this by GAIN: nats that they tell of the worker's labels.
+GAIN = 1.5
+# Workers agree if more of their pairs do than by chance, by so many standard errors; otherwise they cannot be compared.
+AGREE = 2.0
 
 
 @arguments.checked(posterior=arguments.posterior, probabilities=arguments.array("worker", "hypothesis"))
@@ -62,7 +68,8 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
 
     - ``unknown``: no annotation of an item that somebody else labelled, or whose true label was known; or a single class; or a
       worker who gives one class and abstains on others, as labelling functions do
-      (:func:`crowdppl.data.worker_evidence.abstaining`);
+      (:func:`crowdppl.data.worker_evidence.abstaining`); or, unless random or constant, the workers of the crowd agree no more
+      than by chance;
     - ``adversarial``: avoids the correct label (probability 2/3), or is correct less often than by chance (probability .95) and
       not random;
     - ``random``, ``constant``: the labels do not depend on the truth (probability .8), or agree with it no more than by chance
@@ -73,6 +80,10 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
     - ``weak``: clearly less accurate than the typical worker, or more often wrong than correct;
     - ``unknown``: none of these, and not shown to be informed, usually for lack of annotations;
     - ``fair``: informed, but not shown to be as accurate as the typical worker; ``reliable``: informed, and as accurate.
+
+    Workers with fewer than ten annotations are called adversarial, random or constant only with probability .8, and never hasty,
+    weak or one who confuses. A worker is informed only if the labels of the others tell so, too: the worker's own labels, which
+    the true labels follow, do not count.
 
     The typical worker is the median of those with at least ten annotations, without adversarial, random and constant ones. Less
     accurate means by .05, or by a fifth of the errors of the typical worker if that is more.
@@ -103,18 +114,64 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
     confused = set(systematic_confusions(posterior)["worker"].tolist())
     confuses = np.array([name in confused for name in posterior.worker_names().tolist()], dtype=bool)
 
+    few = total < MIN_ANNOTATIONS
+    avoids &= ~few | (adversarial >= FEW)
+    spams &= ~few | (random + adversarial >= FEW)
     verdict = np.full(len(total), "reliable", dtype=object)
     verdict[behind > 1 - RELIABLE] = "fair"
-    verdict[(against > 1 - SURE) | (random + adversarial > 1 - SURE)] = "unknown"
+    verdict[(against > 1 - SURE) | (random + adversarial > 1 - SURE) | (_told_by_others(posterior, given) < GAIN)] = (
+        "unknown"
+    )
     verdict[enough & ((behind >= WEAK) | (wrong >= WEAK))] = "weak"
     verdict[confuses] = "confuses"
     verdict[(relative_speed(posterior) < FAST) & (below > 0.5)] = "hasty"
+    verdict[few & np.isin(verdict, NOTABLE)] = "unknown"
+    if not _agree(posterior, given):
+        avoids &= False
+        verdict[:] = "unknown"
     verdict[spams] = np.where(given.max(1) >= CONSTANT_SHARE * total, "constant", "random")[spams]
     verdict[avoids] = "adversarial"
     sizes = len(posterior.items()), given.shape[0], given.shape[1]
     abstains = abstaining(*posterior.annotation_index(), sizes)
     verdict[(_compared(posterior) == 0) | (given.shape[1] < 2) | abstains] = "unknown"
     return verdict
+
+
+def _told_by_others(posterior: PosteriorVariables, given: Array) -> Array:
+    """Return how much better the other workers' labels predict a worker's labels than their shares do, in nats: ``(J,)``."""
+    _, worker, label = posterior.annotation_index()
+    _, fitting = class_by_others(posterior)
+    share = (given + 0.5) / (given + 0.5).sum(1, keepdims=True)
+    gain = np.log(np.maximum(fitting, np.finfo(float).tiny)) - np.log(share[worker, label])
+    return np.bincount(worker, weights=gain, minlength=len(given))
+
+
+def _agree(posterior: PosteriorVariables, given: Array) -> bool:
+    """Return whether workers agree more than by chance, or true labels are known.
+
+    By chance two labels agree with the probability that the shares of both workers' labels give.
+
+    Args:
+        posterior: a result.
+        given: how often each worker gave each label, ``(J, K)``.
+    """
+    if (posterior.known_truth() >= 0).any():
+        return True
+    item, worker, label = posterior.annotation_index()
+    # A worker's repeats are no agreement of workers.
+    _, first = np.unique(item * len(given) + worker, return_index=True)
+    item, worker, label = item[first], worker[first], label[first]
+    N, K = len(posterior.items()), given.shape[1]
+    share = given / np.maximum(given.sum(1, keepdims=True), 1)
+    votes = np.bincount(item * K + label, minlength=N * K).reshape(N, K)
+    expected = np.stack([np.bincount(item, weights=share[worker, k], minlength=N) for k in range(K)], axis=1)
+    size = np.bincount(item, minlength=N)
+    pairs = (size * (size - 1)).sum() / 2
+    if not pairs:
+        return False
+    agreeing = ((votes**2).sum() - size.sum()) / 2
+    chance = ((expected**2).sum() - (share[worker] ** 2).sum()) / 2
+    return bool(agreeing - chance > AGREE * np.sqrt(max(chance * (1 - chance / pairs), 0)))
 
 
 def _compared(posterior: PosteriorVariables) -> Array:
