@@ -24,6 +24,7 @@ from crowdppl.inference.catalogue import MODELS, named_model
 from crowdppl.inference.fit import fit
 from crowdppl.inference.options import require_method
 from crowdppl.model.base import AnnotationModel
+from crowdppl.model.program import without_unread_features
 from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level
@@ -154,7 +155,9 @@ def compare(
         began = time.perf_counter()
         try:
             with silent():
-                fits[name] = fit(unknown, model, method=method, seed=seed, **options)  # type: ignore[call-overload]
+                fits[name] = fit(
+                    without_unread_features(named_model(model), unknown), model, method=method, seed=seed, **options
+                )  # type: ignore[call-overload]
         except CrowdpplError as error:
             raise type(error)(f"{name}: {error}") from error
         seconds[name] = time.perf_counter() - began

@@ -24,6 +24,7 @@ from crowdppl.inference.passes import threads_for
 from crowdppl.inference.predict import parameter_draws, rebuilt
 from crowdppl.isolation import isolated, without_warnings
 from crowdppl.model.base import AnnotationModel
+from crowdppl.model.program import without_unread_features
 from crowdppl.posterior.posterior import Posterior
 
 Array = npt.NDArray[Any]
@@ -185,7 +186,7 @@ def kfold(
     Raises:
         OptionError: for fewer than two folds.
     """
-    data = data.to("cpu")
+    data = without_unread_features(named_model(model), data.to("cpu"))
     chosen = np.arange(data.N)
     if items is not None:
         chosen = arguments.array("item", kind="whole")("items", items)
@@ -297,7 +298,7 @@ def leave_workers_out(
     Raises:
         OptionError: for fewer than two folds.
     """
-    data = data.to("cpu")
+    data = without_unread_features(named_model(model), data.to("cpu"))
     fold = _folds(data.J, folds, seed)
     item, worker, label = (part.numpy() for part in (data.item, data.worker, data.label))
     log_score, baseline, expected, agreed = np.zeros((4, data.A))

@@ -208,9 +208,9 @@ def _discoveries(chance: Array, share: float) -> Array:
     """
     order = np.argsort(chance, kind="stable")
     passed = np.flatnonzero(chance[order] <= share * np.arange(1, len(chance) + 1) / max(1, len(chance)))
-    found = np.zeros(len(chance), dtype=bool)
-    found[order[: passed[-1] + 1 if len(passed) else 0]] = True
-    return found
+    discovered = np.zeros(len(chance), dtype=bool)
+    discovered[order[: passed[-1] + 1 if len(passed) else 0]] = True
+    return discovered
 
 
 def _places(names: Array, chosen: pd.Index[Any]) -> Array:

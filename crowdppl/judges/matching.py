@@ -96,7 +96,7 @@ def require_common(names: Array, target: Array) -> None:
 def _proposal(names: Array, target: Array) -> str:
     by_sign = {sign: [name for name in target.tolist() if polarity(name) == sign] for sign in (1, -1)}
     pairs = {name: by_sign.get(polarity(name), []) for name in names.tolist()}
-    if all(len(found) == 1 for found in pairs.values()):
+    if all(len(partners) == 1 for partners in pairs.values()):
         return f"rename them in one of the two, such as {', '.join(f'{a!r} to {b[0]!r}' for a, b in pairs.items())}"
     return "write them alike, or declare all classes with labels=[...] if both are meant"
 

@@ -228,18 +228,18 @@ def _stated(names: list[Any], positive: Any) -> Array:
         raise OptionError(
             f"positive= is an empty list, so that nothing passes; name at least one of {listed(names, 12)}"
         )
-    found = set()
+    chosen_names = set()
     for one in chosen:
         same = [text for text in texts if text == str(one)]
         same = same or [text for text in texts if text.strip().casefold() == str(one).strip().casefold()]
         if len(same) != 1:
             raise OptionError(f"positive={one!r} is no class{suggestion(one, names)}; classes are {listed(names, 12)}")
-        found.add(same[0])
-    if len(found) == len(names):
+        chosen_names.add(same[0])
+    if len(chosen_names) == len(names):
         raise OptionError(
             f"positive= names every class ({listed(names, 12)}), so that everything passes; leave out at least one"
         )
-    return np.array([float(text in found) for text in texts])
+    return np.array([float(text in chosen_names) for text in texts])
 
 
 def _grades(names: list[Any]) -> Array | None:

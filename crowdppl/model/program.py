@@ -173,6 +173,15 @@ def reads_features(model: AnnotationModel, data: Annotations) -> dict[str, bool]
     return out
 
 
+def without_unread_features(model: AnnotationModel, data: Annotations) -> Annotations:
+    """Return the data without the features that a model does not read, for fits in which nobody needs to be told of them."""
+    dropped: dict[str, Any] = {}
+    for name, reads in reads_features(model, data).items():
+        if not reads:
+            dropped |= {name: None, f"{name.removesuffix('s')}_names": None}
+    return replace(data, **dropped) if dropped else data
+
+
 def _shapes(model: AnnotationModel, data: Annotations) -> dict[str, tuple[int, ...]]:
     return {name: tuple(value.shape) for name, value in unknowns(bind(model, data), data).items()}
 

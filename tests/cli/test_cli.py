@@ -47,6 +47,10 @@ def quiz(tmp_path, monkeypatch):
     """Annotations with unusual column names, in a file with a space in its name; known truths in a column and in tables."""
     monkeypatch.chdir(tmp_path)
     frame, truth = crowd_with_characters(items=80, each=40)
+    # Two items of five mislead: most workers give the same incorrect label, so that a correlation is to be estimated.
+    misleads = frame["task"].isin(truth.index[::5]) | frame["task"].isin(truth.index[1::5])
+    misled = misleads & (np.random.default_rng(0).random(len(frame)) < 0.6)
+    frame.loc[misled, "label"] = (frame["task"].map(truth)[misled] + 1) % 3
     frame = frame.rename(columns={"task": "photo", "worker": "who", "label": "says"})
     frame["gold"] = frame["photo"].map(truth.head(30)).astype("Int64")
     frame.to_csv("my labels.csv", index=False)

@@ -118,9 +118,9 @@ def test_a_constant_worker_does_not_abstain():
     more = pd.DataFrame({"task": np.r_[some, ones], "worker": [-1] * len(some) + [-2] * len(ones), "label": 1})
     data = Annotations.from_frame(pd.concat([frame, more]))
     codes = (part.numpy() for part in (data.item, data.worker, data.label))
-    found = dict(zip(data.workers.tolist(), abstaining(*codes, (data.N, data.J, data.K)), strict=True))
-    assert found.pop(-2)
-    assert not any(found.values())
+    abstains = dict(zip(data.workers.tolist(), abstaining(*codes, (data.N, data.J, data.K)), strict=True))
+    assert abstains.pop(-2)
+    assert not any(abstains.values())
     assert why_not_apart(data) is None
 
 

@@ -24,7 +24,7 @@ MIN_ANNOTATIONS, MIN_WRONG = 5, 3
 # with posterior probability MIN_PROBABILITY.
 MIN_SHARE, MIN_EXCESS = 0.25, 0.2
 MIN_PROBABILITY = 0.8
-# Expected share of chance findings among the confusions listed (Benjamini and Hochberg 1995): many workers and classes are tested.
+# Expected share of chance findings among the confusions listed (Benjamini and Hochberg 1995): many are tested.
 FALSE_SHARE = 0.1
 # The crowd confuses two classes if this share of the annotations of a class has the other label, given by this share of the
 # workers, and this many times as often as an average wrong label.
@@ -113,9 +113,9 @@ def crowd_confusions(posterior: PosteriorVariables, *, without: Array | None = N
     """Return the classes that the crowd as a whole confuses, which suggests a problem of the guideline.
 
     A confusion is listed if at least 15% of the annotations of a class have the wrong label, which with three or more classes
-    must be 1.5 times as frequent as an average wrong label, and if many give it at half of the crowd's rate or more: at least half
-    of the workers with three annotations of the class, or workers with at least half of the annotations of the class, none of
-    whom gave most of these labels alone.
+    must be 1.5 times as frequent as an average wrong label, and if many give it at half of the crowd's rate or more: at least
+    half of the workers with three annotations of the class, or workers with at least half of the annotations of the class, none
+    of whom gave most of these labels alone.
 
     Args:
         posterior: a result.

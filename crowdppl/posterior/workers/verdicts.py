@@ -57,7 +57,7 @@ MIN_ANNOTATIONS, FEW = 10, 0.8
 # A worker is reliable or fair only if the other workers' labels support this by GAIN: nats that they tell of the worker's labels.
 GAIN = 1.5
 # Workers agree if more of their pairs do than by chance, by so many standard errors; otherwise they cannot be compared.
-AGREE = 2.0
+AGREE = 2.5
 
 
 @arguments.checked(posterior=arguments.posterior, probabilities=arguments.array("worker", "hypothesis"))
