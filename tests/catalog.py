@@ -268,8 +268,8 @@ def tiny(
     return data.with_weights(rng.uniform(0.2, 1.4, items)) if weighted else data
 
 
-def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, parameters=None):
-    """Labels drawn from a model for a random design with two features, and the truth."""
+def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, parameters=None, features=True):
+    """Labels drawn from a model for a random design, by default with two features, and the truth."""
     rng = np.random.default_rng(seed)
     task = np.repeat(np.arange(items), per_item)
     worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
@@ -280,7 +280,7 @@ def simulated(items=300, workers=12, per_item=5, classes=3, seed=0, model=None, 
         classes=classes,
         seed=seed,
         parameters=parameters,
-        features=rng.normal(size=(items, 2)),
+        features=rng.normal(size=(items, 2)) if features else None,
     )
 
 

@@ -28,7 +28,7 @@ def two_camps(known=0):
 
 @pytest.fixture(scope="module")
 def easy():
-    return simulated(items=100, seed=2, per_item=6)[0]
+    return simulated(items=100, seed=2, per_item=6, features=False)[0]
 
 
 @pytest.fixture(scope="module")

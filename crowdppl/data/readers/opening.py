@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import csv
 import gzip
 import lzma
 import re
@@ -37,6 +38,8 @@ _ZIP = b"PK\x03\x04"
 TABLE_FACTOR, JSON_FACTOR = 2, 6
 # Bytes that show what a file is.
 HEAD = 2**16
+# Lines of a table by which its separator is judged.
+LOOKED_AT = 50
 _BLOCK = 2**20
 
 # Exceptions of the parsers for truncated, damaged or other files (ImportError: missing decompressor).
@@ -173,6 +176,29 @@ def declared_separator(text: str) -> str | None:
     """Return the separator that the first line declares for Excel, ``sep=;``; ``None`` without such a line."""
     match = re.match(r"\"?sep=(.)\"?\r?\n", text, flags=re.IGNORECASE)
     return match[1] if match else None
+
+
+def likely_separator(text: str) -> str:
+    """Return the separator of a table by its beginning: that of most columns of those by which all rows have as many.
+
+    Where there is none, the one that occurs most in the first line. Names may contain the other separators: the header
+    ``item,"p_a;b;c"`` has two columns.
+    """
+    lines = text.splitlines(keepends=True)
+    first = lines[0] if lines else ""
+    whole = len(lines) < LOOKED_AT and len(text) < HEAD
+    lines = lines[:LOOKED_AT]
+
+    def columns(separator: str) -> tuple[bool, int]:
+        try:
+            rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+        except csv.Error:
+            return False, first.count(separator)
+        widths = {len(row) for row in (rows if whole else rows[:1] + rows[1:-1])}  # the last may be a part of a row
+        same = len(widths) == 1 and max(widths) > 1
+        return same, max(widths) if same else first.count(separator)
+
+    return max(",\t;", key=columns)
 
 
 class Allowance:

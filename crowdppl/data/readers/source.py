@@ -20,6 +20,7 @@ from crowdppl.data.readers.opening import (
     Allowance,
     beginning,
     declared_separator,
+    likely_separator,
     encoding,
     text_of,
     within_memory,
@@ -186,9 +187,7 @@ class SourceFile:
     @cached_property
     def separator(self) -> str:
         """The column separator: a comma, a tab, or the semicolon of spreadsheets with decimal commas."""
-        declared = declared_separator(self.head)
-        first = self.head.split("\n", 1)[0]
-        return max(",\t;", key=first.count) if declared is None else declared
+        return declared_separator(self.head) or likely_separator(self.head)
 
     @cached_property
     def columns(self) -> list[str]:

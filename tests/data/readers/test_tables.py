@@ -14,6 +14,7 @@ import pytest
 
 import crowdppl
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.readers.opening import likely_separator
 from crowdppl.data.readers.source import read_table
 from crowdppl.data.readers.tables import read_csv, read_parquet, whole_numbers
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, FileError
@@ -344,3 +345,21 @@ def test_long_tables_make_no_object_for_each_row(tmp_path, ending):
         sys.setprofile(None)
     assert data.A == 100_000
     assert most < 20_000
+
+
+@pytest.mark.parametrize(
+    ("text", "separator"),
+    [
+        ('item,"p_a;b;c;d"\n1,0.2\n', ","),  # a name with other separators
+        ("item,p_1,p_x; =1;y;@z\n1,0.1,0.2\n2,0.3,0.4\n", ","),
+        ("task;label\na;1,5\nb;2,5\n", ";"),  # decimal commas
+        ('task,worker,label\n1,anna,"a;b;c;d"\n2,bob,"x;y"\n', ","),
+        ("task\tlabel\na, b\tyes, sir\nc\tno\n", "\t"),
+        ('task;label;text\n1;cat;"a, b\nc, d"\n2;dog;e\n', ";"),  # a line break in a cell
+        ("label\nfoo, bar\nbaz\n", ","),  # one column
+        ("a,b,c\n1,2,3\n4,5\n", ","),  # a short row
+        ("", ","),
+    ],
+)
+def test_separator_of_a_table(text, separator):
+    assert likely_separator(text) == separator
