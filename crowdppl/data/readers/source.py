@@ -20,8 +20,8 @@ from crowdppl.data.readers.opening import (
     Allowance,
     beginning,
     declared_separator,
-    likely_separator,
     encoding,
+    likely_separator,
     text_of,
     within_memory,
 )
