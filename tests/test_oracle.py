@@ -104,7 +104,7 @@ def test_engines_agree_with_enumeration(case, method, kind, draws):
     known = kind == "known"
     data = tiny(3, known=known, classes=case.classes, features=case.features, weighted=kind == "weighted")
     if method == "gibbs" and kind == "weighted" and draws_whole_counts(case.model):
-        with pytest.raises(crowdppl.ModelError, match="takes no item weights"):
+        with pytest.raises(crowdppl.ModelError, match="the item weights are not whole numbers"):
             fit(data, case.model, method=method)
         return
     with warnings.catch_warnings():

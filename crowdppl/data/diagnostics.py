@@ -11,6 +11,7 @@ from scipy.sparse import coo_matrix
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.data.alerts import CLASSES_LOST
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import listed
 
@@ -35,8 +36,6 @@ FAR, MIN_FAR_ITEMS = 0.3, 50
 # A class is lost if it has the most votes of at least so many items, and of all labels at least this part of an even share, and
 # the fit gives it to fewer than a tenth as many items. On public crowds none is (docs/benchmarks/unused-classes.md).
 MIN_LOST_ITEMS, FAIR, LOST = 10, 0.25, 0.1
-# The beginning of the warning of a result that lost a class, which comes first in every view.
-CLASSES_LOST = "classes lost: do not use these labels"
 _CODES = arguments.array("annotation", kind="whole")
 
 

@@ -174,7 +174,7 @@ def reads_features(model: AnnotationModel, data: Annotations) -> dict[str, bool]
 
 
 def without_unread_features(model: AnnotationModel, data: Annotations) -> Annotations:
-    """Return the data without the features that a model does not read, for fits in which nobody needs to be told of them."""
+    """Return the data without the features that a model does not read, for fits that need no note on them."""
     dropped: dict[str, Any] = {}
     for name, reads in reads_features(model, data).items():
         if not reads:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from crowdppl import arguments
-from crowdppl.data.diagnostics import CLASSES_LOST
+from crowdppl.data.alerts import CLASSES_LOST
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.isolation import Threads
 from crowdppl.posterior.measures import measure as measure_of

@@ -452,7 +452,7 @@ def folder(tmp_path_factory):
     frame["timestamp"] = (pd.Timestamp("2026-03-01") + pd.to_timedelta(frame["timestamp"], unit="s")).astype(str)
     frame.to_csv(place / "labels.csv", index=False)
     words = ("--num-samples", 60)
-    words += ("--timestamp", "timestamp", "--seconds", "seconds", "--report")
+    words += ("--timestamp", "timestamp", "--seconds", "seconds", "--report", "--verbose")
     output = run("fit", place / "labels.csv", *words, "--out", place / "results").output
     assert "report.html" in output
     assert "held the share of a worker's annotations" in " ".join(output.split())

@@ -1,5 +1,6 @@
 """After EM the truths are there; draws, and what follows from them, are made when they are first asked for."""
 
+import dataclasses
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -48,7 +49,7 @@ def test_the_same_bits_as_all_at_once(monkeypatch, model, independent):
 
 
 def test_what_needs_no_draws():
-    posterior = by_em(independent=False)
+    posterior = by_em(independent=False, data=dataclasses.replace(tiny(), features=None))
     before = posterior.truth()
     for method in ("probability", "probability_as_published", "items", "worker_names", "votes", "known_truth"):
         getattr(posterior, method)()

@@ -9,7 +9,8 @@ from commands import run
 
 import crowdppl
 from crowdppl import Annotations, report
-from crowdppl.data.diagnostics import CLASSES_LOST, lost_classes
+from crowdppl.data.alerts import CLASSES_LOST
+from crowdppl.data.diagnostics import lost_classes
 from crowdppl.data.worker_evidence import abstaining, typical_number, why_not_apart
 from crowdppl.inference.catalogue import ALIKE, DEFAULT, default_model, model_name
 from crowdppl.posterior.workers.verdicts import NOTABLE

@@ -128,7 +128,9 @@ def test_names_are_never_markup(tmp_path):
     verdicts["verdict"] = HOSTILE + verdicts["verdict"]
     human = pd.DataFrame({"item": HOSTILE + truth["item"].head(20), "verdict": HOSTILE + truth["verdict"].head(20)})
     run = {"input": {"file": "<b>v</b>.csv"}, "command": ["<script>"]}
-    text = report.write_judges(fitted(verdicts, human), tmp_path / "r.html", run).read_text(encoding="utf-8")
+    text = report.write_judges(fitted(verdicts, human, positive=HOSTILE + "pass"), tmp_path / "r.html", run).read_text(
+        encoding="utf-8"
+    )
     assert text.count("<script") == text.count("</script>") == 2
     assert "<img" not in text
     assert "&lt;b&gt;v&lt;/b&gt;.csv" in text
@@ -239,7 +241,7 @@ def unusual(case):
 )
 def test_reports_of_unusual_results(case, browser, tmp_path):
     verdicts, human = unusual(case)
-    result = fitted(verdicts, human)
+    result = fitted(verdicts, human, positive="c0" if "classes" in case else None)
     for width in (1200, 400):
         opened(browser, report.write_judges(result, tmp_path / "report.html"), width)
         assert browser.find_element("id", "reproduce-body").text

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import scipy.stats
 
 from crowdppl.errors import DataError, listed
 
@@ -118,6 +117,8 @@ def _plain(name: str) -> str:
 
 def _apart(columns: dict[int, Cells]) -> set[int]:
     """Return the columns whose values are not those of the workers, the largest group of columns with labels in common."""
+    from scipy.stats import binom  # here: slow to import
+
     folded = {n: Counter(_folded(column)) for n, column in columns.items()}
     group = _largest_group(folded)
     if len(group) < 2:
@@ -137,7 +138,7 @@ def _apart(columns: dict[int, Cells]) -> set[int]:
         )
         given = sum(sum(folded[m].values()) for m in others)
         rate = (unshared + 1) / (given + 1)
-        if scipy.stats.binom.sf(own - 1, total, min(1.0, rate)) < _LEVEL or _is_text(columns[n]):
+        if binom.sf(own - 1, total, min(1.0, rate)) < _LEVEL or _is_text(columns[n]):
             apart.add(n)
     return apart
 

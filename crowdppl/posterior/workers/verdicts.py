@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl import arguments
-from crowdppl.data.worker_evidence import abstaining
 from crowdppl.posterior.measures import accuracy, kappa
 from crowdppl.posterior.variables import PosteriorVariables
 from crowdppl.posterior.workers.confusions import systematic_confusions
@@ -92,6 +91,8 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
         posterior: a result.
         probabilities: result of :func:`crowdppl.posterior.workers.hypothesis_probabilities`, ``(J, 3)``. Computed by default.
     """
+    from crowdppl.data.worker_evidence import abstaining  # here: imports torch, which the choice of items does without
+
     _, random, adversarial = (hypothesis_probabilities(posterior) if probabilities is None else probabilities).T
     given = posterior.label_counts_by_worker()  # (J, K)
     total = given.sum(1)

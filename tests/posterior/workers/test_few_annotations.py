@@ -28,7 +28,7 @@ def known(frame, truth):
 
 def test_honest_workers_of_three_to_five_annotations_are_not_excluded():
     """Of about 1,500 honest workers with four annotations on average, at most five are to be excluded or retrained."""
-    told = 0
+    alarms = 0
     for seed in range(5):
         rng = np.random.default_rng(seed)
         table = fitted(crowd(rng, 300, 4, 300, 0.8, [0.4, 0.3, 0.3]), num_samples=100, seed=seed).workers()
@@ -36,8 +36,8 @@ def test_honest_workers_of_three_to_five_annotations_are_not_excluded():
         assert not few["verdict"].isin(["hasty", "weak", "confuses"]).any()
         excluded = few["verdict"].isin(["random", "constant", "adversarial"])
         assert (few[["spammer", "adversarial"]].sum(axis=1)[excluded] >= FEW - 1e-9).all()
-        told += excluded.sum()
-    assert told <= 5
+        alarms += excluded.sum()
+    assert alarms <= 5
 
 
 def test_nobody_is_reliable_in_a_crowd_of_random_workers():

@@ -1,0 +1,3 @@
+"""Beginnings of the warnings that stand above a result, since it must not be used."""
+
+CLASSES_LOST = "classes lost: do not use these labels"
