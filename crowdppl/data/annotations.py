@@ -18,6 +18,7 @@ from crowdppl.data.columns import ITEM_COLUMNS, column_of, item_column, reader_n
 from crowdppl.data.encoding import Repeats, encode_columns
 from crowdppl.data.features import count_table
 from crowdppl.data.frames import to_pandas
+from crowdppl.data.label_names import LabelChoices, names_of_labels
 from crowdppl.data.layouts import AnnotationLayouts
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
@@ -46,6 +47,8 @@ class Annotations(AnnotationLayouts):
         labels: the caller's class identifiers, ``(K,)``.
         dtype: floating type of all statistics of the data.
         notes: what was dropped, merged or unusual, in sentences.
+        doubts: those of them that make a result likely wrong until they are resolved.
+        misspelt: labels that are probably typing errors, each with the label that was probably meant.
         features: item features, ``(N, D)``, or ``None``.
         worker_features: worker features, ``(J, P)``, or ``None``.
         feature_names: names of the item features, ``D`` of them, if they came as a table with names; otherwise ``None``.
@@ -82,6 +85,10 @@ class Annotations(AnnotationLayouts):
         timestamp=arguments.anything,
         seconds=arguments.anything,
         dates=arguments.choice("day-first", "month-first"),
+        map=arguments.mapping,
+        missing=arguments.several(arguments.text, 0),
+        keep_missing=arguments.flag,
+        fold=arguments.flag,
         source=arguments.text,
     )
     def from_frame(
@@ -102,6 +109,10 @@ class Annotations(AnnotationLayouts):
         timestamp: str | None = None,
         seconds: str | None = None,
         dates: Dates | None = None,
+        map: Mapping[Any, Any] | None = None,
+        missing: Iterable[str] = (),
+        keep_missing: bool = False,
+        fold: bool = True,
         source: str = "the frame",
     ) -> Self:
         """Return the annotations of a table with one row per annotation.
@@ -130,6 +141,13 @@ class Annotations(AnnotationLayouts):
             seconds: column of the duration of each annotation, blank if unknown.
             dates: ``"day-first"`` or ``"month-first"``, for timestamps such as 03.04.2024. Defaults to the order that all of
                 them allow; where both are possible, a note names the one that was chosen, or the table is refused.
+            map: names of classes by label, such as ``{0: "none", 1: "spam"}`` or ``{"Produkt": "product", "": None}``; ``None``
+                for no label. Labels that it does not name are left as they are.
+            missing: labels that stand for no label, such as ``"not sure"``, whatever their capitals. What programs write for a
+                missing value (``null``, ``#N/A``, ``NaN``; see :mod:`crowdppl.data.missing_words`) stands for none in any case.
+            keep_missing: whether these words of programs are classes.
+            fold: whether labels that differ in capitals, white space or characters that look alike are one class. They are two
+                classes in any case where they are both declared, or where workers use them as two.
             source: name of the table in messages.
 
         Raises:
@@ -154,6 +172,7 @@ class Annotations(AnnotationLayouts):
                 if name is not None
             },
             dates=dates,
+            choices=LabelChoices(names_of_labels(map), tuple(missing), keep_missing, fold),
         )
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
         in_order = labels is not None

@@ -11,8 +11,17 @@ import pandas as pd
 import scipy.sparse
 import torch
 
+from crowdppl.data import label_names
 from crowdppl.data.columns import ROLES
-from crowdppl.data.identifier_checks import equal_numbers, fractions, lookalikes, spaced, variants
+from crowdppl.data.identifier_checks import (
+    equal_numbers,
+    fractions,
+    lookalikes,
+    padded_numbers,
+    scientific,
+    spaced,
+    variants,
+)
 from crowdppl.data.identifiers import Coded, clean, coded, encode, kind_of, rows_text
 from crowdppl.data.several import as_text, one_each
 from crowdppl.data.structured import Several
@@ -37,6 +46,7 @@ def encode_columns(
     several: Several = "refuse",
     timings: Mapping[str, pd.Series[Any]] | None = None,
     dates: Dates | None = None,
+    choices: label_names.LabelChoices = label_names.USUAL,
 ) -> dict[str, Any]:
     """Clean, check, code and sort three columns: the fields of :class:`crowdppl.Annotations`.
 
@@ -52,6 +62,7 @@ def encode_columns(
         several: treatment of several labels in a cell, see :meth:`crowdppl.Annotations.from_frame`.
         timings: columns of numbers or times by field, ``(A,)`` each.
         dates: whether the day or the month comes first in timestamps, see :func:`crowdppl.data.timestamps.times`.
+        choices: of the caller about names of labels.
 
     Raises:
         DataError: if the columns cannot be used.
@@ -77,17 +88,26 @@ def encode_columns(
             )
     if labels_declared is None and isinstance(label_column.dtype, pd.CategoricalDtype) and columns[2].names is written:
         labels_declared = label_column.cat.categories
-    columns, labelled_rows = _drop_unlabelled(columns, where[2], notes)
+    known = known_truths(truth, several)
+    naming = label_names.named(columns, known.label, labels_declared, choices, where[2])
+    notes += naming.unclear
+    for sentence in naming.notes:
+        _note(notes, sentence)
+    columns[2], known = naming.apply(columns[2]), known._replace(label=naming.apply(known.label)).without_blanks()
+    columns, labelled_rows = _drop_unlabelled(columns, where[2], notes, naming.nothing)
     if source_rows is not None:
         labelled_rows = source_rows if labelled_rows is None else source_rows[labelled_rows]
-    known = known_truths(truth, several)
     explicit = labels_declared is not None
+    labels_declared = naming.declared(labels_declared)
     items_declared, workers_declared, _ = declared
     item, items = encode(columns[0], items_declared, "task", where[0], rows=labelled_rows, ordered=False)
     worker, workers = encode(columns[1], workers_declared, "worker", where[1], rows=labelled_rows, ordered=False)
     if labels_declared is None and len(known.item.names):
         # A class may occur in known truths only: declare the sorted union.
         labels_declared = _all_classes(columns[2].names, known, where[2])
+    if not explicit and naming.order is not None:
+        occurring = columns[2].names.tolist() if labels_declared is None else list(labels_declared)
+        labels_declared = [name for name in naming.order if name in occurring]
     label, labels = encode(columns[2], labels_declared, "label", where[2], rows=labelled_rows, ordered=True)
     del columns
     if len(labels) < 2:
@@ -102,6 +122,12 @@ def encode_columns(
         _check_names(identifiers, role, source, notes)
     if not explicit:
         _check_numeric_labels(labels, source, notes)
+    misspelt = [] if explicit else label_names.typing_errors(item, label, labels)
+    doubts = list(naming.doubts)
+    if misspelt:
+        sentence, doubtful = label_names.of_typing_errors(misspelt, len(label), len(labels), where[2])
+        _note(notes, sentence)
+        doubts += [sentence] * doubtful
     order = sort_by_item(item, len(items))
     kept = _apply_repeats(item, worker, label, repeats, labelled_rows, source, notes)
     if kept is not None:
@@ -116,6 +142,8 @@ def encode_columns(
         "workers": workers,
         "labels": labels,
         "notes": (*notes, *truth_notes),
+        "doubts": tuple(doubts),
+        "misspelt": tuple((one.label, one.meant) for one in misspelt),
     }
     for field, timing in (timings or {}).items():
         place = f"{source}, column {str(timing.name)!r}"
@@ -132,7 +160,9 @@ def _all_declared(names: Array, declared: Any) -> bool:
     return isinstance(declared, list) and set(map(str, names.tolist())) <= set(map(str, declared))
 
 
-def _drop_unlabelled(columns: list[Coded], where: str, notes: list[str]) -> tuple[list[Coded], Array | None]:
+def _drop_unlabelled(
+    columns: list[Coded], where: str, notes: list[str], nothing: Mapping[str, int]
+) -> tuple[list[Coded], Array | None]:
     """Drop rows without a label; return the columns and the rows kept, ``None`` for all."""
     unlabelled = columns[2].missing
     if unlabelled.all():
@@ -141,7 +171,9 @@ def _drop_unlabelled(columns: list[Coded], where: str, notes: list[str]) -> tupl
         return columns, None
     rows, dropped = np.flatnonzero(~unlabelled), np.flatnonzero(unlabelled)
     total = len(unlabelled)
-    _note(notes, f"{where}: dropped {len(dropped):,} of {total:,} rows without a label ({rows_text(dropped)})")
+    words = ", ".join(f"{count:,} {word!r}" for word, count in nothing.items())
+    advice = f"; among them {words}; keep_missing=True takes such words for classes" if words else ""
+    _note(notes, f"{where}: dropped {len(dropped):,} of {total:,} rows without a label ({rows_text(dropped)}){advice}")
     return [column.take(rows) for column in columns], rows
 
 
@@ -160,7 +192,25 @@ def _check_names(identifiers: Array, role: str, source: str, notes: list[str]) -
     if padded:
         _note(notes, f"{source}: white space around {role} names is kept as it is: {listed(padded, 2)}")
     if same_form:
-        _note(notes, f"{source}: {_differ(role, len(same_form))} in Unicode form only: {listed(same_form, 2)}")
+        _note(
+            notes,
+            f"{source}: {_differ(role, len(same_form))} in Unicode form or invisible characters only: "
+            f"{', '.join(map(ascii, same_form[:2]))}; write them alike if they are the same",
+        )
+    zeros = padded_numbers(identifiers) if role == "label" else []
+    if zeros:
+        _note(
+            notes,
+            f"{source}: {_differ(role, len(zeros))} in leading zeros only: {paired_names(zeros, 2)}; if they are the same, merge "
+            f"them with map={{{zeros[0][0]!r}: {zeros[0][1]!r}}}",
+        )
+    shortened = scientific(identifiers) if role != "label" else []
+    if shortened:
+        _note(
+            notes,
+            f"{source}: {role} names such as {listed(shortened, 2)} were probably shortened by a spreadsheet: different ones "
+            f"may have become one; export them again as text",
+        )
 
 
 def paired_names(pairs: Sequence[tuple[str, str]], most: int = 5) -> str:

@@ -34,6 +34,8 @@ class AnnotationFields:
     labels: Array
     dtype: torch.dtype = torch.float64
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    misspelt: tuple[tuple[str, str], ...] = ()
     features: Tensor | None = None
     worker_features: Tensor | None = None
     feature_names: tuple[str, ...] | None = None

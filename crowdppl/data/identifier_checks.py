@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Any
 
 import numpy.typing as npt
 import pandas as pd
 import pyarrow
 import pyarrow.compute as pc
+
+from crowdppl.data.spellings import SCIENTIFIC, skeleton
 
 Array = npt.NDArray[Any]
 
@@ -75,13 +76,30 @@ def equal_numbers(names: Array) -> list[tuple[str, str]]:
     return out
 
 
+def padded_numbers(names: Array) -> list[tuple[str, str]]:
+    """Return pairs of a whole number with leading zeros and another one without them, or with fewer: 007 and 7."""
+    if names.dtype != object:
+        return []
+    padded = [name for name in names.tolist() if name[:1] == "0" and len(name) > 1 and name.isdecimal()]
+    if not padded:
+        return []
+    first = {name: name for name in names.tolist() if (name[:1] != "0" or len(name) == 1) and name.isdecimal()}
+    return [(name, earlier) for name in padded if (earlier := first.setdefault(name.lstrip("0") or "0", name)) != name]
+
+
 def lookalikes(names: Array) -> list[str]:
-    """Return the string identifiers that are canonically equivalent in Unicode to an earlier one, such as two encodings of é."""
+    """Return the string identifiers that look like an earlier one: two encodings of é, invisible characters, other dashes."""
     if names.dtype != object:
         return []
     if all(map(str.isascii, names.tolist())):
         return []
-    forms = [unicodedata.normalize("NFC", n) for n in names.tolist()]
+    forms = [skeleton(n) if not n.isascii() else n.casefold() for n in names.tolist()]
     if len(set(forms)) == len(forms):
         return []
-    return names[pd.Series(forms, dtype=object).duplicated().to_numpy()].tolist()
+    again = pd.Series(forms, dtype=object).duplicated().to_numpy()
+    return [n for n, repeated in zip(names.tolist(), again, strict=True) if repeated and not n.isascii()]
+
+
+def scientific(names: Array) -> list[str]:
+    """Return the string identifiers that a spreadsheet has probably shortened, such as 9.9E+15."""
+    return [name for name in names.tolist() if SCIENTIFIC.fullmatch(name)] if names.dtype == object else []

@@ -40,6 +40,13 @@ class KnownTruths(NamedTuple):
     where_item: str
     where_label: str
 
+    def without_blanks(self) -> KnownTruths:
+        """Return them without those whose label stands for nothing."""
+        kept = np.flatnonzero(~self.label.missing)
+        if len(kept) == len(self.rows):
+            return self
+        return self._replace(item=self.item.take(kept), label=self.label.take(kept), rows=self.rows[kept])
+
 
 def truth_columns(
     frame: pd.DataFrame | None, columns: Sequence[Any], truth: Truth, source: str

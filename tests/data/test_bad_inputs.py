@@ -300,11 +300,11 @@ TOLD = {
     ),
     "capitals": (
         taken(frame(label=["a", "B", "b", "b", "a", "a"])),
-        r"1 label name differs from another in capitals or white space only",
+        r"1 spelling of 1 label merged, .*'b': 'B'",
     ),
     "one name in two Unicode forms": (
         taken(frame(worker=["\u00e9", "e\u0301", "u", "v", "u", "v"])),
-        r"1 worker name differs from another in Unicode form only",
+        r"1 worker name differs from another in Unicode form or invisible characters only",
     ),
     "truth for items never judged": (
         taken(FRAME, truth={"nobody": "a", "x": "a"}),

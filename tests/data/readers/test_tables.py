@@ -94,6 +94,7 @@ def test_only_blank_cells(write):
 
 def test_sevens_stay_apart_and_na_is_a_class(write):
     data = Annotations.from_csv(write(HEAD + "1,007,NA\n1,7,None\n2,007,NA\n"))
+    assert any("'NA' (2), 'None' (1) taken for a class" in note for note in data.notes)
     assert data.workers.tolist() == ["007", "7"]
     assert data.labels.tolist() == ["NA", "None"]
     assert data.items.tolist() == [1, 2]
