@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,20 @@ from crowdppl.data import read as reading
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, candidate_names, column_of
 from crowdppl.data.identifiers import holds_integers
+from crowdppl.data.label_names import respelled
 from crowdppl.data.readers import bundles, formats
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import read_table
-from crowdppl.data.readers.streams import local, source_name
+from crowdppl.data.readers.streams import existing, local, source_name
 from crowdppl.data.readers.tables import integers
 from crowdppl.data.truths import truth_column
-from crowdppl.errors import OptionError, suggestion
+from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
 from crowdppl.files import digests
 from crowdppl.inference.catalogue import DEFAULT, named_model
 from crowdppl.model.base import AnnotationModel
+
+# Columns of a table of names of labels.
+MAP_COLUMNS = ("from", "to")
 
 
 def read_annotations(file: Path, format: str | None, choices: Choices | None) -> tuple[Records, str]:
@@ -48,10 +53,62 @@ def annotations_and_truth(
         dataclasses.replace(records, truth={}),
         source_name(file),
         **vars(columns),
+        **naming(how_read),
         labels=declared_classes(how_read.labels),
         repeats=how_read.repeats,
     )
-    return data, truth if truth is not None and len(truth) else None
+    if truth is None or not len(truth):
+        return data, None
+    given = truth["label"] if isinstance(truth, pd.DataFrame) else pd.Series(truth, dtype=object)
+    spelled = respelled(given.tolist(), data.labels.tolist(), naming(how_read)["map"])
+    if isinstance(truth, pd.DataFrame):
+        return data, truth.assign(label=[spelled[label] for label in given]).dropna(subset=["label"])
+    return data, {item: spelled[label] for item, label in truth.items() if spelled[label] is not None} or None
+
+
+def naming(how_read: Reading) -> dict[str, Any]:
+    """Return the choices about names of labels, as arguments of :meth:`crowdppl.Annotations.from_frame`.
+
+    Raises:
+        OptionError: for names that are not written as LABEL=NAME.
+        DataError: for a table of names without labels.
+        FileError: if the table cannot be read.
+    """
+    names: dict[str, Any] = {} if how_read.map is None else read_map(how_read.map)
+    for pair in [] if how_read.names is None else how_read.names.split(","):
+        label, sign, name = pair.partition("=")
+        if not sign or not label.strip():
+            raise OptionError(f"--names {how_read.names}: {pair!r} is not LABEL=NAME; write --names 0=none,1=spam")
+        names[label.strip()] = name.strip() or None
+    return {
+        "map": names or None,
+        "missing": how_read.missing or [],
+        "keep_missing": how_read.keep_missing,
+        "fold": not how_read.no_fold,
+    }
+
+
+def read_map(path: Path) -> dict[str, Any]:
+    """Return the class by label of a table with the columns ``from`` and ``to``, or of a JSON object.
+
+    Raises:
+        DataError: if the columns are missing, or a label has two names.
+        FileError: if the file cannot be read.
+    """
+    if path.suffix == ".json":
+        try:
+            table = json.loads(existing(path).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise FileError(f"{source_name(path)} is not JSON: {error}") from None
+        if isinstance(table, dict) and not any(isinstance(name, (dict, list)) for name in table.values()):
+            return table
+    frame = read_table(path)
+    columns = [column_of(frame, None, (name,), source_name(path), f"name the column {name!r}") for name in MAP_COLUMNS]
+    pairs = frame[columns].astype(object).drop_duplicates()
+    twice = pairs[columns[0]].duplicated()
+    if twice.any():
+        raise DataError(f"{source_name(path)}: {listed(pairs[columns[0]][twice].tolist(), 3)} has two names; leave one")
+    return dict(zip(pairs[columns[0]].tolist(), pairs[columns[1]].tolist(), strict=True))
 
 
 def item_column(frame: pd.DataFrame, columns: Columns, source: str) -> str:

@@ -157,6 +157,21 @@ class Reading:
     repeats: Annotated[
         str, typer.Option(help="Repeated annotations of an item by one worker: keep all, keep the last, or refuse.")
     ] = "keep"
+    map: Annotated[
+        Path | None,
+        typer.Option(help="Table with the columns from and to: names of classes by label; blank for no label."),
+    ] = None
+    names: Annotated[str | None, typer.Option(help="Names of classes by label, such as 0=none,1=spam.")] = None
+    missing: Annotated[
+        list[str] | None, typer.Option(help="Label that stands for no label; may be given several times.")
+    ] = None
+    keep_missing: Annotated[
+        bool, typer.Option("--keep-missing", help="Take null, #N/A and other words for nothing for classes.")
+    ] = False
+    no_fold: Annotated[
+        bool,
+        typer.Option("--no-fold", help="Keep labels apart that differ in capitals, white space or look-alikes only."),
+    ] = False
 
     def choices(self) -> Choices:
         """Return what the readers of exports have to know.

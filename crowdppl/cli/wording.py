@@ -6,8 +6,10 @@ Messages of the library name arguments as a Python call writes them, ``task=...`
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +19,10 @@ import typer.main
 # Text in quotes is a name or a value of the caller's and stays as it is.
 _QUOTED = r"(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)" + "|" + r'(?<!\w)"(?:[^"\\]|\\.)*"(?!\w)'
 _VALUE = (
-    r"'(?:[^'\\]|\\.)*'" + "|" + r'"(?:[^"\\]|\\.)*"' + r"|\([^()]*\)|\[[^][]*\]|\.\.\.|[^\s,;:()'\"]*[^\s,;:.()'\"]"
+    r"'(?:[^'\\]|\\.)*'"
+    + "|"
+    + r'"(?:[^"\\]|\\.)*"'
+    + r"|\([^()]*\)|\[[^][]*\]|\{[^{}]*\}|\.\.\.|[^\s,;:()'\"]*[^\s,;:.()'\"]"
 )
 _WORD = re.compile(r"^['\"]([\w.-]+)['\"]$")
 _ARGUMENT = re.compile(
@@ -35,6 +40,8 @@ def for_command(message: str, flags: Mapping[str, str]) -> str:
 
     def as_option(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
+        if value == "False" and f"no_{name}" in flags:
+            return flags[f"no_{name}"]
         if name not in flags:
             return match[0]
         assigned = match[0] != name
@@ -49,6 +56,9 @@ def for_command(message: str, flags: Mapping[str, str]) -> str:
             return flags[name]
         if value == "False":
             return f"without {flags[name]}"
+        if value[0] == "{" and name == "map":  # names of labels, which have an option for a few
+            pairs = ast.literal_eval(value).items()
+            return f"{flags['names']} {shlex.quote(','.join(f'{label}={new}' for label, new in pairs))}"
         word = _WORD.match(value)
         return f"{flags[name]} {word[1] if word else value}"
 

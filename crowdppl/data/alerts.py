@@ -1,3 +1,4 @@
 """Beginnings of the warnings that stand above a result, since it must not be used."""
 
+LABELS_UNCLEAR = "labels to be cleaned first"
 CLASSES_LOST = "classes lost: do not use these labels"

@@ -18,7 +18,7 @@ from crowdppl.data.columns import ITEM_COLUMNS, column_of, item_column, reader_n
 from crowdppl.data.encoding import Repeats, encode_columns
 from crowdppl.data.features import count_table
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.label_names import LabelChoices, names_of_labels
+from crowdppl.data.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.layouts import AnnotationLayouts
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
@@ -86,7 +86,7 @@ class Annotations(AnnotationLayouts):
         seconds=arguments.anything,
         dates=arguments.choice("day-first", "month-first"),
         map=arguments.mapping,
-        missing=arguments.several(arguments.text, 0),
+        missing=arguments.anything,
         keep_missing=arguments.flag,
         fold=arguments.flag,
         source=arguments.text,
@@ -110,7 +110,7 @@ class Annotations(AnnotationLayouts):
         seconds: str | None = None,
         dates: Dates | None = None,
         map: Mapping[Any, Any] | None = None,
-        missing: Iterable[str] = (),
+        missing: str | Iterable[str] = (),
         keep_missing: bool = False,
         fold: bool = True,
         source: str = "the frame",
@@ -172,7 +172,7 @@ class Annotations(AnnotationLayouts):
                 if name is not None
             },
             dates=dates,
-            choices=LabelChoices(names_of_labels(map), tuple(missing), keep_missing, fold),
+            choices=LabelChoices(names_of_labels(map), words(missing), keep_missing, fold),
         )
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
         in_order = labels is not None

@@ -119,7 +119,7 @@ def encode_columns(
             f"With one class every label is correct by construction, and accuracy cannot be estimated",
         )
     for identifiers, role in ((items, "task"), (workers, "worker"), (labels, "label")):
-        _check_names(identifiers, role, source, notes)
+        _check_names(identifiers, role, source, notes, merged=role == "label" and choices.fold)
     if not explicit:
         _check_numeric_labels(labels, source, notes)
     misspelt = [] if explicit else label_names.typing_errors(item, label, labels)
@@ -177,8 +177,11 @@ def _drop_unlabelled(
     return [column.take(rows) for column in columns], rows
 
 
-def _check_names(identifiers: Array, role: str, source: str, notes: list[str]) -> None:
+def _check_names(identifiers: Array, role: str, source: str, notes: list[str], *, merged: bool) -> None:
     """Warn of names that differ in capitals, white space or Unicode form only, and of white space around names."""
+    if merged:  # names that look alike are one, or have a note of their own
+        _check_padding(identifiers, source, notes)
+        return
     same_form = lookalikes(identifiers)
     case_pairs = [(name, other) for name, other in variants(identifiers) if name not in same_form]
     in_pairs = {name for pair in case_pairs for name in pair}
@@ -197,19 +200,26 @@ def _check_names(identifiers: Array, role: str, source: str, notes: list[str]) -
             f"{source}: {_differ(role, len(same_form))} in Unicode form or invisible characters only: "
             f"{', '.join(map(ascii, same_form[:2]))}; write them alike if they are the same",
         )
-    zeros = padded_numbers(identifiers) if role == "label" else []
-    if zeros:
-        _note(
-            notes,
-            f"{source}: {_differ(role, len(zeros))} in leading zeros only: {paired_names(zeros, 2)}; if they are the same, merge "
-            f"them with map={{{zeros[0][0]!r}: {zeros[0][1]!r}}}",
-        )
-    shortened = scientific(identifiers) if role != "label" else []
+    if role == "label":
+        _check_padding(identifiers, source, notes)
+        return
+    shortened = scientific(identifiers)
     if shortened:
         _note(
             notes,
             f"{source}: {role} names such as {listed(shortened, 2)} were probably shortened by a spreadsheet: different ones "
             f"may have become one; export them again as text",
+        )
+
+
+def _check_padding(labels: Array, source: str, notes: list[str]) -> None:
+    """Warn of labels that differ in leading zeros only."""
+    zeros = padded_numbers(labels)
+    if zeros:
+        _note(
+            notes,
+            f"{source}: {_differ('label', len(zeros))} in leading zeros only: {paired_names(zeros, 2)}; if they are the same, "
+            f"merge them with map={{{zeros[0][0]!r}: {zeros[0][1]!r}}}",
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl import arguments
 from crowdppl.data.identifiers import Coded
 from crowdppl.data.missing_words import words_for_nothing
 from crowdppl.data.spellings import KEYS, NearDuplicate, alike, folded, near_duplicates, used_apart, visible
@@ -116,7 +117,7 @@ def named(columns: Sequence[Coded], known: Coded, declared: Any, choices: LabelC
         if unclear:
             words = ", ".join(f"{word!r} ({size[word]:,})" for word in unclear[:3])
             out.unclear.append(
-                f"{where}: {words} taken for a class; if it stands for no label, add missing={[visible(unclear[0])]!r}"
+                f"{where}: {words} taken for a class; if it stands for no label, add missing={visible(unclear[0])!r}"
             )
     if choices.fold:
         _fold(columns, names, kept, out, where)
@@ -260,6 +261,36 @@ def of_typing_errors(near: Sequence[NearDuplicate], total: int, labels: int, whe
         f"annotations in all; each is a class of its own. Merge them with map=..."
     )
     return sentence, len(near) >= MANY or count >= SHARE * total
+
+
+def respelled(labels: Sequence[Any], classes: Sequence[Any], given: Mapping[Any, Any] | None = None) -> dict[Any, Any]:
+    """Return the class of each label: as the caller named it, or that of which it is another spelling, or itself.
+
+    Args:
+        labels: as written, such as those of known truths or of further annotations.
+        classes: of the annotations.
+        given: names of the caller, see :func:`names_of_labels`.
+    """
+    mapped = names_of_labels(given)
+    spelled: dict[str, set[Any]] = {}
+    for name in classes:
+        spelled.setdefault(folded(str(name)), set()).add(name)
+    out: dict[Any, Any] = {}
+    for label in labels:
+        name = mapped.get(str(label), label)
+        alike_classes = spelled.get(folded(str(name)), set()) if name is not None else set()
+        out[label] = name if name is None or name in classes or len(alike_classes) != 1 else next(iter(alike_classes))
+    return out
+
+
+def words(missing: Any) -> tuple[str, ...]:
+    """Return the labels that the caller takes for nothing.
+
+    Raises:
+        OptionError: if they are neither a text nor several.
+    """
+    given = [missing] if isinstance(missing, str) else arguments.several(arguments.text, 0)("missing", missing)
+    return tuple(given)
 
 
 def names_of_labels(given: Mapping[Any, Any] | None) -> dict[str, str | None]:

@@ -55,7 +55,7 @@ def words_for_nothing(
     own = {folded(word) for word in missing}
     dropped = {name for name in plain if folded(name) in own}
     if keep:
-        return dropped, []
+        return dropped | {name for name, text in plain.items() if not text}, []
     dropped |= {name for name, text in plain.items() if text in PROGRAMS}
     unclear = {
         name for name, text in plain.items() if name not in dropped and (text in MARKS or text in ("None", "NA"))

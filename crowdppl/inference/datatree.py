@@ -148,7 +148,7 @@ def attributes(
         "correlation": PUBLISHED if effect is None else WEIGHTED.format(rho=effect.say()),
         "coverage": coverage,
         "warnings": json.dumps(draws.warnings),
-        "notes": json.dumps([*data.notes, *notes]),
+        "notes": json.dumps([*(one for one in data.notes if one not in data.doubts), *notes]),
         "run": json.dumps(run),
     }
 

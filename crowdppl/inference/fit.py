@@ -18,6 +18,7 @@ import torch
 
 from crowdppl import arguments
 from crowdppl.arguments import checked
+from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.diagnostics import far_from_votes, lost_classes, nothing_learned, review, unused_classes
 from crowdppl.data.frames import to_pandas
@@ -242,6 +243,7 @@ def fit(
         draws.facts |= convergence(data, evaluated, draws.diagnosis)
         failed = not_converged(draws.facts)
         draws.warnings[:0] = [failed] if failed else []
+    draws.warnings += [f"{LABELS_UNCLEAR}: {sentence}" for sentence in data.doubts]
     draws.warnings += nothing_learned(data, probability)
     draws.warnings += lost_classes(data, probability)
     draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)

@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.data.annotations import CROWD, Annotations
 from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
+from crowdppl.data.label_names import respelled
 from crowdppl.errors import DataError, ModelError, listed, warn
 from crowdppl.inference.catalogue import default_model, model_name
 from crowdppl.inference.design_effect import DesignEffect
@@ -111,7 +114,12 @@ def update(
         effect = DesignEffect.of_json(info["rho"])
         settings |= {"independent": effect is None, "rho": None if effect is None else effect.given_as}
     settings |= {"method": info["method"], "seed": info["seed"] if seed is None else seed} | options
-    return fit(dataclasses.replace(together, start=start), fitted, **settings)
+    doubts = tuple(
+        sentence.removeprefix(f"{LABELS_UNCLEAR}: ")
+        for sentence in posterior.warnings
+        if sentence.startswith(LABELS_UNCLEAR)
+    )
+    return fit(dataclasses.replace(together, start=start, doubts=doubts), fitted, **settings)
 
 
 def _reads_any(model: AnnotationModel, before: Annotations, widths: Mapping[str, int]) -> bool:
@@ -152,6 +160,25 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     return bound.by_class(r)
 
 
+def _respelled(more: Annotations, classes: npt.NDArray[Any]) -> Annotations:
+    """Return annotations with the earlier classes in place of other spellings of them."""
+    spelled = respelled(more.labels.tolist(), classes.tolist())
+    new = [spelled[label] for label in more.labels.tolist()]
+    if new == more.labels.tolist():
+        return more
+    names = list(dict.fromkeys(new))
+    code = torch.tensor([names.index(name) for name in new], dtype=torch.int64)
+    changed = [name for name in more.labels.tolist() if spelled[name] != name]
+    note = f"further annotations: {listed(changed, 3)} taken for another spelling of an earlier class"
+    return dataclasses.replace(
+        more,
+        label=code[more.label],
+        truth=torch.where(more.truth >= 0, code[more.truth.clamp(min=0)], more.truth),
+        labels=np.array(names, dtype=more.labels.dtype if more.labels.dtype.kind in "iub" else object),
+        notes=(*more.notes, note),
+    )
+
+
 @arguments.checked(
     before=arguments.annotation_data, more=arguments.annotation_data, repeats=arguments.choice("keep", "last", "refuse")
 )
@@ -168,6 +195,7 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
             annotations again where these are refused.
     """
     repeats = before.repeats if repeats is None else repeats
+    more = _respelled(more, before.labels)
     strange = [label for label in more.labels.tolist() if label not in before.labels.tolist()]
     if strange:
         raise DataError(

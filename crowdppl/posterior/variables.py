@@ -16,7 +16,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from crowdppl import arguments
-from crowdppl.data.alerts import CLASSES_LOST
+from crowdppl.data.alerts import CLASSES_LOST, LABELS_UNCLEAR
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.isolation import Threads
 from crowdppl.posterior.measures import measure as measure_of
@@ -113,10 +113,10 @@ class PosteriorVariables:
 
     @property
     def alerts(self) -> list[str]:
-        """The warnings that come first in every view: the chains have not converged, or classes were lost."""
+        """The warnings that come first in every view: labels to be cleaned, chains that have not converged, classes lost."""
         return [
             sentence
-            for start in (NOT_CONVERGED, CLASSES_LOST)
+            for start in (LABELS_UNCLEAR, NOT_CONVERGED, CLASSES_LOST)
             for sentence in self.warnings
             if sentence.startswith(start)
         ]
@@ -125,6 +125,11 @@ class PosteriorVariables:
     def alert(self) -> str:
         """The :attr:`alerts` in one line; empty without any."""
         return "; ".join(self.alerts)
+
+    @property
+    def labels_unclear(self) -> bool:
+        """Whether labels are to be cleaned first: typing errors count as classes of their own, for example."""
+        return any(sentence.startswith(LABELS_UNCLEAR) for sentence in self.warnings)
 
     @property
     def not_converged(self) -> bool:
@@ -149,7 +154,7 @@ class PosteriorVariables:
     def __repr__(self) -> str:
         sizes = self._known["posterior"].sizes
         info = self.info
-        alert = "".join(f"{start}; " for start in (NOT_CONVERGED, CLASSES_LOST) if start in self.alert)
+        alert = "".join(f"{start}; " for start in (LABELS_UNCLEAR, NOT_CONVERGED, CLASSES_LOST) if start in self.alert)
         return (
             f"Posterior({alert}{info['model']} by {info['method']}: {self._known['truth'].sizes['item']:,} items, "
             f"{sizes['worker']:,} workers, {sizes['true_label']} classes; "

@@ -169,9 +169,10 @@ def actions(
     order = np.argsort(-gain, kind="stable")
     ordered = order[unsure[order]]
     doubtful = table["verdict"].isin(workers.UNRELIABLE).to_numpy()
-    comparable = bool((table["verdict"] != "unknown").any())
+    # Of labels with typing errors in them neither workers nor the guideline can be judged.
+    comparable = bool((table["verdict"] != "unknown").any()) and not posterior.labels_unclear
     return Actions(
-        people=_people(posterior, table, names),
+        people=[] if posterior.labels_unclear else _people(posterior, table, names),
         # With no worker to compare with another, the confusions of the crowd mean nothing.
         questions=_questions(posterior, doubtful, names) if comparable else [],
         open=ordered,
@@ -422,6 +423,8 @@ def _percent(share: float) -> str:
 @arguments.checked(actions=arguments.report_actions, posterior=arguments.posterior, shown=arguments.whole(1))
 def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list[str]:
     """Return what to do as lines for a terminal, most urgent first; before all that, that the fit has not converged, if so."""
+    if posterior.labels_unclear:
+        return [posterior.alert, "Nothing is said of items and workers before the labels are clean."]
     total, out = actions.total, []
     for people, heading in (
         (actions.unusable, "Stop and check"),

@@ -9,7 +9,8 @@ import typer
 import typer.main
 from rich.markup import escape
 
-from crowdppl.cli.application import app, command, console, err, in_command, use_threads
+from crowdppl.cli.again import as_fit
+from crowdppl.cli.application import command, console, err, in_command, use_threads
 from crowdppl.cli.options import Columns, KnownTruth, Level, ModelChoice, Reading, Results, Seed, Threads
 from crowdppl.errors import OptionError, silent
 from crowdppl.inference.catalogue import MODELS
@@ -82,7 +83,7 @@ def calibrate(
         inform = "rho and the workers" if form == "correlated" else "the workers"
         console.print(f"Best for this crowd{purpose}: a fit with these true labels, which inform {inform}:")
         # On a line of its own and never wrapped, so that it can be pasted.
-        console.print(escape(_as_fit(context, ["--independent"] * (form == "published"))), soft_wrap=True)
+        console.print(escape(as_fit(context, ["--independent"] * (form == "published"))), soft_wrap=True)
     mean, spread = calibration.logit_rho
     console.print(
         f"Other annotations by this crowd, without true labels: add --rho={mean:.2f},{spread:.2f}, mean and sd of logit rho with "
@@ -156,30 +157,6 @@ def _given(context: typer.Context) -> set[str]:
     names = [str(parameter.name) for parameter in context.command.params]
     sources = {name: context.get_parameter_source(name) for name in names}
     return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-
-
-def _as_fit(context: typer.Context, more: list[str]) -> str:
-    """Return a command as a `crowdppl fit` with the same input and options, and some more, to be pasted into a shell."""
-    from crowdppl.report.plan import shell_line
-
-    group: Any = typer.main.get_command(app)
-    shared = {parameter.name for parameter in group.commands["fit"].params}
-    files, words = [], []
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        value, source = context.params.get(name), context.get_parameter_source(name)
-        if source is None or source.name != "COMMANDLINE" or value is None or name not in shared:
-            continue
-        if parameter.param_type_name == "argument":
-            text = str(value)
-            files.append(f"./{text}" if text.startswith("-") and text != "-" else text)
-        elif getattr(parameter, "is_flag", False):
-            words.append(parameter.opts[0])
-        else:
-            for single in map(str, value if isinstance(value, (list, tuple)) else [value]):
-                # --option=value: a value may begin with a dash.
-                words += [f"{parameter.opts[0]}={single}"] if single.startswith("-") else [parameter.opts[0], single]
-    return shell_line(["crowdppl", "fit", *files, *words, *more])
 
 
 @command

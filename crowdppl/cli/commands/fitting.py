@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 import typer
 from rich.markup import escape
 
+from crowdppl.cli.again import as_fit
 from crowdppl.cli.application import command, console, err, leave, set_state, use_threads
 from crowdppl.cli.options import (
     Checkpoints,
@@ -48,6 +49,7 @@ STREAM_FILES = ("truth.parquet", "workers.csv", "run.json")
 
 @command
 def fit_command(
+    context: typer.Context,
     *,
     file: Annotated[
         Path, typer.Argument(help="Annotations: a table (CSV, also .gz; Parquet) with a row for each, or an export.")
@@ -113,7 +115,33 @@ def fit_command(
     )
     if with_report:
         _report(posterior, output, report_options, finished)
+    if data.misspelt:
+        _propose_names(context, data, how_read, output.out)
     leave(posterior)
+
+
+def _propose_names(context: typer.Context, data: Annotations, how_read: Reading, folder: Path) -> None:
+    """Write names for labels that are probably typing errors, and print the command that reads them."""
+    import pandas as pd
+
+    from crowdppl import export
+    from crowdppl.cli import inputs
+
+    earlier = {} if how_read.map is None else inputs.read_map(how_read.map)
+    names = earlier | dict(data.misspelt)
+    path = folder / "label-map.csv"
+    number = 1
+    while how_read.map is not None and path.exists() and path.samefile(how_read.map):
+        number += 1
+        path = folder / f"label-map-{number}.csv"
+    table = pd.DataFrame(list(names.items()), columns=list(inputs.MAP_COLUMNS))
+    export.write(table, path, raw=True)
+    again = as_fit(context, ["--map", str(path), "--overwrite"], without=("map", "overwrite"))
+    console.print(
+        f"\n[bold]Next[/bold]: look through {escape(str(path))}, where each of {len(data.misspelt):,} labels that are probably "
+        f"typing errors has the label that was probably meant; delete the rows that are wrong. Then run"
+    )
+    console.print(escape(again), soft_wrap=True)
 
 
 def _read(
@@ -143,6 +171,7 @@ def _read(
         source,
         **vars(columns),
         truth=truth,
+        **inputs.naming(how_read),
         labels=inputs.declared_classes(how_read.labels),
         repeats=how_read.repeats,
         features=inputs.feature_table(covariates.features, frame, ITEM_COLUMNS, columns.task),
@@ -191,8 +220,9 @@ def _finish(
     actions = report.actions(posterior, cost=cost, worker_table=written.workers)
     display.show_alert(posterior)
     display.show_actions(actions, posterior)
-    display.show_truth(posterior)
-    display.show_workers(written.workers, default_level(level))
+    if not posterior.labels_unclear:
+        display.show_truth(posterior)
+        display.show_workers(written.workers, default_level(level))
     display.show_computation(posterior, verbose=verbose)
     names = ", ".join(path.name for path in written.files)
     console.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - start:.1f} s).")
