@@ -299,7 +299,7 @@ class Annotations(AnnotationLayouts):
         """Read a CSV file (plain or compressed); options as in :meth:`from_frame`.
 
         Identifiers are kept as written: ``007`` is a string, and a column is read as integers only if every value is written as
-        an integer. Only blank cells, ``nan`` and ``NaN`` are missing values: ``NA`` may be a class.
+        an integer. Only blank cells, ``nan`` and ``NaN`` are missing values; of labels see ``missing``.
 
         Raises:
             FileError: if the file cannot be read as CSV.

@@ -256,10 +256,14 @@ def of_typing_errors(near: Sequence[NearDuplicate], total: int, labels: int, whe
     examples = ", ".join(f"{one.label!r} ({one.size:,}) for {one.meant!r}" for one in near[:4])
     rest = f" and {len(near) - 4:,} more" if len(near) > 4 else ""
     count = sum(one.size for one in near)
-    sentence = (
-        f"{where}: {len(near):,} of {labels:,} labels are probably typing errors of others ({examples}{rest}), {count:,} "
-        f"annotations in all; each is a class of its own. Merge them with map=..."
+    what = (
+        f"1 of {labels:,} labels is probably a typing error of another one"
+        if len(near) == 1
+        else f"{len(near):,} of {labels:,} labels are probably typing errors of others"
     )
+    each = "it is" if len(near) == 1 else "each is"
+    annotations = "1 annotation" if count == 1 else f"{count:,} annotations"
+    sentence = f"{where}: {what} ({examples}{rest}), with {annotations}; {each} a class of its own. Merge with map=..."
     return sentence, len(near) >= MANY or count >= SHARE * total
 
 

@@ -12,11 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl.data.missing_words import is_for_nothing
 from crowdppl.errors import DataError, listed
 
 # Names of the item column; otherwise it is the first column.
 ITEM_NAMES = ("task", "item", "id", "example_id", "index", "")
-NO_LABEL = ("", "nan", "NaN", "NA", "N/A", "None", "?")
+BLANK = ("", "nan", "NaN")
+# Words for nothing, beside those of :mod:`crowdppl.data.missing_words`, that are no labels that columns have in common.
+_NO_LABEL = ("NA", "None", "?")
 # Names of columns with labels that no worker gave, and with what is known of an item.
 _LABELS = re.compile(
     r"(gold|true|truth|ground_?truth|reference|final|majority|consensus|aggregated?|adjudicated|hard|correct|expert)"
@@ -63,10 +66,13 @@ class Layout:
 
 
 def labels_of(column: pd.Series[Any]) -> Cells:
-    """Return the labels in a column; whole numbers are written without decimals, as in columns with blanks they have some."""
+    """Return the labels in a column, words for nothing among them.
+
+    Whole numbers are written without decimals, as in columns with blanks they have some.
+    """
     codes, values = pd.factorize(column.astype(object))
     texts = [re.sub(r"^(-?\d+)\.0+$", r"\1", str(value).strip()) for value in values.tolist()]
-    labels = list(dict.fromkeys(text for text in texts if text not in NO_LABEL))
+    labels = list(dict.fromkeys(text for text in texts if text not in BLANK))
     position = {label: n for n, label in enumerate(labels)}
     lookup = np.array([*(position.get(text, -1) for text in texts), -1], dtype=np.intp)
     return Cells(lookup[codes], labels)
@@ -146,7 +152,8 @@ def _apart(columns: dict[int, Cells]) -> set[int]:
 def _folded(column: Cells) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for label, count in zip(column.labels, column.counts.tolist(), strict=True):
-        counts[label.casefold()] += count
+        if not (is_for_nothing(label) or label in _NO_LABEL):
+            counts[label.casefold()] += count
     return counts
 
 
