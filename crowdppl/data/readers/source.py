@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+import tempfile
+import weakref
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
@@ -27,6 +30,7 @@ from crowdppl.data.readers.opening import (
 )
 from crowdppl.data.readers.streams import existing, streamed
 from crowdppl.data.readers.tables import columns_of_parquet, is_parquet, read_csv, read_parquet
+from crowdppl.data.readers.workbooks import is_workbook, to_csv
 from crowdppl.errors import FileError
 
 # Endings of files of annotations.
@@ -50,7 +54,8 @@ class SourceFile:
     """An input file, read on demand.
 
     Args:
-        path: path of the file; compressed files (gzip, bzip2, xz, zip archives of one file) are decompressed.
+        path: path of the file; compressed files (gzip, bzip2, xz, zip archives of one file) are decompressed. The sheet of a
+            workbook is read as CSV.
         limit: maximum size of the decompressed content in bytes.
         within: its path in the folder or archive that is read, ``None`` for a file of its own.
 
@@ -61,6 +66,10 @@ class SourceFile:
     def __init__(self, path: str | Path, limit: int = LIMIT, within: PurePath | None = None):
         self.path, self.limit, self.within = existing(path), limit, within
         self.name, self.stem = self.path.name, stem(self.path.name)
+        if is_workbook(self.path):
+            folder = Path(tempfile.mkdtemp(prefix="crowdppl-"))
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            self.path = to_csv(self.path, folder, limit)
 
     @cached_property
     def suffix(self) -> str:

@@ -1,0 +1,98 @@
+"""Workbooks of Excel and OpenDocument: the sheet with content, as CSV.
+
+They are read by calamine, which runs no macros and evaluates no formulas: cells have the values that were stored.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from crowdppl.data.readers.opening import Allowance, first_bytes
+from crowdppl.errors import FileError, listed
+
+_ZIP, _OLD_OFFICE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+# Endings of old documents of Office that are no workbooks.
+_OTHERS = (".doc", ".ppt", ".msg")
+_SPREADSHEET = b"application/vnd.oasis.opendocument.spreadsheet"
+# Bytes of memory for each byte of the XML.
+_FACTOR = 4
+_SAVE = "save the sheet with the annotations as CSV (UTF-8)"
+
+
+def is_workbook(path: Path) -> bool:
+    """Return whether a file is a workbook, by its content."""
+    start = first_bytes(path, 8)
+    if start.startswith(_OLD_OFFICE):
+        return path.suffix.lower() not in _OTHERS
+    if not start.startswith(_ZIP):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+            if names & {"xl/workbook.xml", "xl/workbook.bin"}:
+                return True
+            return {"mimetype", "content.xml"} <= names and archive.read("mimetype").startswith(_SPREADSHEET)
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError):
+        return False  # reported when it is read
+
+
+def to_csv(path: Path, folder: Path, limit: int) -> Path:
+    """Write the sheet of a workbook that has content as a CSV file, and return its path.
+
+    Whole numbers are written without decimals, dates as ISO 8601. Hidden sheets are not read.
+
+    Args:
+        path: of the workbook.
+        folder: for the CSV file.
+        limit: maximum size of the workbook in bytes, decompressed.
+
+    Raises:
+        FileError: if it is damaged, protected by a password, too large, or has no sheet or several sheets with content.
+    """
+    import python_calamine as calamine  # here: most files are no workbooks
+
+    size = path.stat().st_size
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    allowance = Allowance(limit, _FACTOR)
+    if size > allowance.most:
+        raise allowance.error(path.name)
+    try:
+        with calamine.CalamineWorkbook.from_path(str(path)) as book:
+            visible = [
+                sheet.name for sheet in book.sheets_metadata if sheet.visible == calamine.SheetVisibleEnum.Visible
+            ]
+            rows = {name: list(book.get_sheet_by_name(name).to_python(skip_empty_area=True)) for name in visible}
+    except calamine.PasswordError:
+        raise FileError(f"{path.name} is a workbook that is protected by a password; {_SAVE}") from None
+    except (calamine.CalamineError, OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:100]
+        raise FileError(f"{path.name} is a workbook that cannot be read ({reason}); {_SAVE}") from None
+    sheets = {
+        name: content for name, content in rows.items() if any(any(cell != "" for cell in row) for row in content)
+    }
+    if not sheets:
+        raise FileError(f"{path.name} is a workbook without a visible sheet with content; {_SAVE}")
+    if len(sheets) > 1:
+        raise FileError(
+            f"{path.name} is a workbook with {len(sheets)} sheets with content, {listed(sheets, 4)}; {_SAVE}, or hide or delete "
+            f"the others"
+        )
+    out = folder / path.name
+    with out.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([_text(cell) for cell in row] for row in next(iter(sheets.values())))
+    return out
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        return str(int(cell))
+    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
+        return cell.date().isoformat()
+    return cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
