@@ -34,11 +34,16 @@ def crowd(classes: int, per_item: int, each: int, seed: int) -> tuple[Annotation
     truth = rng.integers(0, classes, ITEMS)
     item = np.repeat(np.arange(ITEMS), per_item)
     workers = max(per_item, round(len(item) / each))
-    # Each worker gives as many labels, of different items: workers in turn, items in random order.
-    order = rng.permutation(ITEMS)
-    worker = np.empty(len(item), dtype=int)
-    for turn in range(per_item):
-        worker[order * per_item + turn] = (np.arange(ITEMS) + turn * ITEMS) % workers
+    # Each worker gives as many labels, in random order; a second label of an item changes places with another one.
+    worker = rng.permutation(np.arange(len(item)) % workers)
+    while True:
+        ordered = np.lexsort((worker, item))
+        again = ordered[1:][(np.diff(item[ordered]) == 0) & (np.diff(worker[ordered]) == 0)]
+        if len(again) == 0:
+            break
+        for n in again.tolist():
+            other = int(rng.integers(len(item)))
+            worker[[n, other]] = worker[[other, n]]
     correct = rng.beta(7, 3, workers)
     wrong = (truth[item] + rng.integers(1, classes, len(item))) % classes
     label = np.where(rng.random(len(item)) < correct[worker], truth[item], wrong)
