@@ -16,6 +16,7 @@ from crowdppl.cli.commands import (
     fitting,
     judging,
     listings,
+    looking,
     new_model,
     outputs,
 )
@@ -24,6 +25,7 @@ from crowdppl.errors import CrowdpplError
 
 # In the order of the help.
 COMMANDS = {
+    "look": looking.look_command,
     "fit": fitting.fit_command,
     "stream": fitting.stream_command,
     "distribute": distributing.distribute_command,
