@@ -19,7 +19,7 @@ from crowdppl.judges import pairwise
 from crowdppl.judges.matching import alike, require_common, same_spelling, union
 from crowdppl.judges.states import normalised, state_words
 from crowdppl.judges.table import Table
-from crowdppl.judges.units import two_systems, unit_name
+from crowdppl.judges.units import ANSWERS, answer_name, two_systems, unit_name
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
@@ -33,6 +33,7 @@ _DEFAULTS = {
     "annotator": ("annotator",),
     "probability": ("probability",),
     "stratum": ("stratum",),
+    "answer": ANSWERS,
 }
 
 
@@ -56,6 +57,8 @@ class HumanLabels:
         system: system whose answer was labelled, ``(m,)`` int64, -1 if not stated.
         opponent: second system of a pair, ``(m,)`` int64, -1 if not stated.
         notes: what was dropped or unusual, in sentences.
+        answers: names of the answers of a system to a question, where it gave several, ``(B,)``.
+        answer: answer that was labelled, ``(m,)`` int64, -1 if not stated; ``(0,)`` if none is.
     """
 
     items: Array
@@ -71,6 +74,8 @@ class HumanLabels:
     system: Codes
     opponent: Codes
     notes: tuple[str, ...] = ()
+    answers: Array = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=object))
+    answer: Codes = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
     @arguments.checked(
@@ -82,6 +87,7 @@ class HumanLabels:
         annotator=arguments.identifier,
         probability=arguments.identifier,
         stratum=arguments.identifier,
+        answer=arguments.identifier,
         source=arguments.text,
     )
     def from_frame(
@@ -95,6 +101,7 @@ class HumanLabels:
         annotator: Any = None,
         probability: Any = None,
         stratum: Any = None,
+        answer: Any = None,
         source: str = "the human labels",
     ) -> Self:
         """Return the labels of a table with a row for each label, or of a mapping or Series from item to label.
@@ -113,6 +120,7 @@ class HumanLabels:
                 to a random sample.
             stratum: column of the stratum from which the item was drawn at random. It is kept; :func:`crowdppl.judges.fit` uses
                 ``probability`` only.
+            answer: column of answers, such as epochs; needed if the verdicts are on several answers of a system to a question.
             source: name of the table in messages.
 
         Raises:
@@ -126,11 +134,12 @@ class HumanLabels:
             "annotator": annotator,
             "probability": probability,
             "stratum": stratum,
+            "answer": answer,
         }
         table = Table.of(_as_frame(data, source), given, _DEFAULTS, ("item", "verdict"), source)
         notes: list[str] = []
         items, labels = table.required("item"), table.names("verdict")
-        people, strata = table.names("annotator"), table.names("stratum")
+        people, strata, answered = table.names("annotator"), table.names("stratum"), table.names("answer")
         systems, first, second = two_systems(table)
         chances = table.numbers("probability")
         if not (labels.codes >= 0).any():
@@ -156,6 +165,7 @@ class HumanLabels:
             "annotator": people.codes,
             "system": first,
             "opponent": second,
+            "answer": answered.codes,
         }
         # Without an annotator, equal rows may be two people who agree.
         twice = pd.DataFrame(key).duplicated().to_numpy() & ~people.missing & ~blank
@@ -179,6 +189,8 @@ class HumanLabels:
             first[kept],
             second[kept],
             tuple(notes),
+            answered.names,
+            answered.codes[kept],
         )
 
     def __len__(self) -> int:
@@ -220,6 +232,16 @@ class HumanLabels:
         item, turned = self._judged_items(verdicts, notes)
         if turned.any():
             label = np.where(turned, pairwise.turned(labels)[label], label)
+        unclear = kept & (item < 0) & self._of_several_answers(verdicts)
+        if unclear.any():
+            sentence = (
+                f"{int(unclear.sum()):,} human labels name questions of which several answers were judged, and not which answer "
+                f"they are of"
+            )
+            if not (kept & (item >= 0)).any():
+                raise DataError(f"{sentence}; state it in a column 'answer', as in {_some_item(verdicts)!r}")
+            notes.append(f"{sentence}; they are left out")
+        kept &= ~unclear
         absent = kept & (item < 0)
         kept &= item >= 0
         if absent.any():
@@ -234,6 +256,7 @@ class HumanLabels:
                 f"are left out"
             )
         self._note_contradictions(item[kept], label[kept], notes)
+        answer = self.answer[kept] if len(self.answer) else self.answer
         extended = verdicts
         if len(labels) > len(verdicts.labels):
             extended = dataclasses.replace(verdicts, labels=labels, label=np.append(old, -1)[verdicts.label])
@@ -249,6 +272,7 @@ class HumanLabels:
             system=self.system[kept],
             opponent=self.opponent[kept],
             notes=tuple(notes),
+            answer=answer,
         )
 
     def _without_states(self, given: Array, notes: list[str]) -> tuple[npt.NDArray[np.bool_], Array]:
@@ -274,8 +298,13 @@ class HumanLabels:
         no = np.zeros(len(self), dtype=bool)
         place = {name: n for n, name in enumerate(verdicts.items.tolist())}
         if not verdicts.pairs:
-            names = alike(self.items, verdicts.items, "item", notes)
+            # Items that are one of several answers have names of text.
+            as_text = (self.answer >= 0).any() or self._of_several_answers(verdicts).any()
+            own = np.array([str(name) for name in self.items.tolist()], dtype=object) if as_text else self.items
+            names = alike(own, verdicts.items, "item", notes)
             item = np.array([place.get(name, -1) for name in names.tolist()], dtype=np.int64)[self.item]
+            for n, name in self._with_answers():
+                item[n] = place.get(name, item[n])
             return item, self._turned(verdicts, item)
         whole = np.array([place.get(str(name), -1) for name in self.items.tolist()], dtype=np.int64)[self.item]
         if (whole >= 0).any() and not (self.system >= 0).any():
@@ -296,11 +325,27 @@ class HumanLabels:
             unit_name(names[i], self.systems[s], t) for i, s, t in zip(self.item, self.system, second, strict=True)
         ]
         item = np.array([place.get(pair, -1) for pair in pairs], dtype=np.int64)
+        for n, name in self._with_answers():
+            item[n] = place.get(unit_name(name, self.systems[self.system[n]], second[n]), item[n])
         turned = no
         for one in np.flatnonzero(item < 0) if two else ():
             reverse = place.get(unit_name(names[self.item[one]], second[one], self.systems[self.system[one]]), -1)
             item[one], turned[one] = reverse, reverse >= 0
         return item, turned
+
+    def _with_answers(self) -> list[tuple[int, str]]:
+        """Return the labels that state an answer, each with the name of an item that is one of several answers."""
+        return [
+            (n, answer_name(self.items[self.item[n]], self.answers[self.answer[n]]))
+            for n in np.flatnonzero(self.answer >= 0).tolist()
+        ]
+
+    def _of_several_answers(self, verdicts: Verdicts) -> npt.NDArray[np.bool_]:
+        """Return which labels are of a question with several answers of a system among the judged items, ``(m,)``."""
+        asked = pd.DataFrame({"question": verdicts.question, "system": verdicts.system, "opponent": verdicts.opponent})
+        several = asked["question"][(asked["question"] >= 0) & asked.duplicated(keep=False)].unique()
+        names = {str(name) for name in verdicts.questions[several].tolist()}
+        return np.array([str(name) in names for name in self.items.tolist()], dtype=bool)[self.item]
 
     def _turned(self, verdicts: Verdicts, item: Codes) -> npt.NDArray[np.bool_]:
         """Return which labels state the two systems of their item in the other order, ``(m,)``.
@@ -357,3 +402,8 @@ def _require_all(table: Table, role: str, stated: npt.NDArray[np.bool_]) -> None
     if table.columns[role] is not None and not stated.all():
         rows = rows_text(np.flatnonzero(~stated))
         raise DataError(f"{table.where(role)}, {rows}: {role} missing; state it for every label, or drop the column")
+
+
+def _some_item(verdicts: Verdicts) -> Any:
+    """Return the name of a judged item that is one of several answers."""
+    return next((name for name in verdicts.items.tolist() if " answer " in str(name)), verdicts.items.tolist()[0])

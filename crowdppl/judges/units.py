@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.data.identifiers import kind_of, rows_text
+from crowdppl.data.identifiers import Coded, kind_of, rows_text
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import values
 from crowdppl.judges.table import Table
@@ -17,6 +17,8 @@ Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
 
 SEPARATOR, AGAINST = " / ", " : "
+# Default names of the column of answers: several of a system to a question.
+ANSWERS = ("answer", "epoch")
 
 
 class Units(NamedTuple):
@@ -62,6 +64,11 @@ def unit_name(question: object, system: object, opponent: object = None) -> str:
     return f"{question}{SEPARATOR}{system if opponent is None else pair_name(system, opponent)}"
 
 
+def answer_name(question: object, answer: object) -> str:
+    """Return the name of one of several answers of a system to a question."""
+    return f"{question}{SEPARATOR}answer {answer}"
+
+
 def pair_name(system: object, opponent: object) -> str:
     """Return the name of a pair of systems."""
     return f"{system}{AGAINST}{opponent}"
@@ -84,12 +91,14 @@ def units(table: Table) -> Units:
     """Return the items of a table.
 
     An identifier that occurs with several systems, or with several pairs of systems, names a question, and an item is then the
-    question with a system or pair. With a column of questions, each identifier names one answer or one pair of answers.
+    question with a system or pair. With a column of questions, each identifier names one answer or one pair of answers. An
+    identifier with several answers of a system (epochs, repeats) names a question, too, and each answer is an item.
 
     Raises:
-        DataError: if a system or question is not clear.
+        DataError: if a system, an answer or a question is not clear.
     """
-    item, question = table.required("item"), table.names("question")
+    asked_item, question = table.required("item"), table.names("question")
+    item, of_item, answered = _answers(table, asked_item)
     judged = _judged(table)
     one, plural = ("system", "systems") if (judged.opponent < 0).all() else ("two systems", "pairs of systems")
     N, G = len(item.names), len(judged.names)
@@ -104,9 +113,12 @@ def units(table: Table) -> Units:
         )
     if not len(several):
         asked = table.one_per(question, "question", item, "item")
+        questions = question.names
+        if answered and table.columns["question"] is None:
+            questions, asked = asked_item.names, of_item
         system, opponent = np.append(judged.system, -1)[first], np.append(judged.opponent, -1)[first]
         return Units(
-            item.names, item.codes, judged.systems, system, opponent, question.names, asked, False, judged.turned, ()
+            item.names, item.codes, judged.systems, system, opponent, questions, asked, False, judged.turned, answered
         )
     if (judged.codes < 0).any():
         raise DataError(
@@ -131,12 +143,58 @@ def units(table: Table) -> Units:
         judged.systems,
         judged.system[pairs % G],
         judged.opponent[pairs % G],
-        item.names,
-        np.asarray(pairs // G, dtype=np.int64),
+        asked_item.names,
+        of_item[pairs // G],
         True,
         judged.turned,
-        (note,),
+        (*answered, note),
     )
+
+
+def _answers(table: Table, item: Coded) -> tuple[Coded, Codes, tuple[str, ...]]:
+    """Return the items of a table with each of several answers of a system as an item of its own.
+
+    Returns:
+        The items; the identifier in the table of each, ``(N,)``; and a note, if there are any such answers.
+
+    Raises:
+        DataError: if an answer is not stated where others of the same item are.
+    """
+    answer, system = table.names("answer"), table.names("system")
+    rows = pd.DataFrame({"item": item.codes, "system": system.codes, "answer": answer.codes})
+    given = rows[rows["answer"] >= 0].drop_duplicates()
+    repeated = given[given.duplicated(["item", "system"], keep=False)]["item"].unique()
+    if not len(repeated) or _are_replies(rows, repeated, table.required("judge").codes):
+        return item, np.arange(len(item.names)), ()
+    several = np.isin(item.codes, repeated)
+    blank = several & answer.missing
+    if blank.any():
+        raise DataError(
+            f"{table.where('answer')}, {rows_text(np.flatnonzero(blank))}: answer missing, where other rows of the item have "
+            f"several; fill it in or drop the rows"
+        )
+    A = len(answer.names)
+    codes, keys = pd.factorize(item.codes * (A + 1) + np.where(several, answer.codes + 1, 0))
+    of_item = np.asarray(keys // (A + 1), dtype=np.int64)
+    names = [
+        str(item.names[i]) if a == 0 else answer_name(item.names[i], answer.names[a - 1])
+        for i, a in zip(of_item.tolist(), (keys % (A + 1)).tolist(), strict=True)
+    ]
+    if len(set(names)) < len(names):
+        twice = next(name for n, name in enumerate(names) if name in names[:n])
+        raise DataError(f"{table.source}: {twice!r} is the name of two items; rename one of them without {SEPARATOR!r}")
+    note = (
+        f"{table.source}: {len(repeated):,} items have several answers of a system, each of which is an item of its own "
+        f"({len(names):,} in all, such as {next(name for name in names if SEPARATOR in name)!r})"
+    )
+    return Coded(codes.astype(np.int64), np.array(names, dtype=object)), of_item, (note,)
+
+
+def _are_replies(rows: pd.DataFrame, repeated: Array, judge: Codes) -> bool:
+    """Return whether answers are replies of the judges: several judges have the same items, and never the same answer."""
+    some = rows.assign(judge=judge)[np.isin(rows["item"], repeated)].drop_duplicates()
+    shared = some.groupby(["item", "system"])["judge"].nunique().max() > 1
+    return bool(shared and some.groupby(["item", "system", "answer"])["judge"].nunique().max() == 1)
 
 
 def _judged(table: Table) -> _Judged:

@@ -22,7 +22,7 @@ from crowdppl.judges.labelled import labelled, with_scores
 from crowdppl.judges.states import State as State
 from crowdppl.judges.states import state_words
 from crowdppl.judges.table import Table
-from crowdppl.judges.units import units
+from crowdppl.judges.units import ANSWERS, units
 
 Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
@@ -104,6 +104,7 @@ class Verdicts:
         system=arguments.identifier,
         opponent=arguments.identifier,
         question=arguments.identifier,
+        answer=arguments.identifier,
         swapped=arguments.identifier,
         score=arguments.identifier,
         family=arguments.identifier,
@@ -129,6 +130,7 @@ class Verdicts:
         system: Any = None,
         opponent: Any = None,
         question: Any = None,
+        answer: Any = None,
         swapped: Any = None,
         score: Any = None,
         family: Any = None,
@@ -175,6 +177,9 @@ class Verdicts:
             system: column of the system whose answer is judged.
             opponent: column of the system whose answer it is compared with.
             question: column of the question that the system answered.
+            answer: column of the answers of a system to a question, such as epochs or numbers of repeats. Where a system gave an
+                item several, each answer is an item of its own, and the item in the table is their question. Repeated calls of a
+                judge on one answer are several verdicts on it.
             swapped: column of the order of a pair: true or 1 if the second answer was shown first.
             score: column of numbers.
             family: column of the judge's family. Defaults to the beginning of the judge's name: the text before the first ``/``
@@ -204,6 +209,7 @@ class Verdicts:
             "system": system,
             "opponent": opponent,
             "question": question,
+            "answer": answer,
             "swapped": swapped,
             "score": score,
             "family": family,
@@ -213,7 +219,8 @@ class Verdicts:
             "when": when,
             "status": status,
         }
-        table = Table.of(to_pandas(frame, source), given, {role: (role,) for role in given}, ("item", "judge"), source)
+        usual = {role: (role,) for role in given} | {"answer": ANSWERS}
+        table = Table.of(to_pandas(frame, source), given, usual, ("item", "judge"), source)
         notes: list[str] = []
         kept = ~table.repeated_rows(notes, "if they are repeated runs, number the runs in a column")
         judges = table.required("judge")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +35,8 @@ def deepeval(content: Content, rows: Collector) -> None:
     Each entry of a test case's ``metricsData`` is a verdict, ``success``, with a ``score``; ``success`` is whether the score
     reaches the metric's ``threshold``. The metric is its ``name``, the model that judged ``evaluationModel``, the cost
     ``evaluationCost``. The item is the ``name`` of the test case, or its ``input`` if names repeat. The system is ``model``
-    among the run's ``hyperparameters``.
+    among the run's ``hyperparameters``. Metrics of one name and model in a test case are numbered by their place. Different
+    ``actualOutput`` of one item are different answers.
 
     An entry with an ``error`` counts as failed in DeepEval. Here it is ``UNPARSEABLE`` if the error says that the judge's reply
     was not the JSON that was wanted, and otherwise ``MISSING``.
@@ -48,21 +50,28 @@ def deepeval(content: Content, rows: Collector) -> None:
     unique = len(set(names)) == len(names) and all(names)
     settings = mapping(first(mapping(content.document), "hyperparameters", "configurations"))
     system = first(settings, "model", "Model", "system")
+    rows.passing = True
     for n, case in enumerate(cases):
         item = names[n] if unique else (first(case, "input", "scenario") or n + 1)
         metrics = [metric for name in _METRICS for metric in objects(case.get(name))]
         if not metrics:
             rows.drop("test cases without metrics")
+        answer = rows.answer(item, system, first(case, "actualOutput", "actual_output", "turns"))
+        seen: Counter[tuple[str, str]] = Counter()
         for metric in metrics:
+            name = str(first(metric, "name", "metric") or "metric")
+            model = first(metric, "evaluationModel", "evaluation_model")
+            seen[name, str(model)] += 1
             rows.add(
                 item,
-                str(first(metric, "name", "metric") or "metric"),
+                name if seen[name, str(model)] == 1 else f"{name} {seen[name, str(model)]}",
                 _success(metric),
-                model=first(metric, "evaluationModel", "evaluation_model"),
+                model=model,
                 state=_state(metric.get("error")),
                 score=metric.get("score"),
                 cost=first(metric, "evaluationCost", "evaluation_cost"),
                 system=None if system is None else str(system),
+                answer=answer,
             )
 
 

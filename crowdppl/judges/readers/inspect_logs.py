@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,7 +29,8 @@ def inspect(content: Content, rows: Collector) -> None:
     The system is ``eval.model``, the item the sample's ``id`` (behind the task, if a folder has logs of several), and each
     scorer a metric. The model that judged is that of the reply in the score's ``metadata.grading``, otherwise the scorer's
     option ``model``, otherwise the model role ``grader``. The verdict is the score's ``value``: ``C``, ``I``, ``P``, ``N`` (no
-    answer of the system, a class of its own), or a number; values by key are metrics ``scorer.key``. Epochs are repeats.
+    answer of the system, a class of its own), or a number; values by key are metrics ``scorer.key``. Epochs are further answers
+    of the system; a log that was scored again has other verdicts on the same answers.
 
     ``UNPARSEABLE`` are scores that Inspect's model graders explain by *Grade not found in model output*, which older versions
     count as incorrect. ``MISSING`` are scores without a value (``Score.unscored``: not a number, ``null``). If a score was
@@ -54,7 +56,8 @@ def inspect(content: Content, rows: Collector) -> None:
             rows.drop("samples without scores" if sample.get("error") is None else "samples that ended with an error")
         where = {
             "system": spec.get("model"),
-            "run": sample.get("epoch"),
+            "answer": sample.get("epoch"),
+            "sample": sample.get("uuid"),
             "when": first(sample, "completed_at") or spec.get("created"),
         }
         for name, score in scores.items():
@@ -77,7 +80,15 @@ def _add(
     if len(history) > 1 or (history and value != score.get("value")):
         author = mapping(history[-1].get("provenance")).get("author")
         for metric, one in _values(scorer, score.get("value"), rows):
-            rows.person(item, one, metric, system=where["system"], annotator=author)
+            rows.person(
+                item,
+                one,
+                metric,
+                system=where["system"],
+                annotator=author,
+                answer=where["answer"],
+                sample=where["sample"],
+            )
 
 
 def _values(scorer: str, value: Any, rows: Collector) -> list[tuple[str, Any]]:
@@ -98,12 +109,17 @@ def _scorer_models(spec: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the model of each scorer as the log's header states it."""
     grader = mapping(mapping(spec.get("model_roles")).get("grader")).get("model")
     models: dict[str, str | None] = {}
+    seen: Counter[str] = Counter()
     for scorer in objects(spec.get("scorers")):
         model = mapping(scorer.get("options")).get("model")
         if isinstance(model, list):
             model = " + ".join(map(str, model))
-        graded = "model_graded" in str(scorer.get("name"))
-        models[str(scorer.get("name"))] = str(model) if model else (grader if graded else None)
+        name = str(scorer.get("name"))
+        graded = "model_graded" in name
+        # Scores of the second scorer of a name have its number behind the name.
+        numbered = f"{name}{seen[name]}" if seen[name] else name
+        seen[name] += 1
+        models[numbered] = str(model) if model else (grader if graded else None)
     return models
 
 

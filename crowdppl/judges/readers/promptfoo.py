@@ -43,7 +43,7 @@ def promptfoo(content: Content, rows: Collector) -> None:
     ``gradingResult.componentResults`` is a verdict, ``pass``, with a ``score``. Its metric is the assertion's ``metric``,
     otherwise its type, numbered if a test has several, and the model that judged the assertion's ``provider``. Assertions
     without a model (``contains``, ``javascript``) are judges, too. Ratings in the web interface (type ``human``) are verdicts
-    of people.
+    of people. Different outputs of a system to one test (``--repeat``) are different answers.
 
     ``UNPARSEABLE`` are entries with ``metadata.graderError``, and those whose ``reason`` says that a grader's reply could not
     be read: promptfoo counts both as failed. Results whose system ended with an error are left out.
@@ -54,6 +54,7 @@ def promptfoo(content: Content, rows: Collector) -> None:
     """
     results = _results(content)
     prompts = {_prompt(result) for result in results}
+    rows.passing = True
     for n, result in enumerate(results):
         components = _components(mapping(result.get("gradingResult")))
         if not components or result.get("failureReason") == _ERROR:
@@ -61,12 +62,13 @@ def promptfoo(content: Content, rows: Collector) -> None:
             rows.drop("results whose system ended with an error" if failed else "results without assertions")
             continue
         item, system = _item(result, n), _system(result, len(prompts) > 1)
+        answer = rows.answer(item, system, _output(result))
         seen: Counter[str] = Counter()
         for component in components:
             assertion = mapping(component.get("assertion"))
             kind = str(assertion.get("type") or "assertion")
             if kind == _HUMAN:
-                rows.person(item, component.get("pass"), system=system)
+                rows.person(item, component.get("pass"), system=system, answer=answer)
                 continue
             metric = str(assertion.get("metric") or kind)
             seen[metric] += 1
@@ -78,7 +80,14 @@ def promptfoo(content: Content, rows: Collector) -> None:
                 state=State.UNPARSEABLE if _unreadable(component) else None,
                 score=component.get("score"),
                 system=system,
+                answer=answer,
             )
+
+
+def _output(result: Mapping[str, Any]) -> Any:
+    """Return what the system answered."""
+    response = mapping(result.get("response"))
+    return response.get("output", result.get("output"))
 
 
 def _components(grading: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 from collections.abc import Sequence
@@ -51,6 +52,7 @@ class Collector:
 
     Attributes:
         task: the set of items, if the file states it; items of different sets in one folder are not the same.
+        passing: the verdict that passes, if the format states it.
     """
 
     def __init__(self, source: str):
@@ -60,6 +62,16 @@ class Collector:
         self.people: list[dict[str, Any]] = []
         self.left_out: dict[str, int] = {}
         self.notes: list[str] = []
+        self.passing: Any = None
+        self._outputs: dict[tuple[Any, Any], dict[Any, int]] = {}
+
+    def answer(self, item: Any, system: Any, output: Any) -> int:
+        """Return the number of an answer of a system to an item, from 1: the same for the same output.
+
+        Without an output each call is another answer.
+        """
+        known = self._outputs.setdefault((_hashable(item), _hashable(system)), {})
+        return known.setdefault(object() if output is None else _hashable(output), len(known) + 1)
 
     def add(
         self,
@@ -129,6 +141,7 @@ class Collector:
         self.rows += other.rows
         self.people += other.people
         self.notes += other.notes
+        self.passing = other.passing
         for reason, count in other.left_out.items():
             self.left_out[f"{reason} of {other.source}"] = count
 
@@ -152,6 +165,7 @@ class Collector:
                 f"{self.source}: no verdict in this file of {description}{f' (left out: {left_out})' if left_out else ''}; "
                 f"export the scores, too"
             )
+        _tell_samples_apart([*self.rows, *self.people])
         rows, people = self._chosen(metric)
         metrics = list(dict.fromkeys(row["metric"] for row in rows))
         for one in metrics:
@@ -181,7 +195,7 @@ class Collector:
             )
         if human:
             notes.append(f"{self.source}: {len(human):,} verdicts of people")
-        return VerdictRows(_frame(named, "run"), _frame(human) if human else None, kind, tuple(notes))
+        return VerdictRows(_frame(named, "run"), _frame(human) if human else None, kind, tuple(notes), self.passing)
 
     def _chosen(self, metric: str | Sequence[str] | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the rows of judges and people with the metrics to keep."""
@@ -214,6 +228,31 @@ class Collector:
             person["number"] = None
             if number is not None and float(number).is_integer():
                 person["verdict"] = bool(number) if binary else int(number)
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, (str, int, type(None))) else json.dumps(value, sort_keys=True, default=str)
+
+
+def _tell_samples_apart(rows: list[dict[str, Any]]) -> None:
+    """Give answers of one number, such as those of the first epoch of two logs, the names of their samples.
+
+    A log that was scored again has the samples of the first one, so that its verdicts are on the same answers.
+    """
+
+    def key(row: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(_hashable(row.get(name)) for name in ("item", "system", "answer"))
+
+    samples: dict[tuple[Any, ...], set[Any]] = {}
+    for row in rows:
+        if row.get("sample") is not None:
+            samples.setdefault(key(row), set()).add(_hashable(row["sample"]))
+    several = {one for one, names in samples.items() if len(names) > 1}
+    for row in rows if several else ():
+        if row.get("sample") is not None and key(row) in several:
+            row["answer"] = str(row["sample"])
+    for row in rows:
+        row.pop("sample", None)
 
 
 def _number(value: Any) -> float | None:

@@ -1,0 +1,238 @@
+"""Several answers of a system to a question are items of their own; repeated calls of a judge on one answer are not."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from crowdppl import DataError, judges
+from crowdppl.errors import silent
+
+QUESTIONS, EPOCHS = 40, 3
+
+
+@pytest.fixture(scope="module")
+def truth():
+    """Whether each answer to each question is correct, ``(QUESTIONS, EPOCHS)``."""
+    rng = np.random.default_rng(2)
+    return rng.random((QUESTIONS, EPOCHS)) < rng.beta(1, 1, QUESTIONS)[:, None]
+
+
+def put(folder, document, name="x.json"):
+    (folder / name).write_text(json.dumps(document))
+    return folder / name
+
+
+def grade(model, correct):
+    grading = [{"role": "assistant", "content": "x", "model": model}]
+    return {"value": "C" if correct else "I", "metadata": {"grading": grading}}
+
+
+def log(truth, *, uuid="", names=("s", "t")):
+    """A log of Inspect with two judges: one is always right, the other one is random."""
+    rng = np.random.default_rng(1)
+    samples = [
+        {
+            "id": q + 1,
+            "epoch": e + 1,
+            **({"uuid": f"{uuid}{q}-{e}"} if uuid else {}),
+            "scores": {
+                names[0]: grade("a/right", truth[q, e]),
+                names[1]: grade("b/random", rng.random() < 0.5),
+            },
+        }
+        for q in range(truth.shape[0])
+        for e in range(truth.shape[1])
+    ]
+    scorers = [{"name": name} for name in names]
+    return {
+        "version": 2,
+        "status": "success",
+        "eval": {"task": "t", "model": "sys/m", "scorers": scorers},
+        "samples": samples,
+    }
+
+
+def read(path, **options):
+    with silent():
+        return judges.read(path, **options)
+
+
+def shares(verdicts, human, **options):
+    with silent():
+        result = judges.fit(verdicts, human, seed=0, num_samples=400, **options)
+    return result.judges().set_index("judge")
+
+
+def test_epochs_are_answers(truth, tmp_path):
+    verdicts = read(put(tmp_path, log(truth)))
+    assert len(verdicts.items) == QUESTIONS * EPOCHS
+    assert len(verdicts.questions) == QUESTIONS
+    assert verdicts.items[:2].tolist() == ["1 / answer 1", "1 / answer 2"]
+    assert any("40 items have several answers of a system" in note for note in verdicts.notes)
+    human = pd.DataFrame(
+        [(q + 1, e + 1, "C" if truth[q, e] else "I") for q in range(30) for e in range(EPOCHS)],
+        columns=["item", "epoch", "verdict"],
+    )
+    table = shares(verdicts, human, positive="C")
+    assert table["share_correct_high"].iloc[0] > 0.98
+    assert table["share_correct_low"].iloc[0] > 0.9
+
+
+def test_human_labels_without_an_answer(truth, tmp_path):
+    verdicts = read(put(tmp_path, log(truth)))
+    human = pd.DataFrame({"item": range(1, 21), "verdict": np.where(truth[:20, 0], "C", "I")})
+    with pytest.raises(DataError, match=r"20 human labels name questions of which several answers .* column 'answer'"):
+        shares(verdicts, human)
+    some = human.assign(answer=[1.0] * 15 + [None] * 5)
+    with silent():
+        statements = judges.fit(verdicts, some, seed=0, num_samples=200, positive="C").statements
+    assert any(s.startswith("5 human labels name questions of which several answers") for s in statements)
+    wrong = human.assign(answer=9)
+    with pytest.raises(DataError, match="20 human labels"):
+        shares(verdicts, wrong)
+
+
+def test_one_epoch_changes_nothing(truth, tmp_path):
+    verdicts = read(put(tmp_path, log(truth[:, :1])))
+    assert verdicts.items.tolist() == list(range(1, QUESTIONS + 1))
+    assert not any("answers" in note for note in verdicts.notes)
+    assert len(shares(verdicts, pd.DataFrame({"item": [1, 2, 3], "verdict": ["C", "I", "C"]}), positive="C")) == 2
+
+
+def test_logs_of_other_runs_and_logs_scored_again(truth, tmp_path):
+    """Two logs with the same samples have two verdicts on each answer; other samples are other answers."""
+    for folder, second in (("again", "u"), ("others", "v")):
+        (tmp_path / folder).mkdir()
+        put(tmp_path / folder, log(truth[:5, :1], uuid="u"), "a.json")
+        put(tmp_path / folder, log(1 - truth[:5, :1], uuid=second), "b.json")
+        verdicts = read(tmp_path / folder)
+        assert len(verdicts.items) == (5 if folder == "again" else 10)
+        assert len(verdicts) == 20
+
+
+def test_scorers_of_one_name_have_the_models_of_their_own(truth, tmp_path):
+    document = log(truth[:4, :1], names=("qa", "qa1"))
+    for sample in document["samples"]:
+        for score in sample["scores"].values():
+            del score["metadata"]
+    document["eval"]["scorers"] = [
+        {"name": "qa", "options": {"model": "a/x"}},
+        {"name": "qa", "options": {"model": "b/y"}},
+    ]
+    assert read(put(tmp_path, document)).judges.tolist() == ["a/x: qa", "b/y: qa1"]
+
+
+def promptfoo(outputs):
+    """Results of one test for each output, with a rubric and a rating."""
+    results = [
+        {
+            "vars": {"question": question},
+            "provider": {"id": "sys"},
+            "response": {"output": output} if output is not None else {},
+            "gradingResult": {
+                "componentResults": [
+                    {"pass": ok, "score": float(ok), "assertion": {"type": "llm-rubric", "provider": "j"}},
+                    {"pass": ok, "score": float(ok), "assertion": {"type": "llm-rubric", "provider": "k"}},
+                    {"pass": ok, "assertion": {"type": "human"}},
+                ]
+            },
+        }
+        for question, output, ok in outputs
+    ]
+    return {"results": {"results": results}}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "items"),
+    [
+        ([("q", "yes", True), ("q", "no", False), ("r", "yes", True)], 3),
+        ([("q", "yes", True), ("q", "yes", True), ("r", "yes", True)], 2),  # the same answer from a cache
+        ([("q", None, True), ("q", None, False), ("r", None, True)], 3),
+        ([("q", {"a": 1}, True), ("q", {"a": 2}, False), ("r", [1], True)], 3),
+    ],
+)
+def test_repeats_of_promptfoo(outputs, items, tmp_path):
+    verdicts = read(put(tmp_path, promptfoo(outputs)))
+    assert len(verdicts.items) == items
+    assert len(verdicts.questions) in (0, 2)
+    with silent():
+        _, labels = judges.HumanLabels.from_frame(verdicts.human).align(verdicts)
+    assert len(labels) >= items
+    assert verdicts.passing is True
+
+
+def test_repeated_test_cases_and_metrics_of_one_name_of_deepeval(tmp_path):
+    def metric(success, threshold=0.5):
+        return {
+            "name": "Hallucination",
+            "threshold": threshold,
+            "success": success,
+            "score": 0.3,
+            "evaluationModel": "gpt-4o",
+        }
+
+    cases = [
+        {
+            "input": f"q{n}",
+            "actualOutput": f"answer {n} {k}",
+            "metricsData": [metric(k == 0), metric(n == 0, 0.9), metric(True)],
+        }
+        for n in range(6)
+        for k in range(2)
+    ]
+    verdicts = read(put(tmp_path, {"testCases": cases}))
+    assert len(verdicts.items) == 12
+    assert verdicts.judges.tolist() == [f"gpt-4o: Hallucination{end}" for end in ("", " 2", " 3")]
+    # The metric has a bad name, and the file says what passes.
+    with silent():
+        assert judges.fit(verdicts, seed=0, num_samples=100).value.tolist() == [0.0, 1.0]
+
+
+def test_answers_in_a_table():
+    rows = [
+        (q, s, e, j, "pass" if (ord(q) + e) % 2 else "fail")
+        for q in "ab"
+        for s in "xy"
+        for e in (1, 2)
+        for j in ("j", "k")
+    ]
+    frame = pd.DataFrame(rows, columns=["item", "system", "epoch", "judge", "verdict"])
+    with silent():
+        verdicts = judges.Verdicts.from_frame(frame.rename(columns={"epoch": "try"}), answer="try")
+        assert len(verdicts.items) == 8
+        assert verdicts.items[0] == "a / answer 1 / x"
+        assert verdicts.questions.tolist() == ["a", "b"]
+        human = pd.DataFrame({"item": ["a", "b"], "system": ["x", "y"], "answer": [1, 2], "verdict": ["pass", "fail"]})
+        _, labels = judges.HumanLabels.from_frame(human).align(verdicts)
+    assert verdicts.items[labels.item].tolist() == ["a / answer 1 / x", "b / answer 2 / y"]
+
+
+def test_replies_of_judges_are_no_answers():
+    """A column of the judges' own words differs between all judges of an item."""
+    rows = [(q, j, f"because {q} {j}", "pass" if q % 2 else "fail") for q in range(6) for j in ("j", "k")]
+    with silent():
+        verdicts = judges.Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "answer", "verdict"]))
+    assert len(verdicts.items) == 6
+
+
+def test_calls_of_a_judge_on_one_answer_are_runs():
+    rows = [
+        (q, j, run, 1, "pass" if (q + run) % 2 else "fail") for q in range(4) for j in ("j", "k") for run in range(3)
+    ]
+    with silent():
+        verdicts = judges.Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "run", "epoch", "verdict"]))
+    assert (len(verdicts.items), len(verdicts)) == (4, 24)
+
+
+def test_answers_that_are_not_clear():
+    rows = [("a", "j", 1, "pass"), ("a", "j", 2, "fail"), ("a", "j", None, "fail"), ("b", "j", None, "pass")]
+    frame = pd.DataFrame(rows, columns=["item", "judge", "epoch", "verdict"])
+    with pytest.raises(
+        DataError, match=r"column 'epoch', row 3: answer missing, where other rows of the item have several"
+    ):
+        judges.Verdicts.from_frame(frame)
+    twice = pd.concat([frame.head(2), pd.DataFrame([("a / answer 1", "j", 1, "pass")], columns=frame.columns)])
+    with pytest.raises(DataError, match="is the name of two items"):
+        judges.Verdicts.from_frame(twice)
