@@ -12,7 +12,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from crowdppl import isolation  # noqa: F401 - tells the system what a child process does after a fork
-from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, FileError, ModelError, OptionError
+from crowdppl.errors import (
+    CrowdpplError,
+    CrowdpplWarning,
+    DataError,
+    FileError,
+    ModelError,
+    OptionError,
+    require_docstrings,
+)
 
 if TYPE_CHECKING:
     from crowdppl import acquisition as acquisition
@@ -113,6 +121,7 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("crowdppl")
     elif name in _MODULES:
+        require_docstrings()
         value = getattr(importlib.import_module(f"crowdppl.{_MODULES[name]}"), name)
     else:
         value = _module("crowdppl", name)

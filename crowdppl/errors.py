@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -68,6 +69,18 @@ def warn(sentence: str) -> None:
     while frame is not None and str(frame.f_globals.get("__name__")).startswith("crowdppl."):
         frame, level = frame.f_back, level + 1
     warnings.warn(sentence, CrowdpplWarning, stacklevel=level)
+
+
+def require_docstrings() -> None:
+    """Check that Python keeps docstrings: Pyro formats one of its own as it is imported.
+
+    Raises:
+        CrowdpplError: under ``python -OO``.
+    """
+    if sys.flags.optimize > 1:
+        raise CrowdpplError(
+            "Python was started with -OO (PYTHONOPTIMIZE=2), under which Pyro cannot be imported; use -O"
+        )
 
 
 def suggestion(wrong: object, valid: Iterable[object]) -> str:

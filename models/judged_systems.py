@@ -40,7 +40,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import sum_by
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts
+from crowdppl.model.hyperparameters import refuse_one_class, require_positive, require_pseudo_counts
 from crowdppl.model.plates import Plates
 
 
@@ -132,6 +132,10 @@ class JudgedSystems(AnnotationModel):
         at = torch.ones(K, K, dtype=torch.long, device=against.device).fill_diagonal_(0)
         at = at.flatten().cumsum(0).view(K, K).fill_diagonal_(0)  # 0 is the correct label
         return torch.cat([torch.zeros_like(against[..., :1]), against], -1)[..., at]
+
+    def check_method(self, method: str, data: Annotations | None = None) -> str | None:
+        """Refuse a single class."""
+        return refuse_one_class(data)
 
     # ------------------------------------------------------------------ how it is fitted
 

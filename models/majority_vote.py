@@ -29,7 +29,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import one_hot
-from crowdppl.model.hyperparameters import refuse_weights, require_pseudo_counts
+from crowdppl.model.hyperparameters import refuse_one_class, refuse_weights, require_pseudo_counts
 from crowdppl.model.plates import Plates
 
 
@@ -64,8 +64,8 @@ class MajorityVote(AnnotationModel):
         return Categorical(self.confusion(parameters, data).expand(data.A, data.K, data.K))
 
     def check_method(self, method: str, data: Annotations | None = None) -> str | None:
-        """Refuse Gibbs sampling of items with weights that are not whole: its augmentation counts annotations."""
-        return refuse_weights(method, data)
+        """Refuse a single class, and Gibbs sampling of items with weights that are not whole: it counts annotations."""
+        return refuse_one_class(data) or refuse_weights(method, data)
 
     # ------------------------------------------------------------------ closed forms
 

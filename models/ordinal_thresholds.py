@@ -31,7 +31,7 @@ from torch import Tensor
 from crowdppl.data.annotations import Annotations
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.conjugacy import dirichlet_mode
-from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts
+from crowdppl.model.hyperparameters import refuse_one_class, require_positive, require_pseudo_counts
 from crowdppl.model.plates import Plates
 from crowdppl.model.priors import class_prior
 
@@ -85,6 +85,10 @@ class OrdinalThresholds(AnnotationModel):
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the rows of each annotation's worker: batch ``(A, K)``."""
         return Categorical(self.confusion(parameters, data)[data.worker])
+
+    def check_method(self, method: str, data: Annotations | None = None) -> str | None:
+        """Refuse a single class."""
+        return refuse_one_class(data)
 
     # ------------------------------------------------------------------ closed forms
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from crowdppl.cli import wording
+from crowdppl.cli.ending import exit_status
 from crowdppl.cli.options import with_option_groups
+from crowdppl.cli.terminal import OutputError, Terminal
 from crowdppl.errors import CrowdpplError
 from crowdppl.files import overwriting
 
@@ -25,8 +26,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-console = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+console = Terminal(highlight=False)
+err = Terminal(stderr=True, highlight=False)
 
 # Exit status of a fit whose chains have not converged: its results are written.
 NOT_CONVERGED = 3
@@ -126,9 +127,14 @@ def report_error(error: CrowdpplError) -> None:
     err.print(f"[red]error:[/red] {escape(in_command(message))}", soft_wrap=True)
 
 
+def report_output(error: OutputError) -> None:
+    """Print that standard output cannot be written to, and what is on disk."""
+    err.print(f"stopped: standard output cannot be written to ({error.strerror}); {escape(_STATE[0])}", soft_wrap=True)
+
+
 @contextmanager
 def reported_errors() -> Iterator[None]:
-    """Turn errors of the library into one line and status 2, and Ctrl-C into one line and status 130."""
+    """Turn errors of the library into one line and status 2, and Ctrl-C and like signals into one line and their status."""
     set_state("nothing was written")
     try:
         yield
@@ -140,4 +146,4 @@ def reported_errors() -> Iterator[None]:
         # A note on the interrupt itself is more precise than the recorded state.
         state = "; ".join(getattr(interrupt, "__notes__", [])) or _STATE[0]
         err.print(f"stopped: {escape(state + in_command(kept))}", soft_wrap=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_status()) from None

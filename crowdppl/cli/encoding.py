@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import io
-import sys
 
 REPLACEMENTS = {
     **dict.fromkeys("–—−‐‑─━═╌╍╴╶╸╺", "-"),
@@ -37,10 +35,3 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(NAME, _replaced)
-
-
-def accept_any_text() -> None:
-    """Let standard output and error take any text, whatever their encoding."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=NAME)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
-from crowdppl.cli.application import app, report_error
+from crowdppl.cli.application import app, report_error, report_output
 from crowdppl.cli.commands import (
     aggregating,
     agreeing,
@@ -20,8 +20,10 @@ from crowdppl.cli.commands import (
     new_model,
     outputs,
 )
-from crowdppl.cli.encoding import accept_any_text
-from crowdppl.errors import CrowdpplError
+from crowdppl.cli.encoding import NAME
+from crowdppl.cli.ending import stopped_by_signals
+from crowdppl.cli.terminal import OutputError, close_errors, close_output, drop_output, prepare_streams
+from crowdppl.errors import CrowdpplError, require_docstrings
 
 # In the order of the help.
 COMMANDS = {
@@ -52,7 +54,7 @@ for _name, _function in COMMANDS.items():
 @contextmanager
 def joined() -> Iterator[bool]:
     """As :func:`crowdppl.inference.distributed.joined`, which is imported only if ``torchrun`` has started this process."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
+    if not _launched():
         yield True
         return
     from crowdppl.inference import distributed
@@ -61,13 +63,40 @@ def joined() -> Iterator[bool]:
         yield first
 
 
+def _launched() -> bool:
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
 def main() -> None:
     """Run the command. Of several processes rank 0 runs it, and the other ranks take part in its computations."""
-    accept_any_text()
+    prepare_streams(NAME)
+    # The command opens no window, and a name that matplotlib does not know would end it.
+    os.environ["MPLBACKEND"] = "agg"
     try:
-        with joined() as first:
+        status = _status()
+        close_output()
+    except BrokenPipeError:
+        drop_output()
+        status = 1
+    except OutputError as error:
+        drop_output()
+        report_output(error)
+        status = 1
+    close_errors()
+    sys.exit(status)
+
+
+def _status() -> int:
+    """Run the command, and return its exit status."""
+    try:
+        require_docstrings()
+        # torchrun stops the processes that it has started itself.
+        with nullcontext() if _launched() else stopped_by_signals(), joined() as first:
             if first:
                 app()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except CrowdpplError as error:  # on another rank: commands report their own errors
         report_error(error)
-        sys.exit(2)
+        return 2
+    return 0

@@ -21,10 +21,21 @@ class Batches:
 
     def __init__(self, items: int, size: int, device: torch.device):
         self.items, self.size, self.device = items, size, device
-        self.per_epoch = -(-items // size)
+        self.per_epoch = len(in_batches(torch.arange(items), size))
         self.queue: list[Tensor] = []
 
     def __next__(self) -> Tensor:
         if not self.queue:
-            self.queue = list(torch.randperm(self.items, device=self.device).split(self.size))
+            self.queue = list(in_batches(torch.randperm(self.items, device=self.device), self.size))
         return self.queue.pop()
+
+
+def in_batches(units: Tensor, size: int) -> tuple[Tensor, ...]:
+    """Split units into batches of a size, with what remains in a smaller one; a single unit goes with the batch before.
+
+    Normalisation over a batch, as of ``torch.nn.BatchNorm1d``, needs two.
+    """
+    parts = units.split(size)
+    if size > 1 and len(parts) > 1 and len(parts[-1]) == 1:
+        parts = (*parts[:-2], torch.cat(parts[-2:]))
+    return parts

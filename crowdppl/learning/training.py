@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.features import in_order_of
-from crowdppl.errors import DataError, ModelError, OptionError
+from crowdppl.errors import CrowdpplError, DataError, ModelError, OptionError
+from crowdppl.inference.minibatches import in_batches
 from crowdppl.isolation import isolated
 from crowdppl.learning.classifier import Classifier
 from crowdppl.learning.learner import Learner
@@ -116,9 +117,9 @@ def optimise(
     for epoch in range(1, training.epochs + 1):
         learner.train()
         total = torch.zeros((), device=units.device)
-        for part in torch.randperm(len(units), device=units.device).split(training.batch_size):
+        for part in in_batches(torch.randperm(len(units), device=units.device), training.batch_size):
             adam.zero_grad()
-            loss = learner.loss(units[part])
+            loss = _loss(learner, units[part])
             loss.backward()
             adam.step()
             total += loss.detach() * len(part)
@@ -140,6 +141,24 @@ def optimise(
     if state is not None:
         learner.load_state_dict(state)
     return history
+
+
+def _loss(learner: Learner, units: Tensor) -> Tensor:
+    """Return the loss of a batch of units ``(B,)``.
+
+    Raises:
+        OptionError: where the network fails on it.
+    """
+    try:
+        return learner.loss(units)
+    except CrowdpplError:
+        raise
+    except (ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise OptionError(
+            f"{learner.method}: network fails on a batch of {len(units):,}: {reason}; normalisation over a batch needs two, so "
+            f"raise batch_size, or leave it out"
+        ) from None
 
 
 def _accuracy(learner: Learner, features: Tensor, codes: Tensor) -> float:

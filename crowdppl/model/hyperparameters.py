@@ -71,6 +71,15 @@ def refuse_weights(method: str, data: Annotations | None) -> str | None:
     )
 
 
+def refuse_one_class(data: Annotations | None) -> str | None:
+    """Return why a model of at least two classes does not suit data; ``None`` where they have two."""
+    if data is None or data.K > 1:
+        return None
+    return (
+        f"the data have one class, {data.labels[0]!s}, and the model needs two; declare all classes with labels=[...]"
+    )
+
+
 def _require(model: Any, names: Sequence[str], valid: Callable[[Any], bool], wanted: str) -> None:
     for name in names:
         value = getattr(model, name)

@@ -8,7 +8,7 @@ from catalog import quiet_fit
 from commands import run
 
 import crowdppl
-from crowdppl import Annotations, report
+from crowdppl import Annotations, ModelError, report
 from crowdppl.data.alerts import CLASSES_LOST
 from crowdppl.data.diagnostics import lost_classes
 from crowdppl.data.worker_evidence import abstaining, typical_number, why_not_apart
@@ -165,3 +165,13 @@ def test_what_counts_as_lost(classes):
     known = Annotations.from_frame(frame, truth={int(n): 1 for n in np.flatnonzero(truth == 0)})
     others[truth == 0] = torch.nn.functional.one_hot(torch.tensor(1), classes).double()
     assert lost_classes(known, others) == []
+
+
+@pytest.mark.parametrize("model", ["majority-vote", "ordinal-thresholds"])
+@pytest.mark.parametrize("method", ["em", "gibbs", "svi"])
+def test_models_of_two_classes_refuse_one(model, method):
+    frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["u", "v"] * 2, "label": "cat"})
+    with pytest.raises(ModelError, match=r"the data have one class, cat, and the model needs two; declare all classes"):
+        quiet_fit(frame, model, method=method)
+    two = Annotations.from_frame(frame, labels=["cat", "dog"])
+    assert quiet_fit(two, model, method="em", num_samples=5).labels[0] == "cat"

@@ -187,6 +187,25 @@ def test_learns_reproducibly_and_leaves_random_streams_alone(name, crowd):
     assert name.split("_")[0] in repr(one) or name in ("hard", "VW+B", "equal")
 
 
+@pytest.mark.parametrize("name", methods())
+@pytest.mark.parametrize("items", [65, 9, 3])
+def test_normalisation_over_batches(name, items, crowd):
+    """A last batch of one has no variance: what remains goes with the batch before."""
+    data = crowd.data.batch(torch.arange(items))
+    outputs = data.K * (data.J if name in ("doctor_net", "equal") else 1)
+    network = torch.nn.Sequential(linear(4), torch.nn.BatchNorm1d(4, dtype=torch.float64), linear(outputs, 4))
+    trained = methods()[name](
+        data, network=network, training=Training(epochs=1, batch_size=8 if items > 3 else 2), seed=0
+    )
+    assert np.isfinite(trained.probability()).all()
+
+
+def test_a_network_that_fails_on_a_batch_of_one(crowd):
+    network = torch.nn.Sequential(linear(4), torch.nn.BatchNorm1d(4, dtype=torch.float64), linear(crowd.data.K, 4))
+    with pytest.raises(OptionError, match=r"network fails on a batch of 1: .*raise batch_size"):
+        learning.crowd_layer(crowd.data.batch(torch.arange(4)), network, training=Training(epochs=1, batch_size=1))
+
+
 def test_a_network_of_ones_own_is_copied_and_keeps_its_type(crowd):
     network = linear(crowd.data.K, crowd.data.features.shape[1])
     before = network.weight.clone()

@@ -1,0 +1,128 @@
+"""Standard streams of the command: closed ones, full devices, and names that would control the terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+# Characters that control a terminal, change the direction of the text or begin a line, except tabulators and line feeds.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+class OutputError(OSError):
+    """Standard output cannot be written to."""
+
+
+def visible(text: str) -> str:
+    """Return a text with its control characters written as escapes."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+class Terminal(Console):
+    """A console that shows control characters in what it prints, so that a name cannot control the terminal.
+
+    What cannot be written to standard error is left out: the results are more than what is said of them.
+    """
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a text with markup; control characters are visible before it is measured."""
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of anything that can be printed."""
+        for segment in super().render(renderable, options):
+            if segment.control or not _CONTROL.search(segment.text):
+                yield segment
+            else:
+                yield Segment(visible(segment.text), segment.style)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print objects."""
+        try:
+            super().print(*objects, **options)
+        except OSError:
+            if not self.stderr:
+                raise
+            self.quiet = True
+
+
+class _Output(io.TextIOWrapper):
+    """Standard output, whose errors can be told from those of files."""
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        with _as_output_errors():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """Write what is held."""
+        with _as_output_errors():
+            super().flush()
+
+
+class _as_output_errors:  # noqa: N801 - reads as words in a with statement
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
+        if isinstance(error, OSError) and not isinstance(error, (BrokenPipeError, OutputError)):
+            raise OutputError(error.errno, error.strerror) from None
+
+
+def prepare_streams(errors: str) -> None:
+    """Open standard streams that are closed, so that no file takes their place, and let them take any text.
+
+    Args:
+        errors: how characters that an encoding lacks are written, see :func:`codecs.register_error`.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            _discard(number)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
+    if type(sys.stdout) is io.TextIOWrapper:
+        old = sys.stdout
+        settings = (old.encoding, errors, None, old.line_buffering, old.write_through)
+        sys.stdout = _Output(old.detach(), *settings)
+
+
+def close_output() -> None:
+    """Write what standard output holds.
+
+    Raises:
+        OutputError: if that is impossible.
+    """
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
+
+
+def close_errors() -> None:
+    """Write what standard error holds; where that is impossible it is left out, also as the process ends."""
+    try:
+        if sys.stderr is not None and not sys.stderr.closed:
+            sys.stderr.flush()
+    except OSError:
+        _discard(2)
+
+
+def drop_output() -> None:
+    """Write no more to standard output, so that what is left does not fail again as the process ends."""
+    _discard(1)
+
+
+def _discard(number: int) -> None:
+    """Let a descriptor, which may be closed, take anything and return nothing."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    if nothing != number:
+        os.dup2(nothing, number)
+        os.close(nothing)
