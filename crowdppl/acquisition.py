@@ -29,6 +29,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.data import html
 from crowdppl.errors import OptionError
 from crowdppl.posterior.known_truth import truth_indices
 from crowdppl.posterior.posterior import Posterior
@@ -235,7 +236,7 @@ def finished(posterior: Posterior, sure: float = 0.99) -> pd.DataFrame:
     return now.assign(annotations=posterior.annotations_per_item(), finished=now["probability"] >= sure)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Curve:
     """Predicted accuracy after further annotations.
 
@@ -247,6 +248,16 @@ class Curve:
 
     table: pd.DataFrame
     level: float
+
+    def __str__(self) -> str:
+        return self.table.to_string(index=False, float_format=lambda x: f"{x:.3f}")
+
+    def __repr__(self) -> str:
+        return f"Curve(intervals of {self.level:.0%})\n{self}"
+
+    def _repr_html_(self) -> str:
+        heading = f"Expected accuracy after further annotations (intervals of {self.level:.0%})"
+        return html.view(heading, html.table(self.table, len(self.table)))
 
     @arguments.checked(accuracy=arguments.number())
     def needed(self, accuracy: float) -> pd.DataFrame:

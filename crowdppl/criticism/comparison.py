@@ -18,6 +18,7 @@ from scipy.special import betaincinv
 from crowdppl import arguments
 from crowdppl.criticism.calibration import FLOOR
 from crowdppl.criticism.cross_validation import MIN_DRAWS, loo
+from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import CrowdpplError, OptionError, silent, warn
 from crowdppl.inference.catalogue import MODELS, named_model
@@ -49,7 +50,7 @@ FAVOURED = 0.9
 ENOUGH = (30, 100)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Models on the same annotations. No fit knew a true label.
 
@@ -102,6 +103,12 @@ class Comparison:
     def __str__(self) -> str:
         table = self.models.to_string(index=False, float_format=lambda x: f"{x:.3f}")
         return "\n".join([table, *self.summary])
+
+    def __repr__(self) -> str:
+        return f"Comparison of {len(self.models):,} models\n{self}"
+
+    def _repr_html_(self) -> str:
+        return html.view("Comparison of models", html.table(self.models, len(self.models)), *self.summary)
 
 
 @arguments.checked(

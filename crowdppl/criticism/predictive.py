@@ -20,6 +20,7 @@ import xarray as xr
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.passes import threads_for
@@ -91,7 +92,7 @@ TABLES = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PredictiveCheck:
     """Statistics of the observed labels and of replicated ones.
 
@@ -150,6 +151,12 @@ class PredictiveCheck:
 
     def __str__(self) -> str:
         return self.table.to_string(index=False, float_format=lambda x: f"{x:.3f}")
+
+    def __repr__(self) -> str:
+        return f"PredictiveCheck({len(self.table):,} statistics, {len(self.draws):,} replicates by the {self.source})\n{self}"
+
+    def _repr_html_(self) -> str:
+        return html.view("Predictive check", *self.sentences, html.table(self.table, len(self.table)))
 
 
 @arguments.checked(

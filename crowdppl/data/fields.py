@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.data import html
 from crowdppl.data.encoding import Repeats
 from crowdppl.kernels.ops import sum_by
 from crowdppl.kernels.sparse import WorkerCounts
@@ -201,3 +202,11 @@ class AnnotationFields:
             f"Annotations({self.A:,} annotations of {self.N:,} items by {self.J:,} workers in {self.K:,} classes"
             f"{f', truth of {known:,} items known' if known else ''})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the size, the labels with their numbers and the notes, for notebooks."""
+        import pandas as pd  # here: the fields need it for nothing else
+
+        counts = pd.DataFrame({"label": self.labels, "annotations": self.votes.sum(0).long().cpu().numpy()})
+        ordered = counts.sort_values("annotations", ascending=False, kind="stable")
+        return html.view(repr(self), html.table(ordered), *self.notes)

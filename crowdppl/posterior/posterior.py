@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.data import html
 from crowdppl.data.identifiers import class_columns
 from crowdppl.errors import DataError
 from crowdppl.posterior import io
@@ -50,6 +51,11 @@ class Posterior(PosteriorVariables):
 
     Truths are there when a fit ends. After EM, draws and all that follows from them are made when they are first asked for.
     """
+
+    def _repr_html_(self) -> str:
+        """Return what comes first of a result, for notebooks: alerts and true labels, which need no draws."""
+        labels = self.truth()[[self.item_column, "label", "probability"]]
+        return html.view(repr(self), *self.alerts, html.table(labels), "More: .workers(), .confusion(worker), .tree")
 
     def truth(self) -> pd.DataFrame:
         """Return a table with one row per item.

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import acquisition, arguments
+from crowdppl.data import html
 from crowdppl.errors import OptionError
 from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior
@@ -98,7 +99,7 @@ class Round:
     corrected: float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Actions:
     """What to do, most urgent first.
 
@@ -139,6 +140,26 @@ class Actions:
     def total(self) -> int:
         """Number of items."""
         return len(self.open) + self.probable + self.finished
+
+    def __str__(self) -> str:
+        return "\n".join(self._sentences())
+
+    def __repr__(self) -> str:
+        return f"Actions({len(self.people):,} workers, {len(self.questions):,} questions, {len(self.open):,} items)\n{self}"
+
+    def _repr_html_(self) -> str:
+        return html.view("What to do", *self._sentences())
+
+    def _sentences(self) -> list[str]:
+        people = [f"{person.name}: {person.action}. {person.sentence}" for person in self.people]
+        questions = [
+            f"Clarify the guideline between {self.names[one.first]} and {self.names[one.second]}: {one.sentence}"
+            for one in self.questions
+        ]
+        items = (
+            f"Of {_items(self.total)}: {len(self.open):,} open, {self.probable:,} probable, {self.finished:,} finished."
+        )
+        return [*people, *questions, items]
 
 
 @arguments.checked(
