@@ -93,7 +93,8 @@ class JudgeReading:
     format: Annotated[
         str | None,
         typer.Option(
-            help="inspect, promptfoo, deepeval, lm-eval, langfuse, phoenix or table. (default: detected from the file)"
+            help="inspect, promptfoo, deepeval, lm-eval, langfuse, phoenix, mt-bench, alpaca-eval, openai-evals or table. "
+            "(default: detected from the file)"
         ),
     ] = None
     metric: Annotated[

@@ -147,17 +147,17 @@ def _loss(learner: Learner, units: Tensor) -> Tensor:
     """Return the loss of a batch of units ``(B,)``.
 
     Raises:
-        OptionError: where the network fails on it.
+        OptionError: where the network fails on a batch of one, as normalisation over a batch does.
     """
     try:
         return learner.loss(units)
-    except CrowdpplError:
-        raise
-    except (ValueError, RuntimeError) as error:
+    except ValueError as error:
+        if len(units) > 1 or isinstance(error, CrowdpplError):
+            raise
         reason = " ".join(str(error).split())[:160]
         raise OptionError(
-            f"{learner.method}: network fails on a batch of {len(units):,}: {reason}; normalisation over a batch needs two, so "
-            f"raise batch_size, or leave it out"
+            f"{learner.method}: network fails on a batch of 1: {reason}; normalisation over a batch needs two, so raise "
+            f"batch_size, or leave it out"
         ) from None
 
 

@@ -104,3 +104,9 @@ def test_recovery(method):
     assert error.max() < 0.05
     assert off.mean() < 0.05
     assert (posterior.truth()["label"].to_numpy() == truth).mean() > 0.93
+
+
+def test_one_class_is_refused():
+    frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["u", "v"] * 2, "label": "pass"})
+    with pytest.raises(crowdppl.ModelError, match=r"the data have one class, pass, and the model needs two"):
+        quiet_fit(frame, JudgedSystems(), method="em")

@@ -13,7 +13,7 @@ from crowdppl import arguments
 from crowdppl.data.readers.opening import LIMIT
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.errors import FileError, OptionError, listed, suggestion
-from crowdppl.judges.readers import deepeval, inspect_logs, lm_eval, observability, promptfoo, tables
+from crowdppl.judges.readers import benchmarks, deepeval, inspect_logs, lm_eval, observability, promptfoo, tables
 from crowdppl.judges.readers.archives import ENDING, opened
 from crowdppl.judges.readers.content import Content
 from crowdppl.judges.readers.rows import Collector, VerdictRows
@@ -45,6 +45,9 @@ FORMATS = {
     "phoenix": Format(
         "Phoenix's annotations (CSV, Parquet, JSON, JSON Lines)", observability.is_phoenix, observability.phoenix
     ),
+    "mt-bench": Format("MT-bench's or an arena's verdicts (JSON Lines)", benchmarks.is_mt_bench, benchmarks.mt_bench),
+    "alpaca-eval": Format("AlpacaEval's annotations (JSON)", benchmarks.is_alpaca_eval, benchmarks.alpaca_eval),
+    "openai-evals": Format("OpenAI's evals (JSON Lines)", benchmarks.is_openai_evals, benchmarks.openai_evals),
 }
 # A table with the standard columns, which needs no collector.
 TABLE = "table"
@@ -116,7 +119,8 @@ def read(
 ) -> Verdicts:
     """Read the verdicts of judges from what an evaluation tool has written, or from a table.
 
-    Formats: ``inspect``, ``promptfoo``, ``deepeval``, ``lm-eval``, ``langfuse``, ``phoenix``, and ``table``, a table with a row
+    Formats: ``inspect``, ``promptfoo``, ``deepeval``, ``lm-eval``, ``langfuse``, ``phoenix``, ``mt-bench``, ``alpaca-eval``,
+    ``openai-evals``, and ``table``, a table with a row
     for each verdict. What each reader takes for item, judge, system and state is described with the readers.
 
     Args:
