@@ -33,6 +33,18 @@ def frame_of(document: Any) -> pd.DataFrame | None:
     return None
 
 
+def frame_of_records(document: Any) -> pd.DataFrame | None:
+    """Return a list of records with any columns as a table, where the caller knows that it is one, such as known true labels.
+
+    Args:
+        document: the document, or the list of documents of JSON Lines.
+    """
+    records = (
+        isinstance(document, list) and bool(document) and all(isinstance(row, Mapping) and row for row in document)
+    )
+    return _frame(_of_records(document)) if records else None
+
+
 def long_names(names: Collection[Any]) -> bool:
     """Return whether names of columns are those of a table with a row for each annotation."""
     return all(any(name in names for name in usual) for usual in _LONG)

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from crowdppl.data.readers.arrow import long_table
-from crowdppl.data.readers.json_tables import frame_of
+from crowdppl.data.readers.json_tables import frame_of, frame_of_records
 from crowdppl.data.readers.opening import (
     COMPRESSED,
     JSON_FACTOR,
@@ -179,11 +179,12 @@ class SourceFile:
         if self.parquet:
             return read_parquet(self.path)
         if self.kind != "table":
-            if self.json_table is None:
+            frame = frame_of_records(self.document) if self.json_table is None else self.json_table
+            if frame is None:
                 raise FileError(
                     f"{self.name}: this JSON is no table; export a list of records with one value for each column"
                 )
-            return self.json_table
+            return frame
         return read_csv(self.path, separator=self.separator, limit=self.limit)
 
     @cached_property

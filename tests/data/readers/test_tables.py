@@ -364,3 +364,20 @@ def test_long_tables_make_no_object_for_each_row(tmp_path, ending):
 )
 def test_separator_of_a_table(text, separator):
     assert likely_separator(text) == separator
+
+
+@pytest.mark.parametrize("name", ["gold.json", "gold.jsonl", "gold.csv", "gold.parquet"])
+def test_known_truths_of_two_columns(name, tmp_path):
+    """A table of two columns is no table of annotations, but one of known true labels."""
+    frame = pd.DataFrame({"task": [1, 2, 3], "label": ["cat", "dog", "cat"]})
+    path = tmp_path / name
+    writers = {
+        ".json": lambda: frame.to_json(path, orient="records"),
+        ".jsonl": lambda: frame.to_json(path, orient="records", lines=True),
+        ".csv": lambda: frame.to_csv(path, index=False),
+        ".parquet": lambda: frame.to_parquet(path, index=False),
+    }
+    writers[path.suffix]()
+    table = read_table(path)
+    assert table.to_dict("list") == frame.to_dict("list")
+    assert Annotations.from_frame(frame.assign(worker="w"), truth=table).truth.tolist() == [0, 1, 0]
