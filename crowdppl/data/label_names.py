@@ -261,9 +261,11 @@ def of_typing_errors(near: Sequence[NearDuplicate], total: int, labels: int, whe
         if len(near) == 1
         else f"{len(near):,} of {labels:,} labels are probably typing errors of others"
     )
-    each = "it is" if len(near) == 1 else "each is"
+    each, them = ("it is", "it") if len(near) == 1 else ("each is", "them")
     annotations = "1 annotation" if count == 1 else f"{count:,} annotations"
-    sentence = f"{where}: {what} ({examples}{rest}), with {annotations}; {each} a class of its own. Merge with map=..."
+    sentence = (
+        f"{where}: {what} ({examples}{rest}), with {annotations}; {each} a class of its own until map=... merges {them}"
+    )
     return sentence, len(near) >= MANY or count >= SHARE * total
 
 

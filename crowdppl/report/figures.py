@@ -141,7 +141,9 @@ def _todo(actions: plan.Actions, folder: Path | None) -> dict[str, Any]:
         "probable": actions.probable,
         "finished": actions.finished,
         "total": actions.total,
-        "correct": short(actions.correct),
+        # Nothing is said of items and workers before the labels are clean.
+        "unclear": actions.unclear,
+        "correct": None if actions.unclear else short(actions.correct),
         "rounds": [
             dataclasses.asdict(one) | {"corrected": None if one.corrected is None else short(one.corrected)}
             for one in actions.rounds

@@ -114,6 +114,7 @@ class Actions:
         rounds: cost and expected effect of further annotations of open items.
         names: of the classes, as sentences use them.
         comparable: whether there is anything to compare the workers' labels with.
+        unclear: whether the labels are to be cleaned first, see :attr:`crowdppl.Posterior.labels_unclear`.
     """
 
     people: list[Person]
@@ -125,6 +126,7 @@ class Actions:
     rounds: list[Round]
     names: list[str]
     comparable: bool = True
+    unclear: bool = False
 
     @property
     def unusable(self) -> list[Person]:
@@ -203,6 +205,7 @@ def actions(
         rounds=_rounds(posterior, len(ordered), cost, seed),
         names=names,
         comparable=comparable,
+        unclear=posterior.labels_unclear,
     )
 
 

@@ -30,6 +30,14 @@ VERDICTS = {
 }
 
 
+# In place of what to do about items and workers.
+_CLEAN = (
+    "Labels with typing errors in them, or spellings that may be one label, are classes of their own here, so that nothing is "
+    "said of items and workers. Where crowdppl fit has written a table of names (label-map.csv), look through it and run the "
+    "command that was printed."
+)
+
+
 def parts(data: Data) -> dict[str, Markup]:
     """Return the markup for each place of the page of a posterior.
 
@@ -37,11 +45,14 @@ def parts(data: Data) -> dict[str, Markup]:
         data: of :func:`crowdppl.report.figures.content`.
     """
     todo = data["todo"]
+    clean = [_block("do-labels", "Clean the labels", "warn", element("p", _CLEAN))]
     return {
         "WHAT": joined(_lead(data)),
         "CAUTION": _caution(data["warnings"]),
-        "CARDS": _cards(todo),
-        "TODO": joined(element("div", *_about_people(data)), element("div", *_about_items(data))),
+        "CARDS": joined() if todo["unclear"] else _cards(todo),
+        "TODO": joined(*clean)
+        if todo["unclear"]
+        else joined(element("div", *_about_people(data)), element("div", *_about_items(data))),
         "WORKERS": _workers(data),
         "CONFUSIONS": _confusions(data),
         "AGAIN": _again(data),

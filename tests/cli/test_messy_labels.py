@@ -111,3 +111,19 @@ def test_calibration_reads_truths_as_the_labels(tmp_path, monkeypatch):
     pd.DataFrame({"task": range(60), "label": np.array(["NO", "yes"])[truth]}).to_csv("gold.csv", index=False)
     words = ("--truth-file", "gold.csv", "--names", "0=no,1=Yes", "--method", "em", "--model", "one-coin")
     assert "60 items of known truth" in run("calibrate", "x.csv", *words).output
+
+
+def test_the_report_begins_with_what_to_clean(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame, _ = tickets(150)
+    frame.to_csv("t.csv", index=False)
+    run("fit", "t.csv", "--model", "majority-vote", "--out", "r", "--report")
+    page = (tmp_path / "r/report.html").read_text()
+    assert page.index("Labels to be cleaned first") < page.index("<h1") < page.index("Clean the labels")
+    for absent in (
+        "of the resulting labels are expected",
+        "Finished",
+        "nobody to talk to",
+        "workers to stop and check",
+    ):
+        assert absent not in page.partition("<script")[0], absent
