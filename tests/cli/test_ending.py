@@ -36,6 +36,10 @@ CASES = """
     for name, case in json.loads(sys.argv[1]).items():
         child = os.fork()
         if not child:
+            # A test run in the background has them ignored.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
             for number in (case.get("ignored") or []):
                 signal.signal(getattr(signal, number), signal.SIG_IGN)
             streaming.stream = slow if case.get("signals") else real

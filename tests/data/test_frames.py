@@ -196,7 +196,7 @@ UNRELATED = {
     "unions": lambda: pa.UnionArray.from_dense(
         pa.array([0] * 4, pa.int8()), pa.array(range(4), pa.int32()), [pa.array([1, 2, 3, 4])]
     ),
-    "runs": lambda: pa.RunEndEncodedArray.from_arrays(pa.array([4]), pa.array(["a"])),
+    "runs": lambda: pa.RunEndEncodedArray.from_arrays([4], pa.array(["a"])),
     "years 9999": lambda: pa.array([datetime.datetime(9999, 1, 1)] * 4, pa.timestamp("us")),
 }
 
