@@ -110,7 +110,7 @@ class Annotations(AnnotationLayouts):
         seconds: str | None = None,
         dates: Dates | None = None,
         map: Mapping[Any, Any] | None = None,
-        missing: str | Iterable[str] = (),
+        missing: str | Iterable[Any] = (),
         keep_missing: bool = False,
         fold: bool = True,
         source: str = "the frame",

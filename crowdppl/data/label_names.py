@@ -76,7 +76,9 @@ class Named:
             return column
         named = pd.Series([self.names.get(name, name) for name in column.names.tolist()], dtype=object)
         codes, names = pd.factorize(named)
-        return Coded(np.append(codes, -1)[column.codes].astype(np.int64), np.asarray(names, dtype=object))
+        renamed = any(isinstance(name, str) for name in names)
+        kind = object if renamed or not len(names) else column.names.dtype  # numbers stay numbers
+        return Coded(np.append(codes, -1)[column.codes].astype(np.int64), np.asarray(names, dtype=kind))
 
 
 def named(columns: Sequence[Coded], known: Coded, declared: Any, choices: LabelChoices, where: str) -> Named:
@@ -96,23 +98,27 @@ def named(columns: Sequence[Coded], known: Coded, declared: Any, choices: LabelC
     written = list(dict.fromkeys([*label.names.tolist(), *known.names.tolist()]))
     out = Named()
     text = all(isinstance(name, str) for name in written)
-    if not text and not choices.map:
+    if not text and not choices.map and not choices.missing:
         return out
     kept = {str(name) for name in declared} if isinstance(declared, (list, pd.Index, np.ndarray, tuple)) else set()
     names: dict[Any, Any] = {name: name for name in written}
-    if choices.map:
-        names |= _mapped(written, choices, where)
-        if not text:
-            if isinstance(written[0], (int, np.integer)):
-                out.order = list(dict.fromkeys(str(names[n]) for n in sorted(written) if names[n] is not None))
-            names = {name: None if new is None else str(new) for name, new in names.items()}
-    renamed = {name for name, new in names.items() if new is not name}
-    free = [name for name, new in names.items() if new is not None and name not in renamed and name not in kept]
-    dropped, unclear = words_for_nothing(free, choices.missing, keep=choices.keep_missing) if text else (set(), [])
+    mapped = _mapped(written, choices, where) if choices.map else {}
+    names |= mapped
+    if mapped and not text:
+        if isinstance(written[0], (int, np.integer)):
+            out.order = list(dict.fromkeys(str(names[n]) for n in sorted(written) if names[n] is not None))
+        names = {name: None if new is None else str(new) for name, new in names.items()}
+    free = {str(name): name for name in written if name not in mapped and str(name) not in kept}
+    # Of numbers only those that the caller names stand for nothing.
+    nothing, unclear = words_for_nothing(free, choices.missing, keep=choices.keep_missing or not text)
+    dropped = {free[word] for word in nothing}
+    absent = {folded(word) for word in choices.missing} - {folded(str(name)) for name in written}
+    if absent:
+        out.unclear.append(f"{where}: missing=... names {listed(sorted(absent), 3)}, which does not occur")
     if dropped or unclear:
         size = Counter(dict(zip(label.names.tolist(), _sizes(label), strict=True)))
         names |= dict.fromkeys(dropped)
-        out.nothing = {word: size[word] for word in sorted(dropped, key=lambda word: (-size[word], word))}
+        out.nothing = {str(word): size[word] for word in sorted(dropped, key=lambda word: (-size[word], str(word)))}
         unclear = [word for word in unclear if size[word]]
         if unclear:
             words = ", ".join(f"{word!r} ({size[word]:,})" for word in unclear[:3])
@@ -121,7 +127,7 @@ def named(columns: Sequence[Coded], known: Coded, declared: Any, choices: LabelC
             )
     if choices.fold:
         _fold(columns, names, kept, out, where)
-    out.names = names if any(new is not name for name, new in names.items()) else {}
+    out.names = names if any(new != name for name, new in names.items()) else {}
     return out
 
 
@@ -174,16 +180,13 @@ def _fold(columns: Sequence[Coded], names: dict[Any, Any], kept: set[str], out: 
             codes = [place[name] for name in group]
             if len(kept & set(group)) > 1 or any(set(group) & set(other) for other in apart):
                 continue
-            rows = np.concatenate(
-                [order[begins[n] : begins[n + 1]] for n in range(len(current)) if target[n] in codes]
-                if len(current) < 50
-                else [order[begins[n] : begins[n + 1]] for n in np.flatnonzero(np.isin(target, codes)).tolist()]
-            )
+            members = np.flatnonzero(np.isin(target, codes)).tolist()
+            rows = np.concatenate([order[begins[n] : begins[n + 1]] for n in members])
             if len(rows) and used_apart(item.codes[rows], worker.codes[rows], target[given[rows]]):
                 apart.append(group)
                 continue
             head = min(group, key=lambda n: (n not in kept, visible(n) != n, -int(sizes[place[n]]), n))
-            target[np.isin(target, codes)] = place[head]
+            target[members] = place[head]
             sizes[place[head]] = sum(int(sizes[n]) for n in codes)
     final = {name: current[target[place[name]]] for name in current}
     if len(set(final.values())) < 2 <= len(current):
@@ -193,7 +196,7 @@ def _fold(columns: Sequence[Coded], names: dict[Any, Any], kept: set[str], out: 
             merged.setdefault(head, []).append(name)
     for name, new in names.items():
         if new is not None:
-            names[name] = final[new] if final[new] != new else new
+            names[name] = final[new]
     if merged:
         count = sum(map(len, merged.values()))
         first = list(merged.items())[:3]
@@ -290,13 +293,13 @@ def respelled(labels: Sequence[Any], classes: Sequence[Any], given: Mapping[Any,
 
 
 def words(missing: Any) -> tuple[str, ...]:
-    """Return the labels that the caller takes for nothing.
+    """Return the labels that the caller takes for nothing, as text.
 
     Raises:
-        OptionError: if they are neither a text nor several.
+        OptionError: if they are neither a text nor several labels.
     """
-    given = [missing] if isinstance(missing, str) else arguments.several(arguments.text, 0)("missing", missing)
-    return tuple(given)
+    given = [missing] if isinstance(missing, str) else arguments.several(arguments.identifier, 0)("missing", missing)
+    return tuple(map(str, given))
 
 
 def names_of_labels(given: Mapping[Any, Any] | None) -> dict[str, str | None]:

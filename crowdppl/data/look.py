@@ -19,9 +19,9 @@ from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
 from crowdppl.data.read import to_annotations
 from crowdppl.data.readers import formats
 from crowdppl.data.readers.records import Choices, Records
-from crowdppl.data.readers.streams import source_name
+from crowdppl.data.readers.streams import local, source_name
 from crowdppl.data.readers.worker_columns import looks_wide
-from crowdppl.errors import CrowdpplError, listed, silent
+from crowdppl.errors import CrowdpplError, silent
 
 # Names of columns by the part that they play, in lower case with underscores, most usual first.
 _ITEM = (
@@ -117,7 +117,13 @@ def look(path: str | Path, format: str | None = None, **options: Any) -> Look:
     Raises:
         FileError: if the file is missing, damaged, or not of a format that is read.
     """
-    source = source_name(path)
+    if Path(path).is_dir():
+        return _look(Path(path), source_name(path), format, options)
+    with local(path) as file:  # a stream can be read only once
+        return _look(file, source_name(path), format, options)
+
+
+def _look(path: Path, source: str, format: str | None, options: Mapping[str, Any]) -> Look:
     chosen: dict[str, Any] = {} if format is None else {"format": format}
     records = formats.read(path, format, Choices())
     if records.format == formats.LONG and format is None and _is_wide(records.frame):
@@ -222,7 +228,7 @@ def _text_column(frame: pd.DataFrame, item: str) -> str | None:
 
 
 @arguments.checked(
-    seen=arguments.instance("crowdppl.data.look", "Look", "a result of crowdppl.look"), file=arguments.text
+    seen=arguments.instance("crowdppl.data.look", "Look", "a result of crowdppl.data.look.look"), file=arguments.text
 )
 def commands(seen: Look, file: str) -> list[tuple[list[str], str]]:
     """Return the commands that work on a file, as words, each with what it does.
@@ -261,4 +267,4 @@ def commands(seen: Look, file: str) -> list[tuple[list[str], str]]:
 def guessed(seen: Look) -> str:
     """Return a sentence on columns that were taken for a part by their names; empty where none were."""
     names = [f"{name!r} for {PARTS[part]}" for part, name in seen.options.items() if part in NEEDED]
-    return f"taken by their names: {listed(names, 3).replace(chr(34), '')}" if names else ""
+    return f"taken by their names: {', '.join(names)}" if names else ""

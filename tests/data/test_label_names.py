@@ -84,6 +84,15 @@ def test_words_of_the_caller():
         read(["a", "b"] * 3, missing=3)
 
 
+def test_numbers_of_the_caller_stand_for_nothing():
+    for missing in ("9", [9], ["9", "8"]):
+        data = read([0, 1, 9, 1, 0, 9], missing=missing, truth={1: 9, 2: 1})
+        assert (data.labels.tolist(), data.A, data.truth.tolist()) == ([0, 1], 4, [-1, 1, -1])
+    assert any("missing=... names '8', which does not occur" in note for note in data.notes)
+    assert read([0, 1, 9, 1, 0, 9], missing=[-1], map={0: "no", 1: "yes", 9: "cannot"}).K == 3
+    assert read([0, 1, 9, 1, 0, 9], missing=["9"], map={0: "no", 1: "yes"}).labels.tolist() == ["no", "yes"]
+
+
 def test_known_truths_are_read_as_labels_are():
     data = read(["cat", "cat", "null", "dog", "Cat", "dog"], truth={1: "CAT ", 2: "null", 3: "#N/A"})
     assert data.labels.tolist() == ["cat", "dog"]

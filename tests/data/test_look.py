@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -112,6 +114,17 @@ def test_printed_commands_work(tmp_path, monkeypatch):
         assert {command[0] for command in words} == expected
         for command in words:
             run(*command, *(("--out", f"{command[0]} of {name}") if "--out" in command else ()))
+
+
+def test_a_stream_is_looked_at(tmp_path):
+    """It can be read only once, and is looked at as annotations and as verdicts."""
+    long_table().to_csv(tmp_path / "x.csv", index=False)
+    words = [sys.executable, "-W", "ignore", "-m", "crowdppl", "look", "-"]
+    with (tmp_path / "x.csv").open() as stream:
+        done = subprocess.run(words, stdin=stream, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "18 annotations of 6 items by 3 workers" in done.stdout
+    assert "crowdppl agreement -" in done.stdout
 
 
 def test_what_is_odd_comes_with_the_look(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,20 +25,22 @@ def look_command(
 ) -> None:
     """What is this file? Its format, the part of each column, what is odd, and the commands that work on it."""
     from crowdppl.data.look import commands, look
+    from crowdppl.data.readers.streams import local
     from crowdppl.report.plan import shell_line
 
     given = {name: value for name, value in vars(columns).items() if value is not None}
-    judged = _judged(file) if not given and format is None else None
-    if judged is not None:
-        _show_verdicts(judged)
-        works = [(["crowdppl", "judges", str(file), "--out", "judged"], "systems and judges")]
-    else:
-        with silent():
-            seen = look(file, format, **given)
-        _show(seen)
-        works = commands(seen, str(file))
-        if seen.annotations is None:
-            console.print(f"\n[bold]It cannot be read as annotations[/bold]: {escape(in_command(seen.reason))}")
+    with nullcontext(file) if file.is_dir() else local(file) as path:  # a stream can be read only once
+        judged = _judged(path) if not given and format is None else None
+        if judged is None:
+            with silent():
+                seen = look(path, format, **given)
+            _show(seen)
+            works = commands(seen, str(file))
+            if seen.annotations is None:
+                console.print(f"\n[bold]It cannot be read as annotations[/bold]: {escape(in_command(seen.reason))}")
+        else:
+            _show_verdicts(judged)
+            works = [(["crowdppl", "judges", str(file), "--out", "judged"], "systems and judges")]
     if works:
         console.print("\n[bold]Commands that work on it[/bold]")
     for words, what in works:
@@ -83,8 +86,8 @@ def _judged(file: Path) -> Any:
 
     try:
         with silent():
-            # Every table of annotations can be read as one of verdicts: only its names tell.
             if judges.read_frame(file).format == "table":
+                # Every table of annotations can be read as one of verdicts: only its names tell.
                 names = {name.lower() for name in SourceFile(file).columns}
                 if not names & {"judge", "verdict"}:
                     return None
