@@ -55,8 +55,11 @@ RELIABLE = 0.7
 MIN_ANNOTATIONS, FEW = 10, 0.8
 # A worker is reliable or fair only if the other workers' labels support this by GAIN: nats that they tell of the worker's labels.
 GAIN = 1.5
-# Workers agree if more of their pairs do than by chance, by so many standard errors; otherwise they cannot be compared.
-AGREE = 2.5
+# The labels of workers depend on each other if pairs of workers agree, or differ, more than by chance by so many standard errors;
+# otherwise workers cannot be compared.
+DEPENDENT = 2.5
+# Pairs of annotations that are compared, at most, up to those of the last round.
+MOST_PAIRS = 2_000_000
 
 
 @arguments.checked(posterior=arguments.posterior, probabilities=arguments.array("worker", "hypothesis"))
@@ -67,8 +70,8 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
 
     - ``unknown``: no annotation of an item that somebody else labelled, or whose true label was known; or a single class; or a
       worker who gives one class and abstains on others, as labelling functions do
-      (:func:`crowdppl.data.worker_evidence.abstaining`); or, unless random or constant, the workers of the crowd agree no more
-      than by chance;
+      (:func:`crowdppl.data.worker_evidence.abstaining`); or, unless random or constant, where labels of workers do not
+      depend on each other more than by chance;
     - ``adversarial``: avoids the correct label (probability 2/3), or is correct less often than by chance (probability .95) and
       not random;
     - ``random``, ``constant``: the labels do not depend on the truth (probability .8), or agree with it no more than by chance
@@ -120,14 +123,13 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
     spams &= ~few | (random + adversarial >= FEW)
     verdict = np.full(len(total), "reliable", dtype=object)
     verdict[behind > 1 - RELIABLE] = "fair"
-    verdict[(against > 1 - SURE) | (random + adversarial > 1 - SURE) | (_told_by_others(posterior, given) < GAIN)] = (
-        "unknown"
-    )
+    informed = _told_by_others(posterior, given) >= GAIN
+    verdict[(against > 1 - SURE) | (random + adversarial > 1 - SURE) | ~informed] = "unknown"
     verdict[enough & ((behind >= WEAK) | (wrong >= WEAK))] = "weak"
     verdict[confuses] = "confuses"
     verdict[(relative_speed(posterior) < FAST) & (below > 0.5)] = "hasty"
     verdict[few & np.isin(verdict, NOTABLE)] = "unknown"
-    if not _agree(posterior, given):
+    if not _dependent(posterior, given):
         avoids &= False
         verdict[:] = "unknown"
     verdict[spams] = np.where(given.max(1) >= CONSTANT_SHARE * total, "constant", "random")[spams]
@@ -147,10 +149,11 @@ def _told_by_others(posterior: PosteriorVariables, given: Array) -> Array:
     return np.bincount(worker, weights=gain, minlength=len(given))
 
 
-def _agree(posterior: PosteriorVariables, given: Array) -> bool:
-    """Return whether workers agree more than by chance, or true labels are known.
+def _dependent(posterior: PosteriorVariables, given: Array) -> bool:
+    """Return whether the labels of workers depend on each other, or true labels are known.
 
-    By chance two labels agree with the probability that the shares of both workers' labels give.
+    By chance two labels agree with the probability that the shares of both workers' labels give. The statistic is the sum over
+    pairs of workers of the squared deviation from that in standard errors: somebody who always differs counts as one who agrees.
 
     Args:
         posterior: a result.
@@ -162,17 +165,37 @@ def _agree(posterior: PosteriorVariables, given: Array) -> bool:
     # A worker's repeats are no agreement of workers.
     _, first = np.unique(item * len(given) + worker, return_index=True)
     item, worker, label = item[first], worker[first], label[first]
-    N, K = len(posterior.items()), given.shape[1]
     share = given / np.maximum(given.sum(1, keepdims=True), 1)
-    votes = np.bincount(item * K + label, minlength=N * K).reshape(N, K)
-    expected = np.stack([np.bincount(item, weights=share[worker, k], minlength=N) for k in range(K)], axis=1)
-    size = np.bincount(item, minlength=N)
-    pairs = (size * (size - 1)).sum() / 2
-    if not pairs:
+    begins = np.flatnonzero(np.r_[True, item[1:] != item[:-1]]) if len(item) else np.zeros(0, dtype=int)
+    size = np.diff(np.r_[begins, len(item)])
+    place = np.arange(len(item)) - np.repeat(begins, size)  # of each annotation among those of its item
+    seen = 0
+    sums: dict[str, list[Array]] = {"pair": [], "excess": [], "variance": []}
+    for apart in range(1, int(size.max(initial=0))):
+        later = np.flatnonzero(place >= apart)
+        one, other = later - apart, later
+        chance = (share[worker[one]] * share[worker[other]]).sum(1)
+        sums["pair"].append(
+            np.minimum(worker[one], worker[other]) * len(given) + np.maximum(worker[one], worker[other])
+        )
+        sums["excess"].append((label[one] == label[other]) - chance)
+        sums["variance"].append(chance * (1 - chance))
+        seen += len(later)
+        if seen > MOST_PAIRS:
+            break
+    if not seen:
         return False
-    agreeing = ((votes**2).sum() - size.sum()) / 2
-    chance = ((expected**2).sum() - (share[worker] ** 2).sum()) / 2
-    return bool(agreeing - chance > AGREE * np.sqrt(max(chance * (1 - chance / pairs), 0)))
+    codes, pair = np.unique(np.concatenate(sums["pair"]), return_inverse=True)
+    variance = np.concatenate(sums["variance"])
+    excess, spread = (
+        np.bincount(pair, weights=np.concatenate(sums[n]), minlength=len(codes)) for n in ("excess", "variance")
+    )
+    fourth = np.bincount(pair, weights=variance * (1 - 6 * variance), minlength=len(codes))  # fourth cumulants
+    some = spread > 0
+    squared = excess[some] ** 2 / spread[some] - 1
+    noise = np.sqrt((2 + fourth[some] / spread[some] ** 2).sum())
+    overall = excess.sum() / np.sqrt(max(spread.sum(), np.finfo(float).tiny))
+    return bool(max(squared.sum() / max(noise, np.finfo(float).tiny), overall) > DEPENDENT)
 
 
 def _compared(posterior: PosteriorVariables) -> Array:

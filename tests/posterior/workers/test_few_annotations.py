@@ -50,6 +50,24 @@ def test_nobody_is_reliable_in_a_crowd_of_random_workers():
         assert not verdicts.isin(["reliable", "fair"]).any(), (seed, verdicts.tolist())
 
 
+def test_workers_who_always_differ_do_not_hide_the_agreement_of_others():
+    """Ten honest workers and four who give the wrong one of two classes: on average pairs agree little more than by chance."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 150)
+    rows = []
+    for i in range(150):
+        for j in rng.choice(14, 4, replace=False):
+            right = rng.random() < (0.8 if j < 10 else 0.97)
+            rows.append(
+                (i, f"{'honest' if j < 10 else 'adversary'} {j}", truth[i] if right == (j < 10) else 1 - truth[i])
+            )
+    table = (
+        fitted(pd.DataFrame(rows, columns=["task", "worker", "label"]), num_samples=100).workers().set_index("worker")
+    )
+    assert (table["verdict"].filter(like="adversary") == "adversarial").all()
+    assert table["verdict"].filter(like="honest").isin(["reliable", "fair"]).sum() >= 8
+
+
 def test_honest_workers_of_rare_classes_are_not_said_to_confuse():
     """Classes of .95 and .05, workers of .9: of 400 workers at most 2% are said to confuse classes."""
     confuses = 0
