@@ -44,6 +44,7 @@ def annotations_and_truth(
     file: Path, how_read: Reading, columns: Columns, known: KnownTruth
 ) -> tuple[Annotations, Any]:
     """Read annotations without their known true labels, and these, ``None`` where there are none."""
+    names = naming(how_read)
     records, _ = read_annotations(file, how_read.format, how_read.choices())
     truth: Any = records.truth_by(columns.task)
     if known.given:
@@ -53,14 +54,14 @@ def annotations_and_truth(
         dataclasses.replace(records, truth={}),
         source_name(file),
         **vars(columns),
-        **naming(how_read),
+        **names,
         labels=declared_classes(how_read.labels),
         repeats=how_read.repeats,
     )
     if truth is None or not len(truth):
         return data, None
     given = truth["label"] if isinstance(truth, pd.DataFrame) else pd.Series(truth, dtype=object)
-    spelled = respelled(given.tolist(), data.labels.tolist(), naming(how_read)["map"])
+    spelled = respelled(given.tolist(), data.labels.tolist(), names["map"])
     if isinstance(truth, pd.DataFrame):
         return data, truth.assign(label=[spelled[label] for label in given]).dropna(subset=["label"])
     return data, {item: spelled[label] for item, label in truth.items() if spelled[label] is not None} or None

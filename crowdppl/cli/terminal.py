@@ -6,7 +6,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -68,13 +69,14 @@ class _Output(io.TextIOWrapper):
             super().flush()
 
 
-class _as_output_errors:  # noqa: N801 - reads as words in a with statement
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
-        if isinstance(error, OSError) and not isinstance(error, (BrokenPipeError, OutputError)):
-            raise OutputError(error.errno, error.strerror) from None
+@contextmanager
+def _as_output_errors() -> Iterator[None]:
+    try:
+        yield
+    except (BrokenPipeError, OutputError):
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from None
 
 
 def prepare_streams(errors: str) -> None:

@@ -118,8 +118,10 @@ def encode_columns(
             f"{source}: every label is {listed(labels.tolist())}; declare labels=[...] if there are other classes. "
             f"With one class every label is correct by construction, and accuracy cannot be estimated",
         )
-    for identifiers, role in ((items, "task"), (workers, "worker"), (labels, "label")):
-        _check_names(identifiers, role, source, notes, merged=role == "label" and choices.fold)
+    # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart.
+    for identifiers, role in ((items, "task"), (workers, "worker"), *([] if choices.fold else [(labels, "label")])):
+        _check_names(identifiers, role, source, notes)
+    _check_padding(labels, source, notes)
     if not explicit:
         _check_numeric_labels(labels, source, notes)
     misspelt = [] if explicit else label_names.typing_errors(item, label, labels)
@@ -177,11 +179,8 @@ def _drop_unlabelled(
     return [column.take(rows) for column in columns], rows
 
 
-def _check_names(identifiers: Array, role: str, source: str, notes: list[str], *, merged: bool) -> None:
+def _check_names(identifiers: Array, role: str, source: str, notes: list[str]) -> None:
     """Warn of names that differ in capitals, white space or Unicode form only, and of white space around names."""
-    if merged:  # names that look alike are one, or have a note of their own
-        _check_padding(identifiers, source, notes)
-        return
     same_form = lookalikes(identifiers)
     case_pairs = [(name, other) for name, other in variants(identifiers) if name not in same_form]
     in_pairs = {name for pair in case_pairs for name in pair}
@@ -200,10 +199,7 @@ def _check_names(identifiers: Array, role: str, source: str, notes: list[str], *
             f"{source}: {_differ(role, len(same_form))} in Unicode form or invisible characters only: "
             f"{', '.join(map(ascii, same_form[:2]))}; write them alike if they are the same",
         )
-    if role == "label":
-        _check_padding(identifiers, source, notes)
-        return
-    shortened = scientific(identifiers)
+    shortened = scientific(identifiers) if role != "label" else []
     if shortened:
         _note(
             notes,

@@ -10,8 +10,8 @@ import pandas as pd
 
 from crowdppl.data.identifier_checks import variants
 from crowdppl.data.identifiers import encode
+from crowdppl.data.spellings import alike, folded
 from crowdppl.errors import DataError, listed, warn
-from crowdppl.judges.matching import spellings
 from crowdppl.judges.passing import polarity
 from crowdppl.judges.states import State, classify, normalised, statuses
 from crowdppl.judges.table import Table
@@ -85,19 +85,22 @@ def labelled(
 
 def _folded(codes: Codes, names: Array, judge: Codes, source: str, notes: list[str]) -> tuple[Codes, Array]:
     """Return labels with spellings of one name as one, the most frequent: not those that a judge uses apart."""
-    if not variants(names):
+    groups = alike(names.tolist(), folded) if names.dtype == object else []
+    if not groups:
         return codes, names
+    place = {name: n for n, name in enumerate(names.tolist())}
     count = np.bincount(codes, minlength=len(names))
     used = pd.DataFrame({"label": codes, "judge": judge}).drop_duplicates()
     to = np.arange(len(names))
-    for alike in spellings(names):
-        apart = used[used["label"].isin(alike)]["judge"].duplicated().any()
-        if apart and not polarity(names[alike[0]]):
+    for group in groups:
+        same = [place[name] for name in group]
+        apart = used[used["label"].isin(same)]["judge"].duplicated().any()
+        if apart and not polarity(group[0]):
             continue
-        best = max(alike, key=lambda n: count[n])
-        to[alike] = best
-        others = [names[n] for n in alike if n != best]
-        rows = int(count[alike].sum() - count[best])
+        best = max(same, key=lambda n: count[n])
+        to[same] = best
+        others = [names[n] for n in same if n != best]
+        rows = int(count[same].sum() - count[best])
         notes.append(
             f"{source}: {rows:,} verdicts {listed(others)} read as {names[best]!r}, which differ in capitals or white space"
         )

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl.data.identifiers import kind_of, positions
+from crowdppl.data.label_names import respelled
 from crowdppl.errors import DataError, listed
 from crowdppl.judges.passing import polarity
 
@@ -47,32 +48,12 @@ def alike(names: Array, target: Array, what: str, notes: list[str]) -> Array:
     return np.array(out, dtype=object) if kind_of(target) == "strings" else np.array(out)
 
 
-def spellings(names: Array) -> list[list[int]]:
-    """Return the positions of names that differ in capitals or white space only, of each name with several spellings."""
-    groups: dict[str, list[int]] = {}
-    for n, name in enumerate(names.tolist()):
-        if isinstance(name, str):
-            groups.setdefault(folded(name), []).append(n)
-    return [group for group in groups.values() if len(group) > 1]
-
-
-def folded(name: str) -> str:
-    """Return a name without capitals and with single blanks."""
-    return " ".join(name.split()).casefold()
-
-
 def same_spelling(names: Array, target: Array, notes: list[str]) -> Array:
     """Return people's labels ``(n,)`` in the spelling of the verdicts ``(k,)``, where there is one of a name only."""
     if kind_of(names) != "strings" or kind_of(target) != "strings":
         return names
-    groups: dict[str, list[str]] = {}
-    for name in target.tolist():
-        groups.setdefault(folded(name), []).append(name)
-    known = set(target.tolist())
-    out = [
-        name if name in known or len(groups.get(folded(name), ())) != 1 else groups[folded(name)][0]
-        for name in names.tolist()
-    ]
+    spelled = respelled(names.tolist(), target.tolist())
+    out = [spelled[name] for name in names.tolist()]
     changed = [f"{a!r} as {b!r}" for a, b in zip(names.tolist(), out, strict=True) if a != b]
     if changed:
         notes.append(f"labels of people are read in the spelling of the judges: {', '.join(changed[:5])}")

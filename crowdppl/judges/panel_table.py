@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl.data import html
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.features import by_judge
 
@@ -44,7 +44,7 @@ class Panel:
 
     def _repr_html_(self) -> str:
         """Return the statement as HTML, for notebooks."""
-        return f"<p>{html.escape(self.statement)}</p>"
+        return html.element("p", self.statement)
 
 
 def panel(draws: TruthDraws) -> Panel:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
-
 import numpy as np
 import pandas as pd
 
+from crowdppl.data import html
 from crowdppl.errors import listed
 from crowdppl.judges import judge_table, system_table
 from crowdppl.judges.draws import TruthDraws
@@ -25,11 +24,10 @@ def text(draws: TruthDraws) -> str:
 
 def markup(draws: TruthDraws) -> str:
     """Return the same as HTML."""
-    parts = [f"<p><b>{html.escape(_title(draws))}</b></p>"]
-    for heading, frame, more in _tables(draws):
-        after = f"<p>{html.escape(more.strip())}</p>" if more else ""
-        parts.append(f"<p>{html.escape(heading)}</p>{frame.to_html(index=False, border=0)}{after}")
-    return "<div>" + "".join(parts) + "</div>"
+    parts = [
+        part for heading, frame, more in _tables(draws) for part in (heading, html.table(frame), more.strip()) if part
+    ]
+    return html.view(_title(draws), *parts)
 
 
 def _title(draws: TruthDraws) -> str:

@@ -152,7 +152,7 @@ def crowd_confusions(posterior: PosteriorVariables, *, without: Array | None = N
     of_class = np.zeros((len(cells), 2))
     of_class[:, 0] = np.bincount(which[gives], weights=seen[gives], minlength=len(cells))
     row, first = np.unique(worker * K + truth, return_index=True)
-    for cell in np.flatnonzero((share >= CROWD_SHARE) & (k != m)).tolist():
+    for cell in np.flatnonzero((share >= CROWD_SHARE) & (k != m) & (totals[k] >= CROWD_ANNOTATIONS)).tolist():
         mine = (row % K == k[cell]) & (seen[first] * share[cell] >= 1)
         few = gives & (which == cell) & (seen * share[cell] < 1)
         of_class[cell, 1] = seen[first][mine].sum() + seen[few].sum()
