@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.data.identifiers import Coded, coded, rows_text
+from crowdppl.data.missing_words import PROGRAMS
 from crowdppl.data.readers.tables import whole_numbers
 from crowdppl.errors import DataError, OptionError, suggestion
 from crowdppl.judges.passing import polarity
@@ -37,14 +38,18 @@ class State(IntEnum):
 
 # Texts that are taken for a state, compared without capitals and outer white space. "unknown" is a class in real data.
 UNPARSEABLE = ("unparseable", "unparsable", "parse_error", "parse error", "parsing error", "invalid", "format error")
-# Beside them, what programs write where a reply gave nothing, and the beginning of what they write with a reason.
-NOTHING = ("null", "nan", "<na>", "#n/a", "\\n", "error", "err", "parse failure", "failed to parse", "parsing failed")
+ABSTAINED = ("abstain", "abstained", "abstention", "refused", "refusal", "decline", "declined", "n/a")
+# Beside them, what programs write for a missing value and where a reply gave nothing, and the beginning of what they write with a
+# reason.
+NOTHING = (
+    *sorted({word.casefold() for word in PROGRAMS} - {"", *ABSTAINED}),
+    *("error", "err", "parse failure", "failed to parse", "parsing failed"),
+)
 _ERROR = re.compile(
     r"(error|exception|traceback)\b.*[:(]|(api|json|timeout|value|rate ?limit)[ _]?error\b", re.IGNORECASE
 )
 # The name of a class in some data, of nothing in other: see :func:`_none_is_nothing`.
 _NONE = "none"
-ABSTAINED = ("abstain", "abstained", "abstention", "refused", "refusal", "decline", "declined", "n/a")
 
 # Whole numbers as pandas writes them where a column has gaps.
 _WHOLE_FLOAT = re.compile(r"(-?\d+)\.0+")

@@ -582,3 +582,18 @@ def test_nothing_is_changed_in_the_callers_table():
         warnings.simplefilter("ignore")
         Verdicts.from_frame(table)
     pd.testing.assert_frame_equal(table, before)
+
+
+@pytest.mark.parametrize("word", ["null", "<NA>", "#REF!", "(null)", "NaT", "\\N", "undefined", "[null]"])
+def test_words_for_nothing_are_those_of_annotations(word):
+    """One list for tables of annotations and of verdicts."""
+    rows = [(i, "j", ("pass", "fail", word)[i % 3]) for i in range(6)]
+    verdicts = Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "verdict"]))
+    assert verdicts.labels.tolist() == ["fail", "pass"]
+    assert (verdicts.state == State.UNPARSEABLE).sum() == 2
+
+
+def test_look_alikes_are_one_verdict():
+    rows = [(0, "j", "pass"), (1, "j", "pa\u200bss"), (2, "j", "fail"), (3, "k", "\uff46ail")]
+    verdicts = Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "verdict"]))
+    assert verdicts.labels.tolist() == ["fail", "pass"]
