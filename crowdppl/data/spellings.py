@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,11 @@ MOST_ROWS = 50_000
 RATIO = 5
 MOST_LABELS, MOST_MEANT = 3_000, 200
 _NEGATIONS = ("un", "in", "im", "ir", "il", "dis", "non", "not", "no", "anti", "ab", "de", "mis", "a")
+# Beginnings of words of which one says the opposite of another: increase and decrease, hyper- and hypotension.
+_BEGINNINGS = "ex pro over under up down pre post hyper hypo inter intra"
+_OPPOSITES = frozenset((*_NEGATIONS, *_BEGINNINGS.split(), "")) - {"a"}  # a letter is left out or put in by mistake
+# Between the labels of a set.
+_SETS = re.compile(r"[;|]")
 
 
 def visible(text: str) -> str:
@@ -134,7 +140,8 @@ class NearDuplicate(NamedTuple):
 def near_duplicates(counts: Mapping[str, int]) -> list[NearDuplicate]:
     """Return the labels that resemble a far more frequent one, most frequent first.
 
-    Digits must agree, and one must not be the other with a negation before it.
+    Numbers and sets of labels resemble nothing. Digits must agree, and one must not say the opposite of the other: no word of it
+    may be the other's with a negation or an opposite beginning.
 
     Args:
         counts: number of annotations of each label.
@@ -142,6 +149,7 @@ def near_duplicates(counts: Mapping[str, int]) -> list[NearDuplicate]:
     ordered = sorted((name for name in counts if counts[name] > 0), key=lambda name: (-counts[name], name))
     if len(ordered) < 3 or len(ordered) > MOST_LABELS:
         return []
+    ordered = [name for name in ordered if any(map(str.isalpha, name)) and not _SETS.search(name)]
     plain = {name: "".join(filter(str.isalnum, skeleton(name))) for name in ordered}
     letters = sorted(set("".join(plain.values())))
     place = {letter: n for n, letter in enumerate(letters)}
@@ -161,12 +169,27 @@ def near_duplicates(counts: Mapping[str, int]) -> list[NearDuplicate]:
                 if counts[ordered[root]] >= RATIO * counts[name]
                 and bound <= 2 * _limit(plain[name], plain[ordered[root]])
                 and (distance := _near(plain[name], plain[ordered[root]])) is not None
+                and not _opposite(name, ordered[root])
             ]
         if near:
             out.append(NearDuplicate(name, ordered[min(near)[1]], counts[name]))
         elif len(roots) < MOST_MEANT:
             roots.append(n)
     return out
+
+
+def _opposite(one: str, other: str) -> bool:
+    """Return whether a word of one name is a word of the other with a negation or an opposite beginning."""
+    both = [re.findall(r"[^\W_]+", skeleton(name)) for name in (one, other)]
+    if len(both[0]) != len(both[1]):  # a word that one of them has beside the others
+        return any(word in _NEGATIONS for word in set(both[0]) ^ set(both[1]))
+    for first, second in zip(*both, strict=True):
+        letters = zip(reversed(first), reversed(second), strict=False)
+        end = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], letters))
+        begins = first[: len(first) - end], second[: len(second) - end]
+        if first != second and end > 2 and _OPPOSITES.issuperset(begins):
+            return True
+    return False
 
 
 def _limit(one: str, other: str) -> int:

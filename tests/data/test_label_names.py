@@ -194,6 +194,37 @@ def test_what_is_no_typing_error():
     )
 
 
+OPPOSITES = [
+    *(("strongly agree", "strongly disagree"), ("relevant text", "irrelevant text"), ("is spam", "is not spam")),
+    *(
+        ("increase", "decrease"),
+        ("import goods", "export goods"),
+        ("hypertension", "hypotension"),
+        ("upward", "downward"),
+    ),
+    *(("1.0", "-1.0"), ("0.1", "-0.1"), ("CAUSES", "CAUSES;IS_A"), ("positive", "non-positive")),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), OPPOSITES)
+def test_opposites_numbers_and_sets_are_no_typing_errors(one, other):
+    """Neither of them is the other with a typing error, however rare it is."""
+    for frequent, rare in ((one, other), (other, one)):
+        assert near_duplicates({frequent: 500, "something else": 400, rare: 10}) == []
+
+
+def test_typing_errors_beside_opposites():
+    counts = {"strongly agree": 500, "strongly disagree": 90, "strongly disagre": 4, "strogly agree": 6}
+    pairs = {(one.label, one.meant) for one in near_duplicates(counts)}
+    assert pairs == {("strogly agree", "strongly agree"), ("strongly disagre", "strongly disagree")}
+
+
+@pytest.mark.parametrize("name", ["irt-science", "medical-relations", "movie-reviews", "rte", "dog"])
+def test_labels_of_public_sets_are_taken_as_they_are(name, public):
+    data, _ = public(name)
+    assert (data.doubts, data.misspelt) == ((), ())
+
+
 def test_a_rare_class_on_which_workers_agree_is_no_typing_error():
     rows = [(i, j, "bat" if i == 0 else ("cat", "dog")[i % 2]) for i in range(40) for j in range(3)]
     data = Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]))
