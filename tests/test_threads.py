@@ -327,7 +327,7 @@ PROCESS_WIDE = {
     "filterwarnings(": ["isolation/fits.py"],
     "set_default_dtype": ["isolation/fits.py"],
     "set_cpu_count": ["isolation/threads.py"],
-    "os.environ[": ["isolation/waiting.py", "distributed/context.py"],
+    "os.environ[": ["isolation/waiting.py", "distributed/context.py", "cli/main.py"],
     "set_num_threads(": ["isolation/threads.py"],
     "enable_validation": ["isolation/fits.py"],
     "os.umask": [],
