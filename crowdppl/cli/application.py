@@ -14,6 +14,7 @@ from rich.markup import escape
 from crowdppl.cli import wording
 from crowdppl.cli.ending import exit_status
 from crowdppl.cli.options import with_option_groups
+from crowdppl.cli.statuses import LOST, NOT_CONVERGED, REFUSED
 from crowdppl.cli.terminal import OutputError, Terminal
 from crowdppl.errors import CrowdpplError
 from crowdppl.files import overwriting
@@ -29,11 +30,9 @@ app = typer.Typer(
 console = Terminal(highlight=False)
 err = Terminal(stderr=True, highlight=False)
 
-# Exit status of a fit whose chains have not converged: its results are written.
-NOT_CONVERGED = 3
 
 # Parameters of commands whose paths are written. A result that is updated is replaced.
-WRITTEN = ("out", "checkpoint", "result")
+WRITTEN = ("out", "checkpoint", "result", "status")
 # What is read of a folder of results.
 RESULT = ("posterior.nc", overwriting.RECORD)
 
@@ -140,7 +139,7 @@ def reported_errors() -> Iterator[None]:
         yield
     except CrowdpplError as error:
         report_error(error)
-        raise typer.Exit(2) from None
+        raise typer.Exit(LOST if hasattr(error, "reported") else REFUSED) from None
     except KeyboardInterrupt as interrupt:
         kept = f"; {interrupt}" if str(interrupt) else ""
         # A note on the interrupt itself is more precise than the recorded state.

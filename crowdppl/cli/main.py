@@ -22,6 +22,7 @@ from crowdppl.cli.commands import (
 )
 from crowdppl.cli.encoding import NAME
 from crowdppl.cli.ending import stopped_by_signals
+from crowdppl.cli.statuses import LOST, REFUSED, left
 from crowdppl.cli.terminal import OutputError, close_errors, close_output, drop_output, prepare_streams
 from crowdppl.errors import CrowdpplError, require_docstrings
 
@@ -73,7 +74,7 @@ def main() -> None:
     # The command opens no window, and a name that matplotlib does not know would end it.
     os.environ["MPLBACKEND"] = "agg"
     try:
-        status = _status()
+        status = left(_status(), sys.argv, launched=_launched())
         close_output()
     except BrokenPipeError:
         drop_output()
@@ -98,5 +99,5 @@ def _status() -> int:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except CrowdpplError as error:  # on another rank: commands report their own errors
         report_error(error)
-        return 2
+        return LOST if hasattr(error, "reported") else REFUSED
     return 0

@@ -54,6 +54,12 @@ Format = Annotated[
 TruthColumn = Annotated[
     str | None, typer.Option("--truth", help="Column of known true labels in the annotations, blank where unknown.")
 ]
+Status = Annotated[
+    Path | None,
+    typer.Option(
+        help="File for the exit status. torchrun is given 0 after an error, since it takes any other for a crash."
+    ),
+]
 Results = Annotated[Path, typer.Argument(help="Folder written by `crowdppl fit`.")]
 
 # ---------------------------------------------------------------------- groups

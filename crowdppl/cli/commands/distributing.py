@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from crowdppl.cli.application import NOT_CONVERGED, command, console, err, set_state
-from crowdppl.cli.options import Checkpoints, Columns, Output, Seed, TruthColumn
+from crowdppl.cli.application import command, console, err, set_state
+from crowdppl.cli.options import Checkpoints, Columns, Output, Seed, Status, TruthColumn
+from crowdppl.cli.statuses import NOT_CONVERGED
 from crowdppl.errors import FileError, silent
 from crowdppl.files import overwriting
 
@@ -38,11 +39,14 @@ def distribute_command(
     num_samples: Annotated[int, typer.Option(help="gibbs: sweeps that count in each chain.")] = 250,
     seed: Seed = 0,
     checkpoints: Checkpoints,
+    status: Status = None,
 ) -> None:
     """Fit a model in several processes, started by torchrun, each of which reads and holds its share of the data.
 
     Exit status: 0; 2 after an error, with nothing written; 3 if the fit has not converged (results are written); 130 if stopped.
+    Under torchrun 2 and 3 become 0, since it takes any other status for a crash; --status keeps them.
     """
+    del status  # written as the program ends, see crowdppl.cli.statuses
     from crowdppl import export
     from crowdppl.export import results
     from crowdppl.export.folders import replaced

@@ -30,6 +30,7 @@ from crowdppl.cli.options import (
     Reading,
     ReportOptions,
     Seed,
+    Status,
     Threads,
     TruthColumn,
     Verbose,
@@ -69,13 +70,15 @@ def fit_command(
     keep: Keep = "small",
     verbose: Verbose = False,
     threads: Threads = None,
+    status: Status = None,
     **engine: Any,
 ) -> None:
     """Fit a model to a file of labels and write consensus, workers and posterior.
 
     Exit status: 0; 2 after an error, with nothing written; 3 if the chains have not converged: the results are written, but
-    do not use their intervals; 130 if stopped.
+    do not use their intervals; 130 if stopped. Under torchrun 2 and 3 become 0, and --status keeps them.
     """
+    del status  # written as the program ends, see crowdppl.cli.statuses
     from crowdppl import report
     from crowdppl.cli import inputs
     from crowdppl.export import results

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,10 +18,13 @@ import pyarrow.compute
 
 from crowdppl.data.readers.opening import READ_ERRORS
 from crowdppl.data.readers.tables import unreadable_parquet
+from crowdppl.errors import FileError
 from crowdppl.inference.streaming.parquet import Columns, Table
 
 # Ranges of sorted items are taken if the largest has at most so many times the rows of an even share; else hashes are even.
 UNEVEN = 1.25
+# Bytes by which ranks tell whether they see the same file, and the number of blocks in which they are read.
+SAMPLED, BLOCKS = 2**21, 64
 
 
 class RowGroup(NamedTuple):
@@ -47,12 +52,14 @@ class Plan:
         groups: the row groups of each rank.
         last: where the data are sorted by item, the last item of each rank but the last one; else ``None``.
         size: number of rows.
+        marks: of each file that other ranks read, a digest of what rank 0 sees under its path.
     """
 
     columns: Columns
     groups: list[list[RowGroup]]
     size: int
     last: list[Any] | None = field(default=None)
+    marks: dict[str, str] = field(default_factory=dict)
 
     @staticmethod
     def of(table: Table, ranks: int) -> Plan:
@@ -63,7 +70,7 @@ class Plan:
         Otherwise the hash of its name decides to which rank an item belongs.
 
         Raises:
-            FileError: if the statistics cannot be read.
+            FileError: if a file cannot be read.
         """
         groups: list[RowGroup] = []
         ends: list[tuple[Any, Any] | None] = []
@@ -84,7 +91,21 @@ class Plan:
         largest = max((sum(group.rows for group in share) for share in shares), default=0)
         if ranks > 1 and _sorted(ends) and all(shares) and largest <= UNEVEN * table.size / ranks:
             last = [known[1] for end in cuts[1:-1] if (known := ends[end - 1]) is not None]
-        return Plan(columns, shares, table.size, last)
+        marks = {path: _mark(path) for path in sorted({group.file for share in shares[1:] for group in share})}
+        return Plan(columns, shares, table.size, last, marks)
+
+    def check(self, rank: int) -> None:
+        """Check that the files which a rank reads are those that rank 0 sees under the same paths.
+
+        Raises:
+            FileError: if one is missing or another one.
+        """
+        for path in dict.fromkeys(group.file for group in self.groups[rank]):
+            if rank and _mark(path) != self.marks[path]:
+                raise FileError(
+                    f"{path} is another file on the machine of rank {rank} than on that of rank 0; all machines must see the "
+                    f"same data under the same path"
+                )
 
     def owners(self, items: Any) -> npt.NDArray[np.uint16]:
         """Return the rank to which each of some distinct items belongs, ``(n,)``."""
@@ -95,6 +116,27 @@ class Plan:
         for value in self.last:
             rank_of += np.asarray(pyarrow.compute.greater(items, pyarrow.scalar(value, items.type)))
         return rank_of
+
+
+def _mark(path: str) -> str:
+    """Return a digest of a file: of all its bytes if they are few, else of its size, its footer and blocks spread evenly over it.
+
+    Raises:
+        FileError: if it cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            digest = hashlib.blake2b(str(size).encode(), digest_size=16)
+            block = SAMPLED // BLOCKS
+            for place in [*range(0, size, max(block, size // BLOCKS)), max(0, size - block)]:
+                file.seek(place)
+                digest.update(file.read(block))
+            return digest.hexdigest()
+    except OSError as error:
+        raise FileError(
+            f"{path}: {error.strerror or error}; all machines must see the same data under the same path"
+        ) from None
 
 
 def keys(items: Any) -> npt.NDArray[np.uint64]:

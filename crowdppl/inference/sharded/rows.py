@@ -75,12 +75,13 @@ def names(group: Group, plan: Plan) -> Names:
 
     Raises:
         DataError: if a value is missing or of another kind, or there is one class only.
-        FileError: if a file cannot be read.
+        FileError: if a file cannot be read, or is another one on the machine of some rank.
     """
     columns = plan.columns.columns
     here: list[Any] = [None, None]
     failed = None
     try:
+        plan.check(group.rank)
         for worker, *labels in _pieces(plan, group.rank, columns[1:]):
             here[0] = _distinct([here[0], worker])
             here[1] = _distinct([here[1], *labels])

@@ -14,6 +14,7 @@ import crowdppl
 from crowdppl import Annotations, CrowdpplError, DataError, FileError, ModelError, OptionError, distribute
 from crowdppl.errors import silent
 from crowdppl.inference.sharded import collect, part, rows
+from crowdppl.inference.sharded import plan as plan_module
 from crowdppl.inference.sharded.part import Part, _chosen, _uniform
 from crowdppl.inference.sharded.plan import Plan
 from crowdppl.inference.streaming.parquet import Table
@@ -385,6 +386,35 @@ def test_an_error_of_one_rank_is_raised_on_all(tmp_path):
     plan = Plan.of(Table(tmp_path / "x.parquet", (None, None, None), None), 3)
     errors = Threads(3).run(lambda group: Part(group).read(plan))
     assert ["task missing" in str(error) for error in errors] == [True] * 3
+
+
+def _flipped(frame):
+    return frame.assign(label=frame["label"].map({"c0": "c1", "c1": "c0", "c2": "c2"}))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_flipped, "another file on the machine of rank 1"),
+        (lambda frame: frame[::-1], "another file on the machine of rank 1"),
+        (lambda frame: frame[:-1], "another file on the machine of rank 1"),
+        (None, "No such file"),
+    ],
+)
+@pytest.mark.parametrize("sampled", [2**21, 2**14])
+def test_ranks_that_see_other_data_at_one_path_say_so(tmp_path, monkeypatch, change, said, sampled):
+    monkeypatch.setattr(plan_module, "SAMPLED", sampled)
+    frame, path = crowd(), tmp_path / "x.parquet"
+    frame.to_parquet(path, index=False, row_group_size=500)
+    plan = Plan.of(Table(path, (None, None, None), None), 2)
+    plan.check(1)
+    if change is None:
+        path.unlink()
+    else:
+        change(frame).to_parquet(path, index=False, row_group_size=500)
+    with pytest.raises(FileError, match=said):
+        plan.check(1)
+    plan.check(0)  # rank 0 has read its own file
 
 
 def test_without_statistics_hashes_decide(tmp_path):
