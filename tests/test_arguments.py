@@ -5,6 +5,7 @@ Public callables are found, not listed: a new one without checks of all its argu
 
 import functools
 import inspect
+import json
 import math
 import re
 import types
@@ -179,6 +180,14 @@ def calls(place):
         frame().sort_values("task").to_parquet(path)
         frame().to_csv(place / "x.csv", index=False)
         judged()[0].to_csv(place / "judged.csv", index=False)
+        control = {
+            "from_name": "label",
+            "to_name": "text",
+            "type": "choices",
+            "value": {"choices": [str(data().labels[0])]},
+        }
+        task = {"id": str(data().items[0]), "data": {}, "annotations": [{"completed_by": 1, "result": [control]}]}
+        (place / "project.json").write_text(json.dumps([task]))
     item, worker, label = posterior().annotation_index()
     long = {"task": [0, 0, 1], "worker": ["u", "v", "u"], "label": [0, 1, 0]}
     tiny = {"simulations": 1, "items": 6, "workers": 3, "per_item": 2, "draws": 4}
@@ -280,6 +289,7 @@ def calls(place):
         "export.to_file": {**p, "what": "truth", "path": place / "t.csv"},
         "export.write": {"table": posterior().truth(), "path": place / "t.csv"},
         "export.neutral": {"table": posterior().truth()},
+        "export.predictions": {**p, "source": place / "project.json", "path": place / "t.json"},
         "groups.table": {"posterior": posterior("groups")},
         "groups.similarity": {"confusion": probabilities(2, 3, 3)},
         "groups.row_entropy": {"confusion": probabilities(2, 3, 3)},

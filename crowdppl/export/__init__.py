@@ -1,8 +1,21 @@
 """Tables for other programs, and the folder of results that the command writes."""
 
+from crowdppl.export.label_studio import predictions
 from crowdppl.export.tables import SUFFIXES, TABLES, confusion, neutral, soft, to_file, truth, weights, workers, write
 
-__all__ = ["SUFFIXES", "TABLES", "confusion", "neutral", "soft", "to_file", "truth", "weights", "workers", "write"]
+__all__ = [
+    "SUFFIXES",
+    "TABLES",
+    "confusion",
+    "neutral",
+    "predictions",
+    "soft",
+    "to_file",
+    "truth",
+    "weights",
+    "workers",
+    "write",
+]
 
 
 def __dir__() -> list[str]:

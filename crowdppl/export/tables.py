@@ -14,6 +14,7 @@ from crowdppl.data.readers.spreadsheets import protected, protected_values
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.export import delimited
 from crowdppl.files import atomic
+from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.posterior import Posterior, probability_columns
 
 __all__ = ["SUFFIXES", "TABLES", "confusion", "neutral", "soft", "to_file", "truth", "weights", "workers", "write"]
@@ -29,9 +30,16 @@ def __dir__() -> list[str]:
 
 @arguments.checked(posterior=arguments.posterior)
 def truth(posterior: Posterior) -> pd.DataFrame:
-    """Consensus labels: ``task``, ``label``, ``probability``, ``annotations``, ``known`` (whether the true label was given)."""
+    """Consensus labels: ``task``, ``label``, ``probability``, ``annotations``, ``known`` (whether the true label was given).
+
+    A result that keeps texts or links of its items has the columns ``text`` and ``url``, too.
+    """
     table = posterior.truth()[[posterior.item_column, "label", "probability"]]
-    return table.assign(annotations=posterior.annotations_per_item(), known=posterior.known_truth() >= 0)
+    table = table.assign(annotations=posterior.annotations_per_item(), known=posterior.known_truth() >= 0)
+    for name, values in zip(("text", "url"), descriptions(posterior), strict=True):
+        if values is not None and name != posterior.item_column:
+            table[name] = values
+    return table
 
 
 @arguments.checked(posterior=arguments.posterior)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from crowdppl import acquisition, arguments, criticism
 from crowdppl.posterior import workers
+from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level
 from crowdppl.report import items, plan
@@ -165,7 +166,7 @@ def _items(posterior: Posterior, truth: pd.DataFrame) -> dict[str, list[Any]]:
         "votes": [[[int(k), int(row[k])] for k in np.flatnonzero(row)] for row in votes],
         "known": np.flatnonzero(posterior.known_truth() >= 0).tolist(),
     }
-    texts, urls = items.descriptions(posterior)
+    texts, urls = descriptions(posterior)
     if texts is not None:
         letters = LETTERS if len(texts) <= MANY_ITEMS else FEW_LETTERS
         out["text"] = [_cut(text, letters) for text in texts]
@@ -176,7 +177,7 @@ def _items(posterior: Posterior, truth: pd.DataFrame) -> dict[str, list[Any]]:
 
 def _links(posterior: Posterior) -> list[str]:
     """Return a note on links that are no web addresses, if there are any."""
-    _, urls = items.descriptions(posterior)
+    _, urls = descriptions(posterior)
     invalid = [url for url in urls or [] if url and items.safe_url(url) is None]
     if not invalid:
         return []

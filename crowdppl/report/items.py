@@ -15,10 +15,9 @@ from crowdppl import arguments
 from crowdppl.data.columns import ITEM_COLUMNS, column_of
 from crowdppl.data.readers.source import read_table
 from crowdppl.errors import DataError, OptionError, listed, suggestion
+from crowdppl.posterior.descriptions import TEXT, URL, descriptions
 from crowdppl.posterior.posterior import Posterior
 
-# Variables of the group ``constant_data``.
-TEXT, URL = "item_text", "item_url"
 SCHEMES = ("http", "https")
 
 Descriptions = Mapping[Any, Any] | pd.Series
@@ -45,13 +44,6 @@ def describe(posterior: Posterior, *, text: Descriptions | None = None, url: Des
         constant = constant.assign_coords(item=posterior.items())
     tree["constant_data"] = constant
     return Posterior(tree)
-
-
-def descriptions(posterior: Posterior) -> tuple[list[str] | None, list[str] | None]:
-    """Return texts and links by item, each ``None`` if the result has none; empty strings for single items without."""
-    constant = posterior.tree["constant_data"].to_dataset()
-    texts, urls = (constant[name].values.astype(str).tolist() if name in constant else None for name in (TEXT, URL))
-    return texts, urls
 
 
 @arguments.checked(earlier=arguments.posterior, later=arguments.posterior)

@@ -35,6 +35,8 @@ def test_table_and_file(words, tmp_path):
     assert whole.index.tolist() == ["agreement", "krippendorff_alpha", "fleiss_kappa", "gwet_ac", "intra_rater"]
     assert (whole["low"] <= whole["value"]).all()
     assert table["measure"].value_counts()["cohen_kappa"] == 3
+    run("agreement", *words, *options)  # the same table
+    (tmp_path / "table.csv").write_text("notes of mine")
     again = run("agreement", *words, *options, code=2)
     assert "--overwrite" in again.output
     run("agreement", *words, *options, "--overwrite")

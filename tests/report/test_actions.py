@@ -8,6 +8,7 @@ from crowds import FOUR_ITEMS as FRAME
 
 import crowdppl
 from crowdppl import CrowdpplError, report
+from crowdppl.posterior.descriptions import descriptions
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,7 @@ def result():
 
 def test_texts_that_no_file_holds_are_cleaned(result, tmp_path):
     described = report.describe(result, text={"a": "hello\0world", "b": "half \ud800 a letter"})
-    texts, _ = report.items.descriptions(crowdppl.load(described.save(tmp_path / "p.nc")))
+    texts, _ = descriptions(crowdppl.load(described.save(tmp_path / "p.nc")))
     assert texts[:2] == ["helloworld", "half ? a letter"]
     report.write(described, tmp_path / "report.html")
 

@@ -9,8 +9,8 @@ import typer
 from rich.markup import escape
 
 from crowdppl.cli.application import command, console, err, set_state
-from crowdppl.cli.options import Columns, KnownTruth, Level, Raw, Reading
-from crowdppl.errors import FileError, OptionError, silent
+from crowdppl.cli.options import Columns, KnownTruth, Level, OverwriteFile, Raw, Reading
+from crowdppl.errors import OptionError, silent
 
 
 @command
@@ -35,7 +35,7 @@ def agreement_command(
     out: Annotated[
         Path | None, typer.Option(help="File for the table, ending in .csv, .parquet or .jsonl. (default: none)")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --out if it exists.")] = False,
+    overwrite: OverwriteFile = False,  # applied by `command`
     raw: Raw = False,
 ) -> None:
     """How far do workers agree? Alpha, kappas and correlations with intervals, of all workers and of each pair."""
@@ -46,8 +46,6 @@ def agreement_command(
 
     if out is not None and out.suffix not in export.SUFFIXES:
         raise OptionError(f"{out.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
-    if out is not None and out.exists() and not overwrite:
-        raise FileError(f"{out} exists; add --overwrite to replace it, or name another file with --out")
     with silent() as notes:
         data, _ = inputs.annotations_and_truth(file, how_read, columns, KnownTruth())
         tables = [metrics.agreement(data, weights=weights, level=level)]  # type: ignore[arg-type]  # checked there

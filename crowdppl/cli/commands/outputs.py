@@ -121,9 +121,20 @@ def _batch(posterior: Posterior, n: int, by: Any, pairs: bool, sure: float | Non
 @command
 def export_command(
     folder: Results = Path("results"),
-    what: Annotated[str, typer.Option(help="truth, soft, weights (for training), workers or confusion.")] = "truth",
+    what: Annotated[
+        str,
+        typer.Option(
+            help="truth, soft, weights (for training), workers, confusion, or predictions (for Label Studio)."
+        ),
+    ] = "truth",
     out: Annotated[
         Path | None, typer.Option(help="File ending in .csv, .parquet or .jsonl. (default: WHAT.csv in the folder)")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option(help="predictions: the project's export in the format JSON, whose tasks they join.")
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option(help="predictions: the control (from_name) that was fitted, if there are several.")
     ] = None,
     overwrite: OverwriteFile = False,  # applied by `command`
     level: Level = None,
@@ -134,8 +145,16 @@ def export_command(
     from crowdppl.cli import display
     from crowdppl.export import results
 
+    if (source is not None or question is not None) and what != "predictions":
+        raise OptionError("--source and --question belong to --what predictions")
+    if what == "predictions" and source is None:
+        raise OptionError("--what predictions needs --source: the project's export in the format JSON that was fitted")
     posterior, _ = results.opened(folder)
-    path = export.to_file(posterior, what, folder / f"{what}.csv" if out is None else out, level=level, raw=raw)
+    if source is not None:
+        path = folder / "predictions.json" if out is None else out
+        path = export.predictions(posterior, source, path, question=question)
+    else:
+        path = export.to_file(posterior, what, folder / f"{what}.csv" if out is None else out, level=level, raw=raw)
     set_state(f"the file is {path}")
     display.show_alert(posterior)
     console.print(f"Wrote {escape(str(path))}.")

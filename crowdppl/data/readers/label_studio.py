@@ -39,8 +39,8 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
     others: Counter[str] = Counter()
     parts = 0
     for n, task in enumerate(file.records, 1):
-        for annotation in _annotations(task, file, n):
-            for result, part in _results(annotation, file, n):
+        for annotation in annotations_of(task, file, n):
+            for result, part in results_of(annotation, file, n):
                 kind = str(result.get("type"))
                 if part:
                     parts += 1
@@ -53,14 +53,14 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
     rows = Rows(file.name, choices)
     for n, (task, key) in enumerate(zip(file.records, tasks, strict=True)):
         where = f"task {n + 1}"
-        for annotation in _annotations(task, file, n + 1):
+        for annotation in annotations_of(task, file, n + 1):
             worker = annotation.get("completed_by")
             if annotation.get("was_cancelled"):
                 rows.skip(key, worker, "that were cancelled (skipped)", where=where, record=n)
                 continue
             labels: list[Any] = []
             results = parts_here = 0
-            for result, part in _results(annotation, file, n + 1):
+            for result, part in results_of(annotation, file, n + 1):
                 results += 1
                 parts_here += part
                 if not part and result.get("from_name") == question and result.get("type") in CHOICES:
@@ -101,11 +101,12 @@ def _no_classes(others: Counter[str], parts: int) -> str | None:
     )
 
 
-def _annotations(task: dict[str, Any], file: SourceFile, n: int) -> list[dict[str, Any]]:
+def annotations_of(task: dict[str, Any], file: SourceFile, n: int) -> list[dict[str, Any]]:
+    """Return the annotations of the ``n``-th task."""
     return _list(task.get("annotations", task.get("completions")), file, f"task {n}")
 
 
-def _results(annotation: dict[str, Any], file: SourceFile, n: int) -> Iterator[tuple[dict[str, Any], bool]]:
+def results_of(annotation: dict[str, Any], file: SourceFile, n: int) -> Iterator[tuple[dict[str, Any], bool]]:
     """Yield the results of an annotation, and whether each is a region, or the label of one: both have one identifier."""
     results = _list(annotation.get("result"), file, f"task {n}")
     regions = {

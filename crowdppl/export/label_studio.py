@@ -1,0 +1,98 @@
+"""Consensus labels as predictions that Label Studio imports, beside the tasks of its own export."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from crowdppl import arguments
+from crowdppl.data.readers.label_studio import CHOICES, annotations_of, is_label_studio, results_of
+from crowdppl.data.readers.records import Choices, choose
+from crowdppl.data.readers.rows import items_of
+from crowdppl.data.readers.source import SourceFile
+from crowdppl.errors import DataError, FileError
+from crowdppl.files import atomic
+from crowdppl.posterior.posterior import Posterior
+
+# Result types in which a class can be written, each with the value of one label.
+VALUES: dict[str, Callable[[Any], Any]] = {
+    "choices": lambda label: [str(label)],
+    "taxonomy": lambda label: [str(label).split(" / ")],
+    "rating": lambda label: int(float(label)),
+    "number": float,
+    "pairwise": str,
+}
+
+
+@arguments.checked(
+    posterior=arguments.posterior,
+    source=arguments.input_path,
+    path=arguments.output_file,
+    question=arguments.text,
+)
+def predictions(posterior: Posterior, source: str | Path, path: str | Path, *, question: str | None = None) -> Path:
+    """Write the consensus labels as predictions of the tasks of a project, a JSON file that Label Studio imports.
+
+    Each task has its ``data``, and one prediction with the label, its probability as ``score``, and the model. Annotations are
+    left out. Tasks that the result does not know have no prediction.
+
+    Args:
+        posterior: a result.
+        source: the project's export in the format JSON, from which the result was made.
+        path: of the file, which ends in ``.json``.
+        question: name of the control in the project (``from_name``) whose answers were fitted; needed if there are several.
+
+    Raises:
+        DataError: if no task of the export is an item of the result, or there are several questions.
+        FileError: if the source is no such export, or a file cannot be read or written.
+    """
+    file, path = SourceFile(source), Path(path)
+    if not file.records or not is_label_studio(file.records[0]) or "data" not in file.records[0]:
+        raise FileError(f"{file.name}: not an export of Label Studio in the format JSON, with the data of its tasks")
+    control = _control(file, question)
+    truth = posterior.truth()
+    answers = dict(
+        zip(map(str, posterior.items().tolist()), zip(truth["label"], truth["probability"], strict=True), strict=True)
+    )
+    keys = items_of(file.records, ("id",), file.name, "task", within=file.within)
+    found, tasks = 0, []
+    for task, key in zip(file.records, keys, strict=True):
+        written: dict[str, Any] = {name: task[name] for name in ("data", "meta") if name in task}
+        if (answer := answers.get(str(key))) is not None:
+            found += 1
+            written["predictions"] = [_prediction(control, answer, str(posterior.info["model"]))]
+        tasks.append(written)
+    if not found:
+        raise DataError(
+            f"{file.name}: none of its {len(tasks):,} tasks is an item of the result; name the export that was fitted"
+        )
+    with atomic(path) as temporary:
+        temporary.write_text(json.dumps(tasks, ensure_ascii=False, indent=1), encoding="utf-8")
+    return path
+
+
+def _control(file: SourceFile, question: str | None) -> dict[str, str]:
+    """Return the names and the type of the control whose answers were fitted."""
+    controls: dict[str, dict[str, str]] = {}
+    for n, task in enumerate(file.records, 1):
+        for annotation in annotations_of(task, file, n):
+            for result, part in results_of(annotation, file, n):
+                if not part and result.get("type") in CHOICES:
+                    names = {name: str(result.get(name)) for name in ("from_name", "to_name", "type")}
+                    controls.setdefault(names["from_name"], names)
+    return controls[choose(list(controls), Choices(question=question), file.name)]
+
+
+def _prediction(control: dict[str, str], answer: tuple[Any, float], model: str) -> dict[str, Any]:
+    label, probability = answer
+    kind = control["type"]
+    try:
+        value = VALUES[kind](label)
+    except ValueError:
+        raise DataError(
+            f"the label {label!r} is no {kind} of Label Studio; was the result made from this export?"
+        ) from None
+    result = {"id": "consensus", **control, "value": {CHOICES[kind]: value}}
+    return {"model_version": f"crowdppl {model}", "score": float(probability), "result": [result]}
