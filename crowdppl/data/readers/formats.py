@@ -73,6 +73,17 @@ FORMATS = {
     "soft": Format(wide.soft, "a probability for each class and annotation"),
 }
 LONG = "long"
+# Formats with answers to several questions.
+QUESTIONS = (
+    "toloka",
+    "mturk",
+    "appen",
+    "zooniverse",
+    "label-studio-csv",
+    "label-studio",
+    "sagemaker",
+    "argilla",
+)
 
 
 def sniff(path: str | Path, limit: int = LIMIT) -> str:
@@ -142,6 +153,12 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
 
 
 def _read(file: SourceFile, name: str, choices: Choices) -> Records:
+    if choices.question is not None and name not in QUESTIONS:
+        what = "a table with a row for each annotation" if name == LONG else FORMATS[name].description
+        advice = "name the column of the label" if name == LONG else "leave it out"
+        raise OptionError(
+            f"{file.name} was read as {what}, without questions; question={choices.question!r} fits no such file: {advice}"
+        )
     if name == LONG:
         headers = file.long_table.attrs.get(HEADER_ROWS)
         return Records(file.long_table, LONG, notes=[] if headers is None else [headers], several=choices.several)

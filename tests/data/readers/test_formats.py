@@ -531,3 +531,23 @@ def test_frames_of_the_readers_are_plain(tmp_path):
     assert frame["task"].tolist() == ["a", "a", "7"]
     assert frame["label"].tolist() == ["0", "1", "x"]
     assert isinstance(frame, pd.DataFrame)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format", "said"),
+    [
+        ("x.csv", "task,worker,label\n1,a,x\n1,b,y\n", None, "row for each annotation, without questions"),
+        (
+            "x.json",
+            '[{"task": 1, "worker": "a", "label": "x"}, {"task": 1, "worker": "b", "label": "y"}]',
+            None,
+            "without questions",
+        ),
+        ("x.csv", "task,ann,bob\n1,x,y\n2,x,x\n", "wide", "a column for each worker.*leave it out"),
+        ("x.json", '{"t": {"ann": 1, "bob": 0}, "u": {"ann": 1, "bob": 1}}', "peerannot", "peerannot"),
+    ],
+)
+def test_a_question_of_files_without_questions_is_refused(tmp_path, name, content, format, said):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(OptionError, match=said):
+        crowdppl.read(tmp_path / name, format, question="mood")
