@@ -5,30 +5,32 @@ LOWEST ?= .venv-lowest
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-all test-lowest constraints-lowest coverage check notebooks docs docs-serve performance benchmark sbc mutation fuzz clean
+.PHONY: demo test test-slow test-all test-lowest constraints-lowest check notebooks docs docs-serve performance benchmark sbc mutation fuzz clean
 
 demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, write demo-results/
 	$(BIN)/crowdppl demo --out demo-results --overwrite
 
-test: $(VENV)/.tools  ## the fast suite
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
+FAST = $(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
+# Tracing doubles the time of Python code, and compiled passes are not traced: coverage is measured where files are read and written.
+COVERED = tests/data tests/export tests/posterior
+
+test: $(VENV)/.tools  ## the fast suite, and the share of lines that a part of it runs
+	$(FAST) $(addprefix --ignore=,$(COVERED))
+	$(FAST) --cov --cov-report=term $(COVERED)
 
 test-slow: $(VENV)/.peers  ## the slow tests: samplers at length, other people's programs
 	$(BIN)/python -m pytest -m slow -n 2
+	$(BIN)/python .ci/guarded.py --passed slow
 
 test-all: $(VENV)/.peers  ## the whole suite
 	$(BIN)/python -m pytest -n 2
-
-# Tracing doubles the time of Python code, and compiled passes are not traced: a part of the fast suite, without a bound.
-COVERED = tests/data tests/export tests/posterior tests/criticism tests/inference/test_em.py
-coverage: $(VENV)/.tools  ## share of lines that a part of the fast suite runs
-	$(BIN)/python -m pytest -m "not slow" -n 2 --cov --cov-report=term $(COVERED)
 
 # What old packages use of newer ones may be deprecated there: their warnings are not ours.
 LOWEST_TESTS = tests/data tests/export tests/crowdkit tests/cli tests/test_plots.py tests/test_packaging.py \
 	tests/posterior/test_posterior.py tests/inference/test_em.py tests/inference/test_checkpoint.py
 test-lowest: $(LOWEST)/.installed  ## the tests that touch other packages most, with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -m "not slow" -n 2 -W ignore::DeprecationWarning $(LOWEST_TESTS)
+	$(LOWEST)/bin/python .ci/guarded.py --passed lowest
 
 constraints-lowest: $(VENV)/.installed  ## constraints-lowest.txt anew, after a change of pyproject.toml
 	$(PIP) 'uv>=0.9'

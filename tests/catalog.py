@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pyro
+import pytest
 import torch
 from pyro.distributions import Beta, Categorical, Dirichlet, LogNormal, Normal
 
@@ -233,10 +234,10 @@ PAIRS = [(case, method) for case in CASES for method in case.methods]
 
 # Short runs: what is tested is that everything holds together, not that a sampler has converged.
 SHORT = {
-    "em": {"num_samples": 20, "max_iter": 30, "steps": 5, "fine_tune": 5, "restarts": 0},
-    "svi": {"max_iter": 30, "num_samples": 20},
-    "gibbs": {"chains": 2, "warmup": 20, "num_samples": 30},
-    "nuts": {"chains": 1, "warmup": 10, "num_samples": 10, "max_tree_depth": 3},
+    "em": {"num_samples": 6, "max_iter": 6, "steps": 3, "fine_tune": 2, "restarts": 0},
+    "svi": {"max_iter": 8, "num_samples": 6},
+    "gibbs": {"chains": 2, "warmup": 5, "num_samples": 8},
+    "nuts": {"chains": 1, "warmup": 4, "num_samples": 6, "max_tree_depth": 2},
 }
 
 
@@ -293,6 +294,21 @@ def quiet_fit(*args, **options):
     """Fit as published, with the library's warnings kept back: they stand in the result."""
     with silent():
         return fit(*args, **options)
+
+
+def rotated(kinds, each=1):
+    """Return a parameter for every model, engine and kind; fast are ``each`` kinds of each pair, in turn, and the others slow."""
+    return [
+        pytest.param(
+            case,
+            method,
+            kind,
+            id=f"{case.name}-{method}-{kind}",
+            marks=[pytest.mark.slow] * ((k - each * n) % len(kinds) >= each),
+        )
+        for n, (case, method) in enumerate(PAIRS)
+        for k, kind in enumerate(kinds)
+    ]
 
 
 class Stop(Exception):

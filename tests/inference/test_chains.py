@@ -113,7 +113,7 @@ def test_the_posterior_is_that_of_torchs_steps(name, classes, known):
             assert float(apart.max()) < 5, (power, int(apart.argmax()))
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in FEW)) for name in MODELS])
 def test_class_probabilities_are_those_of_importance_sampling(name):
     """Reported probabilities against the posterior by 100,000 draws from the prior, weighted by what parameters are learned from.
 

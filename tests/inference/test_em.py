@@ -84,11 +84,12 @@ def test_caries_fixture(public):
 @pytest.mark.parametrize("accelerate", [False, True], ids=["plain", "accelerated"])
 @pytest.mark.parametrize("case", [c for c in CASES if "em" in c.methods and c.rises], ids=lambda c: c.name)
 def test_log_posterior_never_falls(case, accelerate):
-    for seed in range(
-        3 if "gibbs" in case.methods else 1
-    ):  # steps in closed form are quick, those by line search are not
-        data, _, _ = simulated(items=60, seed=seed, classes=case.classes)
-        posterior = _quiet(data, case.model, method="em", accelerate=accelerate, tol=1e-12, num_samples=2)
+    closed = "gibbs" in case.methods
+    for seed in range(3 if closed else 1):  # steps in closed form are quick, those by line search are not
+        data, _, _ = simulated(items=60 if closed else 30, seed=seed, classes=case.classes)
+        posterior = _quiet(
+            data, case.model, method="em", accelerate=accelerate, tol=1e-12 if closed else 1e-9, num_samples=2
+        )
         trace = posterior.tree["sample_stats"]["log_posterior"].values
         assert np.diff(trace).min(initial=0) >= -1e-9 * abs(trace[-1])
         assert posterior.info["facts"]["log_posterior"] == trace[-1]

@@ -72,8 +72,8 @@ def test_em_and_svi_within_stated_bounds(anaesthesia, method, truth_bound, confu
 
 def test_svi_in_batches_meets_svi_on_all():
     data, truth, _ = simulated(items=400, workers=20, parameters={"prevalence": [0.5, 0.3, 0.2]})
-    whole = fit(data, "dawid-skene", method="svi", seed=1, num_samples=300)
-    parts = fit(data, "dawid-skene", method="svi", seed=1, batch_size=80, num_samples=300)
+    whole = fit(data, "dawid-skene", method="svi", seed=1, num_samples=100)
+    parts = fit(data, "dawid-skene", method="svi", seed=1, batch_size=80, num_samples=100)
     assert parts.info["facts"]["batch_size"] == 80
     apart = np.abs(whole.tree["truth"]["probability"] - parts.tree["truth"]["probability"])
     assert float(apart.mean()) < 0.02

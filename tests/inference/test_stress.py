@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from catalog import CASES, PAIRS, SHORT, draws_whole_counts, quiet_fit, simulated
+from catalog import CASES, SHORT, draws_whole_counts, quiet_fit, rotated, simulated
 
 from crowdppl import Annotations
 from crowdppl.isolation import isolated
@@ -25,12 +25,8 @@ SLOWLY = {"nuts", "svi"}
 QUICKLY = {"em": {"max_iter": 10, "num_samples": 10}, "gibbs": {"warmup": 5, "num_samples": 10}}
 
 
-@pytest.mark.parametrize("kind", ODD)
-@pytest.mark.parametrize(
-    ("case", "method"),
-    [pytest.param(c, m, marks=[pytest.mark.slow] * (m in SLOWLY), id=f"{c.name}-{m}") for c, m in PAIRS],
-)
-def test_odd_shapes(kind, case, method):
+@pytest.mark.parametrize(("case", "method", "kind"), rotated(list(ODD)))
+def test_odd_shapes(case, method, kind):
     """Every model and engine gives finite numbers, an answer for every item and a row for every worker."""
     plain = ODD[kind]
     if case.classes == 2 and plain.K > 2:
