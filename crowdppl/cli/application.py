@@ -127,8 +127,8 @@ def report_error(error: CrowdpplError) -> None:
 
 
 def report_output(error: OutputError) -> None:
-    """Print that standard output cannot be written to, and what is on disk."""
-    err.print(f"stopped: standard output cannot be written to ({error.strerror}); {escape(_STATE[0])}", soft_wrap=True)
+    """Print that standard output could not be written to, and what is on disk."""
+    err.print(f"error: standard output cannot be written to ({error.strerror}); {escape(_STATE[0])}", soft_wrap=True)
 
 
 @contextmanager

@@ -6,8 +6,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -56,27 +55,32 @@ class Terminal(Console):
 
 
 class _Output(io.TextIOWrapper):
-    """Standard output, whose errors can be told from those of files."""
+    """Standard output. Where it cannot be written to, the command goes on in silence: its files are more than what is said.
+
+    Attributes:
+        failed: the first error.
+    """
+
+    failed: OSError | None = None
 
     def write(self, text: str) -> int:
         """Write a text."""
-        with _as_output_errors():
+        try:
             return super().write(text)
+        except OSError as error:
+            self._fail(error)
+            return len(text)
 
     def flush(self) -> None:
         """Write what is held."""
-        with _as_output_errors():
+        try:
             super().flush()
+        except OSError as error:
+            self._fail(error)
 
-
-@contextmanager
-def _as_output_errors() -> Iterator[None]:
-    try:
-        yield
-    except (BrokenPipeError, OutputError):
-        raise
-    except OSError as error:
-        raise OutputError(error.errno, error.strerror) from None
+    def _fail(self, error: OSError) -> None:
+        self.failed = self.failed or error
+        drop_output()
 
 
 def prepare_streams(errors: str) -> None:
@@ -102,10 +106,14 @@ def close_output() -> None:
     """Write what standard output holds.
 
     Raises:
-        OutputError: if that is impossible.
+        BrokenPipeError: if its reader has gone, now or earlier.
+        OutputError: if it cannot be written to for another reason.
     """
-    if sys.stdout is not None and not sys.stdout.closed:
-        sys.stdout.flush()
+    if sys.stdout is None or sys.stdout.closed:
+        return
+    sys.stdout.flush()
+    if isinstance(sys.stdout, _Output) and (error := sys.stdout.failed) is not None:
+        raise error if isinstance(error, BrokenPipeError) else OutputError(error.errno, error.strerror)
 
 
 def close_errors() -> None:

@@ -142,6 +142,22 @@ def test_closed_streams(tmp_path):
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes() != b""
 
 
+@POSIX
+@pytest.mark.parametrize("where", ["| true", "> /dev/full"])
+def test_all_files_are_written_whatever_becomes_of_the_output(tmp_path, where):
+    """As with ``| head``: the reader goes away after the first lines, and the report is written after the last."""
+    pd.DataFrame([(i, j, i % 2) for i in range(6) for j in range(3)], columns=["task", "worker", "label"]).to_csv(
+        tmp_path / "x.csv", index=False
+    )
+    command = f"{sys.executable} -W ignore -m crowdppl fit x.csv --model majority-vote --report --out results"
+    script = f"( {command}; echo $? >status ) {where}"
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=170, check=False)
+    assert (tmp_path / "status").read_text().strip() == "1"
+    assert (tmp_path / "results" / "report.html").exists()
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
 def test_environments_that_cannot_be_used(tmp_path):
     """An unknown backend of matplotlib does not matter to a command, and ``-OO`` is refused in one line."""
     pd.DataFrame([(i, j, i % 2) for i in range(6) for j in range(3)], columns=["task", "worker", "label"]).to_csv(
