@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from crowdppl.data.annotations import Annotations
     from crowdppl.data.read import read
     from crowdppl.inference.fit import fit
+    from crowdppl.inference.options import EM, NUTS, SVI, Gibbs
     from crowdppl.inference.predict import predict, predict_correct, predict_workers
     from crowdppl.inference.sharded.distribute import distribute
     from crowdppl.inference.streaming.stream import stream
@@ -56,12 +57,16 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "EM",
+    "NUTS",
+    "SVI",
     "AnnotationModel",
     "Annotations",
     "CrowdpplError",
     "CrowdpplWarning",
     "DataError",
     "FileError",
+    "Gibbs",
     "ModelError",
     "OptionError",
     "Plates",
@@ -87,6 +92,10 @@ _MODULES = {
     "Annotations": "data.annotations",
     "read": "data.read",
     "fit": "inference.fit",
+    "EM": "inference.options",
+    "SVI": "inference.options",
+    "Gibbs": "inference.options",
+    "NUTS": "inference.options",
     "predict": "inference.predict",
     "predict_correct": "inference.predict",
     "predict_workers": "inference.predict",

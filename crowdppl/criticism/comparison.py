@@ -164,7 +164,7 @@ def compare(
             with silent():
                 fits[name] = fit(
                     without_unread_features(named_model(model), unknown), model, method=method, seed=seed, **options
-                )  # type: ignore[call-overload]
+                )
         except CrowdpplError as error:
             raise type(error)(f"{name}: {error}") from error
         seconds[name] = time.perf_counter() - began

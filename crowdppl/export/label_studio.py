@@ -57,14 +57,14 @@ def predictions(posterior: Posterior, source: str | Path, path: str | Path, *, q
         zip(map(str, posterior.items().tolist()), zip(truth["label"], truth["probability"], strict=True), strict=True)
     )
     keys = items_of(file.records, ("id",), file.name, "task", within=file.within)
-    found, tasks = 0, []
+    matched, tasks = 0, []
     for task, key in zip(file.records, keys, strict=True):
         written: dict[str, Any] = {name: task[name] for name in ("data", "meta") if name in task}
         if (answer := answers.get(str(key))) is not None:
-            found += 1
+            matched += 1
             written["predictions"] = [_prediction(control, answer, str(posterior.info["model"]))]
         tasks.append(written)
-    if not found:
+    if not matched:
         raise DataError(
             f"{file.name}: none of its {len(tasks):,} tasks is an item of the result; name the export that was fitted"
         )

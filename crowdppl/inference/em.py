@@ -73,7 +73,7 @@ def em(
     fine_tune_truths: Literal["item", "annotation"],
     validation: Any,
 ) -> Draws:
-    """Fit by EM from a majority vote; defaults of the options are in :class:`crowdppl.inference.options.EMOptions`.
+    """Fit by EM from a majority vote; defaults of the options are in :class:`crowdppl.inference.options.EM`.
 
     Args:
         model: with a closed-form ``m_step``, else its M step is taken by gradients: by L-BFGS, many times slower; with

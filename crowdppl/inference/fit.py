@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
+from typing import Any
 
 import pandas as pd
 import torch
@@ -39,15 +39,7 @@ from crowdppl.inference.evaluate import evaluate, evaluate_point
 from crowdppl.inference.fingerprint import of_model
 from crowdppl.inference.gibbs import gibbs
 from crowdppl.inference.nuts import nuts
-from crowdppl.inference.options import (
-    EMOptions,
-    GibbsOptions,
-    NUTSOptions,
-    SVIOptions,
-    filled,
-    require_method,
-    with_options,
-)
+from crowdppl.inference.options import Engine, filled, require_engine, taken_apart, with_options
 from crowdppl.inference.passes import threads_for
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.result import Rest, can_wait
@@ -72,57 +64,9 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
-class FitArguments(TypedDict, total=False):
-    """Arguments of :func:`fit` that do not depend on the engine."""
-
-    seed: int
-    device: str | torch.device | None
-    progress: bool | ProgressCallback
-    independent: bool
-    rho: float | tuple[float, float] | None
-    checkpoint: str | Path | None
-    every: float
-    task: str | None
-    worker: str | None
-    label: str | None
-    truth: Truth
-
-
-class _EM(FitArguments, EMOptions):
-    pass
-
-
-class _SVI(FitArguments, SVIOptions):
-    pass
-
-
-class _Gibbs(FitArguments, GibbsOptions):
-    pass
-
-
-class _NUTS(FitArguments, NUTSOptions):
-    pass
-
-
-_Data: TypeAlias = Annotations | pd.DataFrame | Any
-_Model: TypeAlias = str | AnnotationModel | None
-
-
-@overload
-def fit(data: _Data, model: _Model = ..., *, method: Literal["em"], **options: Unpack[_EM]) -> Posterior: ...
-@overload
-def fit(data: _Data, model: _Model = ..., *, method: Literal["svi"], **options: Unpack[_SVI]) -> Posterior: ...
-@overload
-def fit(data: _Data, model: _Model = ..., *, method: Literal["nuts"], **options: Unpack[_NUTS]) -> Posterior: ...
-@overload
-def fit(
-    data: _Data, model: _Model = ..., *, method: Literal["gibbs"] | None = None, **options: Unpack[_Gibbs]
-) -> Posterior: ...
-@overload
-def fit(data: _Data, model: _Model = ..., *, method: None = None, **options: Unpack[_EM]) -> Posterior: ...
 @with_options
 @checked(
-    method=require_method,
+    method=require_engine,
     seed=arguments.seed,
     device=arguments.device,
     progress=arguments.progress,
@@ -134,7 +78,7 @@ def fit(
     data: Annotations | pd.DataFrame | Any,
     model: str | AnnotationModel | None = None,
     *,
-    method: str | None = None,
+    method: str | Engine | None = None,
     seed: int = 0,
     device: str | torch.device | None = None,
     progress: bool | ProgressCallback = False,
@@ -157,7 +101,8 @@ def fit(
             where labels cannot tell workers apart (:mod:`crowdppl.inference.catalogue`).
         method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
             ``"nuts"`` (posterior draws, any model, small data). Defaults to EM without a model, and for item effects; for
-            other models to Gibbs sampling if they allow it, else EM.
+            other models to Gibbs sampling if they allow it, else EM. Or an engine with options: ``EM(restarts=2)``,
+            ``SVI(...)``, ``Gibbs(...)``, ``NUTS(...)``.
         seed: of all random numbers; the same seed on the same machine gives the same result.
         device: ``"cpu"`` or ``"cuda"``. Defaults to the device of the data.
         progress: whether to show a bar in the terminal, or a function to call with ``(step, steps, what)``.
@@ -175,7 +120,7 @@ def fit(
         worker: likewise, column of the worker.
         label: likewise, column of the label.
         truth: likewise, known true labels.
-        **options: of the engine, see :mod:`crowdppl.inference.options`.
+        **options: of the engine, where ``method`` is a name, see :mod:`crowdppl.inference.options`.
 
     Raises:
         OptionError: for an unknown model, method, device or option, or a value outside its range.
@@ -187,6 +132,7 @@ def fit(
             "of several processes only rank 0 may fit: "
             "with crowdppl.inference.distributed.joined() as rank0: if rank0: ..."
         )
+    engine, options = taken_apart(method, options)
     columns = {"task": task, "worker": worker, "label": label, "truth": truth}
     if not isinstance(data, Annotations):
         data = Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"), **columns)  # type: ignore[arg-type]
@@ -207,23 +153,23 @@ def fit(
     }
     with isolated(**isolation), ExitStack() as limits:
         bound = bind(chosen, data)
-        if method is None:
-            method = chosen.default_method or ("em" if model is None or bound.why_not_gibbs() else "gibbs")
-        options = filled(method, options, chosen.engine_defaults.get(method))
-        reason = chosen.check_method(method, data)
+        if engine is None:
+            engine = chosen.default_method or ("em" if model is None or bound.why_not_gibbs() else "gibbs")
+        options = filled(engine, options, chosen.engine_defaults.get(engine))
+        reason = chosen.check_method(engine, data)
         if reason is not None:
-            raise ModelError(f"{type(chosen).__name__} by method={method!r}: {reason}")
-        isolation["threads"] = threads_for(data, bound if method in ("em", "gibbs") else None)
+            raise ModelError(f"{type(chosen).__name__} by method={engine!r}: {reason}")
+        isolation["threads"] = threads_for(data, bound if engine in ("em", "gibbs") else None)
         limits.enter_context(limited_threads(isolation["threads"]))
         arranged = bound.anchored(bound.expand(data))
-        if method != "em":
+        if engine != "em":
             arranged = learned(bound, arranged)
-        identity = "" if checkpoint is None else digest(data, of_model(bound), method, options, int(seed))
+        identity = "" if checkpoint is None else digest(data, of_model(bound), engine, options, int(seed))
         keep = Checkpoint(checkpoint, identity, every)
-        with progress_bar(progress, method) as report:
+        with progress_bar(progress, engine) as report:
             torch.manual_seed(int(seed))  # networks have drawn from the stream
             with keep.stoppable():
-                draws = ENGINES[method](bound, arranged, report, keep, **options)
+                draws = ENGINES[engine](bound, arranged, report, keep, **options)
             stream = random_state(data.device)
             evaluated = None
             if can_wait(draws, data, effect):
@@ -254,7 +200,7 @@ def fit(
         "model": name,
         "default_model": model is None,
         "hyperparameters": hyperparameters,
-        "method": method,
+        "method": engine,
         "options": {name: value if name != "validation" else value is not None for name, value in options.items()},
         "seed": int(seed),
         "rho": None if effect is None else effect.as_json(),
@@ -271,7 +217,7 @@ def fit(
     coverage = ""
     if draws.kind != "point":
         standard = name in catalogue() and hyperparameters == _hyperparameters(named_model(name))
-        coverage = cited(name, method, effect, default_priors=standard)
+        coverage = cited(name, engine, effect, default_priors=standard)
     notes = (review(data) if data.A <= REVIEWED else []) + keep.troubles
     notes += [sentence for sentence in (note, chosen._caveat) if sentence]
     attrs = attributes(data, draws, effect if weighted else None, run=run, notes=notes, coverage=coverage)

@@ -100,7 +100,7 @@ def gibbs(
     num_samples: int | None,
     max_seconds: float,
 ) -> Draws:
-    """Sample the posterior of a model with conjugate steps; defaults are in :class:`crowdppl.inference.options.GibbsOptions`.
+    """Sample the posterior of a model with conjugate steps; defaults are in :class:`crowdppl.inference.options.Gibbs`.
 
     Without ``num_samples`` the run ends when it has converged by the rule of :mod:`crowdppl.inference.monitor`: it is judged
     after ``FIRST_CHECK`` sweeps beyond the warm-up and whenever it has grown by a fifth, which depends on draws only, so that

@@ -55,7 +55,7 @@ def nuts(
     max_tree_depth: int,
     jit: bool | None,
 ) -> Draws:
-    """Sample the posterior of any model with gradients; defaults are in :class:`crowdppl.inference.options.NUTSOptions`.
+    """Sample the posterior of any model with gradients; defaults are in :class:`crowdppl.inference.options.NUTS`.
 
     Args:
         model: any.

@@ -81,7 +81,7 @@ def svi(
     guide: Literal["auto", "point"],
     validation: Any,
 ) -> Draws:
-    """Fit a guide to the posterior of the parameters; see :class:`crowdppl.inference.options.SVIOptions` for defaults.
+    """Fit a guide to the posterior of the parameters; see :class:`crowdppl.inference.options.SVI` for defaults.
 
     Args:
         model: with a ``guide`` of its own, else the guide is an automatic normal one.

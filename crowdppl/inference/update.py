@@ -22,6 +22,7 @@ from crowdppl.errors import DataError, ModelError, listed, warn
 from crowdppl.inference.catalogue import default_model, model_name
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.fit import fit
+from crowdppl.inference.options import taken_apart
 from crowdppl.inference.passes import threads_for
 from crowdppl.inference.predict import data_of, rebuilt
 from crowdppl.isolation import isolated
@@ -108,6 +109,9 @@ def update(
         start[touched] = _first_sweeps(posterior, chosen, together.batch(touched), start[touched])
     settings: dict[str, Any] = {}
     same_model = model_name(chosen) == info["model"]
+    method, options = taken_apart(options.get("method"), {k: v for k, v in options.items() if k != "method"})
+    if method is not None:
+        options["method"] = method
     if same_model and options.get("method", info["method"]) == info["method"]:  # others have other options
         settings = {name: value for name, value in info["options"].items() if name != "validation"}
     if not {"independent", "rho"} & options.keys():

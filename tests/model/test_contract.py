@@ -34,15 +34,15 @@ PLAIN = [(case, method) for case, method in PAIRS if method != "nuts" and not ha
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=ids)
-def made(request):
+def short_fit(request):
     """Return a model, an engine, annotations and the short fit; tests that look at one fit run one after the other."""
     case, method = request.param
     data = tiny(2, classes=case.classes, features=case.features)
     return case, method, data, quiet_fit(data, case.model, method=method, seed=3, independent=False, **SHORT[method])
 
 
-def test_result_is_complete(made):
-    case, method, data, posterior = made
+def test_result_is_complete(short_fit):
+    case, method, data, posterior = short_fit
     tree = posterior.tree
     schema.validate(tree)
     assert {"posterior", "log_likelihood", "observed_data", "constant_data", "sample_stats", "truth"} <= set(
@@ -96,9 +96,9 @@ def test_a_file_gives_back_the_same(case, method, tmp_path):
     assert back.truth().equals(posterior.truth())
 
 
-def test_same_seed_same_result(made):
+def test_same_seed_same_result(short_fit):
     """Bit for bit, also after another fit and another use of torch's random stream in the same process."""
-    case, method, data, first = made
+    case, method, data, first = short_fit
     quiet_fit(tiny(3), CASES[0].model, method="svi", seed=1, max_iter=1, num_samples=1)
     state = torch.get_rng_state()
     torch.rand(10)
