@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from crowdppl.inference.fit import fit
     from crowdppl.inference.options import EM, NUTS, SVI, Gibbs
     from crowdppl.inference.predict import predict, predict_correct, predict_workers
+    from crowdppl.inference.pyro_program import pyro_program
     from crowdppl.inference.sharded.distribute import distribute
     from crowdppl.inference.streaming.stream import stream
     from crowdppl.inference.threads import set_threads
@@ -79,6 +80,7 @@ __all__ = [
     "predict",
     "predict_correct",
     "predict_workers",
+    "pyro_program",
     "read",
     "set_threads",
     "simulate",
@@ -99,6 +101,7 @@ _MODULES = {
     "predict": "inference.predict",
     "predict_correct": "inference.predict",
     "predict_workers": "inference.predict",
+    "pyro_program": "inference.pyro_program",
     "distribute": "inference.sharded.distribute",
     "stream": "inference.streaming.stream",
     "set_threads": "inference.threads",

@@ -225,6 +225,7 @@ def calls(place):
         "crowdppl.SVI": {"max_iter": 5},
         "crowdppl.Gibbs": {"chains": 2},
         "crowdppl.NUTS": {"chains": 2},
+        "crowdppl.pyro_program": {"model": "dawid-skene", "data": data()},
         "crowdppl.set_threads": {"threads": None},
         "crowdppl.read": {"path": place / "x.csv"},
         "crowdppl.stream": {"path": path, "passes": 1, "num_samples": 20},

@@ -5,9 +5,11 @@ import inspect
 import itertools
 import re
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import torch
 
 import crowdppl
 
@@ -29,7 +31,9 @@ def test_code_runs(page, tmp_path, monkeypatch):
         lambda *a, **o: fit(*a, **(o | {k: v for k, v in short.get(o.get("method"), {}).items()})),
     )
     space = {"__name__": "page"}
-    with warnings.catch_warnings():
+    # Pyro's own inference draws from torch's stream, as its users expect.
+    own = torch.random.fork_rng(devices=[]) if page.stem == "pyro-program" else nullcontext()
+    with warnings.catch_warnings(), own:
         warnings.simplefilter("ignore")
         for block in BLOCK.findall(page.read_text(encoding="utf-8")):
             exec(compile(block, str(page), "exec"), space)

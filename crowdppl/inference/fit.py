@@ -8,6 +8,7 @@ import platform
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -139,14 +140,62 @@ def fit(
     elif named := [name for name, value in columns.items() if value is not None]:
         raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
     chosen, note = default_model(data) if model is None else (named_model(model), None)
+    work = Work(data, chosen, effect_of(chosen, data, independent, rho), int(seed), default=model is None, note=note)
+    return fitted(work, engine, options, device=device, progress=progress, checkpoint=checkpoint, every=every)
+
+
+def effect_of(
+    model: AnnotationModel, data: Annotations, independent: bool, rho: float | tuple[float, float] | None
+) -> DesignEffect | None:
+    """Return the design effect that a fit allows for.
+
+    Raises:
+        OptionError: if the arguments contradict each other.
+    """
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
-    effect = None if independent else DesignEffect.of(rho, model_name(chosen), _per_item(data))
-    _require_memory(chosen, data)
-    data = data.to(device)
+    return None if independent else DesignEffect.of(rho, model_name(model), _per_item(data))
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is fitted, whatever the engine.
+
+    Attributes:
+        data: the annotations.
+        model: the model.
+        effect: the design effect that the result allows for, if any.
+        seed: of all random numbers.
+        default: whether the model was chosen by the library.
+        note: a sentence on that choice.
+    """
+
+    data: Annotations
+    model: AnnotationModel
+    effect: DesignEffect | None
+    seed: int
+    default: bool = False
+    note: str | None = None
+
+
+def fitted(
+    work: Work,
+    engine: str | None,
+    options: dict[str, Any],
+    *,
+    device: str | torch.device | None = None,
+    progress: bool | ProgressCallback = False,
+    checkpoint: str | Path | None = None,
+    every: float = EVERY,
+    draw: Callable[..., Draws] | None = None,
+) -> Posterior:
+    """Draw parameters by an engine, or by ``draw`` in its place, and return the result; as :func:`fit`."""
+    chosen, effect, seed = work.model, work.effect, work.seed
+    _require_memory(chosen, work.data)
+    data = work.data.to(device)
     began = time.perf_counter()
     isolation: dict[str, Any] = {
-        "seed": int(seed),
+        "seed": seed,
         "device": data.device,
         "dtype": data.dtype,
         "threads": threads_for(data),
@@ -154,22 +203,23 @@ def fit(
     with isolated(**isolation), ExitStack() as limits:
         bound = bind(chosen, data)
         if engine is None:
-            engine = chosen.default_method or ("em" if model is None or bound.why_not_gibbs() else "gibbs")
-        options = filled(engine, options, chosen.engine_defaults.get(engine))
-        reason = chosen.check_method(engine, data)
-        if reason is not None:
-            raise ModelError(f"{type(chosen).__name__} by method={engine!r}: {reason}")
+            engine = chosen.default_method or ("em" if work.default or bound.why_not_gibbs() else "gibbs")
+        if draw is None:
+            options = filled(engine, options, chosen.engine_defaults.get(engine))
+            reason = chosen.check_method(engine, data)
+            if reason is not None:
+                raise ModelError(f"{type(chosen).__name__} by method={engine!r}: {reason}")
         isolation["threads"] = threads_for(data, bound if engine in ("em", "gibbs") else None)
         limits.enter_context(limited_threads(isolation["threads"]))
         arranged = bound.anchored(bound.expand(data))
         if engine != "em":
             arranged = learned(bound, arranged)
-        identity = "" if checkpoint is None else digest(data, of_model(bound), engine, options, int(seed))
+        identity = "" if checkpoint is None else digest(data, of_model(bound), engine, options, seed)
         keep = Checkpoint(checkpoint, identity, every)
         with progress_bar(progress, engine) as report:
-            torch.manual_seed(int(seed))  # networks have drawn from the stream
+            torch.manual_seed(seed)  # networks have drawn from the stream
             with keep.stoppable():
-                draws = ENGINES[engine](bound, arranged, report, keep, **options)
+                draws = (draw or ENGINES[engine])(bound, arranged, report, keep, **options)
             stream = random_state(data.device)
             evaluated = None
             if can_wait(draws, data, effect):
@@ -198,11 +248,11 @@ def fit(
     draws.warnings += _unread(reads, data, name)
     run = {
         "model": name,
-        "default_model": model is None,
+        "default_model": work.default,
         "hyperparameters": hyperparameters,
         "method": engine,
         "options": {name: value if name != "validation" else value is not None for name, value in options.items()},
-        "seed": int(seed),
+        "seed": seed,
         "rho": None if effect is None else effect.as_json(),
         "device": str(data.device),
         "dtype": str(data.dtype).removeprefix("torch."),
@@ -219,7 +269,7 @@ def fit(
         standard = name in catalogue() and hyperparameters == _hyperparameters(named_model(name))
         coverage = cited(name, engine, effect, default_priors=standard)
     notes = (review(data) if data.A <= REVIEWED else []) + keep.troubles
-    notes += [sentence for sentence in (note, chosen._caveat) if sentence]
+    notes += [sentence for sentence in (work.note, chosen._caveat) if sentence]
     attrs = attributes(data, draws, effect if weighted else None, run=run, notes=notes, coverage=coverage)
     if evaluated is not None:
         posterior = Posterior(to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs))

@@ -151,7 +151,8 @@ class BoundModel:
     def _at_means(self) -> tuple[dict[str, Any], Parameters]:
         """The sites of the prior, at their means, and what the prior returns there."""
         data = self._data
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), floating(data.dtype), _Means():
+        # Blocked, since the first to ask may be within a program that a user's handlers trace, condition or replay.
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), floating(data.dtype), poutine.block(), _Means():
             # Sizes alone, for streams, come without items, and Pyro has no empty plates.
             plates = Plates.over(max(1, data.N), data.J, networks=self.networks)
             trace = poutine.trace(self.model.prior).get_trace(data, plates)
@@ -432,12 +433,16 @@ class BoundModel:
             # Enumerated, the truth is (S, 1): indexing gives (S, B), a term for each state and item.
             pyro.factor("labels", likelihoods[torch.arange(batch.N, device=likelihoods.device), truth])
             if batch.anchor is not None:
-                joint = self.log_truth(parameters, batch) + likelihoods
-                pyro.factor("anchor", self.objective(joint, batch) - torch.logsumexp(joint, -1))
+                self.factor_anchor(parameters, batch, likelihoods)
             if batch.multiplicity is not None:
                 # Enumeration takes no scale for each item: what repeats add is added with the truth summed out.
                 marginal = torch.logsumexp(self.log_truth(parameters, batch) + likelihoods, -1)
                 pyro.factor("repeats", (batch.multiplicity - 1) * marginal)
+
+    def factor_anchor(self, parameters: Parameters, data: Annotations, likelihoods: Tensor) -> None:
+        """Add a factor for the anchor of each item, given ``likelihoods`` ``(N, S)``, in the plate of the items."""
+        joint = self.log_truth(parameters, data) + likelihoods
+        pyro.factor("anchor", self.objective(joint, data) - torch.logsumexp(joint, -1))
 
     def marginal_program(self, data: Annotations) -> None:
         """Run the Pyro program with the truth summed out: the same posterior of the parameters, with cheaper gradients."""

@@ -130,9 +130,21 @@ class Networks:
         return call
 
     def views(self, name: str, vector: Tensor) -> dict[str, Tensor]:
-        """Return the parts of a network's vector of weights by the names its module knows."""
+        """Return the parts of a network's vector of weights by the names its module knows.
+
+        The vector may lead with axes of length 1, as Pyro's predictive programs add.
+
+        Raises:
+            ModelError: for several vectors at once.
+        """
         own = dict(self.modules[name].named_parameters())
-        parts = vector.split([value.numel() for value in own.values()])
+        sizes = [value.numel() for value in own.values()]
+        if vector.numel() != sum(sizes):
+            raise ModelError(
+                f"weights of the network {name!r} of shape {tuple(vector.shape)}; a program takes one vector ({sum(sizes)},): "
+                f"run it draw by draw, such as Predictive(..., parallel=False)"
+            )
+        parts = vector.reshape(-1).split(sizes)
         return {key: part.view(value.shape) for (key, value), part in zip(own.items(), parts, strict=True)}
 
     def start(self) -> dict[str, Tensor]:
