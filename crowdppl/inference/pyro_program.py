@@ -37,7 +37,7 @@ from crowdppl.posterior.posterior import Posterior
 
 Truth = Literal["enumerated", "marginal"]
 Labels = Literal["factor", "site"]
-INTERVAL_METHOD = "draws that the caller brought"
+INTERVAL_METHOD = "draws of the parameters that the caller brought"
 
 
 @arguments.checked(
@@ -191,7 +191,11 @@ class PyroProgram:
                 model.networks.take(self.bound.networks.buffers() if self.bound.networks is not None else {})
             sites = check(model, data)
             return Draws(
-                dict(drawn), kind, INTERVAL_METHOD, sites=sites, facts={"chains": chains, "num_samples": count}
+                dict(drawn),
+                kind,
+                INTERVAL_METHOD,
+                sites=sites,
+                facts={"chains": chains, "warmup": 0, "num_samples": count},
             )
 
         effect = effect_of(self.bound.model, self.annotations, independent, rho)

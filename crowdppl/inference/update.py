@@ -18,11 +18,11 @@ from crowdppl.data.annotations import CROWD, Annotations
 from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.label_names import respelled
-from crowdppl.errors import DataError, ModelError, listed, warn
+from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
 from crowdppl.inference.catalogue import default_model, model_name
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.fit import fit
-from crowdppl.inference.options import taken_apart
+from crowdppl.inference.options import OPTIONS, taken_apart
 from crowdppl.inference.passes import threads_for
 from crowdppl.inference.predict import data_of, rebuilt
 from crowdppl.isolation import isolated
@@ -112,6 +112,8 @@ def update(
     method, options = taken_apart(options.get("method"), {k: v for k, v in options.items() if k != "method"})
     if method is not None:
         options["method"] = method
+    if method is None and info["method"] not in OPTIONS:
+        raise OptionError("the result was made of samples that the caller brought; name the engine with method=...")
     if same_model and options.get("method", info["method"]) == info["method"]:  # others have other options
         settings = {name: value for name, value in info["options"].items() if name != "validation"}
     if not {"independent", "rho"} & options.keys():

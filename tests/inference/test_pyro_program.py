@@ -11,7 +11,7 @@ from pyro.infer.autoguide import AutoNormal
 from pyro.optim import Adam
 
 import crowdppl
-from crowdppl import CrowdpplError, OptionError
+from crowdppl import CrowdpplError, OptionError, acquisition, criticism, report
 from crowdppl.errors import silent
 from crowdppl.isolation import isolated
 
@@ -145,6 +145,28 @@ def test_samples_of_a_fit_give_the_result_of_the_fit():
     np.testing.assert_allclose(back.tree["truth"]["probability"], fit.tree["truth"]["probability"], atol=1e-10)
     assert back.kind == "posterior"
     assert back.tree["posterior"].sizes["chain"] == 2
+
+
+def test_views_of_a_result_of_samples(tmp_path):
+    """Report, file, criticism and acquisition work on it; it is updated by an engine that the caller names."""
+    data = tiny(2)
+    program = crowdppl.pyro_program("one-coin", data)
+    with isolated(0):
+        samples = {
+            "prevalence": torch.distributions.Dirichlet(torch.ones(3)).sample((2, 60)),
+            "accuracy": torch.distributions.Beta(8.0, 2.0).sample((2, 60, 3)),
+        }
+    with silent():
+        posterior = program.posterior(samples)
+        report.write(posterior, tmp_path / "report.html")
+        back = crowdppl.load(posterior.save(tmp_path / "posterior.nc"))
+        assert back.workers().equals(posterior.workers())
+        assert criticism.advice(posterior)
+        criticism.loo(posterior)
+        assert len(acquisition.next_items(posterior, 2)) == 2
+        with pytest.raises(OptionError, match="name the engine with method="):
+            crowdppl.update(posterior, tiny(5))
+        assert crowdppl.update(posterior, tiny(5), method="em", num_samples=3).info["method"] == "em"
 
 
 @pytest.mark.parametrize(
