@@ -5,7 +5,7 @@ LOWEST ?= .venv-lowest
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-all test-lowest constraints-lowest check notebooks docs docs-serve performance benchmark sbc mutation fuzz clean
+.PHONY: demo test test-slow test-all test-lowest test-changed constraints-lowest check notebooks docs docs-serve performance benchmark sbc mutation fuzz clean
 
 demo: $(VENV)/.installed  ## fit the built-in table, print truth and workers, write demo-results/
 	$(BIN)/crowdppl demo --out demo-results --overwrite
@@ -18,19 +18,19 @@ test: $(VENV)/.tools  ## the fast suite, and the share of lines that a part of i
 	$(FAST) $(addprefix --ignore=,$(COVERED))
 	$(FAST) --cov --cov-report=term $(COVERED)
 
-test-slow: $(VENV)/.peers  ## the slow tests: samplers at length, other people's programs
-	$(BIN)/python -m pytest -m slow -n 2
-	$(BIN)/python .ci/guarded.py --passed slow
+test-slow: $(VENV)/.peers  ## the slow tests: samplers at length, other people's programs, every kind of data
+	$(BIN)/python .ci/guarded.py slow --all
 
 test-all: $(VENV)/.peers  ## the whole suite
 	$(BIN)/python -m pytest -n 2
 
-# What old packages use of newer ones may be deprecated there: their warnings are not ours.
-LOWEST_TESTS = tests/data tests/export tests/crowdkit tests/cli tests/test_plots.py tests/test_packaging.py \
-	tests/posterior/test_posterior.py tests/inference/test_em.py tests/inference/test_checkpoint.py
 test-lowest: $(LOWEST)/.installed  ## the tests that touch other packages most, with the lowest versions that pyproject.toml allows
-	$(LOWEST)/bin/python -m pytest -m "not slow" -n 2 -W ignore::DeprecationWarning $(LOWEST_TESTS)
-	$(LOWEST)/bin/python .ci/guarded.py --passed lowest
+	$(LOWEST)/bin/python .ci/guarded.py lowest --all
+
+# As above, but the parts whose files have not changed since they last passed.
+test-changed: $(VENV)/.peers $(LOWEST)/.installed  ## the slow tests and those with the lowest versions, where what they guard has changed
+	$(BIN)/python .ci/guarded.py slow
+	$(LOWEST)/bin/python .ci/guarded.py lowest
 
 constraints-lowest: $(VENV)/.installed  ## constraints-lowest.txt anew, after a change of pyproject.toml
 	$(PIP) 'uv>=0.9'
