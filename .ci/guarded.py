@@ -1,7 +1,7 @@
 """Run the long suites, part by part: those parts whose guarded files have changed since they last passed, or all of them.
 
-``guarded.py slow`` runs the slow tests, ``guarded.py lowest`` the tests with the lowest versions. Parts that have passed on the files
-as they are, and those that take longest, run with ``--all`` only. Passes are recorded in ``passed.json``, which is committed.
+``guarded.py slow`` runs the slow tests, ``guarded.py lowest`` the tests with the lowest versions. Parts that have passed on the
+files as they are, and those that take longest, run with ``--all`` only. ``passed.json``, which is committed, records passes.
 """
 
 from __future__ import annotations
