@@ -121,8 +121,7 @@ def encode_columns(
     # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart.
     for identifiers, role in ((items, "task"), (workers, "worker"), *([] if choices.fold else [(labels, "label")])):
         _check_names(identifiers, role, source, notes)
-    for identifiers, role in ((items, "task"), (workers, "worker"), (labels, "label")):
-        _check_padding(identifiers, role, source, notes)
+    _check_padding(labels, source, notes)
     if not explicit:
         _check_numeric_labels(labels, source, notes)
     misspelt = [] if explicit else label_names.typing_errors(item, label, labels)
@@ -209,15 +208,14 @@ def _check_names(identifiers: Array, role: str, source: str, notes: list[str]) -
         )
 
 
-def _check_padding(names: Array, role: str, source: str, notes: list[str]) -> None:
-    """Warn of names that differ in leading zeros only."""
-    zeros = padded_numbers(names)
+def _check_padding(labels: Array, source: str, notes: list[str]) -> None:
+    """Warn of labels that differ in leading zeros only."""
+    zeros = padded_numbers(labels)
     if zeros:
-        merge = f"merge them with map={{{zeros[0][0]!r}: {zeros[0][1]!r}}}" if role == "label" else "write them alike"
         _note(
             notes,
-            f"{source}: {_differ(role, len(zeros))} in leading zeros only: {paired_names(zeros, 2)}; if they are the same, "
-            f"{merge}",
+            f"{source}: {_differ('label', len(zeros))} in leading zeros only: {paired_names(zeros, 2)}; if they are the same, "
+            f"merge them with map={{{zeros[0][0]!r}: {zeros[0][1]!r}}}",
         )
 
 
