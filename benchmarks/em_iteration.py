@@ -16,9 +16,9 @@ from crowdkit.aggregation import DawidSkene as CrowdKit
 
 from crowdppl import Annotations, CrowdpplWarning
 from crowdppl.data import datasets
+from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.em_loop import EMLoop
 from crowdppl.inference.m_step import MStep
-from crowdppl.inference.passes import Sweeps, at
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.bound import bind
@@ -158,7 +158,7 @@ def parts(data: Annotations) -> dict[str, float]:
         log_confusion, sums = theta["confusion"].log(), model.statistics(r, data)
         sweeps, room = Sweeps.over(data), torch.empty_like(r)
         pieces = {
-            "E step and expected counts": lambda: sweeps.expect(*at(model, theta, data), sums.label_counts, room),
+            "E step and expected counts": lambda: sweeps.expect(*model.tables(theta, data), sums.label_counts, room),
             "of which the counts": lambda: sweeps.given(r),
             "log prior": lambda: model.log_prior(theta, data),
             "M step": lambda: conjugacy.m_step(sums),

@@ -19,9 +19,12 @@ from common import table, write
 
 ROOT = Path(__file__).parents[1]
 INFERENCE = (
+    "backends/choose",
+    "backends/evaluation",
+    "backends/expectation",
+    "backends/samplers",
     "design_effect",
     "draws",
-    "e_step",
     "em",
     "em_loop",
     "em_state",

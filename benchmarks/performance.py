@@ -106,14 +106,14 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
         start = model.initial(data)
         theta = loop.begin(start)
         del start
-        loop.e_step(theta)
+        loop.expectation(theta)
         ready = time.perf_counter() - began
         times, spare = [], None
         for _ in range(iterations):
             began = time.perf_counter()
-            _, _, r = loop.e_step(theta)
+            _, _, r = loop.expectation(theta)
             # As in the engine, the memory of the previous parameters is reused.
-            theta, spare = loop.m_step(r, theta, spare), theta
+            theta, spare = loop.expectation.maximise(r, theta, spare), theta
             times.append(time.perf_counter() - began)
     N, _, A, K = size
     # Minimal memory traffic of a pass: a code for each annotation, the first annotation of each item, the tables and their
@@ -131,7 +131,7 @@ def em(size: tuple[int, int, int, int], iterations: int = 30, uneven: bool = Fal
         "lines floor": (arrays + rows) / rate,
         "bandwidth": rate / 1e9,
         "peak": peak(),
-        "compiled": float(loop.e_step.share is not None),
+        "compiled": float(loop.expectation.name == "passes"),
     }
     return figures
 
@@ -202,7 +202,7 @@ def peerannot(size: tuple[int, int, int, int]) -> dict[str, float]:
 
 def gibbs(size: tuple[int, int, int, int], sweeps: int = 10) -> dict[str, float]:
     """Time a sweep of the Gibbs sampler and an iteration of EM on the same data."""
-    from crowdppl.inference.passes import Sweeps, at
+    from crowdppl.inference.backends.passes import Sweeps
     from crowdppl.model.bound import bind
     from crowdppl.models import DawidSkene
 
@@ -215,10 +215,10 @@ def gibbs(size: tuple[int, int, int, int], sweeps: int = 10) -> dict[str, float]
         theta = conjugacy.m_step(passes.given(model.initial(data)))
 
         def step() -> None:
-            conjugacy.gibbs_step(passes.draw(*at(model, theta, data))[1])
+            conjugacy.gibbs_step(passes.draw(*model.tables(theta, data))[1])
 
         def iteration() -> None:
-            conjugacy.m_step(passes.expect(*at(model, theta, data)))
+            conjugacy.m_step(passes.expect(*model.tables(theta, data)))
             model.log_prior(theta, data)
 
         return {"sweep": median_seconds(step, sweeps), "iteration": median_seconds(iteration, sweeps), "peak": peak()}

@@ -17,7 +17,7 @@ from common import fit, table, write
 from default_model import GROUPS, load, scores
 
 from crowdppl import Annotations, Posterior
-from crowdppl.inference.passes import ANNOTATIONS as COMPILED
+from crowdppl.inference.backends.passes import ANNOTATIONS as COMPILED
 from crowdppl.inference.solutions import MIN_ITEMS, NEAR, OTHER
 from crowdppl.model.weighted_votes import rival_votes, weighted_votes
 

@@ -48,9 +48,9 @@ def fitted(data: Any, model: str, **options: Any) -> Callable[[], None]:
 
 def passes(size: str) -> Callable[[], None]:
     """Return EM steps of Dawid-Skene, without anything else of a fit."""
+    from crowdppl.inference.backends import choose
     from crowdppl.inference.em_loop import EMLoop
     from crowdppl.inference.m_step import MStep
-    from crowdppl.inference.passes import threads_for
     from crowdppl.inference.unconstrained import Space
     from crowdppl.isolation import isolated
     from crowdppl.model.bound import bind
@@ -59,7 +59,7 @@ def passes(size: str) -> Callable[[], None]:
 
     data = annotations(SIZES[size])
     model = bind(DawidSkene(), data)
-    count = threads_for(data, model)
+    count = choose.threads(data, model)
     with isolated(0, threads=count):
         loop = EMLoop(MStep(model, data, Space(check(model, data))), PASSES, -1.0, lambda *_: None)
         start = loop.begin(model.initial(data))
@@ -68,8 +68,8 @@ def passes(size: str) -> Callable[[], None]:
         theta = start
         with isolated(0, threads=count):
             for _ in range(PASSES):
-                _, _, r = loop.e_step(theta)
-                theta = loop.m_step(r, theta)
+                _, _, expected = loop.expectation(theta)
+                theta = loop.expectation.maximise(expected, theta)
 
     return work
 

@@ -84,7 +84,7 @@ class CrowdMixture(AnnotationModel):
     prior_members: float = 0.0
     certainty: float = 0.1
 
-    _caveat: ClassVar = (
+    caveat: ClassVar = (
         "The likelihood does not identify the groups: every split of the crowd's confusion matrix into groups explains the "
         "annotations equally well. Use model 'worker-groups' to learn groups of workers."
     )

@@ -117,6 +117,8 @@ class ItemEffects(AnnotationModel):
     prior_effects: float = 1.0
 
     default_method: ClassVar = "em"  # measured on all public data; sampling takes 100 times as long
+    # docs/benchmarks/residual-correlation.md: the median design effect is the same for every number of annotations.
+    residual_rho: ClassVar = (0.0, 2.0)
     dims: ClassVar = {
         "prevalence": ("true_label",),
         "effect_weights": ("effect_strength",),

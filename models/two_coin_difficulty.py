@@ -178,7 +178,7 @@ class TwoCoinDifficulty(AnnotationModel):
         best = torch.sigmoid(parameters["discrimination"] / 4)
         return {"sensitivity": best[:, 1], "specificity": best[:, 0]}
 
-    def _generative(self) -> AnnotationModel:
+    def generative(self) -> AnnotationModel:
         """Return the model with difficulties from the classifier: there are no votes before labels are drawn."""
         return replace(self, difficulty="adaptive", prior_of_truth="classifier")
 

@@ -31,7 +31,8 @@ from crowdppl import Annotations, Posterior, criticism
 from crowdppl.cli.main import app
 from crowdppl.errors import silent
 from crowdppl.inference import design_effect
-from crowdppl.inference.design_effect import RESIDUAL, DesignEffect
+from crowdppl.inference.design_effect import DesignEffect
+from crowdppl.models import CATALOGUE
 from crowdppl.posterior.known_truth import truth_indices
 
 MINIMUM = 20  # annotations of evaluated items that a worker must have
@@ -267,8 +268,9 @@ def main() -> None:
     head += ["accuracy covered, all known items", "width"]
     head += ["log loss", "calibration error", "if calibrated", "logit rho"]
     few, many = summary(by_set, FEW), summary(by_set, MANY)
-    prior = DesignEffect.of_crowds(chosen.model, 1.0)
-    less = " less the log of the annotations an item" if chosen.model in RESIDUAL else ""
+    residual = CATALOGUE[chosen.model].residual_rho
+    prior = DesignEffect.of_crowds(residual, 1.0)
+    less = " less the log of the annotations an item" if residual else ""
     before = f"{prior.mean:g}{less}, ± {prior.crowd_mean_sd[1]:.2f}"
 
     def pair(one: dict[str, Any], what: str) -> str:

@@ -1,6 +1,6 @@
 """The correlation of errors that item effects leave unexplained: its distribution over public sets, and what predicts it.
 
-Writes docs/benchmarks/residual-correlation.md. The chosen distribution is `RESIDUAL` in crowdppl/inference/design_effect.py.
+Writes docs/benchmarks/residual-correlation.md. The chosen distribution is `residual_rho` in models/item_effects.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from simulated import SIZES, independent_crowd
 
 from crowdppl import Annotations
 from crowdppl.criticism.calibration import FLOOR
-from crowdppl.inference.design_effect import RESIDUAL
+from crowdppl.models import CATALOGUE
 
 MODEL, UNANIMOUS = "item-effects", "hitspam-crowdflower"
 # Independent crowds of each size.
@@ -31,7 +31,7 @@ CROWDS = 5
 Point = tuple[float, float, float]
 LEVELS = {0.0: (-1.0, -2.0, -3.0, -4.0), 1.0: (-1.0, -0.5, 0.0, 0.5)}
 GRID = [(slope, level, sd) for slope, levels in LEVELS.items() for level in levels for sd in (1.0, 2.0, 3.0)]
-USED = (1.0, *RESIDUAL[MODEL])
+USED = (1.0, *CATALOGUE[MODEL].residual_rho)
 NODES = norm.ppf((np.arange(64) + 0.5) / 64)
 BINS = 10
 # Values of logit rho among which the best for one set is sought.

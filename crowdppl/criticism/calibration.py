@@ -14,6 +14,7 @@ from scipy.special import betaincinv
 
 from crowdppl import arguments
 from crowdppl.errors import OptionError
+from crowdppl.inference.catalogue import catalogue
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.known_truths import rho_likelihood
 from crowdppl.posterior import workers
@@ -259,7 +260,8 @@ def _rho_posterior(posterior: Posterior, known: Array) -> DesignEffect:
     """Return the posterior of ``rho`` given true classes ``(N,)``, -1 where unknown."""
     prior = DesignEffect.of_json(posterior.info["rho"])
     if prior is None or prior.fixed:
-        prior = DesignEffect.of_crowds(posterior.info["model"], float(posterior.annotations_per_item().mean()))
+        residual = getattr(catalogue().get(posterior.info["model"]), "residual_rho", None)  # none of a user's own model
+        prior = DesignEffect.of_crowds(residual, float(posterior.annotations_per_item().mean()))
     new = np.flatnonzero((known >= 0) & (posterior.known_truth() < 0))
     published = posterior.probability_as_published()[new].astype(float)
     logs = torch.from_numpy(np.log(np.maximum(published, np.finfo(float).tiny))).unsqueeze(0)  # (1, n, K)

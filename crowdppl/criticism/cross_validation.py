@@ -16,11 +16,11 @@ from scipy.special import logsumexp
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError, silent, warn
+from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.evaluate import item_log_likelihood
 from crowdppl.inference.fit import fit
 from crowdppl.inference.options import require_method
-from crowdppl.inference.passes import threads_for
 from crowdppl.inference.predict import parameter_draws, rebuilt
 from crowdppl.isolation import isolated, without_warnings
 from crowdppl.model.base import AnnotationModel
@@ -202,7 +202,7 @@ def kfold(
         train, test = data.batch(torch.from_numpy(rest)), data.batch(torch.from_numpy(out))
         posterior = _quiet_fit(train, chosen_model, method=method, seed=seed, independent=True, **options)
         warnings += posterior.warnings
-        with isolated(seed, threads=threads_for(test)), torch.no_grad():
+        with isolated(seed, threads=choose.threads(test)), torch.no_grad():
             logs = []
             for bound, values in parameter_draws(posterior, test, chosen_model):
                 parameters, _ = bound.conditioned(values, test)

@@ -23,7 +23,7 @@ from crowdppl import arguments
 from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
-from crowdppl.inference.passes import threads_for
+from crowdppl.inference.backends import choose
 from crowdppl.inference.predict import data_of, parameter_draws
 from crowdppl.inference.sampling import sample_truth, sample_truth_from_probabilities
 from crowdppl.isolation import isolated
@@ -328,7 +328,7 @@ def predictive_tree(
 def _from_model(
     posterior: Posterior, draws: int, seed: int, data: Annotations, model: AnnotationModel | None
 ) -> Iterator[Array]:
-    with isolated(seed, threads=threads_for(data)), torch.no_grad():
+    with isolated(seed, threads=choose.threads(data)), torch.no_grad():
         # A point, or too few draws, are reused: truths and labels are drawn again each time.
         for bound, values in islice(cycle(parameter_draws(posterior, data, model, draws)), draws):
             if bound.expand(data).parent_item is not None:

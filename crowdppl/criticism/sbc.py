@@ -21,10 +21,10 @@ import torch
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError, OptionError, silent
+from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.fit import fit
 from crowdppl.inference.options import Method, require_method
-from crowdppl.inference.passes import threads_for
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel
@@ -129,7 +129,7 @@ def _quantities(
     model: AnnotationModel, data: Annotations, truth: Array, drawn: Mapping[str, Array], posterior: Posterior
 ) -> tuple[dict[str, float], dict[str, Array]]:
     """Return the quantities to rank: their drawn values, and their values ``(S,)`` at the draws of the fit."""
-    with isolated(0, threads=threads_for(data)), torch.no_grad():
+    with isolated(0, threads=choose.threads(data)), torch.no_grad():
         bound = bind(model, data)
         expanded = bound.expand(data)
         sites = {name: torch.as_tensor(value) for name, value in drawn.items()}

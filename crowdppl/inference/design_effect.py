@@ -19,6 +19,7 @@ true labels, annotations of different items by one worker are independent and co
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -31,22 +32,14 @@ from torch import Tensor
 from crowdppl.arguments import at_least_zero, number, share, shown
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
-from crowdppl.inference import passes as sweeps
 from crowdppl.kernels.ops import sample_dirichlet
-from crowdppl.model.bound import one_hot
 
 # Mean and standard deviation of logit rho over public data sets, estimated by benchmarks/calibration/design_effect.py.
 POPULATION = (-1.0, 3.0)
-# Models that explain a part of the correlation themselves. Over public data sets, logit rho of what they leave has a mean of the
-# first number less the log of the mean number of annotations an item, and a standard deviation of the second: the median design
-# effect is the same for every number of annotations (docs/benchmarks/residual-correlation.md).
-RESIDUAL = {"item-effects": (0.0, 2.0)}
 # Pseudo-counts that every worker starts with, correct and incorrect in the proportions of the crowd.
 START = 4.0
 # Smallest number of values of rho to average probabilities over: quantile midpoints, whose mean is off by some 1e-4.
 NODES = 64
-# Annotations counted at a time.
-PIECE = 2**18
 # Share of the variance of logit rho that is within crowds: known true labels tell the mean of a crowd, around which the intervals
 # of its workers stay wide (docs/benchmarks/known-truths.md). The rest is between crowds, and what known true labels can move.
 WITHIN = 0.9
@@ -102,27 +95,32 @@ class DesignEffect:
     public: bool = field(default=False, compare=False)
 
     @classmethod
-    def of_crowds(cls, model: str, annotations_per_item: float) -> DesignEffect:
-        """Return the distribution over public crowds of what a model of this name in the catalogue leaves unexplained.
+    def of_crowds(cls, residual: tuple[float, float] | None, annotations_per_item: float) -> DesignEffect:
+        """Return the distribution over public crowds of what a model leaves unexplained.
 
         Args:
-            model: name in the catalogue, or of a model of a user's own.
+            residual: of the model, see :attr:`crowdppl.AnnotationModel.residual_rho`.
             annotations_per_item: mean over the items of this crowd.
         """
-        if model not in RESIDUAL:
+        if residual is None:
             return cls(*POPULATION, public=True)
-        level, spread = RESIDUAL[model]
+        level, spread = residual
         return cls(round(level - math.log(max(annotations_per_item, 1.0)), 2), spread, public=True)
 
     @classmethod
-    def of(cls, rho: float | tuple[float, float] | None, model: str, annotations_per_item: float) -> DesignEffect:
+    def of(
+        cls,
+        rho: float | tuple[float, float] | None,
+        residual: tuple[float, float] | None,
+        annotations_per_item: float,
+    ) -> DesignEffect:
         """Return the design effect of an option: a known ``rho``, mean and sd of its logit, or the public crowds' for a model.
 
         Raises:
             OptionError: for a ``rho`` outside [0, 1] or a spread below 0.
         """
         if rho is None:
-            return cls.of_crowds(model, annotations_per_item)
+            return cls.of_crowds(residual, annotations_per_item)
         try:
             if isinstance(rho, (tuple, list)) and len(rho) == 2:
                 return cls(_finite("rho", rho[0]), at_least_zero("rho", rho[1]))
@@ -304,41 +302,20 @@ def factors(rho: Tensor, data: Annotations) -> Tensor:
     return 1 + more * rho.unsqueeze(-1)
 
 
-def _counted(truth: Tensor, data: Annotations) -> tuple[Tensor, Tensor]:
-    """Count items of each class ``(C, K)`` and labels ``(C, J, K, K)`` by truths ``(C, N)``, without sparse matrices."""
-    J, K, truth = data.J, data.K, truth.long()
-    counts = torch.zeros(len(truth), J * K * K, dtype=torch.int64)
-    # In pieces: codes of all annotations would be as large as the data.
-    step = max(PIECE, J * K * K)
-    for begin in range(0, data.A, step):
-        worker, item, label = (part[begin : begin + step] for part in (data.worker, data.item, data.label))
-        own = (worker * K * K).add_(label)
-        for row, total in zip(truth, counts, strict=True):
-            total += torch.bincount(own + row[item] * K, minlength=J * K * K)
-    classes = torch.stack([torch.bincount(row, minlength=K) for row in truth])
-    return classes.to(data.dtype), counts.view(-1, J, K, K).to(data.dtype)
-
-
-def quality(truth: Tensor, data: Annotations, passes: sweeps.Sweeps | None = None) -> tuple[Tensor, Tensor]:
+def quality(
+    truth: Tensor, data: Annotations, count: Callable[[Tensor], tuple[Tensor, Tensor]]
+) -> tuple[Tensor, Tensor]:
     """Draw workers' confusion matrices and the prevalence given true labels.
 
     Args:
         truth: classes of the items, ``(C, N)``.
         data: the annotations.
-        passes: compiled passes over them, if available.
+        count: counts items of each class ``(C, K)``, and labels ``(C, J, K, K)``, by the true labels.
 
     Returns:
         Confusion matrices ``(C, J, K, K)`` and prevalences ``(C, K)``.
     """
-    if passes is not None:
-        both = [passes.counted(row.to(torch.int16)) for row in truth]
-        classes, counts = (torch.stack(parts) for parts in zip(*both, strict=True))
-    elif data.A >= sweeps.ANNOTATIONS and data.weight is None and data.device.type == "cpu":
-        # Directly: building the sparse matrices would take longer than all draws.
-        classes, counts = _counted(truth, data)
-    else:
-        chosen = one_hot(truth.long(), data)  # (C, N, K)
-        classes, counts = chosen.sum(-2), data.counts.expected(chosen)  # (C, K), (C, J, K, K)
+    classes, counts = count(truth)
     classes = 1 + classes
     # The crowd's rows, with pseudo-counts for the correct label and for all labels in each, so that no row is empty.
     eye = torch.eye(data.K, dtype=data.dtype, device=data.device)

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.monitor import Diagnosis
-from crowdppl.inference.passes import Sweeps
 from crowdppl.model.base import Parameters
 
 Kind = Literal["posterior", "approximation", "point"]
@@ -29,6 +29,7 @@ class Draws:
         facts: single facts of the run (converged, iterations, divergences), serialisable as JSON.
         warnings: sentences for the user.
         sites: of the model's prior, as :func:`crowdppl.model.program.check` returns them.
+        backend: the name of the computation that the engine was left to.
         passes: the compiled passes over the data that the engine used, for :func:`crowdppl.inference.evaluate.evaluate`.
         diagnosis: whether the chains have converged, where the engine has watched them itself.
         later: draws the samples, given ``passes``; where an engine has its point first, and its truths need no more.
@@ -44,6 +45,7 @@ class Draws:
     facts: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     sites: dict[str, Any] = field(default_factory=dict)
+    backend: str = "torch"
     passes: Sweeps | None = None
     diagnosis: Diagnosis | None = None
     later: Callable[[Sweeps | None], Parameters] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from functools import partial
 from typing import Any, Literal
 
@@ -12,7 +11,8 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.anchoring import settled
-from crowdppl.inference.chains import PARTS, Chains, compiled_step, worthwhile
+from crowdppl.inference.backends import choose
+from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.early_stopping import Validation
@@ -20,11 +20,9 @@ from crowdppl.inference.em_loop import EMLoop
 from crowdppl.inference.em_state import EMCheckpoint, EMResult
 from crowdppl.inference.em_stochastic import StochasticEMLoop
 from crowdppl.inference.m_step import MStep, Schedule
-from crowdppl.inference.memory import affordable, chunk, thinned_note
+from crowdppl.inference.memory import affordable, thinned_note
 from crowdppl.inference.options import engine
-from crowdppl.inference.passes import Sweeps, at
 from crowdppl.inference.progress import ProgressCallback
-from crowdppl.inference.sampling import sample_truth
 from crowdppl.inference.solutions import share, solution, warning
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters
@@ -124,14 +122,15 @@ def em(
         while (begun := len(results)) <= restarts:
             if begun and model.networks is not None:  # networks start anew
                 model.networks.renew(model.model.networks(data))
-            results += loop.run(_starts(model, data, first, results, loop.width(restarts + 1 - begun)))
+            results += loop.run(_starts(model, data, first, results, loop.expectation.width(restarts + 1 - begun)))
         winner = max(results, key=lambda result: result.score)
         last, best = settled(loop, first, winner)
         notes, differing = ([], []) if held_out is not None else _others(loop, first, winner, results, best)
         if model.networks is not None:
             model.networks.take(best.buffers)
         out = _intervals(model, last.data, space, best.point, num_samples)
-    out.point, out.sites, out.passes = best.point, space.sites, loop.e_step.passes
+    out.point, out.sites, out.passes = best.point, space.sites, loop.expectation.passes
+    out.backend = loop.expectation.name
     out.trace = {"log_posterior": torch.tensor(best.trace, dtype=torch.float64)}
     finals = [float(result.log_posterior) for result in results]
     out.facts = {
@@ -243,25 +242,7 @@ def _intervals(
 def _swept(model: BoundModel, data: Annotations, point: Parameters, count: int, passes: Sweeps | None) -> Parameters:
     """Draw the parameters by a Gibbs sweep from the point, ``(1, count, ...)`` by site."""
     with torch.no_grad():
-        compiled = compiled_step(model, data, PARTS) if worthwhile(model, data, count) else None
-        if compiled is not None:
-            with closing(Chains(compiled, data, None, None, PARTS)) as chains:
-                values = chains.from_point(compiled.vector(point), count)
-            return {name: value.unsqueeze(0) for name, value in compiled.parameters(values, data.dtype).items()}
-        sweeps = Sweeps.of(model, data, passes)
-        if sweeps is not None:
-            tables = at(model, point, data)
-            assert model.conjugacy is not None
-            draws = [model.conjugacy.gibbs_step(sweeps.draw(*tables)[1], point) for _ in range(count)]
-            return {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
-        joint = model.learned_from(model.item_log_joint(point, data), data)
-        parts = []
-        step = chunk(data, count)
-        for start in range(0, count, step):
-            size = min(step, count - start)
-            here = {name: value.expand(size, *value.shape) for name, value in point.items()}
-            parts.append(model.gibbs_step(sample_truth(joint.expand(size, *joint.shape)), here, data))
-        return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
+        return choose.sampler_from_point(model, data, count, passes).from_point(point, count)
 
 
 def _laplace(

@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.errors import ModelError
+from crowdppl.inference.backends import choose
+from crowdppl.inference.backends.expectation import Expectation
 from crowdppl.inference.checkpoint import NOTHING
-from crowdppl.inference.e_step import EStep, Sums
 from crowdppl.inference.early_stopping import Validation
 from crowdppl.inference.em_state import EMCheckpoint, EMResult, EMState
 from crowdppl.inference.m_step import MStep
-from crowdppl.inference.memory import chunk
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.squarem import extrapolate
 from crowdppl.model.base import Parameters
@@ -32,7 +33,7 @@ class EMLoop:
         report: called with progress.
         accelerate: whether to extrapolate.
         held_out: by which runs are compared, in place of the log posterior.
-        share: sums over all items, in place of those that :class:`EStep` finds.
+        expectation: the two steps, in place of those that :func:`crowdppl.inference.backends.choose.expectation` chooses.
 
     Attributes:
         keep: the checkpoint.
@@ -48,9 +49,10 @@ class EMLoop:
         *,
         accelerate: bool = False,
         held_out: Validation | None = None,
-        share: Sums | None = None,
+        expectation: Expectation | None = None,
     ):
-        self.m_step, self.e_step = m_step, EStep(m_step, share)
+        self.m_step = m_step
+        self.expectation = choose.expectation(m_step) if expectation is None else expectation
         self.model, self.data, self.space = m_step.model, m_step.data, m_step.space
         self.max_iter, self.tol, self.report = max_iter, tol, report
         self.accelerate, self.held_out = accelerate, held_out
@@ -66,17 +68,6 @@ class EMLoop:
         loop.results = self.results
         return loop
 
-    def width(self, starts: int) -> int:
-        """Return how many of ``starts`` runs to take in parallel.
-
-        On small data calling torch costs more than its work; on a GPU most of it would be idle. Data beyond the caches, and
-        compiled passes, are faster one run after the other.
-        """
-        # Gradients, and M steps of a model's own, take one run at a time.
-        if starts == 1 or self.e_step.share is not None or not self.model.closed:
-            return 1
-        return chunk(self.data, starts)
-
     def learn(self, first: Tensor) -> None:
         """Determine which sites have closed-form steps by an M step from responsibilities; the random stream is unchanged."""
         stream = torch.get_rng_state()
@@ -85,8 +76,7 @@ class EMLoop:
 
     def begin(self, responsibility: Tensor) -> Parameters:
         """Take the first M step, from responsibilities ``(N, S)`` of all items."""
-        share = self.e_step.share
-        theta = self.m_step.start(responsibility if share is None else share.given(responsibility))
+        theta = self.expectation.begin(responsibility)
         self.accelerate = self.accelerate and self.m_step.closed and bool(self.space.sizes)
         return theta | self._learned_once(responsibility, theta)
 
@@ -95,13 +85,12 @@ class EMLoop:
 
         By empirical Bayes, for example: with values of their own, log posteriors could not be compared.
         """
-        if not self.results or not self.m_step.closed or self.e_step.share is not None:
+        if not self.results or not self.m_step.closed:
             return {}
-        later = self.m_step(responsibility, theta)
-        return {name: self.results[0].point[name] for name, value in later.items() if value is theta[name]}
+        return {name: self.results[0].point[name] for name in self.expectation.learned_first(responsibility, theta)}
 
     def run(self, starts: Sequence[Tensor]) -> list[EMResult]:
-        """Run EM from responsibilities ``(N, S)``: from several in parallel, where :meth:`width` allows it."""
+        """Run EM from responsibilities ``(N, S)``: in parallel, from no more than :meth:`Expectation.width` allows."""
         return self._loop([EMState(self.begin(responsibility)) for responsibility in starts])
 
     def onward(self, state: EMState, first: Tensor) -> EMResult:
@@ -122,7 +111,7 @@ class EMLoop:
         while active := [run for run in runs if run.result is None]:
             self.keep.step(lambda: self._checkpoint(runs=runs))
             points = [run.theta if run.extrapolated is None else run.extrapolated for run in active]
-            objectives, r = self.e_step.several(points)
+            objectives, r = self.expectation.several(points)
             due = [n for n, run in enumerate(active) if self._accept(run, *objectives[n])]
             if active[0].evaluations % 10 == 0:
                 self.report(active[0].evaluations, self.max_iter, f"log posterior {active[0].trace[-1]:.4f}")
@@ -139,7 +128,7 @@ class EMLoop:
             return False
         run.evaluations += 1
         if run.extrapolated is None:
-            self.e_step.require_number(lp, run.evaluations)
+            self.require_number(lp, run.evaluations)
         elif lp >= run.trace[-1]:
             run.theta, run.extrapolated = run.extrapolated, None
         else:  # back to the plain step, which cannot lower the log posterior
@@ -177,17 +166,29 @@ class EMLoop:
             run.path = []
 
     def _m_steps(self, runs: list[EMState], r: Any, spare: Parameters | None) -> list[Parameters]:
-        """Return the parameters that follow from responsibilities, as :meth:`EStep.several` returns them."""
+        """Return the parameters that follow from responsibilities, as :meth:`Expectation.several` returns them."""
         if len(runs) > 1:
-            return apart(self.m_step(r, together([run.theta for run in runs])))
+            return apart(self.expectation.maximise(r, together([run.theta for run in runs])))
         one = r[0] if isinstance(r, Tensor) and r.dim() == 3 else r
-        return [self.m_step(one, runs[0].theta, spare)]
+        return [self.expectation.maximise(one, runs[0].theta, spare)]
 
     def _extrapolations(self, points: list[list[Parameters]]) -> list[Parameters]:
         """Extrapolate from three consecutive points of each run."""
         if len(points) < 2:
             return [extrapolate(self.space, *path) for path in points]
         return apart(extrapolate(self.space, *map(together, zip(*points, strict=True)), leading_axes=1))
+
+    def require_number(self, lp: float, step: int) -> None:
+        """Raise for a log posterior that is not a number.
+
+        Raises:
+            ModelError: for such a value.
+        """
+        if math.isnan(lp):
+            raise ModelError(
+                f"{self.model.name}: the log posterior is not a number at step {step}; some item's labels "
+                f"may be impossible under every truth"
+            )
 
     def _score(self, lp: float, theta: Parameters) -> tuple[float, ...]:
         return (lp,) if self.held_out is None else self.held_out.score(theta)

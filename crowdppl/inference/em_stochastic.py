@@ -42,7 +42,7 @@ class StochasticEMLoop(EMLoop):
         run = state.stochastic
         self.trace = run.best.trace
         self._restore(state, run.theta)
-        return [self._steps(run, self.e_step(run.theta)[2])]
+        return [self._steps(run, self.expectation(run.theta)[2])]
 
     def _first(self, theta: Parameters) -> EMResult:
         self.trace = []
@@ -55,7 +55,7 @@ class StochasticEMLoop(EMLoop):
         for step in range(run.step, self.max_iter):
             run.step = step
             self.keep.step(lambda: self._checkpoint(stochastic=run))
-            run.theta = self.m_step(r, run.theta)
+            run.theta = self.expectation.maximise(r, run.theta)
             run.best, r = self._evaluate(run.theta, run.best)
             lp = self.trace[-1]
             self.report(step, self.max_iter, f"log posterior {lp:.4f}")
@@ -76,9 +76,9 @@ class StochasticEMLoop(EMLoop):
 
     def _evaluate(self, theta: Parameters, best: EMResult | None) -> tuple[EMResult, Tensor]:
         """Take an E step at ``theta``; return the better of it and the best so far, and its responsibilities."""
-        lp, ll, r = self.e_step(theta)
+        lp, ll, r = self.expectation(theta)
         self.trace.append(lp)
-        self.e_step.require_number(lp, len(self.trace))
+        self.require_number(lp, len(self.trace))
         score = self._score(lp - self.m_step.penalty(theta), theta)
         if best is None or score > best.score:
             buffers = {} if self.model.networks is None else self.model.networks.buffers()

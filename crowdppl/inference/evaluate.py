@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,18 +10,17 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
-from crowdppl.inference.chains import threaded, worthwhile
+from crowdppl.inference.backends import choose
+from crowdppl.inference.backends.counting import LabelCounts
+from crowdppl.inference.backends.evaluation import Evaluation, by_item
+from crowdppl.inference.backends.passes import Items
+from crowdppl.inference.backends.readings import Drawn, Readings
 from crowdppl.inference.design_effect import DesignEffect, factors, quality
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.known_truths import informed
 from crowdppl.inference.memory import chunk
-from crowdppl.inference.passes import Items, Sweeps, at
-from crowdppl.inference.readings import Drawn, Readings
-from crowdppl.inference.sampling import sample_truth_from_probabilities
-from crowdppl.kernels.ops import above_zero, normalise, sum_by
 from crowdppl.model.base import Parameters
-from crowdppl.model.bound import BoundModel, repeated
-from crowdppl.model.program import densities
+from crowdppl.model.bound import BoundModel
 
 # Above this many cells in all confusion matrices, convergence is judged by workers' accuracies: each quantity costs about a
 # millisecond.
@@ -96,45 +94,39 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     several_nodes = nodes is not None and nodes.shape[-1] > 1
     derived: dict[str, list[Tensor]] = {}
     with torch.no_grad():
-        # Compiled passes hold arrays as large as the data: they are released when this function ends.
-        given, draws.passes = draws.passes, None
-        sampled = draws.kind == "posterior" and threaded(arranged)
-        readings = Readings.of(model, arranged) if sampled or worthwhile(model, arranged, total) else None
-        sweeps = Sweeps.of(model, arranged, given) if readings is None or draws.point is not None else None
-        del given
-        passes = sweeps
-        if readings is not None:
-            _read(readings, model, data, flat, rho, nodes if several_nodes else None, total, out, derived)
-        elif sweeps is None and rho is not None:
-            passes = Sweeps.suited(data, data.K)  # labels can be counted by drawn truths whatever the model
-        spare = None if sweeps is None else sweeps.spare()
-        each = _log_joints(model, arranged, flat, draws.fixed, total, sweeps, spare) if readings is None else ()
+        chosen = choose.evaluation(model, arranged, data, draws, total)
+        draws.passes = None  # they hold arrays as large as the data: released when this function ends
+        if chosen.readings is not None:
+            averaged = nodes if several_nodes else None
+            _read(chosen.readings, model, data, flat, rho, averaged, total, out, derived)
+        items = chosen.items
+        labels = None if rho is None or items is None else choose.label_counts(data, items)
+        each = items.each(flat, draws.fixed, total) if items is not None and chosen.readings is None else ()
         for part, parameters, joint, log_prior in each:
+            assert items is not None
             factor = None if rho is None else factors(rho[part], data)
             mean = out.probability
             if nodes is not None and several_nodes:
-                _add_averaged(model, joint, nodes[part], data, sweeps, 1 / total, out.probability)
+                items.add_averaged(joint, nodes[part], 1 / total, out.probability)
                 mean = torch.zeros_like(mean)  # that of the drawn rho is not needed
-            items = Items(out.log_likelihood[part], out.truth[part], mean, out.published)
-            if sweeps is not None:
-                sweeps.accumulate(joint, factor, 1 / total, items)
-            else:
-                _evaluate_items(model, parameters, joint, arranged, data, factor, 1 / total, items)
+            memory = Items(out.log_likelihood[part], out.truth[part], mean, out.published)
+            items.read(parameters, joint, factor, 1 / total, memory)
             out.lp[part] = out.log_likelihood[part].sum(-1) + log_prior
             out.log_prior[part] = log_prior
             confusion = model.confusion_of(parameters, data)
             prevalence = model.prevalence_of(parameters, data, out.lp[part].shape)
             _set_mixing(out.mixing, part, confusion, prevalence)
             out.confusion[part], out.prevalence[part] = confusion, prevalence
-            if factor is not None:
-                pair = _quality(out.truth[part], data, passes)
+            if labels is not None:
+                pair = _quality(out.truth[part], data, labels)
                 out.calibrated["confusion"][part], out.calibrated["prevalence"][part] = pair
             # As large as the items: freed before those of the next draw, or of the point, are allocated.
             del joint, factor
             _derive(model, data, parameters, part, total, out, derived)
         if draws.point is not None:  # engines that maximise report the true labels at the point
+            assert items is not None
             weighted = effect if out.published is not None else None
-            out.probability, out.published = _at_point(model, draws.point, arranged, data, weighted, sweeps, spare)
+            out.probability, out.published = _at_point(items, draws.point, weighted)
     for probability in (out.probability, out.published):
         if probability is not None:
             probability /= probability.sum(-1, keepdim=True)  # averages sum to one only up to rounding
@@ -243,33 +235,6 @@ def _set_mixing(mixing: Parameters, part: Any, confusion: Tensor, prevalence: Te
         mixing["accuracy"][part] = torch.einsum("...k,...jkk->...j", prevalence, confusion)
 
 
-def _log_joints(
-    model: BoundModel,
-    data: Annotations,
-    flat: Parameters,
-    fixed: Parameters,
-    total: int,
-    sweeps: Sweeps | None,
-    spare: Tensor | None,
-) -> Iterator[tuple[Any, Parameters, Tensor, Tensor]]:
-    """Yield draw numbers (one or a slice), the model's parameters, the item log joint ``(..., N, S)`` and the log prior."""
-    if sweeps is not None:
-        for s in range(total):
-            parameters = {name: value[s] for name, value in flat.items()}
-            yield s, parameters, sweeps.joint(*at(model, parameters, data), spare), model.log_prior(parameters, data)
-        return
-    if not model.batched:
-        for s in range(total):
-            parameters, log_prior = model.conditioned({name: value[s] for name, value in flat.items()} | fixed, data)
-            yield s, parameters, model.item_log_joint(parameters, data), log_prior
-        return
-    step = chunk(data, total)
-    for start in range(0, total, step):
-        part = slice(start, min(start + step, total))
-        parameters = {name: value[part] for name, value in flat.items()}
-        yield part, parameters, *densities(model, parameters, data)
-
-
 def evaluate_point(
     model: BoundModel, data: Annotations, draws: Draws, effect: DesignEffect | None
 ) -> tuple[Tensor, Tensor | None]:
@@ -283,10 +248,8 @@ def evaluate_point(
     assert draws.point is not None
     arranged = model.expand(data)
     with torch.no_grad():
-        sweeps = Sweeps.of(model, arranged, earlier=draws.passes)
-        spare = None if sweeps is None else sweeps.spare()
-        weighted = None if arranged.parent_item is not None else effect
-        out = _at_point(model, draws.point, arranged, data, weighted, sweeps, spare)
+        items = choose.items(model, arranged, data, draws.passes)
+        out = _at_point(items, draws.point, None if arranged.parent_item is not None else effect)
         for probability in out:
             if probability is not None:
                 probability /= probability.sum(-1, keepdim=True)
@@ -295,35 +258,14 @@ def evaluate_point(
     return out
 
 
-def _at_point(
-    model: BoundModel,
-    point: Parameters,
-    arranged: Annotations,
-    data: Annotations,
-    effect: DesignEffect | None,
-    sweeps: Sweeps | None,
-    spare: Tensor | None,
-) -> tuple[Tensor, Tensor | None]:
+def _at_point(items: Evaluation, point: Parameters, effect: DesignEffect | None) -> tuple[Tensor, Tensor | None]:
     """Return class probabilities ``(N, K)`` at a point, averaged over rho, and those as published where there is a rho."""
-    parameters = point if model.batched else model.conditioned(point, arranged)[0]
-
-    def zeros() -> Tensor:
-        return torch.zeros(data.N, data.K, dtype=data.dtype, device=data.device)
-
-    if sweeps is None:
-        joint = model.item_log_joint(parameters, arranged)
-    else:
-        joint = sweeps.joint(*at(model, parameters, arranged), spare)
-    averaged = None
-    if effect is not None:
-        averaged = zeros()
-        _add_averaged(model, joint, effect.nodes(data), data, sweeps, 1.0, averaged)
-    if sweeps is None:
-        published = _by_item(model, parameters, joint, arranged, data)[1]  # overwrites the joint: comes last
-    else:
-        published = zeros()
-        sweeps.accumulate(joint, None, 1.0, Items(*_unused(data), published, None))
-    return (published, None) if averaged is None else (averaged, published)
+    parameters, joint = items.at_point(point)
+    if effect is None:
+        return items.probabilities(parameters, joint), None
+    averaged = items.zeros()
+    items.add_averaged(joint, effect.nodes(items.data), 1.0, averaged)
+    return averaged, items.probabilities(parameters, joint)  # writes over the joint: comes last
 
 
 def _impossible(model: BoundModel) -> str:
@@ -333,98 +275,13 @@ def _impossible(model: BoundModel) -> str:
     )
 
 
-def _unused(data: Annotations) -> tuple[Tensor, Tensor]:
-    """Return memory for likelihoods and drawn truths of a compiled pass that are not needed."""
-    return torch.empty(data.N, dtype=data.dtype), torch.empty(data.N, dtype=torch.int16)
-
-
-def _add_averaged(
-    model: BoundModel,
-    joint: Tensor,
-    nodes: Tensor,
-    data: Annotations,
-    sweeps: Sweeps | None,
-    share: float,
-    out: Tensor,
-) -> None:
-    """Add class probabilities averaged over equally probable values of rho.
-
-    Args:
-        model: of the log joint.
-        joint: log joint of the items, ``(..., N, S)``; it is not changed.
-        nodes: values of rho, ``(..., Q)``.
-        data: the annotations.
-        sweeps: the compiled passes that computed the joint, if any.
-        share: weight of the average.
-        out: probabilities ``(N, K)`` to add to, summed over leading axes.
-    """
-    columns, count = nodes.unbind(-1), nodes.shape[-1]
-    if sweeps is not None:
-        items = Items(*_unused(data), out, None)
-        for rho in columns:
-            sweeps.accumulate(joint, factors(rho, data), share / count, items)
-        return
-    logs = model.log_by_class(joint)
-    for rho in columns:
-        probability = (logs / factors(rho, data).unsqueeze(-1)).softmax(-1)
-        out.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share / count)
-
-
-def _quality(truth: Tensor, data: Annotations, passes: Sweeps | None) -> tuple[Tensor, Tensor]:
+def _quality(truth: Tensor, data: Annotations, count: LabelCounts) -> tuple[Tensor, Tensor]:
     """Draw confusion matrices ``(..., J, K, K)`` and prevalences ``(..., K)`` given true labels ``(..., N)``."""
-    confusion, prevalence = quality(truth.reshape(-1, data.N), data, passes)
+    confusion, prevalence = quality(truth.reshape(-1, data.N), data, count)
     return (confusion, prevalence) if truth.dim() > 1 else (confusion[0], prevalence[0])
-
-
-def _evaluate_items(
-    model: BoundModel,
-    parameters: Parameters,
-    joint: Tensor,
-    arranged: Annotations,
-    data: Annotations,
-    factor: Tensor | None,
-    share: float,
-    items: Items,
-) -> None:
-    """Fill ``items`` from their log joint, which is overwritten.
-
-    Arguments are those of :meth:`Sweeps.accumulate`, with leading axes.
-    """
-    # Tempered on the log scale: a probability that underflows may matter once tempered.
-    logs = None if factor is None else model.log_by_class(joint).div_(factor.unsqueeze(-1))
-    marginal, probability = _by_item(model, parameters, joint, arranged, data)
-    items.likelihood.copy_(marginal)
-    if logs is not None and items.published is not None:
-        items.published.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share)
-        probability = logs.softmax(-1)
-    items.truth.copy_(sample_truth_from_probabilities(probability))
-    items.mean.add_(probability.reshape(-1, data.N, data.K).sum(0), alpha=share)
-
-
-def _by_item(
-    model: BoundModel, parameters: Parameters, joint: Tensor, arranged: Annotations, data: Annotations
-) -> tuple[Tensor, Tensor]:
-    """Reduce the log joint ``(..., N of the arrangement, S)``, which is overwritten, to items.
-
-    Returns:
-        Log-likelihood ``(..., N)`` and class probabilities ``(..., N, K)``. Where cells or single annotations have true labels
-        of their own, an item's probabilities are the mean over them (the consensus), and for an item without annotations
-        those of its features.
-    """
-    marginal, r = normalise(joint, overwrite=True)
-    if arranged.parent_item is None:
-        return repeated(marginal, arranged), model.by_class(r)
-    often = torch.ones_like(marginal) if arranged.multiplicity is None else arranged.multiplicity
-    log_likelihood = sum_by(arranged.parent_item, repeated(marginal, arranged), data.N)
-    total = sum_by(arranged.parent_item, often, data.N).unsqueeze(-1)
-    mean = sum_by(arranged.parent_item, model.by_class(r) * often.unsqueeze(-1), data.N) / above_zero(total)
-    if bool((total == 0).any()):
-        prior = model.by_class(model.log_truth(parameters, data).softmax(-1))
-        mean = torch.where(total > 0, mean, prior)
-    return log_likelihood, mean
 
 
 def item_log_likelihood(model: BoundModel, parameters: Parameters, data: Annotations) -> Tensor:
     """Return ``log p(labels of item i | parameters)``, summed over true labels, ``(..., N)``."""
     arranged = model.expand(data)
-    return _by_item(model, parameters, model.item_log_joint(parameters, arranged), arranged, data)[0]
+    return by_item(model, parameters, model.item_log_joint(parameters, arranged), arranged, data)[0]

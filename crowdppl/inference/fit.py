@@ -27,6 +27,7 @@ from crowdppl.data.truths import Truth
 from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
 from crowdppl.inference import distributed
 from crowdppl.inference.anchoring import learned
+from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import catalogue, default_model, model_name, named_model
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.inference.convergence import convergence
@@ -41,7 +42,6 @@ from crowdppl.inference.fingerprint import of_model
 from crowdppl.inference.gibbs import gibbs
 from crowdppl.inference.nuts import nuts
 from crowdppl.inference.options import Engine, filled, require_engine, taken_apart, with_options
-from crowdppl.inference.passes import threads_for
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.result import Rest, can_wait
 from crowdppl.inference.svi import svi
@@ -154,7 +154,7 @@ def effect_of(
     """
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
-    return None if independent else DesignEffect.of(rho, model_name(model), _per_item(data))
+    return None if independent else DesignEffect.of(rho, model.residual_rho, _per_item(data))
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def fitted(
         "seed": seed,
         "device": data.device,
         "dtype": data.dtype,
-        "threads": threads_for(data),
+        "threads": choose.threads(data),
     }
     with isolated(**isolation), ExitStack() as limits:
         bound = bind(chosen, data)
@@ -209,7 +209,7 @@ def fitted(
             reason = chosen.check_method(engine, data)
             if reason is not None:
                 raise ModelError(f"{type(chosen).__name__} by method={engine!r}: {reason}")
-        isolation["threads"] = threads_for(data, bound if engine in ("em", "gibbs") else None)
+        isolation["threads"] = choose.threads(data, bound if engine in ("em", "gibbs") else None)
         limits.enter_context(limited_threads(isolation["threads"]))
         arranged = bound.anchored(bound.expand(data))
         if engine != "em":
@@ -255,6 +255,7 @@ def fitted(
         "seed": seed,
         "rho": None if effect is None else effect.as_json(),
         "device": str(data.device),
+        "backend": draws.backend,
         "dtype": str(data.dtype).removeprefix("torch."),
         "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K, "features": data.D}
         | ({} if data.worker_features is None else {"worker_features": data.worker_features.shape[-1]}),
@@ -269,7 +270,7 @@ def fitted(
         standard = name in catalogue() and hyperparameters == _hyperparameters(named_model(name))
         coverage = cited(name, engine, effect, default_priors=standard)
     notes = (review(data) if data.A <= REVIEWED else []) + keep.troubles
-    notes += [sentence for sentence in (work.note, chosen._caveat) if sentence]
+    notes += [sentence for sentence in (work.note, chosen.caveat) if sentence]
     attrs = attributes(data, draws, effect if weighted else None, run=run, notes=notes, coverage=coverage)
     if evaluated is not None:
         posterior = Posterior(to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs))

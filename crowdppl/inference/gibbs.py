@@ -1,8 +1,6 @@
 """Gibbs sampling by exact conditionals: truths given parameters, parameters given truths.
 
-Models that have a compiled step run each chain in a thread, without a call of torch in a sweep
-(:mod:`crowdppl.inference.chains`). Others run all chains as one batch of torch's operations; conjugate ones on large data one
-chain after the other by compiled passes (:mod:`crowdppl.inference.passes`).
+A run in turns, judged for convergence; the sweeps themselves are those of :mod:`crowdppl.inference.backends.samplers`.
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -18,20 +15,19 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
-from crowdppl.inference.chains import SPARSE, Chain, Chains, compiled_step, threaded
+from crowdppl.inference.backends import choose
+from crowdppl.inference.backends.samplers import Group, GroupState
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
-from crowdppl.inference.memory import KEPT, affordable, thinned_note, thinning, work_bytes
+from crowdppl.inference.memory import KEPT, affordable, thinned_note, thinning
 from crowdppl.inference.monitor import BLOCKS, MOMENT_BYTES, BlockMoments, Diagnosis, Layout, diagnose, places
 from crowdppl.inference.options import engine
-from crowdppl.inference.passes import Sweeps, at
 from crowdppl.inference.progress import ProgressCallback
-from crowdppl.inference.sampling import GumbelMaxSampler, sample_truth
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import limited_threads
 from crowdppl.model.base import Parameters
-from crowdppl.model.bound import BoundModel, one_hot
-from crowdppl.model.program import check, dispersed, prior_draws, together
+from crowdppl.model.bound import BoundModel
+from crowdppl.model.program import check
 
 INTERVAL_METHOD = "draws from the posterior (Gibbs sampling with exact conditionals)"
 # A run without num_samples goes on in turns of so many sweeps, and is judged when it has grown by a fifth.
@@ -42,27 +38,6 @@ GROWTH = 1.2
 CELLS = 20_000
 # Shares of the sweeps after the warm-up that are left out if that makes the run converge.
 DISCARDED = (0.0, 0.5)
-
-
-@dataclass
-class GroupState:
-    """The state of some chains that run side by side.
-
-    Attributes:
-        sweep: their next sweep.
-        parameters: after the last sweep; of a compiled chain the vector of its step.
-        samples: draws kept, ``(draw, chain, ...)``.
-        places: sweep after the warm-up of each draw kept.
-        random: random numbers generated and not yet used, see :class:`GumbelMaxSampler`; of a compiled chain its stream.
-        moments: of what is reported, after the warm-up.
-    """
-
-    sweep: int
-    parameters: Parameters
-    samples: Parameters
-    places: list[int]
-    random: Tensor
-    moments: BlockMoments
 
 
 @dataclass
@@ -127,8 +102,7 @@ def gibbs(
     run = _Run(model, data, chains, warmup, num_samples)
     # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. The data's cached counts were computed by the
     # check above, outside of it.
-    # Beside compiled chains torch has little to do, and its threads would wait for each other longer than they work.
-    with torch.inference_mode(), limited_threads(None if run.chains is None else 1), closing(run):
+    with torch.inference_mode(), limited_threads(run.sampler.torch_threads), closing(run.sampler):
         run.resume(keep)
         if num_samples is None:
             diagnosis, discard = run.until_converged(report, keep, max_seconds)
@@ -156,47 +130,10 @@ def gibbs(
         facts=facts,
         warnings=warnings,
         sites=run.space.sites,
-        passes=run.sweeps,
+        passes=run.sampler.passes,
+        backend=run.sampler.name,
         diagnosis=diagnosis,
     )
-
-
-class _Group:
-    """Chains that run side by side.
-
-    Attributes:
-        chains: how many.
-        kept: draws stored, with their places, sweeps after the warm-up.
-    """
-
-    def __init__(self, chains: int, moments: BlockMoments):
-        self.chains, self.moments = chains, moments
-        self.sweep = 0
-        self.parameters: Parameters = {}
-        self.kept: list[tuple[int, Parameters]] = []
-        self.sampler: GumbelMaxSampler | None = None
-        self.chain: Chain | None = None
-        self.random: Tensor | None = None
-
-    def state(self) -> GroupState:
-        random = self.moments.origin[:0]
-        if self.chain is not None:
-            random = self.chain.stream
-        elif self.sampler is not None:
-            random = self.sampler.unused
-        draws = [draw for _, draw in self.kept]
-        samples = {name: torch.stack([draw[name] for draw in draws]) for name in draws[0]} if draws else {}
-        kept_at = [place for place, _ in self.kept]
-        return GroupState(self.sweep, self.parameters, samples, kept_at, random, self.moments)
-
-    def restore(self, state: GroupState) -> None:
-        self.sweep, self.parameters, self.moments = state.sweep, state.parameters, state.moments
-        self.random = state.random
-        draws = zip(*state.samples.values(), strict=True)
-        self.kept = [
-            (place, dict(zip(state.samples, values, strict=True)))
-            for place, values in zip(state.places, draws, strict=True)
-        ]
 
 
 class _Run:
@@ -205,7 +142,7 @@ class _Run:
     def __init__(self, model: BoundModel, data: Annotations, chains: int, warmup: int, num_samples: int | None):
         self.model, self.data, self.warmup, self.num_samples = model, data, warmup, num_samples
         self.space = Space(check(model, data), discrete=True)
-        self.states = data.K * model.states_per_class
+        self.sites = self.space.sites
         if num_samples is None:
             self.step = 1
             # Twice to four times as many are held, since the first half may be discarded.
@@ -217,32 +154,17 @@ class _Run:
             self.limited = False
             self.step = min(thinning(self.space.size, data, chains * num_samples), num_samples)
             self.held = num_samples
-        # Small data: all chains in one batch, which share the cost of calling torch. Large data: memory bandwidth is the
-        # limit, and one chain after the other stays in the caches.
-        width = max(1, min(chains, work_bytes(data) // (8 * data.N * self.states * 4)))
-        sizes = [min(width, chains - start) for start in range(0, chains, width)]
-        self.sweeps = None if threaded(data) else Sweeps.of(model, data)
-        step = compiled_step(model, data, chains) if self.sweeps is None else None
-        if step is None and self.sweeps is None:
-            self.sweeps = Sweeps.of(model, data)
-        if self.sweeps is not None or step is not None:
-            sizes = [1] * chains
+        self.sampler = choose.sampler(model, data, chains)
+        sizes = self.sampler.widths(chains)
         self.rows, self.layout, blocks = _layout(data, chains + len(sizes))
-        self.chains = None if step is None else Chains(step, data, self.rows, self.layout, chains)
-        # Of all draws of compiled chains, (chain, draw, P), where their number is known.
-        self.room: Tensor | None = None
+        self.sampler.watch(self.rows, self.layout, chains)
         quantities = max(end for _, end in self.layout.kinds.values())
-        like = torch.empty((), dtype=data.dtype if self.chains is None else torch.float64, device=data.device)
-        ahead = 0 if num_samples is None or self.chains is None else self.chains.watched(0, num_samples)
-        self.groups = [_Group(size, BlockMoments.empty(size, quantities, like, blocks, ahead)) for size in sizes]
+        like = torch.empty((), dtype=self.sampler.dtype, device=data.device)
+        ahead = self.sampler.watched_ahead(num_samples)
+        self.groups = [Group(size, BlockMoments.empty(size, quantities, like, blocks, ahead)) for size in sizes]
         self.number = self.target = 0
         self.check = FIRST_CHECK
         self.began = time.monotonic()
-
-    def close(self) -> None:
-        """End what the run has begun."""
-        if self.chains is not None:
-            self.chains.close()
 
     # ------------------------------------------------------------------ the state
 
@@ -270,70 +192,7 @@ class _Run:
     def turn(self, target: int, report: ProgressCallback, keep: Checkpoint) -> None:
         """Let every group sweep up to ``target``."""
         self.target = target
-        if self.chains is not None:
-            return self._march(self.chains, report, keep)
-        total = self.target * len(self.groups)
-        while self.number < len(self.groups):
-            group = self.groups[self.number]
-            if not group.parameters:
-                self._begin(group)
-            for sweep in range(group.sweep, self.target):
-                self._sweep(group, sweep)
-                keep.step(self.state)
-                if self.num_samples is not None and sweep % 50 == 0:
-                    done = self.number * self.target + sweep
-                    report(done, total, "warm-up" if sweep < self.warmup else "sampling")
-            self.number += 1
-        self.number = 0
-
-    def _march(self, chains: Chains, report: ProgressCallback, keep: Checkpoint) -> None:
-        """Let all compiled chains sweep up to the target, in threads, some sweeps at a time."""
-        running = []
-        for group in self.groups:
-            if not group.parameters:
-                self._begin(group)
-            if group.chain is None:
-                group.chain = chains.chain(group.parameters["vector"], group.random)
-            running.append((group, group.chain))
-        rooms = self._rooms()
-        while (done := self.groups[0].sweep) < self.target:
-            counts = done >= self.warmup
-            place = done - self.warmup
-            number = min(self.target - done, chains.most)
-            number = min(number, chains.ahead(place, self.groups[0].moments.room) if counts else -place)
-            tasks = [
-                partial(chains.sweep, chain, number, group.moments, place, self.step, room)
-                if counts
-                else partial(chains.sweep, chain, number, None, place, self.step)
-                for (group, chain), room in zip(running, rooms, strict=True)
-            ]
-            for group, kept in zip(self.groups, chains.all(tasks), strict=True):
-                group.sweep += number
-                if counts:
-                    group.moments.added(chains.watched(place, number))
-                    first = place // self.step + 1
-                    draws = list(torch.from_numpy(kept).unsqueeze(1))
-                    if self.num_samples is None:  # most of them are dropped later, and free their memory
-                        draws = [draw.clone() for draw in draws]
-                    group.kept += [((first + n) * self.step, {"vector": draw}) for n, draw in enumerate(draws)]
-            keep.step(self.state)
-            if self.num_samples is not None:
-                report(self.groups[0].sweep, self.target, "sampling" if counts else "warm-up")
-
-    def _rooms(self) -> list[Any]:
-        """Return memory for the draws of each compiled chain, ``(D, P)``, ``None`` where their number is not known.
-
-        Draws of a checkpoint are copied to their places.
-        """
-        if self.num_samples is None:
-            return [None] * len(self.groups)
-        if self.room is None:
-            size = self.groups[0].parameters["vector"].shape[-1]
-            self.room = torch.empty(len(self.groups), self.num_samples // self.step, size, dtype=torch.float64)
-            for group, room in zip(self.groups, self.room, strict=True):
-                for (_, draw), place in zip(group.kept, room, strict=False):
-                    place.copy_(draw["vector"][0])
-        return list(self.room.numpy())
+        self.sampler.turn(self, report, keep)
 
     def until_converged(
         self, report: ProgressCallback, keep: Checkpoint, max_seconds: float
@@ -367,61 +226,6 @@ class _Run:
     def diagnosis(self, discard: float = 0.0) -> Diagnosis:
         """Judge the run as it stands."""
         return diagnose([group.moments for group in self.groups], self.layout, discard)
-
-    def _begin(self, group: _Group) -> None:
-        model, data = self.model, self.data
-        shape = (group.chains, data.N, self.states)
-        start = dispersed(model.initial(data).expand(shape), data)
-        sampler = GumbelMaxSampler(shape, data) if self.chains is None else None
-        truth = sample_truth(start.log()) if sampler is None else sampler.sample(start.log())
-        if self.sweeps is not None:
-            assert model.conjugacy is not None
-            group.parameters = _leading(model.conjugacy.gibbs_step(self.sweeps.given(one_hot(truth[0], data))))
-        else:
-            group.parameters = self._first(start, truth)
-            if self.chains is None:
-                group.sampler = sampler
-            else:
-                group.parameters = {"vector": self.chains.step.vector(group.parameters)}
-
-    def _first(self, start: Tensor, truth: Tensor) -> Parameters:
-        """Return the first parameters of some chains, whose truths start at responsibilities ``(C, N, S)``."""
-        model, data = self.model, self.data
-        own = model.provides("m_step") and model.provides("gibbs_step")
-        if own and model.model.check_method("em", data) is None:
-            # States beyond the classes are random at first: parameters drawn given them may stay in a mode of their own.
-            given = [model.m_step(one, data) for one in start]
-            if set(given[0]) == set(self.space.sites):
-                return together(given)
-        # Steps that also condition on the parameters get them from the prior: any valid point will do.
-        return model.gibbs_step(truth, prior_draws(model, data, len(start)), data)
-
-    def _sweep(self, group: _Group, sweep: int) -> None:
-        model, data, counts = self.model, self.data, sweep >= self.warmup
-        if self.sweeps is not None:
-            now = {name: value[0] for name, value in group.parameters.items()}
-            table, prior = at(model, now, data)
-            if counts and sweep % SPARSE == 0:
-                given = self.sweeps.responsibilities(table, prior).unsqueeze(0)
-                group.moments.add(self.quantities(group.parameters, given))
-            _, sums = self.sweeps.draw(table, prior)
-            assert model.conjugacy is not None
-            group.parameters = _leading(model.conjugacy.gibbs_step(sums, now))
-        else:
-            if group.sampler is None:
-                group.sampler = GumbelMaxSampler((group.chains, data.N, self.states), data)
-                if group.random is not None:
-                    group.sampler.unused, group.random = group.random, None
-            joint = model.item_log_joint(group.parameters, data)
-            if counts:
-                given = model.by_class(joint.softmax(-1))
-                group.moments.add(self.quantities(group.parameters, given.expand(group.chains, data.N, data.K)))
-            truth = group.sampler.sample(model.learned_from(joint, data))
-            group.parameters = model.gibbs_step(truth, group.parameters, data)
-        group.sweep = sweep + 1
-        place = group.sweep - self.warmup
-        if counts and place % self.step == 0:
-            group.kept.append((place, group.parameters))
 
     def quantities(self, parameters: Parameters, probability: Tensor) -> Tensor:
         """Return what is watched at the parameters of ``c`` chains, ``(c, Q)``, given the classes' ``probability (c, N, K)``."""
@@ -458,8 +262,9 @@ class _Run:
 
     def samples(self) -> Parameters:
         """Return all draws kept, ``(chain, draw, ...)``."""
-        if self.room is not None:
-            return self._sites({"vector": self.room})
+        together = self.sampler.all_kept()
+        if together is not None:
+            return self._sites(together)
         return self._stacked([[draw for _, draw in group.kept] for group in self.groups])
 
     def _stacked(self, kept: list[list[Parameters]]) -> Parameters:
@@ -470,10 +275,8 @@ class _Run:
         return self._sites(stacked)
 
     def _sites(self, draws: Parameters) -> Parameters:
-        """Return the sites of the model, of compiled chains from their vectors."""
-        values = draws
-        if self.chains is not None:
-            values = self.chains.step.parameters(draws["vector"], self.data.dtype)
+        """Return the sites of the model."""
+        values = self.sampler.by_site(draws)
         return {name: values[name] for name in self.space.sizes}
 
 
@@ -505,7 +308,3 @@ def _standing(now: Diagnosis) -> str:
     if not now.sweeps or not now.r_hat:
         return ""
     return f", R-hat {max(now.r_hat.values()):.3f}, effective sample size {min(now.ess.values()):,.0f}"
-
-
-def _leading(parameters: Parameters) -> Parameters:
-    return {name: value.unsqueeze(0) for name, value in parameters.items()}

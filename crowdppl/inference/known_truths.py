@@ -28,8 +28,8 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.inference.backends.evaluation import TorchEvaluation
 from crowdppl.inference.design_effect import PLACES, DesignEffect, RhoLikelihood
-from crowdppl.inference.memory import chunk
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
 
@@ -138,14 +138,8 @@ def class_log_probabilities(
     of_items = {name for name, node in sites.items() if any(f.name == "item" for f in node["cond_indep_stack"])}
     values = {name: value[chosen.to(value.device)] for name, value in flat.items()}
     values = {name: value[:, index] if name in of_items else value for name, value in values.items()}
-    parts = []
-    if model.batched:
-        step = chunk(batch, count)
-        for start in range(0, count, step):
-            here = {name: value[start : start + step] for name, value in values.items()}
-            parts.append(model.log_by_class(model.item_log_joint(here, batch)).reshape(-1, batch.N, batch.K))
-    else:
-        for s in range(count):
-            parameters, _ = model.conditioned({name: value[s] for name, value in values.items()} | fixed, batch)
-            parts.append(model.log_by_class(model.item_log_joint(parameters, batch)).unsqueeze(0))
-    return torch.cat(parts)
+    logs = [
+        model.log_by_class(one.joint).reshape(-1, batch.N, batch.K)
+        for one in TorchEvaluation(model, batch, batch).each(values, fixed, count)
+    ]
+    return torch.cat(logs)

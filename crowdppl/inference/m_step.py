@@ -11,7 +11,6 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
-from crowdppl.inference.em_compiled import Expected
 from crowdppl.inference.minibatches import Batches
 from crowdppl.inference.unconstrained import Space
 from crowdppl.kernels.statistics import Statistics
@@ -100,15 +99,12 @@ class MStep:
         self._classifier_update: _CrossEntropy | None = None
         self._fine: _Descent | None = None
 
-    def start(self, responsibility: Tensor | Statistics) -> Parameters:
-        """Return the parameters that ``(N, S)`` responsibilities, or the sums over them, suggest.
+    def start(self, responsibility: Tensor) -> Parameters:
+        """Return the parameters that responsibilities ``(N, S)`` suggest.
 
         Gradients begin at the prior's median, networks at their own first weights.
         """
-        if isinstance(responsibility, Statistics):
-            self.closed = True
-            return self._conjugate(responsibility, None)
-        r = self._counted(responsibility)
+        r = self.counted(responsibility)
         self._descent, self._classifier_update, self._fine = None, None, None
         given = self.model.m_step(r, self.data)
         if not set(self.space.sizes) - set(given):
@@ -130,15 +126,15 @@ class MStep:
         self.open = self.space.part(left - set(self.classifier.sizes if self.classifier else ()))
         return self._follow(responsibility, theta)
 
-    def __call__(
-        self, responsibility: Tensor | Statistics | Expected, theta: Parameters, reuse: Parameters | None = None
-    ) -> Parameters:
+    def from_sums(self, statistics: Statistics, theta: Parameters | None) -> Parameters:
+        """Return the parameters of a conjugate model that sums over responsibilities lead to, all of them in closed form."""
+        assert self.model.conjugacy is not None
+        self.closed = True
+        return self.model.conjugacy.m_step(statistics, theta)
+
+    def __call__(self, responsibility: Tensor, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
         """Return better parameters than ``theta`` for the given responsibilities, or ``theta``; may overwrite ``reuse``."""
-        if isinstance(responsibility, Statistics):
-            return self._conjugate(responsibility, theta)
-        if isinstance(responsibility, Expected):
-            return responsibility.steps.maximise(responsibility, theta)
-        closed = self.model.m_step(self._counted(responsibility), self.data, theta, reuse)
+        closed = self.model.m_step(self.counted(responsibility), self.data, theta, reuse)
         return closed if self.closed else self._follow(responsibility, {**theta, **closed})
 
     def _follow(self, responsibility: Tensor, theta: Parameters) -> Parameters:
@@ -185,13 +181,10 @@ class MStep:
             self._classifier_update = _CrossEntropy(self, self.classifier, theta)
             self._classifier_update.restore(state.classifier)
 
-    def _counted(self, responsibility: Tensor) -> Tensor:
+    def counted(self, responsibility: Tensor) -> Tensor:
+        """Return responsibilities ``(N, S)`` times the multiplicities of the items."""
         often = self.data.multiplicity
         return responsibility if often is None else responsibility * often.unsqueeze(-1)
-
-    def _conjugate(self, statistics: Statistics, theta: Parameters | None) -> Parameters:
-        assert self.model.conjugacy is not None
-        return self.model.conjugacy.m_step(statistics, theta)
 
     def _search(self, responsibility: Tensor, theta: Parameters) -> Parameters:
         vector = self.open.vector(theta, inside=False).requires_grad_()
@@ -297,7 +290,7 @@ class _CrossEntropy:
         _restore(state, {self.site: self.free}, self.adam, self.batches)
 
     def __call__(self, responsibility: Tensor) -> Parameters:
-        learned = self.step.model.classifier_targets(self.step._counted(responsibility), self.step.data)
+        learned = self.step.model.classifier_targets(self.step.counted(responsibility), self.step.data)
         assert learned is not None
         targets, schedule, self.certainty = learned.targets, self.step.schedule, learned.certainty
         with torch.enable_grad():

@@ -11,6 +11,7 @@ from pyro.infer.autoguide.initialization import init_to_value
 from torch.jit._trace import TracerWarning
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.inference.backends import choose
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint, RandomStreams
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.m_step import MStep
@@ -71,7 +72,7 @@ def nuts(
     """
     space = Space(check(model, data))
     if jit is None:
-        jit = model.provides("confusion") and model.networks is None and data.counts.dense
+        jit = choose.compile_density(model, data)
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     total = chains * (warmup + num_samples)
     state = keep.resume(NUTSState, data.device) or NUTSState([], [], [])

@@ -13,9 +13,9 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
+from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.early_stopping import class_probabilities
-from crowdppl.inference.passes import threads_for
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind
@@ -51,7 +51,7 @@ def predict(
     design = _design(posterior, items, "items")
     _require_read(posterior, model)
     total = torch.zeros(design.N, design.K, dtype=design.dtype)
-    with isolated(seed, threads=threads_for(design)), torch.no_grad():
+    with isolated(seed, threads=choose.threads(design)), torch.no_grad():
         count = 0
         for bound, values in parameter_draws(posterior, design, model):
             total += class_probabilities(bound, values, design)
@@ -80,7 +80,7 @@ def predict_correct(
     asked = _design(posterior, design, "design")
     pairs = asked.paired()
     total = torch.zeros(pairs.A, dtype=asked.dtype)
-    with isolated(seed, threads=threads_for(pairs)), torch.no_grad():
+    with isolated(seed, threads=choose.threads(pairs)), torch.no_grad():
         count = 0
         for bound, values in parameter_draws(posterior, pairs, model):
             parameters, _ = bound.conditioned(values, pairs)
@@ -130,7 +130,7 @@ def predict_workers(
     """
     design = _design(posterior, data, "data")
     confusion, prevalence = [], []
-    with isolated(seed, threads=threads_for(design)), torch.no_grad():
+    with isolated(seed, threads=choose.threads(design)), torch.no_grad():
         for bound, values in parameter_draws(posterior, design, model):
             parameters, _ = bound.conditioned(values, design)
             asked = design if design.A else design.paired()

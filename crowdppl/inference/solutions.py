@@ -44,7 +44,7 @@ def solution(model: BoundModel, data: Annotations, result: EMResult, *, anchored
     with torch.no_grad():
         if model.networks is not None:
             model.networks.take(result.buffers)
-        parameters = result.point if model.batched else model.conditioned(result.point, data)[0]
+        parameters = model.at_sites(result.point, data)
         marginal, r = normalise(model.item_log_joint(parameters, data), overwrite=True)
         log_posterior = result.log_posterior
         if not anchored:

@@ -19,11 +19,11 @@ from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.label_names import respelled
 from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
+from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import default_model, model_name
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.fit import fit
 from crowdppl.inference.options import OPTIONS, taken_apart
-from crowdppl.inference.passes import threads_for
 from crowdppl.inference.predict import data_of, rebuilt
 from crowdppl.isolation import isolated
 from crowdppl.kernels.ops import normalise
@@ -155,7 +155,7 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     bound = bind(model, batch)
     M = bound.states_per_class
     r = start if M == 1 else start.repeat_interleave(M, -1) / M
-    isolation = isolated(0, device=batch.device, dtype=batch.dtype, threads=threads_for(batch))
+    isolation = isolated(0, device=batch.device, dtype=batch.dtype, threads=choose.threads(batch))
     with isolation, torch.no_grad():
         for _ in range(SWEEPS):
             theta = bound.m_step(r, batch)

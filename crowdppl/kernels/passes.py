@@ -1,4 +1,4 @@
-"""All compiled passes, for their one caller :mod:`crowdppl.inference.passes`.
+"""All compiled passes, for their one caller :mod:`crowdppl.inference.backends.passes`.
 
 Sparse products are the alternative without numba.
 """

@@ -82,6 +82,10 @@ class BoundModel:
         """Number ``M`` of states of the truth in each class."""
         return self.model.states_per_class(self._data)
 
+    def at_sites(self, values: Mapping[str, Tensor], data: Annotations) -> Parameters:
+        """Return what :meth:`prior` returns where its sites have these values."""
+        return dict(values) if self.batched else self.conditioned(values, data)[0]
+
     def plates(self, data: Annotations, index: Tensor | None = None, *, training: bool = False) -> Plates:
         """Return the plates of the data, or of the mini-batch ``index`` among ``data.N`` items, with the networks."""
         return Plates.over(data.N, data.J, index, training=training, networks=self.networks)
@@ -226,6 +230,13 @@ class BoundModel:
         each = torch.logsumexp(log_prior[data.item] + log_prob, -1, keepdim=True)  # (A, 1)
         return sum_by(data.item, data.weighted(each), data.N).squeeze(-1)
 
+    def tables(self, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
+        """Return ``p(label | state, worker)`` ``(J, S, K)`` and the prior of the states ``(S,)``, where nothing else matters."""
+        table = self.model.confusion(parameters, data)
+        if self.shared_confusion:
+            table = table.expand(data.J, *table.shape[1:])
+        return table, self.log_truth(parameters, data).exp()
+
     def item_log_joint(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``L[i, s]``, ``(..., N, S)``: minus infinity where a known truth excludes a state."""
         return self._joint(self.log_likelihoods(parameters, data), parameters, data)
@@ -340,12 +351,8 @@ class BoundModel:
         return self.conjugacy.gibbs_step(self.statistics(chosen, data), parameters)
 
     def compiled_step(self, data: Annotations) -> CompiledStep | None:
-        """Return the compiled step that draws the same as :meth:`gibbs_step`; ``None`` where there is none.
-
-        Not part of the contract: the steps are the library's own, and its models name theirs in a method ``compiled_step``.
-        """
-        own = getattr(self.model, "compiled_step", None)
-        return self._components if own is None else own(data)
+        """Return the compiled step of the model, or that of its conjugate sites; ``None`` where there is neither."""
+        return self.model.compiled_step(data) if self.provides("compiled_step") else self._components
 
     @cached_property
     def _components(self) -> CompiledStep | None:

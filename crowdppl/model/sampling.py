@@ -72,7 +72,7 @@ def simulate(
         fixed = {
             name: torch.as_tensor(np.asarray(value), dtype=design.dtype) for name, value in (parameters or {}).items()
         }
-        bound = bind(model._generative(), design)
+        bound = bind(model.generative(), design)
         layout = design if bound.expand(design).parent_item is None else design.per_annotation()
         traced = poutine.trace(poutine.condition(bound.prior, data=fixed)).get_trace(layout, bound.plates(layout))
         drawn = traced.nodes["_RETURN"]["value"]

@@ -5,8 +5,9 @@ import pytest
 import torch
 from catalog import CASES, Populations, Stop, crowded, prepared, quiet_fit, simulated, stopping, tiny
 
-from crowdppl.inference import chains as compiled
 from crowdppl.inference import gibbs
+from crowdppl.inference.backends import chains as compiled
+from crowdppl.inference.backends.choose import compiled_step
 from crowdppl.inference.checkpoint import NOTHING
 from crowdppl.inference.sampling import sample_truth
 from crowdppl.isolation import isolated, pool
@@ -51,15 +52,16 @@ def test_what_is_watched(monkeypatch, name, classes, watched):
     with isolated(0), torch.inference_mode():
         model, data = prepared(MODELS[name], data)
         run = gibbs._Run(model, data, 2, 0, 1)
-        run.close()
+        run.sampler.close()
         assert (run.rows is None) == (watched != "no matrices, some items")
         for group in run.groups:
-            run._begin(group)
+            run.sampler.begin(group, run.sites)
             vector = group.parameters["vector"]
-            parameters = run.chains.step.parameters(vector, data.dtype)
+            parameters = run.sampler.step.parameters(vector, data.dtype)
             probability = model.by_class(model.item_log_joint(parameters, data).softmax(-1))
             wanted = run.quantities(parameters, probability)
-            run.chains.sweep(run.chains.chain(vector), 1, group.moments, 0, 1)
+            chains = run.sampler.chains
+            chains.sweep(chains.chain(vector), 1, group.moments, 0, 1)
             torch.testing.assert_close(group.moments.total, wanted, rtol=1e-10, atol=1e-12)
             torch.testing.assert_close(group.moments.total_squares, wanted[0].square(), rtol=1e-10, atol=1e-12)
 
@@ -98,7 +100,7 @@ def test_the_posterior_is_that_of_torchs_steps(name, classes, known):
         model, data = prepared(MODELS[name], data)
         run = gibbs._Run(model, data, 4, 100, 12_000)
         run.turn(12_100, lambda *progress: None, NOTHING)
-        run.close()
+        run.sampler.close()
         draws = run.samples()
         theta = prior_draws(model, data, 1500)
         for _ in range(60):
@@ -186,7 +188,7 @@ def test_where_chains_are_compiled():
     model = ItemEffects()
 
     def step(model, data):
-        return compiled.compiled_step(bind(model, data), data, 2)
+        return compiled_step(bind(model, data), data, 2)
 
     assert step(model, data) is not None
     assert step(model, data.to(dtype=torch.float32)) is not None
@@ -211,7 +213,7 @@ def test_what_is_watched_of_large_data(monkeypatch):
         bound, data = prepared(model, data)
         run = gibbs._Run(bound, data, 2, 3, 1000)
         run.turn(3 + 201, lambda *progress: None, NOTHING)
-        run.close()
+        run.sampler.close()
         for group in run.groups:
             moments = group.moments
             assert moments.length * moments.full + moments.count == 51  # at 0, 4, ... 200
@@ -228,7 +230,7 @@ def test_single_precision(name):
 
 def test_certain_workers_in_single_precision():
     """Probabilities that single precision rounds to 0 or 1 leave every label possible."""
-    step = compiled.compiled_step(bind(OneCoin(), tiny(classes=2)), tiny(classes=2), 2)
+    step = compiled_step(bind(OneCoin(), tiny(classes=2)), tiny(classes=2), 2)
     parameters = {"prevalence": torch.tensor([[1e-300, 1.0]]), "accuracy": torch.tensor([[1 - 1e-12, 1e-300, 0.5]])}
     for value in step.parameters(step.vector(parameters), torch.float32).values():
         assert value.dtype == torch.float32
@@ -238,7 +240,7 @@ def test_certain_workers_in_single_precision():
 
 def test_vectors_share_the_memory_of_parameters_that_lie_side_by_side():
     data = tiny(classes=3)
-    step = compiled.compiled_step(bind(DawidSkene(), data), data, 2)
+    step = compiled_step(bind(DawidSkene(), data), data, 2)
     size = sum(int(np.prod(shape)) for shape in step.shapes.values())
     held = torch.arange(5.0 * size, dtype=torch.float64).reshape(5, size)
     parameters = step.parameters(held, torch.float64)

@@ -11,8 +11,8 @@ from commands import run
 
 import crowdppl
 from crowdppl import CrowdpplWarning, Posterior, criticism, report
-from crowdppl.inference import chains
 from crowdppl.inference import gibbs as engine
+from crowdppl.inference.backends import chains, choose
 from crowdppl.inference.convergence import warning
 from crowdppl.posterior.variables import NOT_CONVERGED
 
@@ -162,7 +162,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(monkeypatch, tmp_path, easy, tog
     """Stopped in the warm-up, and after some turns: also where chains take their turns one after the other."""
     monkeypatch.setattr(chains, "CALL", 1)  # a checkpoint after every sweep
     if not together:
-        monkeypatch.setattr(engine, "compiled_step", lambda *_: None)
+        monkeypatch.setattr(choose, "compiled_step", lambda *_: None)
         monkeypatch.setattr(crowdppl.inference.memory, "WORK_BYTES", 1)
     options = {"method": "gibbs", "seed": 7, "chains": 2, "warmup": 60}
     whole = quiet_fit(easy, "dawid-skene", **options)

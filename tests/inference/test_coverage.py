@@ -40,7 +40,7 @@ def test_figures_are_those_of_the_page():
 @pytest.mark.parametrize("model", [*catalogue(), "SomeonesOwn"])
 @pytest.mark.parametrize(
     "effect_of",
-    [lambda model: None, lambda model: DesignEffect.of_crowds(model, 5.0), lambda model: DesignEffect(known=0.3)],
+    [lambda model: None, lambda model: DesignEffect.of_crowds(None, 5.0), lambda model: DesignEffect(known=0.3)],
     ids=["independent", "default", "known"],
 )
 def test_each_model_and_engine_has_its_own_sentence(model, method, effect_of):

@@ -13,7 +13,8 @@ import crowdppl
 from crowdppl import OptionError, acquisition, criticism
 from crowdppl.data.synthetic import correlated_crowd
 from crowdppl.inference import design_effect
-from crowdppl.models import DawidSkene, ItemSubtypes
+from crowdppl.inference.backends.counting import LabelCounts
+from crowdppl.models import DawidSkene, ItemEffects, ItemSubtypes
 
 
 def correlated(items=400, copies=0.3, seed=0, **sizes):
@@ -73,7 +74,7 @@ def test_quality_follows_the_truths():
     truth = torch.tensor([0, 1, 2, 0, 1, 1]).expand(4000, -1)
     torch.manual_seed(0)
     with torch.random.fork_rng():
-        confusion, prevalence = design_effect.quality(truth, data)
+        confusion, prevalence = design_effect.quality(truth, data, LabelCounts(data))
     counts = np.zeros((data.J, data.K, data.K))
     for i, j, label in zip(data.item.tolist(), data.worker.tolist(), data.label.tolist(), strict=True):
         counts[j, truth[0, i], label] += 1
@@ -260,9 +261,7 @@ def test_models_with_item_effects_leave_less_correlation():
     effects = quiet_fit(data, "item-effects", method="em", num_samples=20, independent=False)
     mean = {name: one.info["rho"]["mean"] for name, one in (("plain", plain), ("effects", effects))}
     assert mean["plain"] == design_effect.POPULATION[0]
-    assert (
-        mean["effects"] == round(design_effect.RESIDUAL["item-effects"][0] - np.log(data.A / data.N), 2) < mean["plain"]
-    )
+    assert mean["effects"] == round(ItemEffects.residual_rho[0] - np.log(data.A / data.N), 2) < mean["plain"]
     for posterior in (plain, effects):
         assert "average of public crowds" in posterior.correlation
         assert "average of public crowds" in acquisition.redundancy_source(posterior)

@@ -24,23 +24,32 @@ SCRIPT = """
     import numpy as np, pandas as pd, torch
     warnings.simplefilter("ignore")
     from crowdppl import Annotations, fit
-    from crowdppl.inference import distributed, passes
+    from crowdppl.inference import distributed
+    from crowdppl.inference.backends import passes
+    from crowdppl.inference.distributed import shares
     table, out, model, compiled, die, steps = sys.argv[1:7]
     passes.ANNOTATIONS = 0 if compiled == "yes" else 10**9
     torch.set_num_threads(1)
     rank = int(os.environ.get("RANK", 0))
 
     if (die, rank) in (("yes", 1), ("error", 0)):  # within its twentieth pass
-        left, expect = iter(range(20)), passes.Share.expect
+        left, summing = iter(range(20)), shares.sums_over
 
-        def fatal(self, *arguments):
-            if next(left, None) is None:
-                if die == "error":
-                    raise MemoryError("no room")
-                os.kill(os.getpid(), signal.SIGKILL)
-            return expect(self, *arguments)
+        def fatal(data, states):
+            sums = summing(data, states)
+            expect = sums.expect
 
-        passes.Share.expect = fatal
+            def at_last(*arguments):
+                if next(left, None) is None:
+                    if die == "error":
+                        raise MemoryError("no room")
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return expect(*arguments)
+
+            sums.expect = at_last
+            return sums
+
+        shares.sums_over = fatal
 
     with distributed.joined() as rank0:
         if rank0:
@@ -66,15 +75,17 @@ OTHER_RANKS = """
     from contextlib import contextmanager
     import torch
     from crowdppl import Annotations, errors, fit
-    from crowdppl.inference import distributed, passes
+    from crowdppl.inference import distributed
+    from crowdppl.inference.backends import passes
+    from crowdppl.inference.distributed import shares
     passes.ANNOTATIONS = 0
-    hold = passes.Share.__init__
+    summing = shares.sums_over
 
-    def reported(self, data):
+    def reported(data, states):
         say("process", os.environ["RANK"], "holds", data.A)
-        hold(self, data)
+        return summing(data, states)
 
-    passes.Share.__init__ = reported
+    shares.sums_over = reported
     @contextmanager
     def rank0_lingers():  # torchrun ends the others as soon as rank 0 has ended: they are to print before
         try:
@@ -124,13 +135,15 @@ FOREIGN = """
 AGAIN = """
     import sys
     from crowdppl import Annotations, fit
-    from crowdppl.inference import distributed, passes
+    from crowdppl.inference import distributed
+    from crowdppl.inference.backends import passes
+    from crowdppl.inference.distributed import shares
 
     def fitted():
         result = fit(Annotations.from_csv(sys.argv[1]), "dawid-skene", method="em", num_samples=2)
         return result.info["facts"]["log_posterior"]
 
-    def fails(self, *arguments):
+    def fails(*arguments):
         raise MemoryError
 
     for _ in range(3):
@@ -139,7 +152,7 @@ AGAIN = """
                 say("fitted", fitted())
     with distributed.joined() as rank0:
         if rank0:
-            passes.Share.expect = fails
+            shares.sums_over = fails
             for _ in range(2):
                 try:
                     fitted()

@@ -5,9 +5,8 @@ import pytest
 import torch
 from catalog import crowded, prepared, quiet_fit, simulated
 
-from crowdppl.inference import em_compiled
-from crowdppl.inference.e_step import EStep
-from crowdppl.inference.em_compiled import EMSteps
+from crowdppl.inference.backends import choose, em_steps
+from crowdppl.inference.backends.expectation import CompiledExpectation, TorchExpectation
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated, pool
@@ -23,13 +22,15 @@ MODELS = {
 @pytest.fixture(autouse=True)
 def small_data(monkeypatch):
     """Take compiled steps however few annotations there are."""
-    monkeypatch.setattr(em_compiled, "WORTH", 0)
+    monkeypatch.setattr(choose, "E_STEP", 0)
 
 
 def steps(model, data):
     m_step = MStep(model, data, Space(check(model, data)))
     m_step.closed = True
-    return EStep(m_step), m_step
+    compiled = choose.expectation(m_step)
+    assert isinstance(compiled, CompiledExpectation)
+    return compiled, TorchExpectation(m_step)
 
 
 @pytest.mark.parametrize("ranges", [1, 3])
@@ -37,21 +38,18 @@ def steps(model, data):
 @pytest.mark.parametrize("name", list(MODELS))
 def test_both_steps(monkeypatch, name, classes, ranges):
     """The log posterior and the parameters after the M step, also where products underflow and a truth is known."""
-    monkeypatch.setattr(em_compiled, "SHARE", 1 if ranges > 1 else 10**9)
-    monkeypatch.setattr(em_compiled, "RANGES", ranges)
+    monkeypatch.setattr(em_steps, "SHARE", 1 if ranges > 1 else 10**9)
+    monkeypatch.setattr(em_steps, "RANGES", ranges)
     data = crowded(classes)
     with isolated(3), torch.inference_mode():
         model, data = prepared(MODELS[name], data)
-        e_step, m_step = steps(model, data)
-        assert len(e_step.compiled.size) == ranges
+        compiled, in_torch = steps(model, data)
+        assert len(compiled.steps.size) == ranges
         for theta in [{site: value[0] for site, value in prior_draws(model, data, 1).items()} for _ in range(4)]:
-            lp, ll, expected = e_step(theta)
-            ours = m_step(expected, theta)
-            e_step.compiled, compiled = None, e_step.compiled
-            wanted_lp, wanted_ll, responsibility = e_step(theta)
-            e_step.compiled = compiled
-            assert isinstance(responsibility, torch.Tensor)
-            wanted = m_step(responsibility, theta)
+            lp, ll, expected = compiled(theta)
+            ours = compiled.maximise(expected, theta)
+            wanted_lp, wanted_ll, responsibility = in_torch(theta)
+            wanted = in_torch.maximise(responsibility, theta)
             np.testing.assert_allclose([lp, ll], [wanted_lp, wanted_ll], rtol=1e-10)
             assert set(ours) == set(wanted)
             for site, value in wanted.items():
@@ -63,17 +61,14 @@ def test_a_step_that_overshoots_is_shortened():
     data = simulated(items=80, seed=2, per_item=6)[0]
     with isolated(5), torch.inference_mode():
         model, data = prepared(MODELS["item effects"], data)
-        e_step, m_step = steps(model, data)
+        compiled, in_torch = steps(model, data)
         for seed in range(6):
             torch.manual_seed(seed)
             theta = {site: value[0] for site, value in prior_draws(model, data, 1).items()}
             theta["deviations"] = 8 * theta["deviations"]
             theta["preferences"] = 6 * theta["preferences"]
-            _, _, expected = e_step(theta)
-            ours = m_step(expected, theta)
-            e_step.compiled, compiled = None, e_step.compiled
-            wanted = m_step(e_step(theta)[2], theta)
-            e_step.compiled = compiled
+            ours = compiled.maximise(compiled(theta)[2], theta)
+            wanted = in_torch.maximise(in_torch(theta)[2], theta)
             for site, value in wanted.items():
                 torch.testing.assert_close(ours[site], value, rtol=1e-7, atol=1e-7, msg=site)
 
@@ -81,7 +76,7 @@ def test_a_step_that_overshoots_is_shortened():
 def test_the_point_is_that_of_torch(monkeypatch):
     data = simulated(items=60, seed=2, per_item=4)[0]
     ours = quiet_fit(data, "item-effects", method="em", seed=1, num_samples=5)
-    monkeypatch.setattr(EMSteps, "of", lambda *_: None)
+    monkeypatch.setattr(choose, "_em_step", lambda *_: None)
     wanted = quiet_fit(data, "item-effects", method="em", seed=1, num_samples=5)
     np.testing.assert_allclose(ours.probability(), wanted.probability(), atol=1e-5)
     np.testing.assert_allclose(ours.info["facts"]["log_posterior"], wanted.info["facts"]["log_posterior"], rtol=1e-8)
@@ -89,7 +84,7 @@ def test_the_point_is_that_of_torch(monkeypatch):
 
 def test_the_point_does_not_depend_on_threads(monkeypatch):
     data = simulated(items=60, seed=2, per_item=4)[0]
-    monkeypatch.setattr(em_compiled, "SHARE", 1)
+    monkeypatch.setattr(em_steps, "SHARE", 1)
     points = []
     for threads in (1, 3):
         monkeypatch.setattr(pool, "threads_outside", lambda threads=threads: threads)
@@ -103,12 +98,12 @@ def test_where_they_are_not_taken(monkeypatch):
     data = simulated(items=20, seed=2, per_item=4)[0]
     with isolated(0), torch.inference_mode():
         model, arranged = prepared(MODELS["item effects"], data)
-        assert EMSteps.of(model, arranged) is not None
-        assert EMSteps.of(model, arranged.to(dtype=torch.float32)) is None
+        assert choose._em_step(model, arranged) is not None
+        assert choose._em_step(model, arranged.to(dtype=torch.float32)) is None
         weighted = data.with_weights(np.linspace(0.5, 1, data.N))
-        assert EMSteps.of(model, weighted) is None
-        monkeypatch.setattr(em_compiled, "WORTH", 10**5)
-        assert EMSteps.of(model, arranged) is None
+        assert choose._em_step(model, weighted) is None
+        monkeypatch.setattr(choose, "E_STEP", 10**5)
+        assert choose._em_step(model, arranged) is None
 
 
 def test_gradients_after_inference_mode():

@@ -12,7 +12,8 @@ from catalog import PAIRS, SHORT, quiet_fit, tiny
 import crowdppl
 from crowdppl import acquisition
 from crowdppl.data.synthetic import correlated_crowd
-from crowdppl.inference import evaluate, known_truths, passes
+from crowdppl.inference import evaluate, known_truths
+from crowdppl.inference.backends import passes
 from crowdppl.inference.design_effect import POPULATION, WITHIN, DesignEffect, RhoLikelihood
 
 

@@ -10,7 +10,7 @@ from catalog import CASES, quiet_fit, simulated, tiny
 
 import crowdppl
 from crowdppl import Annotations
-from crowdppl.inference.evaluate import _by_item
+from crowdppl.inference.backends import evaluation
 from crowdppl.isolation import isolated
 from crowdppl.model.base import provides
 from crowdppl.model.bound import bind
@@ -49,7 +49,7 @@ def by_item(model, sites, data):
     parameters, log_prior = model.conditioned(sites, layout)
     joint = model.item_log_joint(parameters, layout)
     with torch.random.fork_rng():
-        marginal, probability = _by_item(model, parameters, joint, layout, data)
+        marginal, probability = evaluation.by_item(model, parameters, joint, layout, data)
     return log_prior, marginal, probability
 
 

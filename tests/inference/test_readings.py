@@ -5,8 +5,8 @@ import pytest
 import torch
 from catalog import crowded, prepared, quiet_fit, simulated, tiny
 
-from crowdppl.inference import chains as compiled
-from crowdppl.inference import em, evaluate, readings
+from crowdppl.inference import em, evaluate
+from crowdppl.inference.backends import choose, readings
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.draws import Draws
 from crowdppl.isolation import isolated, pool
@@ -27,8 +27,7 @@ EFFECTS = {"independent": None, "rho drawn": DesignEffect(-1.0, 2.0), "rho known
 
 def by_torch(monkeypatch):
     """Leave compiled readings and steps out."""
-    monkeypatch.setattr(readings.Readings, "of", lambda *_: None)
-    monkeypatch.setattr(em, "compiled_step", lambda *_: None)
+    monkeypatch.setattr(choose, "compiled_step", lambda *_: None)
 
 
 def evaluated(model, data, theta, effect, seed=0, **point):
@@ -109,7 +108,7 @@ def test_sweeps_from_a_point_have_the_distribution_of_torchs(monkeypatch, name):
 
     About 300 numbers at 5 standard errors: a false alarm in one of 5,000 seeds; the seeds are fixed.
     """
-    monkeypatch.setattr(compiled, "WORTH", 0)
+    monkeypatch.setattr(choose, "DRAWS", 0)
     data = tiny(5, items=6, workers=3, classes=2)
     with isolated(5), torch.inference_mode():
         model, arranged = prepared(MODELS[name], data)
@@ -127,7 +126,7 @@ def test_sweeps_from_a_point_have_the_distribution_of_torchs(monkeypatch, name):
 @pytest.mark.parametrize(("model", "method"), [("item-effects", "em"), ("dawid-skene", "em"), ("dawid-skene", "gibbs")])
 def test_results_do_not_depend_on_threads(monkeypatch, model, method):
     """Nor on how many draws one call evaluates."""
-    monkeypatch.setattr(compiled, "WORTH", 0)
+    monkeypatch.setattr(choose, "DRAWS", 0)
     data = simulated(items=60, seed=2, per_item=4)[0]
     results = []
     for threads, call in ((1, readings.CALL), (3, readings.CALL), (2, 1)):
@@ -152,7 +151,7 @@ def test_few_draws_around_a_point_are_left_to_torch(monkeypatch):
     with monkeypatch.context() as patch:
         by_torch(patch)
         np.testing.assert_array_equal(first, drawn())
-    monkeypatch.setattr(compiled, "WORTH", 0)
+    monkeypatch.setattr(choose, "DRAWS", 0)
     assert not np.array_equal(first, drawn())
 
 

@@ -7,7 +7,7 @@ from catalog import quiet_fit
 
 import crowdppl.inference.em
 from crowdppl import Annotations
-from crowdppl.inference.passes import once
+from crowdppl.inference.backends.passes import once
 from crowdppl.inference.solutions import Solution, different, share, warning
 from crowdppl.model.bound import bind
 from crowdppl.model.weighted_votes import contrary_votes, rival_votes, weighted_votes

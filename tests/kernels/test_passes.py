@@ -15,14 +15,19 @@ import torch
 import crowdppl
 from crowdppl import Annotations
 from crowdppl.errors import CrowdpplWarning, silent
-from crowdppl.inference import chains, distributed, evaluate
+from crowdppl.inference import evaluate
 from crowdppl.inference import fit as fit_module
-from crowdppl.inference import passes as sweeps
-from crowdppl.inference.design_effect import _counted
-from crowdppl.inference.passes import Items, Sweeps, plain
+from crowdppl.inference.backends import choose, counting
+from crowdppl.inference.backends import passes as sweeps
+from crowdppl.inference.backends.evaluation import PassEvaluation, TorchEvaluation
+from crowdppl.inference.backends.expectation import SummedExpectation
+from crowdppl.inference.backends.passes import Items, SparseSums, Sweeps
+from crowdppl.inference.m_step import MStep
+from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.kernels import ops, parallel
 from crowdppl.model.bound import bind, one_hot
+from crowdppl.model.program import check
 from crowdppl.models import ClassConditional, DawidSkene, HierarchicalDawidSkene, OneCoin
 
 
@@ -41,7 +46,7 @@ MODELS = [DawidSkene(), DawidSkene.maximum_likelihood(), OneCoin(), ClassConditi
 def all_sizes(monkeypatch):
     """Take small data, too."""
     monkeypatch.setattr(sweeps, "ANNOTATIONS", 0)
-    monkeypatch.setattr(chains, "LARGE", 0)
+    monkeypatch.setattr(choose, "LARGE", 0)
 
 
 def statistics(responsibility, data):
@@ -87,7 +92,7 @@ def test_sums_are_those_of_the_products(K, threads):
     table, prior = tables(K, data)
     compiled_passes = Sweeps.over(data, threads)
     r = torch.empty(data.N, K, dtype=torch.float64)
-    actual, wanted = compiled_passes.expect(table, prior, None, r), plain(table, prior, data)
+    actual, wanted = compiled_passes.expect(table, prior, None, r), SparseSums(data).expect(table, prior)
     for a, b in zip(actual[:3], wanted[:3], strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-10)
     joint = data.counts.log_likelihoods(table.log()) + prior.log() + data.clamp
@@ -120,14 +125,14 @@ def test_tables_of_threads_have_a_limit(monkeypatch):
     monkeypatch.setattr(sweeps, "TABLES", 2 * size)
     assert Sweeps.over(data, 3).threads == 2
     monkeypatch.setattr(sweeps, "TABLES", size - 1)
-    assert not sweeps.suits(data, 8)
-    assert sweeps.suits(many, 9)  # which needs none
+    assert not sweeps.serves(data, 8)
+    assert sweeps.serves(many, 9)  # which needs none
 
 
 def test_tables_are_gone_through_in_blocks(monkeypatch):
     """Prior and M step of 22 workers at once, by 3 and by one; and draws beside each other share no block."""
     data = crowd(3)
-    sums = plain(*tables(3, data), data)
+    sums = SparseSums(data).expect(*tables(3, data))
     model, pair = bind(DawidSkene(), data), torch.stack([tables(3, data, seed)[0] for seed in (2, 3)])
 
     def actual():
@@ -180,8 +185,8 @@ def test_single_precision_is_the_same_to_its_rounding(K):
     data = crowd(K)
     table, prior = tables(K, data)
     half = data.to(dtype=torch.float32)
-    assert sweeps.suits(half, K)
-    compiled_passes, wanted = Sweeps.over(half, 2), plain(table, prior, data)
+    assert sweeps.serves(half, K)
+    compiled_passes, wanted = Sweeps.over(half, 2), SparseSums(data).expect(table, prior)
     r = torch.empty(data.N, K, dtype=torch.float32)
     actual = compiled_passes.expect(table.float(), prior.float(), None, r)
     assert actual.item_counts.dtype == actual.label_counts.dtype == torch.float32
@@ -206,7 +211,7 @@ def test_each_pass_is_kept_in_a_file_of_its_own(tmp_path):
     code = """
 import torch
 from tests.kernels.test_passes import crowd, tables
-from crowdppl.inference.passes import Sweeps
+from crowdppl.inference.backends.passes import Sweeps
 torch.set_num_threads(2)
 for K, dtype in ((2, torch.float64), (3, torch.float64), (2, torch.float32), (9, torch.float64), (70, torch.float64)):
     data = crowd(K).to(dtype=dtype)
@@ -231,7 +236,7 @@ def test_products_without_digits_are_done_in_logs(zeros, K):
     if zeros:  # items with a label 0 are possible under one truth only, by probabilities that are next to nothing
         table[:, 1:, 0] = 0.0
         table[:, 0, :] = 1e-30 * (1 + table[:, 0, :])
-    actual, wanted = Sweeps.over(data, 2).expect(table, prior), plain(table, prior, data)
+    actual, wanted = Sweeps.over(data, 2).expect(table, prior), SparseSums(data).expect(table, prior)
     assert float(wanted.log_likelihood) < -800
     # Differences of logs stay, also where the probabilities are nothing beside each other: tempering brings them back.
     joint = data.counts.log_likelihoods(table.log()) + prior.log()
@@ -248,7 +253,7 @@ def test_small_probabilities_of_items_in_turn(K):
     data = Annotations.from_arrays(item, np.arange(20) % 2, label, labels=range(K), workers=range(2))
     table, prior = tables(K, data)
     table[..., 0], table[..., 1] = 1e-30, 1e-38 * (1 + torch.arange(K))
-    actual, wanted = Sweeps.over(data, 1).expect(table, prior), plain(table, prior, data)
+    actual, wanted = Sweeps.over(data, 1).expect(table, prior), SparseSums(data).expect(table, prior)
     for a, b in zip(actual, wanted, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
@@ -262,7 +267,7 @@ def test_a_truth_that_seemed_lost_comes_back(K, labels):
     prior[:2], prior[2:] = 0.5, 0.0
     table[:, 0, :2] = torch.tensor([1e-13, 1e-41], dtype=torch.float64)
     table[:, 1, :2] = torch.tensor([1e-41, 0.9], dtype=torch.float64)
-    actual, wanted = Sweeps.over(data, 1).expect(table, prior), plain(table, prior, data)
+    actual, wanted = Sweeps.over(data, 1).expect(table, prior), SparseSums(data).expect(table, prior)
     for a, b in zip(actual, wanted, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
@@ -292,7 +297,7 @@ def test_items_are_read_off_as_by_the_products(K, dtype, effects):
             mean, published = (torch.full((data.N, K), 0.5, dtype=dtype) for _ in range(2))
             into = Items(likelihood, truth, mean, published if effects else None)
             if turn == 0:
-                evaluate._evaluate_items(bind(DawidSkene(), data), {}, joint, data, data, factor, 0.25, into)
+                TorchEvaluation(bind(DawidSkene(), data), data, data).read({}, joint, factor, 0.25, into)
             else:
                 passes.accumulate(joint, factor, 0.25, into)
                 drawn += one_hot(truth.long(), data)
@@ -367,12 +372,9 @@ def test_truths_at_a_point_are_those_of_the_products(K, rho):
     nodes, both = None if rho is None else torch.tensor(rho, dtype=torch.float64), []
     effect = None if rho is None else SimpleNamespace(nodes=lambda _: nodes)
     with isolated(0):
-        for compiled_passes, spare in (
-            (passes, None),
-            (passes, torch.rand(data.N, K, dtype=torch.float64)),
-            (None, None),
-        ):
-            probability, published = evaluate._at_point(model, theta, data, data, effect, compiled_passes, spare)
+        by_passes = PassEvaluation(model, data, passes)
+        for items in (by_passes, by_passes, TorchEvaluation(model, data, data)):
+            probability, published = evaluate._at_point(items, theta, effect)
             both.append((probability, probability if published is None else published))
     for actual in both[:2]:
         for one, other in zip(actual, both[2], strict=True):
@@ -413,7 +415,10 @@ def test_em_ends_where_the_products_end(model, monkeypatch, K):
     data = crowd(K)
     options = {"method": "em", "num_samples": 3, "tol": 1e-12, "restarts": 1}
     quick = fit(data, model, **options)
-    assert distributed.share(bind(model, data), data) is not None
+    with isolated(0):
+        bound = bind(model, data)
+        m_step = MStep(bound, data, Space(check(bound, data)))
+    assert isinstance(choose.expectation(m_step), SummedExpectation)
     monkeypatch.setattr(sweeps, "ANNOTATIONS", 10**9)
     slow = fit(data, model, **options)
     assert quick.info["facts"]["log_posterior"] == pytest.approx(slow.info["facts"]["log_posterior"], rel=1e-9)
@@ -428,7 +433,7 @@ def test_gibbs_samples_the_same_posterior(monkeypatch):
     options = {"method": "gibbs", "num_samples": 1500, "seed": 4}
     quick = fit(data, "dawid-skene", **options)
     assert max(quick.info["facts"]["r_hat"].values()) < 1.02
-    monkeypatch.setattr(chains, "LARGE", 10**9)
+    monkeypatch.setattr(choose, "LARGE", 10**9)
     slow = fit(data, "dawid-skene", **options)
     np.testing.assert_allclose(quick.probability_as_published(), slow.probability_as_published(), atol=0.03)
     for name in ("confusion", "prevalence"):
@@ -448,7 +453,7 @@ def test_without_numba_the_products_do_it(monkeypatch):
     data = crowd(3)
     quick = fit(data, "dawid-skene", method="em", num_samples=2, tol=1e-10)
     monkeypatch.setattr(sweeps, "compiled", lambda: None)
-    assert not sweeps.suits(data, 3)
+    assert not sweeps.serves(data, 3)
     slow = fit(data, "dawid-skene", method="em", num_samples=2, tol=1e-10)
     np.testing.assert_allclose(quick.probability_as_published(), slow.probability_as_published(), atol=1e-4)
 
@@ -477,7 +482,7 @@ def test_without_a_place_for_what_is_compiled_the_products_do_it(error, monkeypa
 )
 def test_what_they_cannot_take_is_left_to_the_products(change):
     data = change(crowd(3))
-    assert not sweeps.suits(data, data.K)
+    assert not sweeps.serves(data, data.K)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdpplWarning)
         if data.parent_item is None:
@@ -497,10 +502,10 @@ def test_worker_quality_is_the_same_however_labels_are_counted(model, method, K,
         monkeypatch.setattr(
             type(Sweeps.over(data)),
             "counted",
-            lambda self, truth: tuple(x[0] for x in _counted(truth[None], self.data)),
+            lambda self, truth: tuple(x[0] for x in counting._directly(truth[None], self.data)),
         )
         if model == "pooled":  # which is not gone through by passes otherwise: none are made
-            monkeypatch.setattr(sweeps, "suits", lambda *_: False)
+            monkeypatch.setattr(sweeps, "serves", lambda *_: False)
         slow = fit(data, model, **options)
     for name in ("confusion", "prevalence"):
         np.testing.assert_array_equal(quick.variable(name), slow.variable(name))
@@ -524,13 +529,13 @@ def test_a_part_that_fails_is_an_error_when_all_have_ended():
 
 
 def test_torch_takes_one_thread_beside_passes_with_small_tables(monkeypatch):
-    monkeypatch.setattr(sweeps, "DENSE_CELLS", 0)
+    monkeypatch.setattr(choose, "DENSE_CELLS", 0)
     data = crowd(3)
     model = bind(DawidSkene(), data)
-    assert sweeps.threads_for(data) is None
-    assert sweeps.threads_for(data, model) == 1
-    assert sweeps.threads_for(data, bind(HierarchicalDawidSkene(), data)) is None  # no passes
-    monkeypatch.setattr(sweeps, "CELLS", 100)  # of 180 numbers
-    assert sweeps.threads_for(data, model) is None
+    assert choose.threads(data) is None
+    assert choose.threads(data, model) == 1
+    assert choose.threads(data, bind(HierarchicalDawidSkene(), data)) is None  # no passes
+    monkeypatch.setattr(choose, "CELLS", 100)  # of 180 numbers
+    assert choose.threads(data, model) is None
     monkeypatch.setattr(sweeps, "ANNOTATIONS", data.A)
-    assert sweeps.threads_for(data) == 1
+    assert choose.threads(data) == 1

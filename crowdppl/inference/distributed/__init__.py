@@ -11,4 +11,3 @@ context :func:`joined`. Data of which each rank reads a share for itself are the
 from crowdppl.inference.distributed.context import joined as joined
 from crowdppl.inference.distributed.group import LostProcessError as LostProcessError
 from crowdppl.inference.distributed.group import is_other_rank as is_other_rank
-from crowdppl.inference.distributed.shares import share as share

@@ -12,36 +12,17 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.errors import CrowdpplError, OptionError
-from crowdppl.inference.distributed.group import GROUP, LostProcessError, ProcessGroup
-from crowdppl.inference.passes import Share, once, suits
+from crowdppl.errors import CrowdpplError
+from crowdppl.inference.backends.passes import SparseSums, Sweeps, sums_over
+from crowdppl.inference.distributed.group import LostProcessError, ProcessGroup
 from crowdppl.isolation import on_signal
 from crowdppl.kernels.statistics import Statistics
-from crowdppl.model.bound import BoundModel
+
+Sums = Sweeps | SparseSums
 
 
-def share(model: BoundModel, data: Annotations) -> Share | DistributedShare | None:
-    """Return an object that sums over all items by the fastest way, or ``None`` if the model or the data do not allow it.
-
-    Raises:
-        OptionError: if the data are on a GPU and the processes do not have one each.
-    """
-    if not model.closed or model.shared_confusion or model.states_per_class > 1:
-        return None
-    group = GROUP.get()
-    if group is not None and once(data):
-        here = data.device
-        if here.type == "cuda" and not (group.cuda and here.index in (None, torch.cuda.current_device())):
-            raise OptionError(
-                f"device={str(here)!r} in several processes: each needs a GPU of its own; start as many as there are GPUs, "
-                f"with device='cuda'"
-            )
-        return DistributedShare(data, group)
-    return Share(data) if suits(data, data.K) else None
-
-
-class DistributedShare:
-    """Sums over all items, of which each process holds a part: the counterpart of :class:`Share` for several processes.
+class DistributedSums:
+    """Sums over all items, of which each process holds a part: the counterpart of :class:`SparseSums`.
 
     The parts consist of whole items and have nearly equal numbers of annotations. This class runs on rank 0,
     :class:`OtherRank` on the others.
@@ -57,7 +38,7 @@ class DistributedShare:
         marks = torch.arange(1, group.size, device=data.device) * data.A // group.size
         cuts = [0, *torch.searchsorted(ends, marks).tolist(), data.N]
         self.items = [slice(*pair) for pair in pairwise(cuts)]
-        self.share = Share(self._part(0))
+        self.sums = sums_over(self._part(0), data.K)
         self._distribute()
 
     def _part(self, rank: int) -> Annotations:
@@ -81,28 +62,29 @@ class DistributedShare:
         self.group.distributed = weakref.ref(self)
 
     def expect(self, table: Tensor, prior: Tensor) -> Statistics:
-        """Take an E step over all items; as :meth:`Share.expect`."""
+        """Take an E step over all items; as :meth:`Sweeps.expect`."""
         self._distribute()
         with self.group.in_step():
             self.group.command("expect")
             self.group.broadcast(table.transpose(1, 2).contiguous())  # its memory order: nothing is copied
             self.group.broadcast(prior.contiguous())
-            return self.group.reduce(self.share.expect(table, prior))
+            return self.group.reduce(self.sums.expect(table, prior))
 
     def given(self, responsibility: Tensor) -> Statistics:
-        """Sum given responsibilities of all items; as :meth:`Share.given`."""
+        """Sum given responsibilities of all items; as :meth:`Sweeps.given`."""
         self._distribute()
         with self.group.in_step():
             self.group.command("given")
             for rank, items in enumerate(self.items[1:], start=1):
                 self.group.send(responsibility[items].contiguous(), rank)
-            return self.group.reduce(self.share.given(responsibility[self.items[0]]))
+            return self.group.reduce(self.sums.given(responsibility[self.items[0]]))
 
 
 class OtherRank:
     """Carry out the commands of rank 0."""
 
-    share: Share
+    data: Annotations
+    sums: Sums
     part: Any
 
     def __init__(self, group: ProcessGroup):
@@ -118,26 +100,27 @@ class OtherRank:
         """Receive a part of the annotations, which replaces any earlier one; identifiers stay on rank 0."""
         if rank != self.group.rank:
             return
-        vars(self).pop("share", None)  # frees its memory first
+        vars(self).pop("sums", None)  # frees its memory first
         N, A, J, K = size
         item, worker, label, truth = (
             self.group.receive(torch.empty(n, dtype=torch.int64)).to(place) for n in (A, A, A, N)
         )
         items, workers, labels = (np.arange(n) for n in (N, J, K))
-        self.share = Share(Annotations(item, worker, label, truth, items, workers, labels, dtype))
+        self.data = Annotations(item, worker, label, truth, items, workers, labels, dtype)
+        self.sums = sums_over(self.data, K)
 
     def expect(self) -> None:
         """Take an E step over the part."""
-        J, K = self.share.data.J, self.share.data.K
+        J, K = self.data.J, self.data.K
         table, prior = self.group.broadcast(self._empty(J, K, K)), self.group.broadcast(self._empty(K))
-        self.group.reduce(self.share.expect(table.transpose(1, 2), prior))
+        self.group.reduce(self.sums.expect(table.transpose(1, 2), prior))
 
     def given(self) -> None:
         """Sum given responsibilities of the part."""
-        self.group.reduce(self.share.given(self.group.receive(self._empty(self.share.data.N, self.share.data.K))))
+        self.group.reduce(self.sums.given(self.group.receive(self._empty(self.data.N, self.data.K))))
 
     def _empty(self, *shape: int) -> Tensor:
-        return torch.empty(shape, dtype=self.share.data.dtype, device=self.share.data.device)
+        return torch.empty(shape, dtype=self.data.dtype, device=self.data.device)
 
     def attach(self, kind: type[Any]) -> None:
         """Begin work on data that each rank reads for itself, by an object of a class."""

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow
 
 from crowdppl.errors import DataError, listed
-from crowdppl.inference.coded import Coded
-from crowdppl.inference.passes import padding
+from crowdppl.inference.backends.coded import Coded
+from crowdppl.inference.backends.passes import padding
 
 Array = npt.NDArray[Any]
 # Rows worked on at a time.

@@ -20,7 +20,6 @@ from crowdppl.inference.catalogue import catalogue, named_model
 from crowdppl.inference.checkpoint import EVERY, FORMAT, Checkpoint
 from crowdppl.inference.distributed import is_other_rank
 from crowdppl.inference.fingerprint import described, of_model
-from crowdppl.inference.passes import at
 from crowdppl.inference.progress import ProgressCallback, silent
 from crowdppl.inference.sharded import em, gibbs
 from crowdppl.inference.sharded.parts import Parts, opened, processes
@@ -188,7 +187,7 @@ def distribute(
                 report(1, 1, "writing")
                 count = chains * num_samples if method == "gibbs" else 0
                 column = item_column(plan.columns.columns[0])
-                parts.call("write", *at(bound, point, sizes), folder=folder, column=column, draws=count)
+                parts.call("write", *bound.tables(point, sizes), folder=folder, column=column, draws=count)
             keep.clear()
             if keep.path is not None and method == "gibbs":
                 parts.call("discard", folder=keep.path.parent)

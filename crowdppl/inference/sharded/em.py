@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from crowdppl.inference.backends.expectation import SummedExpectation
 from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.inference.em_loop import EMLoop
 from crowdppl.inference.em_state import EMCheckpoint, EMResult, EMState
@@ -34,7 +35,9 @@ def em(
     model.conjugacy.require_mode()
     space = Space(check(model, parts.sizes(1)))
     m_step = MStep(model, parts.sizes(), space)
-    loop = EMLoop(m_step, max_iter, tol, report, accelerate=True, share=parts)
+    loop = EMLoop(
+        m_step, max_iter, tol, report, accelerate=True, expectation=SummedExpectation(m_step, parts, "processes")
+    )
     nothing = torch.empty(0)
     state = keep.resume(EMCheckpoint, nothing.device)
     loop.keep = keep

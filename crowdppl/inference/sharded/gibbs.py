@@ -16,7 +16,6 @@ from torch import Tensor
 from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.inference.memory import KEPT
 from crowdppl.inference.monitor import BlockMoments, Diagnosis, Layout, diagnose, places
-from crowdppl.inference.passes import at
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.sharded.parts import Parts
 from crowdppl.model.base import Parameters
@@ -135,7 +134,7 @@ class _Run:
         state, counts = self.state, sweep >= self.warmup
         kept = []
         for number, parameters in enumerate(state.chains):
-            table, prior = at(self.model, parameters, self.sizes)
+            table, prior = self.model.tables(parameters, self.sizes)
             if counts:
                 accuracy = torch.einsum("k,jkk->j", prior, table)
                 sensitivity = table[self.watched].diagonal(dim1=-2, dim2=-1)

@@ -12,15 +12,13 @@ import pyarrow.parquet
 import torch
 from torch import Tensor
 
-from crowdppl.data.annotations import Annotations
 from crowdppl.errors import CrowdpplError, FileError
 from crowdppl.files import atomic
-from crowdppl.inference.coded import Coded
+from crowdppl.inference.backends.coded import Coded
+from crowdppl.inference.backends.passes import SparseSums, Sweeps, sums_over
 from crowdppl.inference.memory import ROWS
-from crowdppl.inference.passes import Share, Sweeps, compiled, plain, plain_joint
 from crowdppl.inference.sharded.plan import Plan, keys
 from crowdppl.inference.sharded.rows import Group, Names, Rows, agree, names, rows
-from crowdppl.kernels.ops import normalise
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.posterior.posterior import probability_columns
 
@@ -58,9 +56,7 @@ class Part:
     names: Names
     held: Rows
     data: Coded
-    # Compiled passes, or without them the annotations that sparse products take.
-    sweeps: Sweeps | None
-    plain: Annotations | None
+    backend: Sweeps | SparseSums
     # Sum of the probabilities of the classes over draws (N, K), once there are any, and numbers that names give to items (N,).
     sums: Tensor | None = None
     _keys: Array | None = None
@@ -78,8 +74,7 @@ class Part:
         self.names = names(self.group, plan)
         self.held = rows(self.group, plan, self.names)
         self.data = data = self.held.data
-        self.sweeps = Sweeps.over(data) if compiled() is not None and data.N else None
-        self.plain = data.annotations(0, data.N) if self.sweeps is None else None
+        self.backend = sums_over(data, data.K)
         sizes = self.group.gather((data.N, data.A))
         each = torch.zeros(data.J, dtype=torch.int64)
         for begin in range(0, data.A, ROWS):
@@ -93,15 +88,12 @@ class Part:
 
     def given(self) -> Statistics:
         """Return the sums of the votes' shares."""
-        return self.group.reduce(self._given(self._shares()))
+        return self.group.reduce(self.backend.given(self._shares()))
 
     def expect(self, table: Tensor | None = None, prior: Tensor | None = None) -> Statistics:
         """Return the sums of an E step; rank 0 has ``table (J, S, K)`` and ``prior (S,)``."""
         table, prior = self._tables(table, prior)
-        if self.sweeps is not None:
-            return self.group.reduce(self.sweeps.expect(table, prior))
-        assert self.plain is not None
-        return self.group.reduce(plain(table, prior, self.plain))
+        return self.group.reduce(self.backend.expect(table, prior))
 
     def draw(
         self,
@@ -132,7 +124,7 @@ class Part:
             if add and self.sums is not None:
                 self.sums[part] += probability[part]
             truth[part] = _chosen(probability[part], _uniform(self.keys[part], seed))
-        return self.group.reduce(self._counted(truth))
+        return self.group.reduce(Statistics(torch.tensor(torch.nan), *self.backend.counted(truth)))
 
     def _tables(self, table: Tensor | None, prior: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the tables of rank 0."""
@@ -153,21 +145,7 @@ class Part:
 
     def _responsibilities(self, table: Tensor, prior: Tensor) -> Tensor:
         """Return the probabilities of the classes of each item, ``(N, K)``."""
-        if self.sweeps is not None:
-            return self.sweeps.responsibilities(table, prior)
-        assert self.plain is not None
-        return normalise(plain_joint(table, prior, self.plain), overwrite=True)[1]
-
-    def _given(self, probability: Tensor) -> Statistics:
-        if self.sweeps is not None:
-            return self.sweeps.given(probability)
-        assert self.plain is not None
-        return Share(self.plain).given(probability)
-
-    def _counted(self, truth: Tensor) -> Statistics:
-        if self.sweeps is not None:
-            return Statistics(torch.tensor(torch.nan), *self.sweeps.counted(truth))
-        return self._given(torch.nn.functional.one_hot(truth.long(), self.data.K).double())
+        return self.backend.responsibilities(table, prior)
 
     # ------------------------------------------------------------------ what identifies the data
 

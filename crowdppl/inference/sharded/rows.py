@@ -17,7 +17,7 @@ import pyarrow.parquet
 from crowdppl.data.readers.opening import READ_ERRORS
 from crowdppl.data.readers.tables import unreadable_parquet
 from crowdppl.errors import CrowdpplError, DataError
-from crowdppl.inference.coded import Coded
+from crowdppl.inference.backends.coded import Coded
 from crowdppl.inference.distributed.group import Alone, ProcessGroup
 from crowdppl.inference.sharded.collect import BLOCK, Collector
 from crowdppl.inference.sharded.plan import Plan

@@ -19,9 +19,8 @@ from typing import NamedTuple
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.passes import Sweeps, at, plain, plain_joint
+from crowdppl.inference.backends.passes import sums_over
 from crowdppl.inference.streaming.dataset import Stored
-from crowdppl.kernels.ops import normalise
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
@@ -59,7 +58,7 @@ def maximised(model: BoundModel, sums: Statistics, sizes: Annotations, before: P
     assert model.conjugacy is not None
     model.conjugacy.require_mode()
     parameters = model.conjugacy.m_step(sums, None if before is None else before.parameters)
-    return Point(*at(model, parameters, sizes), parameters, float(model.log_prior(parameters, sizes)))
+    return Point(*model.tables(parameters, sizes), parameters, float(model.log_prior(parameters, sizes)))
 
 
 def averaged(model: BoundModel, sums: Statistics, sizes: Annotations, before: Point | None) -> Point:
@@ -118,19 +117,13 @@ def learn(
 
 def responsibilities(point: Point, batch: Annotations) -> Tensor:
     """Return the probability of each state for each item, ``(N, S)``."""
-    sweeps = Sweeps.suited(batch, len(point.prior))
-    if sweeps is None:
-        return normalise(plain_joint(point.table, point.prior, batch), overwrite=True)[1]
-    return sweeps.responsibilities(point.table, point.prior)
+    return sums_over(batch, len(point.prior)).responsibilities(point.table, point.prior)
 
 
 def _sums(model: BoundModel, point: Point | None, batch: Annotations) -> Statistics:
     """Return the sums of a batch; before the first step, those of a majority vote."""
-    sweeps = Sweeps.suited(batch, batch.K)
-    if point is not None:
-        return plain(point.table, point.prior, batch) if sweeps is None else sweeps.expect(point.table, point.prior)
-    share = model.initial(batch)
-    return model.statistics(share, batch) if sweeps is None else sweeps.given(share)
+    sums = sums_over(batch, batch.K)
+    return sums.given(model.initial(batch)) if point is None else sums.expect(point.table, point.prior)
 
 
 def _mixed(average: Statistics, batch: Statistics, weight: float) -> Statistics:

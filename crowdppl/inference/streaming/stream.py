@@ -21,7 +21,6 @@ from crowdppl.errors import ModelError, OptionError, listed, suggestion
 from crowdppl.files import atomic
 from crowdppl.inference.catalogue import catalogue, named_model
 from crowdppl.inference.memory import ROWS
-from crowdppl.inference.passes import at
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.streaming import stepwise_em, svi
 from crowdppl.inference.streaming.dataset import Stored
@@ -168,7 +167,7 @@ def stream(
     with isolated(seed):
         if method == "svi":
             median, draw, losses = svi.learn(bound, source, guide, passes, batch_size, learning_rate, on_batch)
-            point = stepwise_em.Point(*at(bound, median, sizes), median, 0.0)
+            point = stepwise_em.Point(*bound.tables(median, sizes), median, 0.0)
             objective = [-loss for loss in losses]
             draws = (draw() for _ in range(count if guide == "auto" else 0))
         else:

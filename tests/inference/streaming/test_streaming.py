@@ -19,7 +19,7 @@ import crowdppl
 from crowdppl import Annotations, stream
 from crowdppl.cli.main import app
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, silent
-from crowdppl.inference import passes
+from crowdppl.inference.backends import passes
 from crowdppl.inference.streaming.dataset import Stored
 from crowdppl.models import ClassConditional, DawidSkene, HierarchicalDawidSkene, OneCoin
 

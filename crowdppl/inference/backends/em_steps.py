@@ -7,23 +7,19 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.chains import ROOM, Arrays, fits
+from crowdppl.inference.backends.chains import ROOM, Arrays
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
-from crowdppl.model.bound import BoundModel
 
-# Multiplications of an E step below which torch is done before numba is imported.
-WORTH = 10**5
 # Multiplications of an E step that one thread takes; of more than so many ranges of items each has its own counts.
 SHARE, RANGES = 2 * 10**6, 4
 
 
 @cache
-def _kernels(family: str) -> tuple[Any, Any, Any] | None:
+def kernels(family: str) -> tuple[Any, Any, Any] | None:
     """Return tables, E step and M step of a family, or ``None`` without an M step, or where nothing can be compiled."""
     try:
         from crowdppl.kernels import em_steps
@@ -40,12 +36,10 @@ class Expected:
     """What an E step expects, in memory that the next one writes over.
 
     Attributes:
-        steps: of the model and the data.
         counts: labels by worker and label, and state, ``(J*K, S)``.
         size: items by state, ``(S,)``.
     """
 
-    steps: EMSteps
     counts: np.ndarray
     size: np.ndarray
 
@@ -62,9 +56,9 @@ class EMSteps(Threads):
         from crowdppl.kernels.items import width_of  # here: numba may not be there
 
         self.step, self.data, self.arrays = step, data, Arrays(data)
-        kernels = _kernels(step.family)
-        assert kernels is not None
-        self._tabulate, self._expect, self._improve = kernels
+        compiled = kernels(step.family)
+        assert compiled is not None
+        self._tabulate, self._expect, self._improve = compiled
         N, K, S, width = data.N, data.K, step.states, width_of(step.states)
         # As many whatever the number of threads: sums depend on the ranges.
         ranges = max(1, min(RANGES, S * data.A // SHARE, ROOM // (8 * data.J * K * S)))
@@ -75,21 +69,6 @@ class EMSteps(Threads):
         self.objectives, self.work = np.empty((ranges, 1)), np.empty(step.work)
         super().__init__(ranges)
 
-    @staticmethod
-    def of(model: BoundModel, data: Annotations) -> EMSteps | None:
-        """Return the steps of a model and its data, where there are any that are worth it."""
-        if data.dtype != torch.float64 or not fits(data) or model.conjugacy is not None:
-            return None
-        step = model.compiled_step(data)
-        if (
-            step is None
-            or step.states * data.A < WORTH
-            or 8 * data.J * data.K * step.states > ROOM
-            or _kernels(step.family) is None
-        ):
-            return None
-        return EMSteps(step, data)
-
     def expect(self, theta: Parameters) -> tuple[float, Expected]:
         """Return the objective at some parameters, and what is expected there."""
         vector = self.step.vector(theta).numpy()
@@ -99,7 +78,7 @@ class EMSteps(Threads):
         for n in range(1, len(self.size)):
             counts += self.counts[n]
             size += self.size[n]
-        return float(self.objectives.sum()), Expected(self, counts, size)
+        return float(self.objectives.sum()), Expected(counts, size)
 
     def _some(self, n: int) -> None:
         """Sum over the items of one range."""

@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.chains import CALL, PARTS, ROOM, Arrays, begun, compiled_step
+from crowdppl.inference.backends.chains import CALL, PARTS, ROOM, Arrays, begun
 from crowdppl.inference.design_effect import START
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
-from crowdppl.model.bound import BoundModel
 
 
 class Drawn(NamedTuple):
@@ -65,12 +64,6 @@ class Readings:
         self.parts = max(1, min(PARTS, ROOM // each))
         # Operations on one draw: products of probabilities, logarithms and powers, gamma variables.
         self.work = step.states * data.A + 20 * data.N * K + J * K * (2 * step.states + 20 * K)
-
-    @staticmethod
-    def of(model: BoundModel, data: Annotations) -> Readings | None:
-        """Return the readings of a model and its data, where there are any."""
-        step = compiled_step(model, data, 1)
-        return None if step is None else Readings(step, data)
 
     def read(self, flat: Parameters, rho: Tensor | None, nodes: Tensor | None, out: Drawn) -> tuple[Tensor, Tensor]:
         """Evaluate draws of the parameters; of torch's random stream one number is taken for each part.

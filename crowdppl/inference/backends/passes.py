@@ -3,7 +3,7 @@
 Where a label depends on truth and worker only, and the truth on a prior that all items share, the sums that follow from a pass
 are all that a step needs: the log-likelihood, how many items there are of each state, and how often each worker gave each label
 under each. :class:`crowdppl.kernels.statistics.Statistics` holds them; :class:`Sweeps` computes them (compiled, for data beyond
-the caches), or, with the products of :mod:`crowdppl.kernels.ops`, :func:`plain`.
+the caches), or :class:`SparseSums`, by sparse products.
 """
 
 from __future__ import annotations
@@ -19,13 +19,10 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.coded import Coded
+from crowdppl.inference.backends.coded import Coded
 from crowdppl.isolation import threads_outside
 from crowdppl.kernels.ops import normalise
-from crowdppl.kernels.sparse import DENSE_CELLS
 from crowdppl.kernels.statistics import Statistics
-from crowdppl.model.base import Parameters
-from crowdppl.model.bound import BoundModel
 
 # With more states than this nothing is compiled for their number alone.
 KNOWN = 64
@@ -33,48 +30,11 @@ KNOWN = 64
 TABLES = 4 * 2**30
 # Fewer annotations than this stay in the caches, and are done before anything is compiled.
 ANNOTATIONS = 200_000
-# Where compiled passes do the work on annotations, tables of fewer numbers are done sooner by one of torch's threads.
-CELLS = 2**19
 # Bytes of a large page.
 PAGE = 2**21
 # What compiled passes call types.
 REAL = {torch.float64: "f8", torch.float32: "f4"}
 NO_TRUTH = torch.empty(0, dtype=torch.int16)
-
-
-def plain(table: Tensor, prior: Tensor, data: Annotations, memory: Tensor | None = None) -> Statistics:
-    """Return the sums by sparse products; arguments as of :meth:`Sweeps.expect`."""
-    marginal, r = normalise(plain_joint(table, prior, data), overwrite=True)
-    return Statistics(marginal.sum(dtype=torch.float64), r.sum(-2), data.counts.expected(r, memory))
-
-
-def _sparse(responsibility: Tensor, data: Annotations) -> Statistics:
-    nothing = responsibility.new_tensor(torch.nan)
-    return Statistics(nothing, responsibility.sum(-2), data.counts.expected(responsibility))
-
-
-def plain_joint(table: Tensor, prior: Tensor, data: Annotations) -> Tensor:
-    """Return the item log joint ``(N, S)`` by a sparse product."""
-    joint = data.counts.log_likelihoods(table.log()).add_(prior.log())
-    return joint if data.clamp is None else joint.add_(data.clamp)
-
-
-def threads_for(data: Annotations, model: BoundModel | None = None) -> int | None:
-    """Return how many threads torch's operations on these data take; ``None`` for as many as the process has.
-
-    Threads of small operations wait for each other longer than they work, many times longer where cores are shared. Larger data
-    and networks keep them busy.
-
-    Args:
-        data: the annotations.
-        model: where all that an engine does with annotations is left to compiled passes, if they suit it; torch's operations are
-            then on tables of workers.
-    """
-    small = data.A <= ANNOTATIONS and not data.D
-    if small or data.N * data.J * data.K <= DENSE_CELLS:
-        return 1
-    passes = model is not None and data.J * data.K**2 <= CELLS and Sweeps.possible(model, data)
-    return 1 if passes else None
 
 
 @cache
@@ -104,7 +64,7 @@ def once(data: Annotations) -> bool:
     return in_full(data) and data.anchor is None
 
 
-def suits(data: Annotations, states: int) -> bool:
+def serves(data: Annotations, states: int) -> bool:
     """Tell whether compiled passes can take the data, and are worth it."""
     return (
         data.device.type == "cpu"
@@ -134,14 +94,6 @@ def _large(shape: tuple[int, int], real: str) -> np.ndarray:
     return room[skip : skip + size].view(real).reshape(shape)
 
 
-def at(model: BoundModel, parameters: Parameters, data: Annotations) -> tuple[Tensor, Tensor]:
-    """Return the tables that a pass needs: ``p(label | state, worker)`` ``(J, S, K)`` and the prior of the states ``(S,)``."""
-    table = model.model.confusion(parameters, data)
-    if model.shared_confusion:
-        table = table.expand(data.J, *table.shape[1:])
-    return table, model.log_truth(parameters, data).exp()
-
-
 class Items(NamedTuple):
     """Where what is read off items goes, with leading axes for several draws.
 
@@ -162,7 +114,7 @@ class Sweeps(ABC):
     """Compiled passes over one set of annotations, by :class:`Narrow` rows of the workers' tables or :class:`Wide` ones.
 
     Args:
-        data: that :func:`suits`.
+        data: that :func:`serves` tells of.
         threads: defaults to those of the process, or fewer where narrow tables of so many would be too large.
     """
 
@@ -184,27 +136,6 @@ class Sweeps(ABC):
         np.multiply(data.worker.numpy(), K, out=column, casting="unsafe")
         np.add(column, data.label.numpy(), out=column, casting="unsafe")
         self.known = data.truth.numpy().astype(np.int16)
-
-    @staticmethod
-    def of(model: BoundModel, data: Annotations, earlier: Sweeps | None = None) -> Sweeps | None:
-        """Return passes for data that suit them, where the model is conjugate; else ``None``.
-
-        ``earlier`` are passes for the same data and model, which are used again.
-        """
-        if earlier is not None:
-            return earlier
-        return Sweeps.over(data) if Sweeps.possible(model, data) else None
-
-    @staticmethod
-    def possible(model: BoundModel, data: Annotations) -> bool:
-        """Tell whether there are passes for a model and data."""
-        conjugate = model.closed and not model.shared_confusion
-        return conjugate and suits(data, data.K * model.states_per_class)
-
-    @staticmethod
-    def suited(data: Annotations, states: int) -> Sweeps | None:
-        """Return passes for data that suit them, else ``None``."""
-        return Sweeps.over(data) if suits(data, states) else None
 
     @staticmethod
     def over(data: Annotations | Coded, threads: int | None = None) -> Sweeps:
@@ -440,8 +371,8 @@ def _shared(begin: np.ndarray, threads: int) -> np.ndarray:
     return bounds
 
 
-class Share:
-    """The sums over some annotations, or all, by the quickest way there is in one process.
+class SparseSums:
+    """The same sums by sparse products of torch, for any data whose rows are items.
 
     Args:
         data: the annotations.
@@ -449,12 +380,35 @@ class Share:
 
     def __init__(self, data: Annotations):
         self.data = data
-        self.sweeps = Sweeps.suited(data, data.K)
 
     def expect(self, table: Tensor, prior: Tensor) -> Statistics:
         """Take an E step; arguments as of :meth:`Sweeps.expect`."""
-        return plain(table, prior, self.data) if self.sweeps is None else self.sweeps.expect(table, prior)
+        marginal, r = normalise(self._joint(table, prior), overwrite=True)
+        return Statistics(marginal.sum(dtype=torch.float64), r.sum(-2), self.data.counts.expected(r))
+
+    def responsibilities(self, table: Tensor, prior: Tensor) -> Tensor:
+        """Take an E step and return the responsibilities ``(N, S)``."""
+        return normalise(self._joint(table, prior), overwrite=True)[1]
 
     def given(self, responsibility: Tensor) -> Statistics:
         """Sum given responsibilities ``(N, S)`` up; the log-likelihood is not a number."""
-        return _sparse(responsibility, self.data) if self.sweeps is None else self.sweeps.given(responsibility)
+        nothing = responsibility.new_tensor(torch.nan)
+        return Statistics(nothing, responsibility.sum(-2), self.data.counts.expected(responsibility))
+
+    def counted(self, truth: Tensor) -> tuple[Tensor, Tensor]:
+        """Count items of each class ``(K,)``, and labels ``(J, K, K)`` by truths ``(N,)``."""
+        sums = self.given(torch.nn.functional.one_hot(truth.long(), self.data.K).to(self.data.dtype))
+        return sums.item_counts, sums.label_counts
+
+    def _joint(self, table: Tensor, prior: Tensor) -> Tensor:
+        """Return the item log joint ``(N, S)``."""
+        joint = self.data.counts.log_likelihoods(table.log()).add_(prior.log())
+        return joint if self.data.clamp is None else joint.add_(self.data.clamp)
+
+
+def sums_over(data: Annotations | Coded, states: int) -> Sweeps | SparseSums:
+    """Return the quickest way of this process to sum over items: coded data take passes whatever their size."""
+    if isinstance(data, Coded):
+        passes = compiled() is not None and data.N > 0
+        return Sweeps.over(data) if passes else SparseSums(data.annotations(0, data.N))
+    return Sweeps.over(data) if serves(data, states) else SparseSums(data)

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.inference.backends.passes import ANNOTATIONS, REAL, in_full
 from crowdppl.inference.monitor import BlockMoments, Layout
-from crowdppl.inference.passes import ANNOTATIONS, REAL, in_full
 from crowdppl.isolation import Threads
 from crowdppl.kernels.steps import CompiledStep
-from crowdppl.model.bound import BoundModel
 
 # Bytes of the tables and counts of all chains.
 ROOM = 2 * 2**30
@@ -25,11 +24,6 @@ PARTS = 8
 CALL = 2 * 10**8
 # What is watched of large data takes longer than a sweep: it is at one of so many sweeps.
 SPARSE = 4
-# Operations for draws around a point of a conjugate model below which torch is done before numba is imported: multiplications,
-# and those of a cell of a confusion matrix that is drawn.
-WORTH, CELL = 5 * 10**7, 20
-# From so many annotations on, all threads work on one chain of a conjugate model after the other.
-LARGE = 2_000_000
 
 
 @cache
@@ -109,12 +103,17 @@ class Chains(Threads):
         self.step, self.data, self.run = step, data, kernel(step.family)
         self.arrays = Arrays(data)
         self.states, self.width = step.states, width_of(step.states)
-        self.sparse = SPARSE if data.A >= ANNOTATIONS else 1
+        self.sparse = self.sparse_for(data)
         self.rows = np.arange(data.N) if rows is None else rows.numpy()
         kinds = () if layout is None else layout.kinds
         self.what = MATRICES if "confusion" in kinds else DIAGONALS if "sensitivity" in kinds else NOTHING
         self.most = max(1, CALL // (self.states * (data.A + data.N) + step.work))
         super().__init__(chains)
+
+    @staticmethod
+    def sparse_for(data: Annotations) -> int:
+        """Return at one of how many sweeps something is watched."""
+        return SPARSE if data.A >= ANNOTATIONS else 1
 
     def chain(self, vector: Tensor, stream: Tensor | None = None) -> Chain:
         """Return a chain at parameters ``(1, P)``; ``stream`` defaults to one of its own that a number of torch's begins."""
@@ -197,28 +196,7 @@ class Chains(Threads):
         return out
 
 
-def fits(data: Annotations) -> bool:
+def serves(data: Annotations) -> bool:
     """Tell whether compiled steps can take the data."""
     real = data.device.type == "cpu" and data.dtype in REAL
     return real and in_full(data) and np.iinfo(np.int16).max >= data.K and max(data.J * data.K, data.N) < 2**31
-
-
-def threaded(data: Annotations) -> bool:
-    """Tell whether chains of conjugate models run in threads of their own: not where one chain keeps all threads busy."""
-    return data.A < LARGE
-
-
-def worthwhile(model: BoundModel, data: Annotations, draws: int) -> bool:
-    """Tell whether so many draws around a point are made and read by compiled functions, if there are any for the model."""
-    work = draws * (data.A * data.K + CELL * data.J * data.K**2)
-    return model.conjugacy is None or (threaded(data) and work >= WORTH)
-
-
-def compiled_step(model: BoundModel, data: Annotations, chains: int) -> CompiledStep | None:
-    """Return the compiled step of a model, where it has one and compiled chains can take the data; else ``None``."""
-    if not fits(data):
-        return None
-    step = model.compiled_step(data)
-    if step is None or 8 * chains * (data.J * data.K * step.states + step.work) > ROOM or kernel(step.family) is None:
-        return None
-    return step

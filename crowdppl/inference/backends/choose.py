@@ -1,0 +1,190 @@
+"""Which computation takes each step of a fit: the one place that asks.
+
+Every function chooses for one model and its data: compiled functions where they serve both and are worth loading, torch
+otherwise. Engines take what they are given. Results state the choice of their engine in ``posterior.info["backend"]``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.errors import OptionError
+from crowdppl.inference.backends import chains, em_steps, passes
+from crowdppl.inference.backends.counting import LabelCounts
+from crowdppl.inference.backends.evaluation import Evaluation, PassEvaluation, TorchEvaluation
+from crowdppl.inference.backends.expectation import (
+    CompiledExpectation,
+    Expectation,
+    SummedExpectation,
+    TorchExpectation,
+)
+from crowdppl.inference.backends.passes import Sweeps
+from crowdppl.inference.backends.readings import Readings
+from crowdppl.inference.backends.samplers import CompiledSampler, PassSampler, Sampler, TorchSampler
+from crowdppl.inference.distributed.group import GROUP, ProcessGroup
+from crowdppl.inference.distributed.shares import DistributedSums
+from crowdppl.inference.draws import Draws
+from crowdppl.inference.m_step import MStep
+from crowdppl.kernels.sparse import DENSE_CELLS
+from crowdppl.kernels.steps import CompiledStep
+from crowdppl.model.bound import BoundModel
+
+# Where compiled passes do the work on annotations, tables of fewer numbers are done sooner by one of torch's threads.
+CELLS = 2**19
+# Multiplications of an E step below which torch is done before numba is imported.
+E_STEP = 10**5
+# Operations for draws around a point of a conjugate model below which the same holds: multiplications, and those of a cell of a
+# confusion matrix that is drawn.
+DRAWS, CELL = 5 * 10**7, 20
+# From so many annotations on, all threads work on one chain of a conjugate model after the other.
+LARGE = 2_000_000
+
+
+def threads(data: Annotations, model: BoundModel | None = None) -> int | None:
+    """Return how many threads torch's operations on these data take; ``None`` for as many as the process has.
+
+    Threads of small operations wait for each other longer than they work, many times longer where cores are shared. Larger data
+    and networks keep them busy.
+
+    Args:
+        data: the annotations.
+        model: where all that an engine does with annotations is left to compiled passes, if they serve it; torch's operations
+            are then on tables of workers.
+    """
+    small = data.A <= passes.ANNOTATIONS and not data.D
+    if small or data.N * data.J * data.K <= DENSE_CELLS:
+        return 1
+    left = model is not None and data.J * data.K**2 <= CELLS and _served(model, data)
+    return 1 if left else None
+
+
+def expectation(m_step: MStep) -> Expectation:
+    """Choose the two steps of EM.
+
+    Raises:
+        OptionError: if the data are on a GPU and the processes of the run do not have one each.
+    """
+    model, data = m_step.model, m_step.data
+    if model.closed and not model.shared_confusion and model.states_per_class == 1:
+        group = GROUP.get()
+        if group is not None and passes.once(data):
+            _require_gpus(group, data)
+            return SummedExpectation(m_step, DistributedSums(data, group), "processes")
+        if passes.serves(data, data.K):
+            return SummedExpectation(m_step, Sweeps.over(data), "passes")
+    step = _em_step(model, data)
+    return TorchExpectation(m_step) if step is None else CompiledExpectation(m_step, em_steps.EMSteps(step, data))
+
+
+def sampler(model: BoundModel, data: Annotations, count: int) -> Sampler:
+    """Choose how a number of chains of Gibbs sampling are run."""
+    over = None if data.A < LARGE else _passes(model, data)
+    step = compiled_step(model, data, count) if over is None else None
+    if step is not None:
+        return CompiledSampler(model, data, step)
+    return _uncompiled(model, data, _passes(model, data) if over is None else over)
+
+
+def sampler_from_point(model: BoundModel, data: Annotations, count: int, earlier: Sweeps | None) -> Sampler:
+    """Choose how draws are made by a sweep from a point; ``earlier`` are passes over the same data, which are used again."""
+    step = compiled_step(model, data, chains.PARTS) if _worth_compiling(model, data, count) else None
+    if step is not None:
+        return CompiledSampler(model, data, step)
+    return _uncompiled(model, data, _passes(model, data, earlier))
+
+
+class Chosen(NamedTuple):
+    """How draws are evaluated.
+
+    Attributes:
+        readings: compiled, which evaluate all draws.
+        items: what reads items off draws otherwise, and off the point of an engine that maximises.
+    """
+
+    readings: Readings | None
+    items: Evaluation | None
+
+
+def evaluation(model: BoundModel, arranged: Annotations, data: Annotations, draws: Draws, total: int) -> Chosen:
+    """Choose how ``total`` draws are evaluated."""
+    sampled = draws.kind == "posterior" and arranged.A < LARGE
+    step = compiled_step(model, arranged, 1) if sampled or _worth_compiling(model, arranged, total) else None
+    needed = step is None or draws.point is not None
+    return Chosen(
+        None if step is None else Readings(step, arranged),
+        items(model, arranged, data, draws.passes) if needed else None,
+    )
+
+
+def items(model: BoundModel, arranged: Annotations, data: Annotations, earlier: Sweeps | None) -> Evaluation:
+    """Choose what reads items off draws, one by one, or off a point."""
+    over = _passes(model, arranged, earlier)
+    return TorchEvaluation(model, arranged, data) if over is None else PassEvaluation(model, data, over)
+
+
+def label_counts(data: Annotations, evaluation: Evaluation) -> LabelCounts:
+    """Choose how labels are counted by drawn true labels: compiled passes may do so whatever the model is."""
+    if isinstance(evaluation, PassEvaluation):
+        return LabelCounts(data, evaluation.passes)
+    return LabelCounts(data, Sweeps.over(data) if passes.serves(data, data.K) else None)
+
+
+def compile_density(model: BoundModel, data: Annotations) -> bool:
+    """Tell whether NUTS compiles the log density: where one product of small matrices is most of it."""
+    return model.provides("confusion") and model.networks is None and data.counts.dense
+
+
+def compiled_step(model: BoundModel, data: Annotations, count: int) -> CompiledStep | None:
+    """Return the compiled step of a model, where it has one and a number of compiled chains can take the data."""
+    if not chains.serves(data):
+        return None
+    step = model.compiled_step(data)
+    if step is None or 8 * count * (data.J * data.K * step.states + step.work) > chains.ROOM:
+        return None
+    return None if chains.kernel(step.family) is None else step
+
+
+def _em_step(model: BoundModel, data: Annotations) -> CompiledStep | None:
+    """Return the compiled step of a model, where both steps of EM are compiled and worth it."""
+    if data.dtype != torch.float64 or not chains.serves(data) or model.conjugacy is not None:
+        return None
+    step = model.compiled_step(data)
+    if step is None or step.states * data.A < E_STEP or 8 * data.J * data.K * step.states > chains.ROOM:
+        return None
+    return None if em_steps.kernels(step.family) is None else step
+
+
+def _worth_compiling(model: BoundModel, data: Annotations, draws: int) -> bool:
+    """Tell whether so many draws around a point are made and read by compiled functions, if there are any for the model."""
+    work = draws * (data.A * data.K + CELL * data.J * data.K**2)
+    return model.conjugacy is None or (data.A < LARGE and work >= DRAWS)
+
+
+def _served(model: BoundModel, data: Annotations) -> bool:
+    """Tell whether compiled passes serve a model and its data."""
+    conjugate = model.closed and not model.shared_confusion
+    return conjugate and passes.serves(data, data.K * model.states_per_class)
+
+
+def _passes(model: BoundModel, data: Annotations, earlier: Sweeps | None = None) -> Sweeps | None:
+    """Return passes where they serve a model and its data: the earlier ones, if there are any."""
+    if earlier is not None:
+        return earlier
+    return Sweeps.over(data) if _served(model, data) else None
+
+
+def _uncompiled(model: BoundModel, data: Annotations, over: Sweeps | None) -> Sampler:
+    return TorchSampler(model, data) if over is None else PassSampler(model, data, over)
+
+
+def _require_gpus(group: ProcessGroup, data: Annotations) -> None:
+    """Refuse data on a GPU that processes share."""
+    here = data.device
+    if here.type == "cuda" and not (group.cuda and here.index in (None, torch.cuda.current_device())):
+        raise OptionError(
+            f"device={str(here)!r} in several processes: each needs a GPU of its own; start as many as there are GPUs, "
+            f"with device='cuda'"
+        )

@@ -1,0 +1,204 @@
+"""What is read off items at draws of the parameters, or at a point: by torch, or by compiled passes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.inference.backends.passes import Items, Sweeps
+from crowdppl.inference.design_effect import factors
+from crowdppl.inference.memory import chunk
+from crowdppl.inference.sampling import sample_truth_from_probabilities
+from crowdppl.kernels.ops import above_zero, normalise, sum_by
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel, repeated
+from crowdppl.model.program import densities
+
+
+class Evaluated(NamedTuple):
+    """The model at one draw, or at a slice of the draws.
+
+    Attributes:
+        part: number of the draw, or the slice.
+        parameters: as the prior returns them.
+        joint: item log joint, ``(..., N, S)``, in memory that is written over.
+        log_prior: of the parameters, ``(...)``.
+    """
+
+    part: Any
+    parameters: Parameters
+    joint: Tensor
+    log_prior: Tensor
+
+
+class Evaluation(ABC):
+    """The item log joint of a model, and what follows from it.
+
+    Args:
+        model: of the annotations.
+        arranged: these, in the model's arrangement.
+        data: the same, as they were given.
+    """
+
+    def __init__(self, model: BoundModel, arranged: Annotations, data: Annotations):
+        self.model, self.arranged, self.data = model, arranged, data
+
+    @abstractmethod
+    def each(self, flat: Parameters, fixed: Parameters, total: int) -> Iterator[Evaluated]:
+        """Go through draws: sites ``(D, ...)`` of ``total`` draws, and those without draws."""
+
+    @abstractmethod
+    def at_point(self, point: Parameters) -> tuple[Parameters, Tensor]:
+        """Return what the prior returns at a point, and the item log joint ``(N, S)``."""
+
+    @abstractmethod
+    def read(self, parameters: Parameters, joint: Tensor, factor: Tensor | None, share: float, items: Items) -> None:
+        """Fill ``items`` from their log joint, which may be written over.
+
+        Args:
+            parameters: at which the joint is.
+            joint: of the items, ``(..., N, S)``.
+            factor: design effects ``(..., N)``, by which the log joint is divided for the truths, where there are any.
+            share: what is added of probabilities.
+            items: memory for what is read, with the leading axes.
+        """
+
+    @abstractmethod
+    def add_averaged(self, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
+        """Add class probabilities averaged over equally probable values of rho.
+
+        Args:
+            joint: log joint of the items, ``(..., N, S)``; it is not changed.
+            nodes: values of rho, ``(..., Q)``.
+            share: weight of the average.
+            out: probabilities ``(N, K)`` to add to, summed over leading axes.
+        """
+
+    @abstractmethod
+    def probabilities(self, parameters: Parameters, joint: Tensor) -> Tensor:
+        """Return class probabilities ``(N, K)`` from a log joint ``(N, S)``, which may be written over."""
+
+    def zeros(self) -> Tensor:
+        """Return zeros ``(N, K)``."""
+        return torch.zeros(self.data.N, self.data.K, dtype=self.data.dtype, device=self.data.device)
+
+
+class TorchEvaluation(Evaluation):
+    """By torch, some draws at a time where the model takes several: for every model."""
+
+    def each(self, flat: Parameters, fixed: Parameters, total: int) -> Iterator[Evaluated]:
+        """Go through draws, one by one or in slices."""
+        model, data = self.model, self.arranged
+        if not model.batched:
+            for s in range(total):
+                parameters, log_prior = model.conditioned(
+                    {name: value[s] for name, value in flat.items()} | fixed, data
+                )
+                yield Evaluated(s, parameters, model.item_log_joint(parameters, data), log_prior)
+            return
+        step = chunk(data, total)
+        for start in range(0, total, step):
+            part = slice(start, min(start + step, total))
+            parameters = {name: value[part] for name, value in flat.items()}
+            yield Evaluated(part, parameters, *densities(model, parameters, data))
+
+    def at_point(self, point: Parameters) -> tuple[Parameters, Tensor]:
+        """Return what the prior returns at a point, and the item log joint."""
+        parameters = self.model.at_sites(point, self.arranged)
+        return parameters, self.model.item_log_joint(parameters, self.arranged)
+
+    def read(self, parameters: Parameters, joint: Tensor, factor: Tensor | None, share: float, items: Items) -> None:
+        """Fill ``items`` from their log joint, which is written over."""
+        N, K = self.data.N, self.data.K
+        # Tempered on the log scale: a probability that underflows may matter once tempered.
+        logs = None if factor is None else self.model.log_by_class(joint).div_(factor.unsqueeze(-1))
+        marginal, probability = by_item(self.model, parameters, joint, self.arranged, self.data)
+        items.likelihood.copy_(marginal)
+        if logs is not None and items.published is not None:
+            items.published.add_(probability.reshape(-1, N, K).sum(0), alpha=share)
+            probability = logs.softmax(-1)
+        items.truth.copy_(sample_truth_from_probabilities(probability))
+        items.mean.add_(probability.reshape(-1, N, K).sum(0), alpha=share)
+
+    def add_averaged(self, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
+        """Add class probabilities averaged over rho."""
+        logs = self.model.log_by_class(joint)
+        for rho in nodes.unbind(-1):
+            probability = (logs / factors(rho, self.data).unsqueeze(-1)).softmax(-1)
+            out.add_(probability.reshape(-1, self.data.N, self.data.K).sum(0), alpha=share / nodes.shape[-1])
+
+    def probabilities(self, parameters: Parameters, joint: Tensor) -> Tensor:
+        """Return class probabilities; the joint is written over."""
+        return by_item(self.model, parameters, joint, self.arranged, self.data)[1]
+
+
+class PassEvaluation(Evaluation):
+    """By compiled passes, one draw after the other.
+
+    Args:
+        model: all of whose sites are conjugate.
+        data: that the passes serve; the model's arrangement is the same.
+        passes: over the data.
+    """
+
+    def __init__(self, model: BoundModel, data: Annotations, passes: Sweeps):
+        super().__init__(model, data, data)
+        self.passes, self.spare = passes, passes.spare()
+
+    def each(self, flat: Parameters, fixed: Parameters, total: int) -> Iterator[Evaluated]:
+        """Go through draws, one by one."""
+        for s in range(total):
+            parameters, joint = self.at_point({name: value[s] for name, value in flat.items()})
+            yield Evaluated(s, parameters, joint, self.model.log_prior(parameters, self.data))
+
+    def at_point(self, point: Parameters) -> tuple[Parameters, Tensor]:
+        """Return the point, and the item log joint, in memory that the next call writes over."""
+        return point, self.passes.joint(*self.model.tables(point, self.data), self.spare)
+
+    def read(self, parameters: Parameters, joint: Tensor, factor: Tensor | None, share: float, items: Items) -> None:
+        """Fill ``items`` from their log joint."""
+        self.passes.accumulate(joint, factor, share, items)
+
+    def add_averaged(self, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
+        """Add class probabilities averaged over rho."""
+        items = Items(*self._unused(), out, None)
+        for rho in nodes.unbind(-1):
+            self.passes.accumulate(joint, factors(rho, self.data), share / nodes.shape[-1], items)
+
+    def probabilities(self, parameters: Parameters, joint: Tensor) -> Tensor:
+        """Return class probabilities."""
+        out = self.zeros()
+        self.passes.accumulate(joint, None, 1.0, Items(*self._unused(), out, None))
+        return out
+
+    def _unused(self) -> tuple[Tensor, Tensor]:
+        """Return memory for likelihoods and drawn truths that are not needed."""
+        return torch.empty(self.data.N, dtype=self.data.dtype), torch.empty(self.data.N, dtype=torch.int16)
+
+
+def by_item(
+    model: BoundModel, parameters: Parameters, joint: Tensor, arranged: Annotations, data: Annotations
+) -> tuple[Tensor, Tensor]:
+    """Reduce the log joint ``(..., N of the arrangement, S)``, which is overwritten, to items.
+
+    Returns:
+        Log-likelihood ``(..., N)`` and class probabilities ``(..., N, K)``. Where cells or single annotations have true labels
+        of their own, an item's probabilities are the mean over them (the consensus), and for an item without annotations
+        those of its features.
+    """
+    marginal, r = normalise(joint, overwrite=True)
+    if arranged.parent_item is None:
+        return repeated(marginal, arranged), model.by_class(r)
+    often = torch.ones_like(marginal) if arranged.multiplicity is None else arranged.multiplicity
+    log_likelihood = sum_by(arranged.parent_item, repeated(marginal, arranged), data.N)
+    total = sum_by(arranged.parent_item, often, data.N).unsqueeze(-1)
+    mean = sum_by(arranged.parent_item, model.by_class(r) * often.unsqueeze(-1), data.N) / above_zero(total)
+    if bool((total == 0).any()):
+        prior = model.by_class(model.log_truth(parameters, data).softmax(-1))
+        mean = torch.where(total > 0, mean, prior)
+    return log_likelihood, mean

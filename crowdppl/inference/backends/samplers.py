@@ -1,0 +1,418 @@
+"""Chains of Gibbs sampling, sweep by sweep: by torch, by compiled passes, or by compiled chains.
+
+Models that have a compiled step run each chain in a thread, without a call of torch in a sweep. Others run all chains as one
+batch of torch's operations; conjugate ones on large data one chain after the other by compiled passes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.inference.backends.chains import PARTS, SPARSE, Chain, Chains
+from crowdppl.inference.backends.passes import Sweeps
+from crowdppl.inference.checkpoint import Checkpoint
+from crowdppl.inference.memory import chunk, work_bytes
+from crowdppl.inference.monitor import BlockMoments, Layout
+from crowdppl.inference.progress import ProgressCallback
+from crowdppl.inference.sampling import GumbelMaxSampler, sample_truth
+from crowdppl.kernels.steps import CompiledStep
+from crowdppl.model.base import Parameters
+from crowdppl.model.bound import BoundModel, one_hot
+from crowdppl.model.program import dispersed, prior_draws, together
+
+
+@dataclass
+class GroupState:
+    """The state of some chains that run side by side.
+
+    Attributes:
+        sweep: their next sweep.
+        parameters: after the last sweep; of a compiled chain the vector of its step.
+        samples: draws kept, ``(draw, chain, ...)``.
+        places: sweep after the warm-up of each draw kept.
+        random: random numbers generated and not yet used, see :class:`GumbelMaxSampler`; of a compiled chain its stream.
+        moments: of what is reported, after the warm-up.
+    """
+
+    sweep: int
+    parameters: Parameters
+    samples: Parameters
+    places: list[int]
+    random: Tensor
+    moments: BlockMoments
+
+
+class Group:
+    """Chains that run side by side.
+
+    Attributes:
+        chains: how many.
+        kept: draws stored, with their places, sweeps after the warm-up.
+        random: the state of their random numbers, as it was read from a checkpoint.
+    """
+
+    def __init__(self, chains: int, moments: BlockMoments):
+        self.chains, self.moments = chains, moments
+        self.sweep = 0
+        self.parameters: Parameters = {}
+        self.kept: list[tuple[int, Parameters]] = []
+        self.sampler: GumbelMaxSampler | None = None
+        self.chain: Chain | None = None
+        self.random: Tensor | None = None
+
+    def state(self) -> GroupState:
+        """Return the state, for a checkpoint."""
+        random = self.moments.origin[:0]
+        if self.chain is not None:
+            random = self.chain.stream
+        elif self.sampler is not None:
+            random = self.sampler.unused
+        draws = [draw for _, draw in self.kept]
+        samples = {name: torch.stack([draw[name] for draw in draws]) for name in draws[0]} if draws else {}
+        kept_at = [place for place, _ in self.kept]
+        return GroupState(self.sweep, self.parameters, samples, kept_at, random, self.moments)
+
+    def restore(self, state: GroupState) -> None:
+        """Restore it."""
+        self.sweep, self.parameters, self.moments = state.sweep, state.parameters, state.moments
+        self.random = state.random
+        draws = zip(*state.samples.values(), strict=True)
+        self.kept = [
+            (place, dict(zip(state.samples, values, strict=True)))
+            for place, values in zip(state.places, draws, strict=True)
+        ]
+
+
+class Run(Protocol):
+    """What chains need to know of the run that they are part of.
+
+    Attributes:
+        groups: of its chains.
+        number: of the group that is being sampled, where one comes after the other.
+        target: sweeps that each group has at the end of this turn.
+        warmup: sweeps before what counts.
+        step: one of so many sweeps is kept.
+        num_samples: sweeps after the warm-up, where their number is known.
+    """
+
+    groups: list[Group]
+    number: int
+    target: int
+    warmup: int
+    step: int
+    num_samples: int | None
+
+    @property
+    def sites(self) -> Mapping[str, Any]:
+        """The sites of the model's prior, by name."""
+
+    def quantities(self, parameters: Parameters, probability: Tensor) -> Tensor:
+        """Return what is watched, given the probabilities of the classes ``(c, N, K)``."""
+
+    def state(self) -> Any:
+        """Return the state, for a checkpoint."""
+
+
+class Sampler(ABC):
+    """Chains for one model and its data.
+
+    Args:
+        model: with conjugate steps.
+        data: in its arrangement.
+
+    Attributes:
+        name: of the computation, as results state it.
+        passes: compiled passes over the annotations, if these do the work.
+        torch_threads: of torch, beside which chains have threads of their own; ``None`` for as many as there are.
+        dtype: of what is watched.
+    """
+
+    name: str
+    passes: Sweeps | None = None
+    torch_threads: int | None = None
+
+    def __init__(self, model: BoundModel, data: Annotations):
+        self.model, self.data, self.dtype = model, data, data.dtype
+        self.states = data.K * model.states_per_class
+
+    def widths(self, chains: int) -> list[int]:
+        """Return how many chains run side by side in each group."""
+        return [1] * chains
+
+    def watched_ahead(self, num_samples: int | None) -> int:
+        """Return for how many values of what is watched there is to be memory from the start."""
+        return 0
+
+    def watch(self, rows: Tensor | None, layout: Layout, chains: int) -> None:
+        """Learn what is watched: the items ``rows``, ``None`` for all, and where quantities lie."""
+        return
+
+    @abstractmethod
+    def begin(self, group: Group, sites: Mapping[str, Any]) -> None:
+        """Draw the first parameters of a group, which are to have all ``sites``."""
+
+    @abstractmethod
+    def turn(self, run: Run, report: ProgressCallback, keep: Checkpoint) -> None:
+        """Let every group sweep up to the run's target."""
+
+    def by_site(self, draws: Parameters) -> Parameters:
+        """Return draws kept, ``(chain, draw, ...)``, by site of the model."""
+        return draws
+
+    def all_kept(self) -> Parameters | None:
+        """Return all draws of a run ``(chain, draw, ...)``, where they lie together in memory."""
+        return None
+
+    @abstractmethod
+    def from_point(self, point: Parameters, count: int) -> Parameters:
+        """Draw parameters by a sweep from a point, ``(1, count, ...)`` by site."""
+
+    def close(self) -> None:
+        """End what was begun."""
+        return
+
+    def _first(self, start: Tensor, truth: Tensor, sites: Mapping[str, Any]) -> Parameters:
+        """Return the first parameters of some chains, whose truths start at responsibilities ``(C, N, S)``."""
+        model, data = self.model, self.data
+        own = model.provides("m_step") and model.provides("gibbs_step")
+        if own and model.model.check_method("em", data) is None:
+            # States beyond the classes are random at first: parameters drawn given them may stay in a mode of their own.
+            given = [model.m_step(one, data) for one in start]
+            if set(given[0]) == set(sites):
+                return together(given)
+        # Steps that also condition on the parameters get them from the prior: any valid point will do.
+        return model.gibbs_step(truth, prior_draws(model, data, len(start)), data)
+
+    def _start(self, chains: int) -> Tensor:
+        """Return responsibilities ``(C, N, S)`` that chains start from, around the votes."""
+        return dispersed(self.model.initial(self.data).expand(chains, self.data.N, self.states), self.data)
+
+
+class SequentialSampler(Sampler):
+    """Groups of chains, one after the other, a sweep at a time."""
+
+    def turn(self, run: Run, report: ProgressCallback, keep: Checkpoint) -> None:
+        """Let every group sweep up to the run's target."""
+        total = run.target * len(run.groups)
+        while run.number < len(run.groups):
+            group = run.groups[run.number]
+            if not group.parameters:
+                self.begin(group, run.sites)
+            for sweep in range(group.sweep, run.target):
+                self.sweep(run, group, sweep)
+                group.sweep = sweep + 1
+                place = group.sweep - run.warmup
+                if place > 0 and place % run.step == 0:
+                    group.kept.append((place, group.parameters))
+                keep.step(run.state)
+                if run.num_samples is not None and sweep % 50 == 0:
+                    done = run.number * run.target + sweep
+                    report(done, total, "warm-up" if sweep < run.warmup else "sampling")
+            run.number += 1
+        run.number = 0
+
+    @abstractmethod
+    def sweep(self, run: Run, group: Group, sweep: int) -> None:
+        """Take one sweep of a group."""
+
+
+class TorchSampler(SequentialSampler):
+    """By torch, from the item log joint: for every model with conjugate steps."""
+
+    name = "torch"
+
+    def widths(self, chains: int) -> list[int]:
+        """Return how many chains run side by side in each group.
+
+        Small data: all chains in one batch, which share the cost of calling torch. Large data: memory bandwidth is the limit, and
+        one chain after the other stays in the caches.
+        """
+        width = max(1, min(chains, work_bytes(self.data) // (8 * self.data.N * self.states * 4)))
+        return [min(width, chains - start) for start in range(0, chains, width)]
+
+    def begin(self, group: Group, sites: Mapping[str, Any]) -> None:
+        """Draw the first parameters of a group."""
+        start = self._start(group.chains)
+        group.sampler = GumbelMaxSampler(start.shape, self.data)
+        group.parameters = self._first(start, group.sampler.sample(start.log()), sites)
+
+    def sweep(self, run: Run, group: Group, sweep: int) -> None:
+        """Draw the truths given the parameters, and these given the truths."""
+        model, data = self.model, self.data
+        if group.sampler is None:
+            group.sampler = GumbelMaxSampler((group.chains, data.N, self.states), data)
+            if group.random is not None:
+                group.sampler.unused, group.random = group.random, None
+        joint = model.item_log_joint(group.parameters, data)
+        if sweep >= run.warmup:
+            given = model.by_class(joint.softmax(-1))
+            group.moments.add(run.quantities(group.parameters, given.expand(group.chains, data.N, data.K)))
+        truth = group.sampler.sample(model.learned_from(joint, data))
+        group.parameters = model.gibbs_step(truth, group.parameters, data)
+
+    def from_point(self, point: Parameters, count: int) -> Parameters:
+        """Draw parameters by a sweep from a point, some draws at a time."""
+        model, data = self.model, self.data
+        joint = model.learned_from(model.item_log_joint(point, data), data)
+        parts = []
+        step = chunk(data, count)
+        for start in range(0, count, step):
+            size = min(step, count - start)
+            here = {name: value.expand(size, *value.shape) for name, value in point.items()}
+            parts.append(model.gibbs_step(sample_truth(joint.expand(size, *joint.shape)), here, data))
+        return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
+
+
+class PassSampler(SequentialSampler):
+    """By compiled passes, which draw the truths and count: for conjugate models on large data.
+
+    Args:
+        model: all of whose sites are conjugate.
+        data: that the passes serve.
+        passes: over the data.
+    """
+
+    name = "passes"
+
+    def __init__(self, model: BoundModel, data: Annotations, passes: Sweeps):
+        super().__init__(model, data)
+        assert model.conjugacy is not None
+        self.passes, self.sweeps, self.conjugacy = passes, passes, model.conjugacy
+
+    def begin(self, group: Group, sites: Mapping[str, Any]) -> None:
+        """Draw the first parameters of a chain."""
+        start = self._start(group.chains)
+        truth = GumbelMaxSampler(start.shape, self.data).sample(start.log())
+        group.parameters = _leading(self.conjugacy.gibbs_step(self.sweeps.given(one_hot(truth[0], self.data))))
+
+    def sweep(self, run: Run, group: Group, sweep: int) -> None:
+        """Draw the truths given the parameters, and these given the counts."""
+        now = {name: value[0] for name, value in group.parameters.items()}
+        table, prior = self.model.tables(now, self.data)
+        if sweep >= run.warmup and sweep % SPARSE == 0:
+            given = self.sweeps.responsibilities(table, prior).unsqueeze(0)
+            group.moments.add(run.quantities(group.parameters, given))
+        _, sums = self.sweeps.draw(table, prior)
+        group.parameters = _leading(self.conjugacy.gibbs_step(sums, now))
+
+    def from_point(self, point: Parameters, count: int) -> Parameters:
+        """Draw parameters by a sweep from a point."""
+        tables = self.model.tables(point, self.data)
+        draws = [self.conjugacy.gibbs_step(self.sweeps.draw(*tables)[1], point) for _ in range(count)]
+        return {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in point}
+
+
+class CompiledSampler(Sampler):
+    """By compiled chains, in threads, many sweeps in a call.
+
+    Args:
+        model: of the annotations.
+        data: that compiled chains serve.
+        step: of the model.
+    """
+
+    name = "compiled"
+    torch_threads = 1  # torch has little to do, and its threads would wait for each other longer than they work
+
+    def __init__(self, model: BoundModel, data: Annotations, step: CompiledStep):
+        super().__init__(model, data)
+        self.step, self.dtype = step, torch.float64
+        self.chains: Chains | None = None
+        # Of all draws, (chain, draw, P), where their number is known.
+        self.room: Tensor | None = None
+
+    def watch(self, rows: Tensor | None, layout: Layout, chains: int) -> None:
+        """Learn what is watched."""
+        self.chains = Chains(self.step, self.data, rows, layout, chains)
+
+    def watched_ahead(self, num_samples: int | None) -> int:
+        """Return at how many sweeps something is watched."""
+        return 0 if num_samples is None else -(-num_samples // Chains.sparse_for(self.data))
+
+    def begin(self, group: Group, sites: Mapping[str, Any]) -> None:
+        """Draw the first parameters of a chain."""
+        start = self._start(group.chains)
+        first = self._first(start, sample_truth(start.log()), sites)
+        group.parameters = {"vector": self.step.vector(first)}
+
+    def turn(self, run: Run, report: ProgressCallback, keep: Checkpoint) -> None:
+        """Let all chains sweep up to the run's target, in threads, some sweeps at a time."""
+        chains, running = self.chains, []
+        assert chains is not None
+        for group in run.groups:
+            if not group.parameters:
+                self.begin(group, run.sites)
+            if group.chain is None:
+                group.chain = chains.chain(group.parameters["vector"], group.random)
+            running.append((group, group.chain))
+        rooms = self._rooms(run)
+        while (done := run.groups[0].sweep) < run.target:
+            counts = done >= run.warmup
+            place = done - run.warmup
+            number = min(run.target - done, chains.most)
+            number = min(number, chains.ahead(place, run.groups[0].moments.room) if counts else -place)
+            tasks = [
+                partial(chains.sweep, chain, number, group.moments, place, run.step, room)
+                if counts
+                else partial(chains.sweep, chain, number, None, place, run.step)
+                for (group, chain), room in zip(running, rooms, strict=True)
+            ]
+            for group, kept in zip(run.groups, chains.all(tasks), strict=True):
+                group.sweep += number
+                if counts:
+                    group.moments.added(chains.watched(place, number))
+                    first = place // run.step + 1
+                    draws = list(torch.from_numpy(kept).unsqueeze(1))
+                    if run.num_samples is None:  # most of them are dropped later, and free their memory
+                        draws = [draw.clone() for draw in draws]
+                    group.kept += [((first + n) * run.step, {"vector": draw}) for n, draw in enumerate(draws)]
+            keep.step(run.state)
+            if run.num_samples is not None:
+                report(run.groups[0].sweep, run.target, "sampling" if counts else "warm-up")
+
+    def _rooms(self, run: Run) -> list[Any]:
+        """Return memory for the draws of each chain, ``(D, P)``, ``None`` where their number is not known.
+
+        Draws of a checkpoint are copied to their places.
+        """
+        if run.num_samples is None:
+            return [None] * len(run.groups)
+        if self.room is None:
+            size = run.groups[0].parameters["vector"].shape[-1]
+            self.room = torch.empty(len(run.groups), run.num_samples // run.step, size, dtype=torch.float64)
+            for group, room in zip(run.groups, self.room, strict=True):
+                for (_, draw), place in zip(group.kept, room, strict=False):
+                    place.copy_(draw["vector"][0])
+        return list(self.room.numpy())
+
+    def by_site(self, draws: Parameters) -> Parameters:
+        """Return the sites that vectors of the step hold."""
+        return self.step.parameters(draws["vector"], self.data.dtype)
+
+    def all_kept(self) -> Parameters | None:
+        """Return all draws of a run."""
+        return None if self.room is None else {"vector": self.room}
+
+    def from_point(self, point: Parameters, count: int) -> Parameters:
+        """Draw parameters by a sweep from a point, in threads."""
+        with closing(Chains(self.step, self.data, None, None, PARTS)) as chains:
+            values = chains.from_point(self.step.vector(point), count)
+        return {name: value.unsqueeze(0) for name, value in self.step.parameters(values, self.data.dtype).items()}
+
+    def close(self) -> None:
+        """End the threads."""
+        if self.chains is not None:
+            self.chains.close()
+
+
+def _leading(parameters: Parameters) -> Parameters:
+    return {name: value.unsqueeze(0) for name, value in parameters.items()}
