@@ -137,6 +137,18 @@ def posterior(model="dawid-skene", method="gibbs"):
     return quiet_fit(annotations, instance, method=method, independent=False, **options)
 
 
+@functools.cache
+def three_labels():
+    return crowdppl.Annotations.from_frame(
+        frame().assign(label=lambda table: table["label"].where(table.index % 5 > 0, 2))
+    )
+
+
+@functools.cache
+def with_other_labels():
+    return quiet_fit(three_labels().with_other_labels([2]), "one-coin", method="em", num_samples=20)
+
+
 def with_features():
     return data().with_features(pd.DataFrame({"f": np.linspace(-1, 1, 12)}, index=range(12)))
 
@@ -387,6 +399,7 @@ def calls(place):
         "Posterior.measure": mine,
         "Posterior.confusion": mine,
         "Posterior.prevalence": mine,
+        "Posterior.other_rates": {"self": with_other_labels()},
         "Posterior.draws": {**mine, "name": "prevalence"},
         "Posterior.variable": {**mine, "name": "prevalence"},
         "Posterior.worker_index": {**mine, "worker": "u"},
@@ -398,6 +411,7 @@ def calls(place):
         "Annotations.to": own,
         "Annotations.with_features": own,
         "Annotations.with_features_ordered": {**own, "names": ("a",)},
+        "Annotations.with_other_labels": {"self": three_labels(), "names": [2]},
         "Annotations.with_weights": {**own, "weights": np.ones(12)},
         "Annotations.unseen": own,
         "Annotations.code": {**own, "labels": [0, 1], "what": "labels"},

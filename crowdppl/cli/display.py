@@ -15,7 +15,7 @@ from crowdppl.cli.application import console, in_command
 from crowdppl.data.columns import ITEM_COLUMNS
 from crowdppl.inference.coverage import NARROW
 from crowdppl.posterior.posterior import Posterior, probability_columns
-from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS
+from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS, other_rates
 
 if TYPE_CHECKING:
     from crowdppl import criticism, report
@@ -65,6 +65,8 @@ def show_truth(posterior: Posterior) -> None:
     shares = posterior.prevalence()
     listed = ", ".join(f"{escape(str(row.label))} {row.share:.0%}" for row in shares.head(8).itertuples())
     console.print(f"\nShare of each class: {listed}{' ...' if len(shares) > 8 else ''}")
+    for sentence in other_rates.sentences(posterior):
+        console.print(escape(sentence))
     uncertain = truth[truth["probability"] < CERTAIN].sort_values("probability", kind="stable")
     certain = len(truth) - len(uncertain)
     console.print(f"{certain:,} of {len(truth):,} items have a label that is at least {CERTAIN:.0%} probable.")

@@ -175,6 +175,10 @@ class Reading:
     keep_missing: Annotated[
         bool, typer.Option("--keep-missing", help="Take null, #N/A and other words for nothing for classes.")
     ] = False
+    other_label: Annotated[
+        list[str] | None,
+        typer.Option(help="Label that is never a true label, such as 'cannot tell'; may be given several times."),
+    ] = None
     no_fold: Annotated[
         bool,
         typer.Option("--no-fold", help="Keep labels apart that differ in capitals, white space or look-alikes only."),

@@ -20,6 +20,7 @@ from crowdppl.data.features import count_table
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.layouts import AnnotationLayouts
+from crowdppl.data.other_labels import names_of
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
 from crowdppl.data.structured import CHOICES_OF_SEVERAL, Several
@@ -62,6 +63,8 @@ class Annotations(AnnotationLayouts):
             :meth:`AnnotationModel.anchor` states it; ``None`` for none.
         item_column: name of the item column in tables: ``"item"`` if the input used it, otherwise ``"task"``.
         repeats: treatment of repeated annotations of an item by one worker; an update of the result applies it, too.
+        others: annotations whose label is never a true label, see :class:`crowdppl.data.other_labels.OtherLabels`; ``None``
+            without them.
         labels_declared: whether the caller stated the classes in order, with ``labels`` or a categorical column. Other classes
             are sorted, and the order of words has no meaning then.
         parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each
@@ -89,6 +92,7 @@ class Annotations(AnnotationLayouts):
         missing=arguments.anything,
         keep_missing=arguments.flag,
         fold=arguments.flag,
+        other_labels=arguments.anything,
         source=arguments.text,
     )
     def from_frame(
@@ -113,6 +117,7 @@ class Annotations(AnnotationLayouts):
         missing: str | Iterable[Any] = (),
         keep_missing: bool = False,
         fold: bool = True,
+        other_labels: str | Iterable[Any] = (),
         source: str = "the frame",
     ) -> Self:
         """Return the annotations of a table with one row per annotation.
@@ -148,6 +153,8 @@ class Annotations(AnnotationLayouts):
             keep_missing: whether these words of programs are classes.
             fold: whether labels that differ in capitals, white space or characters that look alike are one class. They are two
                 classes in any case where they are both declared, or where workers use them as two.
+            other_labels: labels that are never a true label, such as ``"cannot tell"``. Workers may give them in place of a
+                class, at a rate that may depend on the true label, so that they are evidence on it.
             source: name of the table in messages.
 
         Raises:
@@ -155,6 +162,7 @@ class Annotations(AnnotationLayouts):
             OptionError: for an unknown ``repeats`` or ``several``.
         """
         frame = to_pandas(frame, source, ", or use from_arrays")
+        others = names_of(other_labels)
         task, worker, label = three_columns(frame, (task, worker, label), source)
         columns = encode_columns(
             frame[task],
@@ -162,7 +170,7 @@ class Annotations(AnnotationLayouts):
             frame[label],
             truth=truth_columns(frame, (task, label), truth, source),
             names=(task, worker, label),
-            declared=(items, workers, labels),
+            declared=(items, workers, labels if labels is None or not others else [*labels, *others]),
             repeats=repeats,
             several=several,
             source=source,
@@ -181,6 +189,7 @@ class Annotations(AnnotationLayouts):
             # pandas sorts the categories that it finds itself.
             in_order = bool(frame[label].cat.ordered) or not categories.is_monotonic_increasing
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
+        data = data.with_other_labels(others) if others else data
         return data.with_features(features, workers=worker_features)
 
     @classmethod

@@ -13,6 +13,7 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data import html
 from crowdppl.data.encoding import Repeats
+from crowdppl.data.other_labels import OtherLabels
 from crowdppl.kernels.ops import sum_by
 from crowdppl.kernels.sparse import WorkerCounts
 
@@ -51,6 +52,7 @@ class AnnotationFields:
     item_column: str = "task"
     repeats: Repeats = "keep"
     labels_declared: bool = False
+    others: OtherLabels | None = None
 
     @property
     def N(self) -> int:
@@ -86,6 +88,16 @@ class AnnotationFields:
     def counts(self) -> WorkerCounts:
         """Sparse ``(N, J*K)`` counts for log-likelihoods and expected counts; each row is multiplied by its item's weight."""
         return WorkerCounts(self.item, self.worker, self.label, (self.N, self.J, self.K), self.dtype, self.weight)
+
+    @cached_property
+    def answers(self) -> WorkerCounts:
+        """Sparse ``(N, J*(O+1))`` counts of all answers: a class, which is number 0, or one of the ``O`` other labels."""
+        assert self.others is not None
+        item, worker = torch.cat([self.item, self.others.item]), torch.cat([self.worker, self.others.worker])
+        answer = torch.cat([torch.zeros_like(self.label), 1 + self.others.label])
+        order = item.argsort(stable=True)
+        size = (self.N, self.J, 1 + len(self.others.names))
+        return WorkerCounts(item[order], worker[order], answer[order], size, self.dtype, self.weight)
 
     @cached_property
     def votes(self) -> Tensor:
@@ -194,13 +206,15 @@ class AnnotationFields:
         ):
             value = getattr(self, name)
             moved[name] = None if value is None else value.to(device, dtype)
+        moved["others"] = None if self.others is None else self.others.to(device)
         return replace(self, dtype=dtype, **moved)
 
     def __repr__(self) -> str:
         known = int((self.truth >= 0).sum())
         return (
             f"Annotations({self.A:,} annotations of {self.N:,} items by {self.J:,} workers in {self.K:,} classes"
-            f"{f', truth of {known:,} items known' if known else ''})"
+            f"{f', truth of {known:,} items known' if known else ''}"
+            f"{'' if self.others is None else f', {len(self.others):,} other labels'})"
         )
 
     def _repr_html_(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from crowdppl.data.features import column_names, in_order, matrix
 from crowdppl.data.fields import AnnotationFields, Array
 from crowdppl.data.frames import indexed
 from crowdppl.data.identifiers import clean, coded, encode
+from crowdppl.data.other_labels import OtherLabels, names_of, numbered
 from crowdppl.errors import DataError, listed
 
 
@@ -48,6 +49,39 @@ class AnnotationLayouts(AnnotationFields):
             if name in fields:
                 fields[name] = torch.from_numpy(fields[name]).to(self.device, self.dtype)
         return replace(self, **fields)
+
+    @arguments.checked(names=arguments.anything)
+    def with_other_labels(self, names: str | Iterable[Any]) -> Self:
+        """Return the same annotations with some of the labels taken for ones that are never a true label.
+
+        Args:
+            names: the labels, such as ``["cannot tell"]``, whatever their capitals. Known true labels that are among them are
+                taken as unknown.
+
+        Raises:
+            DataError: if no class is one of the names, or none is left.
+        """
+        is_class, number = (torch.from_numpy(part).to(self.device) for part in numbered(names_of(names), self.labels))
+        own = is_class[self.label]
+        known = self.truth >= 0
+        true_class = known & is_class[self.truth.clamp(min=0)]
+        others = OtherLabels(
+            self.item[~own], self.worker[~own], number[self.label[~own]], self.labels[~is_class.cpu().numpy()]
+        )
+        sentences = [
+            f"{len(others):,} of {self.A:,} annotations are {listed(others.names.tolist(), 5)}, which is never a true label"
+        ]
+        if dropped := int((known & ~true_class).sum()):
+            sentences.append(f"{dropped:,} known true labels are labels that are never a true label; taken as unknown")
+        kept = self.keep(own)
+        return replace(
+            kept,
+            label=number[kept.label],
+            truth=torch.where(true_class, number[self.truth.clamp(min=0)], -1),
+            labels=self.labels[is_class.cpu().numpy()],
+            others=others if self.others is None else self.others.and_also(others),
+            notes=(*self.notes, *sentences),
+        )
 
     @arguments.checked(weights=arguments.anything)
     def with_weights(self, weights: Any) -> Self:
@@ -135,6 +169,7 @@ class AnnotationLayouts(AnnotationFields):
             anchor=None,
             parent_item=None,
             notes=(),
+            others=None,
             features=self.features if features is None else None,
             worker_features=self.worker_features if workers is None else None,
         )
@@ -176,7 +211,13 @@ class AnnotationLayouts(AnnotationFields):
         items, workers = torch.arange(self.N, device=self.device), torch.arange(self.J, device=self.device)
         item = items.repeat_interleave(self.J)
         return replace(
-            self, item=item, worker=workers.repeat(self.N), label=torch.zeros_like(item), timestamp=None, seconds=None
+            self,
+            item=item,
+            worker=workers.repeat(self.N),
+            label=torch.zeros_like(item),
+            timestamp=None,
+            seconds=None,
+            others=None,
         )
 
     @arguments.checked(labels=arguments.a_list, what=arguments.text)
@@ -235,6 +276,7 @@ class AnnotationLayouts(AnnotationFields):
             start=None if self.start is None else self.start[index],
             anchor=None if self.anchor is None else self.anchor[index],
             parent_item=None,
+            others=None if self.others is None else self.others.batch(index, self.N),
         )
 
     @arguments.checked(annotations=arguments.mask)

@@ -288,6 +288,8 @@ def digest(data: Annotations, *words: object) -> str:
         total.update(name.encode())
         if value is not None:
             total.update(value.detach().cpu().contiguous().numpy().tobytes())
+    for part in () if data.others is None else (data.others.item, data.others.worker, data.others.label):
+        total.update(part.cpu().contiguous().numpy().tobytes())
     for names in (data.items, data.workers, data.labels):
         total.update(repr(names.tolist()).encode())
     return total.hexdigest()

@@ -15,6 +15,7 @@ import xarray as xr
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.other_labels import A_CLASS, OtherLabels
 from crowdppl.inference.design_effect import PUBLISHED, WEIGHTED, DesignEffect
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.evaluate import EvaluatedDraws
@@ -195,6 +196,7 @@ def _coordinates(data: Annotations, draws: Sequence[int]) -> dict[str, pd.Index]
         "true_label": labels,
         "given_label": labels,
         "annotation": pd.RangeIndex(data.A),
+        **({} if data.others is None else _of_others(data.others)),
         "chain": pd.RangeIndex(draws[0]),
         "draw": pd.RangeIndex(draws[1]),
     }
@@ -224,7 +226,16 @@ def _constant_data(data: Annotations) -> dict[str, Variable]:
             variables[name] = (("annotation",), value)
     if data.weight is not None:
         variables["weight"] = (("item",), data.weight)
+    if data.others is not None:
+        parts = {"other_item": data.others.item, "other_worker": data.others.worker, "other_label": data.others.label}
+        variables |= {name: (("other_annotation",), value) for name, value in parts.items()}
     return variables
+
+
+def _of_others(others: OtherLabels) -> dict[str, pd.Index]:
+    """Return the coordinates of what is known of labels that are never a true label."""
+    answers = pd.Index([A_CLASS, *map(str, others.names.tolist())], dtype=object)
+    return {"answer": answers, "other_annotation": pd.RangeIndex(len(others))}
 
 
 def _dims(name: str, node: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.other_labels import OtherLabels
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
@@ -174,6 +175,11 @@ def data_of(posterior: Posterior) -> Annotations:
         for name in ("weight", "timestamp", "seconds")
         if name in constant
     }
+    if "other_item" in constant:
+        codes = [constant[f"other_{name}"].to_numpy().astype(np.int64) for name in ("item", "worker", "label")]
+        names = posterior.tree["posterior"]["answer"].to_numpy()[1:]
+        item_code, worker_code, code = (torch.from_numpy(part) for part in codes)
+        besides["others"] = OtherLabels(item_code, worker_code, code, names)
     return Annotations(
         item=item,
         worker=worker,

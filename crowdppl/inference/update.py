@@ -81,7 +81,7 @@ def update(
     """
     before = data_of(posterior) if data is None else data.to("cpu")
     if not isinstance(more, Annotations):
-        more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"))
+        more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"), labels=_all_labels(before))
     together = joined(before, more, repeats)
     place = {name: n for n, name in enumerate(together.items.tolist())}
     start = together.majority()
@@ -166,6 +166,25 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     return bound.by_class(r)
 
 
+def _all_labels(data: Annotations) -> list[Any] | None:
+    """Return all labels of the data, where some are never a true label; ``None`` for those that occur."""
+    return None if data.others is None else [*data.labels.tolist(), *data.others.names.tolist()]
+
+
+def _as_frame(data: Annotations) -> pd.DataFrame:
+    """Return one row for each annotation, also of those that are never a true label."""
+    parts = [(data.item, data.worker, data.labels[data.label.numpy()])]
+    if data.others is not None:
+        parts.append((data.others.item, data.others.worker, data.others.names[data.others.label.numpy()]))
+    frames = [
+        pd.DataFrame({"task": data.items[item.numpy()], "worker": data.workers[worker.numpy()], "label": label})
+        for item, worker, label in parts
+    ]
+    timings = {name: getattr(data, name).numpy() for name in TIMINGS if getattr(data, name) is not None}
+    frames[0] = frames[0].assign(**timings)
+    return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+
+
 def _respelled(more: Annotations, classes: npt.NDArray[Any]) -> Annotations:
     """Return annotations with the earlier classes in place of other spellings of them."""
     spelled = respelled(more.labels.tolist(), classes.tolist())
@@ -201,7 +220,9 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
             annotations again where these are refused.
     """
     repeats = before.repeats if repeats is None else repeats
-    more = _respelled(more, before.labels)
+    others = [] if before.others is None else before.others.names.tolist()
+    named = [name for name in others if name in more.labels.tolist()]
+    more = _respelled(more.with_other_labels(named) if named else more, before.labels)
     strange = [label for label in more.labels.tolist() if label not in before.labels.tolist()]
     if strange:
         raise DataError(
@@ -211,16 +232,7 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
     frames: list[pd.DataFrame] = []
     truth: dict[Any, Any] = {}
     for part in (before, more):
-        frames.append(
-            pd.DataFrame(
-                {
-                    "task": part.items[part.item.numpy()],
-                    "worker": part.workers[part.worker.numpy()],
-                    "label": part.labels[part.label.numpy()],
-                }
-                | {name: getattr(part, name).numpy() for name in TIMINGS if getattr(part, name) is not None}
-            )
-        )
+        frames.append(_as_frame(part))
         for i in np.flatnonzero(part.truth.numpy() >= 0).tolist():
             task, label = part.items[i : i + 1].tolist()[0], part.labels.tolist()[int(part.truth[i])]
             if truth.setdefault(task, label) != label:
@@ -245,6 +257,7 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
         labels=before.labels,
         truth=truth or None,
         repeats=repeats,
+        other_labels=others,
         source="all annotations",
         **timings,
     )

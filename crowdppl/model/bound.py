@@ -16,16 +16,17 @@ from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.errors import ModelError
+from crowdppl.errors import ModelError, listed
 from crowdppl.isolation import floating
 from crowdppl.kernels.ops import above_zero, anchored, normalise, sum_by, times_log
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.kernels.steps import CompiledStep
-from crowdppl.model import base
+from crowdppl.model import base, other_rates
 from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
 from crowdppl.model.components import components
 from crowdppl.model.conjugacy import Conjugacy
 from crowdppl.model.networks import Networks
+from crowdppl.model.other_rates import OtherRates
 from crowdppl.model.plates import Plates
 
 
@@ -53,6 +54,7 @@ class BoundModel:
     Attributes:
         model: the same.
         networks: of this fit; ``None`` where the model has none.
+        others: the rates of labels that are never a true label; ``None`` without such labels.
     """
 
     def __init__(self, model: AnnotationModel, data: Annotations):
@@ -60,6 +62,7 @@ class BoundModel:
         modules = model.networks(data)
         placed = {name: copy.deepcopy(module).to(data.device, data.dtype) for name, module in modules.items()}
         self.networks = Networks(placed) if placed else None
+        self.others = None if data.others is None else OtherRates(data)
 
     # ------------------------------------------------------------------ the model's own
 
@@ -75,7 +78,7 @@ class BoundModel:
     @property
     def dims(self) -> Mapping[str, tuple[str, ...]]:
         """Names of the axes of sites and derived quantities."""
-        return self.model.dims
+        return self.model.dims if self.others is None else {**self.model.dims, other_rates.SITE: other_rates.DIMS}
 
     @property
     def states_per_class(self) -> int:
@@ -92,7 +95,9 @@ class BoundModel:
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample the parameters."""
-        return self.model.prior(data, plates)
+        if self.others is None:
+            return self.model.prior(data, plates)
+        return {**self.model.prior(data, plates), other_rates.SITE: self.others.sample(plates)}
 
     def truth(self, parameters: Parameters, data: Annotations) -> Any:
         """Return the distribution of the truth over ``S`` states."""
@@ -107,8 +112,18 @@ class BoundModel:
         return self.model.log_truth(parameters, data)
 
     def expand(self, data: Annotations) -> Annotations:
-        """Return the annotations in the layout that the model is about."""
-        return self.model.expand(data)
+        """Return the annotations in the layout that the model is about.
+
+        Raises:
+            ModelError: where each annotation has a true label of its own, and some are never a true label.
+        """
+        arranged = self.model.expand(data)
+        if data.others is not None and arranged.parent_item is not None:
+            raise ModelError(
+                f"{self.name} gives each annotation a true label of its own, and {listed(data.others.names.tolist(), 3)} are "
+                f"never a true label; fit a model with one true label for each item, such as 'dawid-skene'"
+            )
+        return arranged
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
         """Return further quantities to report."""
@@ -166,10 +181,20 @@ class BoundModel:
     @cached_property
     def closed(self) -> bool:
         """Whether the statistics of a pass give all parameters: only conjugate sites, and one prior of the truth for all."""
+        return self.others is None and self._conjugate
+
+    @cached_property
+    def _conjugate(self) -> bool:
+        """Whether they give all parameters of the model."""
         own = self.provides("m_step") or self.provides("gibbs_step") or self.provides("log_likelihoods")
         if own or self.networks is not None or self.conjugacy is None or not self.conjugacy.complete:
             return False
         return self.log_truth(self._at_means[1], self._data).dim() == 1
+
+    @property
+    def prior_in_batches(self) -> bool:
+        """Whether the log prior of parameters with further axes is known without a trace."""
+        return self.provides("log_prior") or self._conjugate
 
     @property
     def batched(self) -> bool:
@@ -201,6 +226,15 @@ class BoundModel:
             table: logs of the model's ``confusion``, where they are at hand.
             memory: to write to, where the model has a table for each worker.
         """
+        own = self._of_classes(parameters, data, table, memory)
+        if self.others is None:
+            return own
+        return own.add_(self.others.log_likelihoods(parameters[other_rates.SITE], data, self.states_per_class))
+
+    def _of_classes(
+        self, parameters: Parameters, data: Annotations, table: Tensor | None, memory: Tensor | None
+    ) -> Tensor:
+        """Return the same of the labels that are classes."""
         if self.provides("log_likelihoods"):
             return self.model.log_likelihoods(parameters, data)
         if self.provides("confusion"):
@@ -252,10 +286,13 @@ class BoundModel:
 
     def log_prior(self, parameters: Parameters, data: Annotations, logs: Mapping[str, Tensor] | None = None) -> Tensor:
         """Return ``log p(parameters)``, ``(...)``; from a trace of the prior, a scalar, where the model knows no faster way."""
-        if self.provides("log_prior"):
-            return self.model.log_prior(parameters, data)
-        if self.closed and self.conjugacy is not None:
-            return self.conjugacy.log_prior(parameters, logs or {})
+        if self.prior_in_batches:
+            if self.provides("log_prior"):
+                own = self.model.log_prior(parameters, data)
+            else:
+                assert self.conjugacy is not None
+                own = self.conjugacy.log_prior(parameters, logs or {})
+            return own if self.others is None else own + self.others.log_prior(parameters[other_rates.SITE])
         trace = self._conditioned(parameters, data, None)
         return torch.as_tensor(trace.log_prob_sum())
 
@@ -339,10 +376,20 @@ class BoundModel:
             if parameters is not None and self.networks is not None:
                 parameters = self.conditioned(parameters, data)[0]  # with the networks as functions
             closed |= self.model.m_step(responsibility, data, parameters)
+        if self.others is not None:
+            closed[other_rates.SITE] = self.others.mode(self.by_class(responsibility), data)
         return closed
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw the parameters given truths ``(C, N)`` of ``C`` chains; every value leads with ``C``."""
+        drawn = self._drawn(truth, parameters, data)
+        if self.others is not None:
+            classes = torch.div(truth, self.states_per_class, rounding_mode="floor")
+            drawn[other_rates.SITE] = self.others.draw(one_hot(classes, data), data)
+        return drawn
+
+    def _drawn(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Draw the model's own parameters."""
         if self.provides("gibbs_step"):
             return self.model.gibbs_step(truth, parameters, data)
         if self.conjugacy is None:
@@ -352,6 +399,8 @@ class BoundModel:
 
     def compiled_step(self, data: Annotations) -> CompiledStep | None:
         """Return the compiled step of the model, or that of its conjugate sites; ``None`` where there is neither."""
+        if self.others is not None:
+            return None
         return self.model.compiled_step(data) if self.provides("compiled_step") else self._components
 
     @cached_property
@@ -361,6 +410,8 @@ class BoundModel:
 
     def guide(self, data: Annotations, start: Parameters) -> Callable[..., Any] | None:
         """Return the model's guide, or that of its conjugate sites; ``None`` where there is neither."""
+        if self.others is not None:
+            return None
         if self.provides("guide"):
             return self.model.guide(data, start)
         if self.closed and self.conjugacy is not None:
@@ -460,7 +511,7 @@ class BoundModel:
             pyro.factor("labels", repeated(self.objective(joint, data), data))
 
     def _conditioned(self, values: Mapping[str, Tensor], data: Annotations, plates: Plates | None) -> Any:
-        conditioned = poutine.condition(self.model.prior, data=dict(values))
+        conditioned = poutine.condition(self.prior, data=dict(values))
         return poutine.trace(conditioned).get_trace(data, self.plates(data) if plates is None else plates)
 
     def conditioned(

@@ -213,7 +213,7 @@ def densities(model: BoundModel, parameters: Parameters, data: Annotations) -> t
 
     For batched models. A log prior from the trace of the prior is taken set by set: it sums up all there is.
     """
-    if not parameters or model.provides("log_prior") or model.closed:
+    if not parameters or model.prior_in_batches:
         return model.log_density(parameters, data)
     each = [model.conditioned(one, data)[1] for one in apart(parameters)]
     return model.item_log_joint(parameters, data), torch.stack(each)

@@ -45,7 +45,7 @@ THINNED = 200
 # Bits of the mantissa of these parameters.
 MANTISSA = 12
 # Draws of parameters of single workers that views of workers read.
-VIEWED = ("common_share", "membership", "worker_embedding")
+VIEWED = ("common_share", "membership", "other_rate", "worker_embedding")
 # Suffixes of what an encoded variable consists of.
 CODES, OMITTED, CENTRE, STEP, RANKED = "_codes", "_omitted", "_centre", "_step", "_ranked"
 # Numbers in one chunk of the file, at least.

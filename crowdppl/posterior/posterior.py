@@ -17,6 +17,7 @@ from crowdppl.errors import DataError
 from crowdppl.posterior import io
 from crowdppl.posterior.measures import DEFAULT_MEASURES, interval
 from crowdppl.posterior.variables import PosteriorVariables
+from crowdppl.posterior.workers import other_rates
 from crowdppl.posterior.workers.table import table as worker_table
 
 Array = npt.NDArray[Any]
@@ -101,7 +102,9 @@ class Posterior(PosteriorVariables):
         ``rank`` by accuracy with ``rank_low`` and ``rank_high``, and ``place``, the same as text, see
         :func:`crowdppl.posterior.workers.summarise_ranks`; ``spammer``, the probability that the labels do not depend on the
         truth; ``adversarial``, the probability that the worker avoids the correct label; ``verdict``, see
-        :func:`crowdppl.posterior.workers.verdicts`; and ``seconds``, the median duration of an annotation, if durations are
+        :func:`crowdppl.posterior.workers.verdicts`; where annotations were read with ``other_labels``, ``other_labels``, how many
+        of them a worker gave, ``other_rate``, their share among the worker's answers, and ``other_rate_of_<class>``, the same by
+        true label, with ends of intervals; and ``seconds``, the median duration of an annotation, if durations are
         known.
 
         Args:
@@ -148,6 +151,18 @@ class Posterior(PosteriorVariables):
             }
         )
         return table if worker is None else table.drop(columns="worker")
+
+    @arguments.checked(level=arguments.level)
+    def other_rates(self, *, level: float | None = None) -> pd.DataFrame:
+        """Return how often each worker gives labels that are never a true label, by true label.
+
+        Columns: ``worker``, ``truth``, ``label``, ``rate``, the probability that the worker answers an item of this true label
+        with it, and the ends ``low`` and ``high`` of its interval.
+
+        Raises:
+            DataError: if the annotations were read without ``other_labels``.
+        """
+        return other_rates.table(self, level)
 
     @arguments.checked(level=arguments.level)
     def prevalence(self, *, level: float | None = None) -> pd.DataFrame:

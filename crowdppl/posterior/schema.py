@@ -36,13 +36,22 @@ CALIBRATED: dict[str, tuple[str, ...]] = {
 }
 # Axes of optional variables, by group.
 OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
-    "constant_data": {"timestamp": ("annotation",), "seconds": ("annotation",), "weight": ("item",)},
+    "posterior": {"other_rate": (*DRAW, "worker", "true_label", "answer")},
+    "constant_data": {
+        "timestamp": ("annotation",),
+        "seconds": ("annotation",),
+        "weight": ("item",),
+        **{f"other_{name}": ("other_annotation",) for name in ("item", "worker", "label")},
+    },
 }
 # Index variables by group: the axis that they index, and their minimum.
 INDICES = {
     ("constant_data", "item_index"): ("item", 0),
     ("constant_data", "worker_index"): ("worker", 0),
     ("constant_data", "known_truth"): ("true_label", -1),
+    ("constant_data", "other_item"): ("item", 0),
+    ("constant_data", "other_worker"): ("worker", 0),
+    ("constant_data", "other_label"): ("answer", 0),
     ("observed_data", "labels"): ("true_label", 0),
     ("truth", "draw_of"): ("true_label", 0),
     ("calibrated", "draw_of"): ("true_label", 0),
@@ -52,6 +61,7 @@ DISTRIBUTIONS = (
     ("truth", "probability"),
     ("posterior", "prevalence"),
     ("posterior", "confusion"),
+    ("posterior", "other_rate"),
     ("calibrated", "probability"),
     ("calibrated", "prevalence"),
     ("calibrated", "confusion"),
@@ -158,6 +168,8 @@ def check_values(group: str, name: str, values: Array, sizes: Mapping[str, int])
     where, place = f"{group}/{name}", (group, name)
     if place in INDICES:
         axis, minimum = INDICES[place]
+        if axis not in sizes:
+            raise DataError(f"{where} numbers {axis}s, of which there are none")
         _check_indices(where, values, minimum, sizes[axis], axis)
     if place in DISTRIBUTIONS:
         _check_distribution(where, values)

@@ -16,7 +16,7 @@ from crowdppl import acquisition, arguments, criticism
 from crowdppl.posterior import workers
 from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.posterior import Posterior
-from crowdppl.posterior.workers import default_level
+from crowdppl.posterior.workers import default_level, other_rates
 from crowdppl.report import items, plan
 from crowdppl.report.still import VERDICTS
 
@@ -119,7 +119,7 @@ def content(
         "correlation": posterior.correlation,
         "coverage": posterior.coverage,
         "warnings": posterior.warnings,
-        "notes": [*posterior.notes, *_links(posterior)],
+        "notes": [*posterior.notes, *other_rates.sentences(posterior), *_links(posterior)],
         "reproduce": {
             "input": source,
             "command": run.get("command", []),

@@ -13,6 +13,7 @@ import torch
 import crowdppl
 from crowdppl import Annotations, CrowdpplError, DataError, FileError, ModelError, OptionError, distribute
 from crowdppl.errors import silent
+from crowdppl.inference.backends import passes
 from crowdppl.inference.sharded import collect, part, rows
 from crowdppl.inference.sharded import plan as plan_module
 from crowdppl.inference.sharded.part import Part, _chosen, _uniform
@@ -71,7 +72,7 @@ def small_blocks(monkeypatch):
 @pytest.mark.parametrize("model", ["dawid-skene", "one-coin", "class-conditional"])
 def test_em_ends_as_in_memory(tmp_path, monkeypatch, model, compiled):
     if not compiled:
-        monkeypatch.setattr(part, "compiled", lambda: None)
+        monkeypatch.setattr(passes, "compiled", lambda: None)
     frame = crowd()
     frame.to_parquet(tmp_path / "x.parquet", index=False, row_group_size=1000)
     result = distribute(tmp_path / "x.parquet", model, consensus=tmp_path / "truth", truth="gold")
@@ -115,7 +116,7 @@ def test_names_may_be_numbers_and_files_many(tmp_path):
 @pytest.mark.parametrize("compiled", [True, False])
 def test_gibbs_agrees_with_gibbs_in_memory(tmp_path, monkeypatch, compiled):
     if not compiled:
-        monkeypatch.setattr(part, "compiled", lambda: None)
+        monkeypatch.setattr(passes, "compiled", lambda: None)
     frame = crowd()
     frame.to_parquet(tmp_path / "x.parquet", index=False)
     options = GIBBS | {"warmup": 50, "num_samples": 400}
@@ -362,7 +363,7 @@ def test_ranks_without_rows(tmp_path):
 
     def work(group):
         one = Part(group)
-        return one.read(plan), one._given(one._shares())
+        return one.read(plan), one.backend.given(one._shares())
 
     ended = Threads(6).run(work)
     assert all(contents.items == 3 for contents, _ in ended)
