@@ -296,18 +296,37 @@ def quiet_fit(*args, **options):
         return fit(*args, **options)
 
 
-def rotated(kinds, each=1):
-    """Return a parameter for every model, engine and kind; fast are ``each`` kinds of each pair, in turn, and the others slow."""
+def rotated(kinds, each=1, every=1):
+    """Return a parameter for every model, engine and kind; fast are ``each`` kinds of each pair, in turn, and the others slow.
+
+    With ``every`` of one of so many pairs only.
+    """
     return [
         pytest.param(
             case,
             method,
             kind,
             id=f"{case.name}-{method}-{kind}",
-            marks=[pytest.mark.slow] * ((k - each * n) % len(kinds) >= each),
+            marks=[pytest.mark.slow] * ((k - each * (n // every)) % len(kinds) >= each or n % every > 0),
         )
         for n, (case, method) in enumerate(PAIRS)
         for k, kind in enumerate(kinds)
+    ]
+
+
+def in_turn(values, every, name=None):
+    """Return parameters of which one in so many is fast, and the others slow: of what differs by model or engine only.
+
+    Args:
+        values: one value each, or a tuple of several.
+        every: one of so many is fast.
+        name: returns the id of a value. Defaults to the names of models, and words as they are.
+    """
+    named = name or (lambda value: "-".join(str(getattr(part, "name", part)) for part in value))
+    each = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [
+        pytest.param(*value, id=named(value), marks=[pytest.mark.slow] * (n % every > 0))
+        for n, value in enumerate(each)
     ]
 
 

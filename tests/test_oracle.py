@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from catalog import CASES, SHORT, draws_whole_counts, fit, rotated, tiny
+from catalog import CASES, SHORT, draws_whole_counts, fit, in_turn, rotated, tiny
 from pyro import poutine
 from pyro.infer import TraceEnum_ELBO
 from pyro.infer.autoguide import AutoDelta
@@ -97,7 +97,7 @@ def ready(case, seed, known=False, weighted=False):
     return data, model, model.expand(data)
 
 
-@pytest.mark.parametrize("draws", [6, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("draws", [2, pytest.param(6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("case", "method", "kind"), rotated(["free", "known", "weighted"]))
 def test_engines_agree_with_enumeration(case, method, kind, draws):
     known = kind == "known"
@@ -140,7 +140,7 @@ def test_engines_agree_with_enumeration(case, method, kind, draws):
 
 @pytest.mark.parametrize("kind", ["plain", "known", "repeated", "weighted", "all"])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", in_turn(range(2), 2))
 def test_pyro_program_equals_fast_path(case, seed, kind):
     """TraceEnum_ELBO of the program under a delta guide = summed marginal + log prior; and so is the marginal program."""
     with isolated(seed), torch.no_grad():
@@ -285,7 +285,7 @@ def test_a_random_number_of_zero_draws_nothing_impossible(dtype, monkeypatch):
         assert actual.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "gibbs" in c.methods], ids=lambda c: c.name)
+@pytest.mark.parametrize("case", in_turn([c for c in CASES if "gibbs" in c.methods], 3))
 def test_gibbs_draws_parameters_from_their_conditional(case):
     """Parameters given truths, the step repeated with the truths held: means and mean squares against importance sampling.
 

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from catalog import in_turn
 from crowds import crowd_with_characters
 from typer.testing import CliRunner
 
@@ -227,12 +228,14 @@ def test_every_view_is_in_the_table():
     assert set(_public_views()) - set(VIEWS) == ELSEWHERE
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", in_turn(FITS, 2))
 def test_views(name, fits, tmp_path):
     _look(name, fits(name), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["em", "em, a truth for each annotation", "svi", "gibbs, subtypes", "gibbs, groups"])
+@pytest.mark.parametrize(
+    "name", in_turn(["em", "svi", "gibbs, groups", "gibbs, subtypes", "em, a truth for each annotation"], 2)
+)
 def test_views_of_a_small_file(name, fits, tmp_path, monkeypatch):
     """With all draws coded, thinned or left out, as those of large data are."""
     monkeypatch.setattr(compact, "SMALL", 0)

@@ -33,6 +33,7 @@ def test_messy_tickets_in_two_commands(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "r/run.json").read_text())["counts"]["classes"] == 5
 
 
+@pytest.mark.slow
 def test_a_second_map_keeps_the_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frame, _ = tickets(150)

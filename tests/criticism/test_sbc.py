@@ -89,7 +89,7 @@ class Broken(crowdppl.AnnotationModel):
 
 
 @pytest.mark.parametrize("simulations", [40, pytest.param(80, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("fault", ["none", "ignores data", "counts five times"])
+@pytest.mark.parametrize("fault", ["none", pytest.param("ignores data", marks=pytest.mark.slow), "counts five times"])
 def test_a_broken_sampler_is_found(fault, simulations):
     """Ranks of parameters are blind to a sampler that ignores the data; the rank of the log-likelihood is not."""
     options = SHORT if simulations > 40 else {"chains": 1, "warmup": 30, "num_samples": 198}

@@ -203,6 +203,7 @@ NAMES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(NAMES)
 def test_written_tables_are_read_back(tmp_path, names):

@@ -308,6 +308,7 @@ def test_a_checkpoint_knows_the_weights_of_networks(tmp_path, data, own_stream):
     np.testing.assert_array_equal(result.probability(), whole.probability())
 
 
+@pytest.mark.slow
 def test_a_network_of_a_lambda_goes_on_in_another_process(tmp_path):
     """Its address in memory is another there; what it makes is the same."""
     script = """

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from catalog import PAIRS, SHORT, quiet_fit, tiny
+from catalog import PAIRS, SHORT, in_turn, quiet_fit, tiny
 
 import crowdppl
 from crowdppl import acquisition
@@ -166,8 +166,7 @@ def test_an_item_does_not_vouch_for_itself():
 
 @pytest.mark.parametrize(
     ("case", "method", "weighted"),
-    [(*pair, False) for pair in PAIRS] + [(*pair, True) for pair in PAIRS if pair[1] == "em"],
-    ids=lambda part: getattr(part, "name", part),
+    in_turn([(*pair, False) for pair in PAIRS] + [(*pair, True) for pair in PAIRS if pair[1] == "em"], 3),
 )
 def test_every_model_and_engine(case, method, weighted):
     """Wherever rho applies, known true labels inform it."""

@@ -244,6 +244,7 @@ def test_weight_two_is_the_annotations_twice():
 WEIGHTED = ("item-effects", "dawid-skene", "one-coin", "pooled", "mace", "item-difficulty", "glad", "majority-vote")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", WEIGHTED)
 def test_whole_weights_are_so_many_rows_for_workers(model):
     """Labels, accuracies and their intervals are those of the rows written out, with correlated errors allowed for as by default.

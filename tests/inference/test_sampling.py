@@ -70,6 +70,7 @@ def test_em_and_svi_within_stated_bounds(anaesthesia, method, truth_bound, confu
         assert float(np.abs(one - two).max()) < bound
 
 
+@pytest.mark.slow
 def test_svi_in_batches_meets_svi_on_all():
     data, truth, _ = simulated(items=400, workers=20, parameters={"prevalence": [0.5, 0.3, 0.2]})
     whole = fit(data, "dawid-skene", method="svi", seed=1, num_samples=100)

@@ -84,6 +84,7 @@ def test_rows_summed_out():
         assert float(ours[j, one]) == pytest.approx(wanted, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_gibbs_has_the_exact_posterior():
     """All truths, rows and communities of workers summed out, what they share by averaging over 4,000 draws from its prior.
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from catalog import CASES, quiet_fit, tiny
+from catalog import CASES, in_turn, quiet_fit, tiny
 from scipy.special import expit
 
 import crowdppl
@@ -35,8 +35,9 @@ NEWTON += ("logistic-random-effects",)
 # ---------------------------------------------------------------------- the M step
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("case", [c for c in CASES if c.name in NEWTON], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    ("case", "weighted"), in_turn([(c, w) for c in CASES if c.name in NEWTON for w in (True, False)], 2)
+)
 def test_newton_steps_rise_to_the_mode(case, weighted):
     """The expected log joint never falls, and ends where L-BFGS on its gradients ends."""
     data = tiny(4, classes=case.classes, weighted=weighted, features=False)

@@ -214,6 +214,7 @@ POSITION = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0])
 SKILL = np.array([2.0, 1.2, 1.6, 1.0, 1.8, 1.4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "classes"), [("em", 2), ("em", 3), ("svi", 3)])
 def test_recovery(method, classes):
     """Strengths, skills and position effects of judges in both orders; bounds are about twice the largest errors seen."""

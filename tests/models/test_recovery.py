@@ -119,6 +119,7 @@ def test_crowd_mixture():
     assert errors[1] < min(0.04, errors[0])
 
 
+@pytest.mark.slow
 def test_conal():
     """The common matrix, and which annotations it made, in both halves of the paper's set; more data, less error."""
     errors, ranks = [], []
@@ -187,6 +188,7 @@ def test_raykar_and_its_data():
     assert errors[1] < min(0.02, errors[0] / 1.4)
 
 
+@pytest.mark.slow
 def test_lia():
     """Truth, and who is right on what: items never seen and, from their features, workers never seen."""
     rng = np.random.default_rng(0)

@@ -73,7 +73,7 @@ def test_bad_questions(posterior):
         posterior.workers(level=89)
 
 
-@pytest.mark.parametrize("method", ["em", "svi", "gibbs", "nuts"])
+@pytest.mark.parametrize("method", ["em", "svi", "gibbs", pytest.param("nuts", marks=pytest.mark.slow)])
 def test_arviz_reads_it(method, anaesthesia):
     short = {"nuts": {"chains": 2, "warmup": 50, "num_samples": 50}, "gibbs": {"num_samples": 300}}
     with warnings.catch_warnings():

@@ -116,6 +116,7 @@ def test_all_files_of_a_command_may_be_pipes(pipe, tmp_path):
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.slow
 def test_in_a_shell(tmp_path):
     """As people write it: standard input by its name in /dev, and a process for a file."""
     if not Path("/dev/stdin").exists():
