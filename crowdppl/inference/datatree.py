@@ -53,6 +53,7 @@ def to_datatree(
     dataset = partial(_dataset, coordinates)
     dims = _site_dims(model, draws)
     stats: dict[str, Variable] = {"lp": (_DRAW, evaluated.lp)}
+    stats |= {name: (_DRAW, value) for name, value in draws.statistics.items()}
     stats |= {name: (("iteration",), value) for name, value in draws.trace.items()}
     truth: dict[str, Variable] = {
         "probability": (("item", "true_label"), evaluated.probability),

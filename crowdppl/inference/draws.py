@@ -26,6 +26,7 @@ class Draws:
         point: the best single value of every site, for engines that maximise.
         fixed: value of sites that have no draws: the weights of networks, where an engine takes them as a point.
         trace: objective or loss per iteration, by name, ``(iteration,)``.
+        statistics: of each draw, ``(chain, draw)``, by the names of ArviZ's schema.
         facts: single facts of the run (converged, iterations, divergences), serialisable as JSON.
         warnings: sentences for the user.
         sites: of the model's prior, as :func:`crowdppl.model.program.check` returns them.
@@ -42,6 +43,7 @@ class Draws:
     point: Parameters | None = None
     fixed: Parameters = field(default_factory=dict)
     trace: dict[str, Tensor] = field(default_factory=dict)
+    statistics: dict[str, Tensor] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     sites: dict[str, Any] = field(default_factory=dict)

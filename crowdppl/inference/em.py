@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.distributions import constraints
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.errors import listed
 from crowdppl.inference.anchoring import settled
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.passes import Sweeps
@@ -27,7 +29,7 @@ from crowdppl.inference.solutions import share, solution, warning
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, repeated
-from crowdppl.model.program import check, dispersed
+from crowdppl.model.program import base, check, dispersed
 from crowdppl.model.weighted_votes import contrary_votes
 
 # Results of restarts whose log posteriors differ by less than this fraction are one mode.
@@ -49,6 +51,14 @@ POINT = (
     "EM gives a point for the parameters, not a posterior, and this model is too large, or the point too close to a boundary, "
     "for a normal approximation: there are no intervals. Use method='svi' or 'nuts'."
 )
+FLAT = (
+    "EM gives a point for the parameters, not a posterior, and there are no intervals: the mode of {sites} is at a boundary, "
+    "or a normal approximation around it is wider than any posterior, as happens to the scale of effects of workers or items. "
+    "Use method='nuts' or 'svi'."
+)
+# Standard deviation of a logarithm, logit or the like beyond which a normal approximation says nothing, and distance from 0 at
+# which a point without such an approximation is said to be at a boundary.
+WIDEST, FAR = 5.0, 10.0
 
 
 @engine("em")
@@ -231,12 +241,15 @@ def _intervals(
     weights = {name: point[name] for name in space.weights}
     rest = space.part(set(space.sizes) - space.weights)
     count = affordable(rest.size, data, num_samples)
-    normal = _laplace(model, data, rest, point, count) if 0 < rest.size <= LAPLACE_SIZE else None
-    if normal is not None:
+    normal, flat = None, list[str]()
+    if 0 < rest.size <= LAPLACE_SIZE:
+        normal, flat = _laplace(model, data, rest, point, count)
+    if normal is not None and not flat:
         warnings = [thinned_note(count, num_samples)] if count < num_samples else []
         return Draws(normal, "approximation", LAPLACE + (FIXED if weights else ""), fixed=weights, warnings=warnings)
     samples = {name: point[name][None, None] for name in rest.sizes}
-    return Draws(samples, "point", POINT, fixed=weights, warnings=[POINT])
+    sentence = FLAT.format(sites=listed(flat, 5)) if flat else POINT
+    return Draws(samples, "point", sentence, fixed=weights, warnings=[sentence])
 
 
 def _swept(model: BoundModel, data: Annotations, point: Parameters, count: int, passes: Sweeps | None) -> Parameters:
@@ -247,11 +260,17 @@ def _swept(model: BoundModel, data: Annotations, point: Parameters, count: int, 
 
 def _laplace(
     model: BoundModel, data: Annotations, space: Space, point: Mapping[str, Tensor], num_samples: int
-) -> Parameters | None:
-    """Draw from the normal with the mode's curvature, ``(1, draw, ...)``; ``None`` if the curvature is not negative definite."""
+) -> tuple[Parameters | None, list[str]]:
+    """Draw from the normal with the mode's curvature, ``(1, draw, ...)``; ``None`` if the curvature is not negative definite.
+
+    Also returns the sites with bounds about which the mode says nothing: a scale whose mode is 0, for example.
+    """
     mode = space.vector(point, inside=False)
+    bounded = [name for name in space.sizes if base(space.supports[name]) is not constraints.real]
+    places = dict(zip(space.sizes, space.parts(mode), strict=True))
+    at_boundary = [name for name in bounded if bool((places[name].abs() > FAR).any())]
     if not bool(torch.isfinite(mode).all()):
-        return None
+        return None, at_boundary
 
     def loss(vector: Tensor) -> Tensor:
         parameters, log_prior = model.conditioned(dict(point) | space.values(vector), data)
@@ -262,8 +281,10 @@ def _laplace(
         curvature: Any = torch.autograd.functional.hessian(loss, mode)
     factor, failed = torch.linalg.cholesky_ex(curvature)
     if int(failed) or not bool(torch.isfinite(factor).all()):
-        return None
+        return None, at_boundary
+    spreads = dict(zip(space.sizes, space.parts(torch.cholesky_inverse(factor).diagonal().sqrt()), strict=True))
+    flat = [name for name in bounded if bool((spreads[name] > WIDEST).any())]
     noise = torch.randn(space.size, num_samples, dtype=mode.dtype, device=mode.device)
     vectors = mode.unsqueeze(-1) + torch.linalg.solve_triangular(factor.mT, noise, upper=True)  # (size, draw)
     draws = [space.values(vector) for vector in vectors.T]
-    return {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in space.sizes}
+    return {name: torch.stack([draw[name] for draw in draws]).unsqueeze(0) for name in space.sizes}, flat

@@ -24,7 +24,57 @@ from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.program import check, dispersed
 
+# What is kept of each draw, by the names of ArviZ's schema, and its type.
+STATISTICS = {
+    "diverging": torch.bool,
+    "energy": torch.float64,
+    "tree_depth": torch.int64,
+    "n_steps": torch.int64,
+    "acceptance_rate": torch.float64,
+    "step_size": torch.float64,
+}
 INTERVAL_METHOD = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth summed out)"
+
+
+class WatchedNUTS(NUTS):  # type: ignore[misc]
+    """Pyro's sampler, which also keeps what ArviZ calls the statistics of each draw.
+
+    Attributes:
+        statistics: lists by name, with an entry for each transition, warm-up included.
+    """
+
+    def __init__(self, *args: Any, **options: Any):
+        super().__init__(*args, **options)
+        self.statistics: dict[str, list[float]] = {name: [] for name in STATISTICS}
+        self._nested = False
+        self._tree: dict[str, float] = {}
+
+    def sample(self, params: Any) -> Any:
+        """Take a transition."""
+        self._tree = {"diverging": 0.0, "energy": float("nan"), "tree_depth": 0.0, "n_steps": 0.0, "accepted": 0.0}
+        step_size = float(self.step_size)
+        out = super().sample(params)
+        tree = self._tree
+        tree["acceptance_rate"] = tree.pop("accepted") / max(tree["n_steps"], 1.0)
+        for name, value in (tree | {"step_size": step_size}).items():
+            self.statistics[name].append(value)
+        return out
+
+    def _build_tree(self, *args: Any) -> Any:
+        """Build a tree; of a whole doubling, not of its halves, keep what it was like."""
+        if self._nested:
+            return super()._build_tree(*args)
+        self._nested = True
+        try:
+            tree = super()._build_tree(*args)
+        finally:
+            self._nested = False
+        self._tree["energy"] = float(args[-1])  # of the state from which the transition begins, with its momentum
+        self._tree["tree_depth"] += 1
+        self._tree["n_steps"] += float(tree.num_proposals)
+        self._tree["accepted"] += float(tree.sum_accept_probs)
+        self._tree["diverging"] = max(self._tree["diverging"], float(tree.diverging))
+        return tree
 
 
 @dataclass
@@ -35,11 +85,13 @@ class NUTSState:
         chains: draws of each, ``(draw, ...)``.
         divergences: number in each.
         acceptance: mean acceptance probability of each.
+        statistics: of the draws kept of each, ``(draw,)`` by name.
     """
 
     chains: list[Parameters]
     divergences: list[int]
     acceptance: list[float]
+    statistics: list[Parameters]
 
 
 @engine("nuts")
@@ -75,12 +127,12 @@ def nuts(
         jit = choose.compile_density(model, data)
     thin = min(thinning(space.size, data, chains * num_samples), num_samples)
     total = chains * (warmup + num_samples)
-    state = keep.resume(NUTSState, data.device) or NUTSState([], [], [])
+    state = keep.resume(NUTSState, data.device) or NUTSState([], [], [], [])
     for chain in range(len(state.chains), chains):
         streams = RandomStreams()
         with torch.no_grad():
             first = MStep(model, data, space).start(dispersed(model.initial(data), data))
-        kernel = NUTS(
+        kernel = WatchedNUTS(
             model.marginal_program,
             target_accept_prob=target_accept,
             max_tree_depth=max_tree_depth,
@@ -117,6 +169,12 @@ def nuts(
         ):
             sampler.run(data)
         state.chains.append({name: value[thin - 1 :: thin] for name, value in sampler.get_samples().items()})
+        state.statistics.append(
+            {
+                name: torch.tensor(values[-num_samples:], dtype=STATISTICS[name])[thin - 1 :: thin]
+                for name, values in kernel.statistics.items()
+            }
+        )
         state.divergences.append(len(diagnostics["divergences"]))
         state.acceptance.append(float(diagnostics["acceptance rate"]))
         # Pyro does not expose the sampler's adaptation within a chain: a stopped chain begins again.
@@ -138,4 +196,13 @@ def nuts(
             f"{divergent} of {chains * num_samples} draws diverged: the sampler may have missed part of the posterior; "
             f"raise target_accept=..."
         )
-    return Draws(samples, "posterior", INTERVAL_METHOD, facts=facts, warnings=warnings, sites=space.sites)
+    statistics = {name: torch.stack([chain[name] for chain in state.statistics]) for name in STATISTICS}
+    return Draws(
+        samples,
+        "posterior",
+        INTERVAL_METHOD,
+        facts=facts,
+        warnings=warnings,
+        sites=space.sites,
+        statistics=statistics,
+    )

@@ -55,6 +55,10 @@ class Space:
         chosen = set(names)
         return Space({name: node for name, node in self.sites.items() if name in chosen})
 
+    def parts(self, vector: Tensor) -> list[Tensor]:
+        """Return the part of a vector ``(size,)`` that belongs to each site."""
+        return list(vector.split(list(self.sizes.values())))
+
     def values(self, vector: Tensor) -> Parameters:
         """Map ``(size,)`` to the sites' values."""
         parts = vector.split(list(self.sizes.values()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ import pyro.distributions as dist
 import torch
 from pyro import poutine
 from torch import Tensor
-from torch.distributions import constraints
+from torch.distributions import biject_to, constraints
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
@@ -27,6 +28,20 @@ CHECKED = 1000
 SWAPPED = 100
 # Numbers of a site from which on a check takes their mean: to draw a hundred million takes eight seconds.
 DRAWN = 10_000_000
+# Names that a site may not have, and why.
+RESERVED = {
+    "truth": "the program gives the true labels",
+    "labels": "the program gives the observed labels",
+    "anchor": "the program gives a factor of the likelihood",
+    "repeats": "the program gives a factor of the likelihood",
+    "rho": "results give the correlation between errors",
+    "item": "the program gives a plate",
+    "worker": "the program gives a plate",
+    "lp": "results give the log posterior density",
+}
+# Step, tolerance relative to the larger of both, and absolute tolerance by which gradients are compared with differences, at so
+# many points.
+STEP, RELATIVE, ABSOLUTE, POINTS = 1e-4, 1e-3, 1e-5, 3
 # What a faulty model may raise when it is run.
 FAULTS = (RuntimeError, ValueError, IndexError, KeyError, TypeError, AttributeError, NotImplementedError)
 
@@ -46,6 +61,7 @@ def check(model: BoundModel, data: Annotations) -> dict[str, Any]:
             traced = poutine.trace(model.prior).get_trace(data, model.plates(data))
             returned = traced.nodes["_RETURN"]["value"]
             sites = {site: node for site, node in traced.nodes.items() if is_unknown(node)}
+            _require_free_names(name, sites, data, states)
             wanted = {site for site, node in sites.items() if not is_weight(node)}
             if not isinstance(returned, dict) or not wanted <= set(returned):
                 raise ModelError(
@@ -66,6 +82,27 @@ def check(model: BoundModel, data: Annotations) -> dict[str, Any]:
     if joint.shape != (data.N, states):
         raise ModelError(f"{name} gives an item log joint of shape {tuple(joint.shape)}; it must be (N, S)")
     return sites
+
+
+def _require_free_names(model: str, sites: Mapping[str, Any], data: Annotations, states: int) -> None:
+    """Refuse sites whose names results and programs use for something else.
+
+    Raises:
+        ModelError: for the first of them.
+    """
+    shapes = {
+        "confusion": ((data.J, states, data.K), (states, data.K)),
+        "prevalence": ((data.K,), (states,)),
+    }
+    for site, node in sites.items():
+        if site in RESERVED:
+            raise ModelError(f"{model} has a site {site!r}, a name that {RESERVED[site]}; choose another one")
+        shape = tuple(node["value"].shape)
+        if site in shapes and shape not in shapes[site]:
+            raise ModelError(
+                f"{model} has a site {site!r} of shape {shape}; results report {site} as {shapes[site][0]}, so that the site "
+                f"would be lost: choose another name"
+            )
 
 
 @arguments.checked(model=arguments.model, data=arguments.annotation_data)
@@ -98,6 +135,8 @@ def _check_contract(model: AnnotationModel, data: Annotations) -> None:
     require("truth", bound.truth(parameters, data).logits.shape, (S,), (N, S))
     emission = bound.emission(parameters, data)
     require("emission", emission.log_prob(data.label.unsqueeze(-1)).shape, (A, S))
+    require_labels_unread(bind(model.generative(), given), parameters, data)
+    _require_gradients(bound, data, sites)
     require("initial", bound.initial(data).shape, (N, S))
     require("log_truth", bound.log_truth(parameters, data).shape, (S,), (N, S))
     require("log_likelihoods", bound.log_likelihoods(parameters, data).shape, (N, S))
@@ -128,6 +167,64 @@ def _check_contract(model: AnnotationModel, data: Annotations) -> None:
             value.shape,
             tuple(lengths.get(axis, size) for axis, size in zip(axes, value.shape, strict=False)),
         )
+
+
+def require_labels_unread(model: BoundModel, parameters: Parameters, data: Annotations) -> None:
+    """Refuse an emission that depends on the labels: their probability would be one of each given the others.
+
+    Raises:
+        ModelError: if the emission is another one for other labels.
+    """
+    labels = torch.arange(data.K, device=data.device).view(-1, 1, 1)
+    both = [data, replace(data, label=(data.label + 1) % data.K)]
+    with torch.no_grad():
+        one, other = (model.emission(parameters, design).log_prob(labels) for design in both)
+    if one.shape != other.shape or not torch.equal(one, other):
+        raise ModelError(
+            f"{model.name}.emission depends on data.label: labels of a model are independent given true labels and parameters, "
+            f"and neither simulated nor predicted from each other; make what a worker copies a parameter"
+        )
+
+
+def _require_gradients(model: BoundModel, data: Annotations, sites: Mapping[str, Any]) -> None:
+    """Compare the gradient of the log joint by each continuous site with differences, in unbounded coordinates.
+
+    Raises:
+        ModelError: if they differ at all of some points: a value was detached, or changed in place.
+    """
+    generator = torch.Generator().manual_seed(0)
+    for site, node in sites.items():
+        if is_weight(node) or node["fn"].support.is_discrete or data.dtype != torch.float64:
+            continue
+        transform = biject_to(node["fn"].support)
+        wrong = []
+        for values in (unknowns(model, data) for _ in range(POINTS)):
+            place = transform.inv(values[site]).detach().cpu()
+            direction = torch.randn(place.shape, generator=generator, dtype=place.dtype).to(data.device)
+            place = place.to(data.device)
+
+            def total(
+                step: Any, values: Parameters = values, place: Tensor = place, direction: Tensor = direction
+            ) -> Any:
+                moved = values | {site: transform(place + step * direction)}  # noqa: B023 - called at once
+                return model.item_log_joint(model.conditioned(moved, data)[0], data).logsumexp(-1).sum()
+
+            with torch.enable_grad():
+                step = torch.zeros((), dtype=data.dtype, device=data.device, requires_grad=True)
+                joint = total(step)
+                slope = 0.0
+                if joint.requires_grad:
+                    (given,) = torch.autograd.grad(joint, step, allow_unused=True)
+                    slope = 0.0 if given is None else float(given)
+            difference = float(total(STEP) - total(-STEP)) / (2 * STEP)
+            near = abs(slope - difference) <= ABSOLUTE + RELATIVE * max(abs(slope), abs(difference))
+            wrong += [] if near or not math.isfinite(difference) else [(slope, difference)]
+        if len(wrong) == POINTS:
+            slope, difference = wrong[0]
+            raise ModelError(
+                f"{model.name}: the gradient of the log joint by the site {site!r} is {slope:.4g} where differences give "
+                f"{difference:.4g}; compute with tensors throughout, without .detach(), .item(), .data or numpy"
+            )
 
 
 def is_simplex(support: Any) -> bool:

@@ -18,6 +18,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind, is_unknown
+from crowdppl.model.program import require_labels_unread
 
 Array = npt.NDArray[Any]
 
@@ -76,6 +77,7 @@ def simulate(
         layout = design if bound.expand(design).parent_item is None else design.per_annotation()
         traced = poutine.trace(poutine.condition(bound.prior, data=fixed)).get_trace(layout, bound.plates(layout))
         drawn = traced.nodes["_RETURN"]["value"]
+        require_labels_unread(bound, drawn, layout)
         log_prior = bound.log_truth(drawn, layout)
         state = dist.Categorical(logits=log_prior.expand(layout.N, log_prior.shape[-1])).sample()  # (N,)
         label = sample_labels(bound, drawn, state, layout)

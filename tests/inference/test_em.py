@@ -8,7 +8,7 @@ import pyro
 import pytest
 import torch
 from catalog import CASES, OwnCoin, fit, in_turn, quiet_fit, simulated, tiny
-from pyro.distributions import Categorical, Dirichlet, LKJCholesky
+from pyro.distributions import Categorical, Dirichlet, HalfNormal, LKJCholesky, Normal
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import crowdppl
@@ -546,3 +546,30 @@ def test_the_way_that_asks_nothing_comes_to_the_same(lead, dtype, monkeypatch):
     monkeypatch.setattr(ops, "synchronises", lambda values: True)
     for one, other in zip(asked, both(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=0.0)
+
+
+class ScaleOfWorkers(AnnotationModel):
+    """Worker effects with a common scale, whose joint mode is 0."""
+
+    def prior(self, data, plates):
+        scale = pyro.sample("scale", HalfNormal(torch.tensor(0.5)))
+        mean = pyro.sample("mean", Normal(1.0, 1.0))
+        with plates.worker:
+            effect = pyro.sample("effect", Normal(torch.zeros(()), scale))
+        return {"scale": scale, "mean": mean, "effect": effect}
+
+    def truth(self, parameters, data):
+        return Categorical(torch.ones(data.K))
+
+    def emission(self, parameters, data):
+        logit = (parameters["mean"] + parameters["effect"])[data.worker]
+        return Categorical(logits=logit[:, None, None] * torch.eye(data.K))
+
+
+def test_a_scale_at_its_boundary_has_no_intervals():
+    """The joint mode of a scale and its effects is 0: no normal approximation, and the sentence names the site."""
+    data = simulated(items=60, workers=10, per_item=4, classes=2, seed=1, features=False)[0]
+    posterior = quiet_fit(data, ScaleOfWorkers())
+    assert posterior.kind == "point"
+    assert "the mode of 'scale' is at a boundary" in posterior.interval_method
+    assert posterior.interval_method in posterior.warnings

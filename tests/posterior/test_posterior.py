@@ -92,6 +92,28 @@ def test_arviz_reads_it(method, anaesthesia):
     assert -250 < loo.elpd < -180
 
 
+def test_arviz_reads_the_statistics_of_nuts(anaesthesia, tmp_path):
+    """Of each draw, as Pyro's own diagnostics sum them up; functions of ArviZ take them, also from a file."""
+    posterior = quiet_fit(anaesthesia, "one-coin", method="nuts", chains=2, warmup=40, num_samples=60, seed=2)
+    stats = posterior.tree["sample_stats"]
+    kinds = {
+        "diverging": "b",
+        "energy": "f",
+        "tree_depth": "i",
+        "n_steps": "i",
+        "acceptance_rate": "f",
+        "step_size": "f",
+    }
+    assert {name: stats[name].dtype.kind for name in kinds} == kinds
+    assert stats["diverging"].sum("draw").values.tolist() == posterior.info["facts"]["divergences"]
+    assert (stats["n_steps"] >= 2 ** (stats["tree_depth"] - 1) - 1).all()
+    assert ((stats["acceptance_rate"] > 0.3) & (stats["acceptance_rate"] <= 1)).mean() > 0.9
+    assert (stats["step_size"].std("draw") < 1e-12).all()  # adapted in the warm-up only
+    # The energy is that of a position and a momentum: minus the density, up to a constant, plus half a chi-square.
+    again = crowdppl.load(posterior.save(tmp_path / "x.nc"))
+    assert (arviz_stats.bfmi(again.tree)["energy"] > 0.3).all()
+
+
 @pytest.fixture(scope="module")
 def weighted():
     """A result whose quality of workers is calibrated, in a group of its own."""
