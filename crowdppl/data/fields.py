@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy.typing as npt
 import torch
@@ -18,6 +18,13 @@ from crowdppl.kernels.ops import sum_by
 from crowdppl.kernels.sparse import WorkerCounts
 
 Array = npt.NDArray[Any]
+Axis = Literal["annotation", "item", "worker"]
+# The first axis of each field that is a tensor.
+AXES: dict[str, Axis] = {
+    **dict.fromkeys(("item", "worker", "label", "timestamp", "seconds"), "annotation"),
+    **dict.fromkeys(("truth", "features", "multiplicity", "weight", "start", "anchor", "parent_item"), "item"),
+    "worker_features": "worker",
+}
 
 # Number of annotations whose votes are counted at a time.
 _BLOCK = 2**17
@@ -25,7 +32,10 @@ _BLOCK = 2**17
 
 @dataclass(frozen=True, eq=False)
 class AnnotationFields:
-    """Tensors and statistics of annotations; :class:`crowdppl.Annotations` documents the attributes."""
+    """Tensors and statistics of annotations; :class:`crowdppl.Annotations` documents the attributes.
+
+    :data:`AXES` names the first axis of each tensor, so that batches, subsets, copies on a device and digests go through all.
+    """
 
     item: Tensor
     worker: Tensor
@@ -53,6 +63,11 @@ class AnnotationFields:
     repeats: Repeats = "keep"
     labels_declared: bool = False
     others: OtherLabels | None = None
+
+    def tensors(self, *axes: Axis) -> dict[str, Tensor]:
+        """Return the tensors that are there, by field: those whose first axis is one of ``axes``, or all."""
+        values = {name: getattr(self, name) for name, axis in AXES.items() if not axes or axis in axes}
+        return {name: value for name, value in values.items() if value is not None}
 
     @property
     def N(self) -> int:
@@ -191,21 +206,10 @@ class AnnotationFields:
         dtype = self.dtype if dtype is None else dtype
         if device == self.device and dtype == self.dtype:
             return self
-        moved = {name: getattr(self, name).to(device) for name in ("item", "worker", "label", "truth")}
-        if self.parent_item is not None:
-            moved["parent_item"] = self.parent_item.to(device)
-        for name in (
-            "features",
-            "worker_features",
-            "multiplicity",
-            "weight",
-            "timestamp",
-            "seconds",
-            "start",
-            "anchor",
-        ):
-            value = getattr(self, name)
-            moved[name] = None if value is None else value.to(device, dtype)
+        moved: dict[str, Any] = {
+            name: value.to(device, dtype if value.is_floating_point() else value.dtype)
+            for name, value in self.tensors().items()
+        }
         moved["others"] = None if self.others is None else self.others.to(device)
         return replace(self, dtype=dtype, **moved)
 

@@ -259,24 +259,19 @@ class AnnotationLayouts(AnnotationFields):
         offset = torch.arange(int(size.sum()), device=self.device) - (size.cumsum(0) - size).repeat_interleave(size)
         row = start.repeat_interleave(size) + offset  # (A of the batch,)
         item = torch.arange(len(index), device=self.device).repeat_interleave(size)
+        part: dict[str, Any] = {name: value[row] for name, value in self.tensors("annotation").items()}
+        part |= {name: value[index] for name, value in self.tensors("item").items() if name != "features"}
+        if self.features is not None:  # in expanded layouts, of the original items
+            part["features"] = self.features[index if self.parent_item is None else self.parent_item[index]]
         return replace(
             self,
-            item=item,
-            worker=self.worker[row],
-            label=self.label[row],
-            truth=self.truth[index],
-            items=self.items[index.cpu().numpy()],
-            features=None
-            if self.features is None
-            else self.features[index if self.parent_item is None else self.parent_item[index]],
-            multiplicity=None if self.multiplicity is None else self.multiplicity[index],
-            weight=None if self.weight is None else self.weight[index],
-            timestamp=None if self.timestamp is None else self.timestamp[row],
-            seconds=None if self.seconds is None else self.seconds[row],
-            start=None if self.start is None else self.start[index],
-            anchor=None if self.anchor is None else self.anchor[index],
-            parent_item=None,
-            others=None if self.others is None else self.others.batch(index, self.N),
+            **part
+            | {
+                "item": item,
+                "items": self.items[index.cpu().numpy()],
+                "parent_item": None,
+                "others": None if self.others is None else self.others.batch(index, self.N),
+            },
         )
 
     @arguments.checked(annotations=arguments.mask)
@@ -287,10 +282,7 @@ class AnnotationLayouts(AnnotationFields):
             annotations: ``(A,)``, true for the annotations to keep.
         """
         selected = annotations.to(self.device)
-        kept = {name: getattr(self, name)[selected] for name in ("item", "worker", "label")}
-        for name in ("timestamp", "seconds"):
-            value = getattr(self, name)
-            kept[name] = None if value is None else value[selected]
+        kept: dict[str, Any] = {name: value[selected] for name, value in self.tensors("annotation").items()}
         return replace(self, notes=(), **kept)
 
 

@@ -283,11 +283,9 @@ NOTHING = Checkpoint()
 def digest(data: Annotations, *words: object) -> str:
     """Return a digest of a fit: the annotations with their floating type, and ``words`` that describe what is done with them."""
     total = hashlib.sha256(f"{FORMAT} {data.dtype} {described(words)}".encode())
-    for name in ("item", "worker", "label", "truth", "features", "worker_features", "multiplicity", "weight", "start"):
-        value = getattr(data, name)
+    for name, value in data.tensors().items():
         total.update(name.encode())
-        if value is not None:
-            total.update(value.detach().cpu().contiguous().numpy().tobytes())
+        total.update(value.detach().cpu().contiguous().numpy().tobytes())
     for part in () if data.others is None else (data.others.item, data.others.worker, data.others.label):
         total.update(part.cpu().contiguous().numpy().tobytes())
     for names in (data.items, data.workers, data.labels):

@@ -1,5 +1,6 @@
 """What goes into Annotations and what comes out, in tables: inputs that work, that warn, and that are refused."""
 
+import dataclasses
 import datetime
 import enum
 import re
@@ -819,3 +820,9 @@ def test_a_parquet_file_is_read_for_what_it_holds_not_for_where_it_lies(tmp_path
     frame.to_parquet(folder / "x.parquet", index=False)
     data = Annotations.from_parquet(folder / "x.parquet", task="task", worker="worker", label="label")
     assert (data.items.tolist(), data.workers.tolist()) == (["a", "b"], ["u", "v"])
+
+
+def test_every_tensor_names_its_axis():
+    """By which batches, subsets, copies and digests go through all fields: a new one cannot be forgotten in one of them."""
+    tensors = {one.name for one in dataclasses.fields(Annotations) if "Tensor" in str(one.type)}
+    assert tensors == set(fields.AXES)
