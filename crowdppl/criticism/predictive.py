@@ -6,7 +6,7 @@ predicts, workers that differ more than it predicts, and pairs of workers who co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, cycle, islice
 from typing import Any
@@ -24,7 +24,7 @@ from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
-from crowdppl.inference.predict import data_of, parameter_draws
+from crowdppl.inference.predict import data_of, parameter_draws, rebuilt
 from crowdppl.inference.sampling import sample_truth, sample_truth_from_probabilities
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
@@ -271,6 +271,7 @@ def _replicated(
 
 @arguments.checked(
     posterior=arguments.posterior,
+    prior=arguments.whole(0),
     seed=arguments.seed,
     data=arguments.annotation_data,
     model=arguments.model,
@@ -278,6 +279,7 @@ def _replicated(
 def predictive_tree(
     posterior: Posterior,
     *,
+    prior: int = 0,
     seed: int = 0,
     data: Annotations | None = None,
     model: AnnotationModel | None = None,
@@ -291,12 +293,15 @@ def predictive_tree(
 
     Args:
         posterior: a result.
+        prior: number of draws from the prior, for the groups ``prior``, the sites (``plot_prior_posterior``), and
+            ``prior_predictive``, ``agreement``; 0 for neither group.
         seed: random seed.
         data: as in :func:`replicates`.
         model: as in :func:`replicates`.
 
     Raises:
         DataError: if no item has two annotations.
+        ModelError: for draws from the prior of a model that cannot be rebuilt by its name, without ``model``.
     """
     item, _, label = posterior.annotation_index()
     N, K = len(posterior.items()), len(posterior.labels)
@@ -313,7 +318,8 @@ def predictive_tree(
     labels, _ = _replicated(posterior, likelihood.sizes["chain"] * likelihood.sizes["draw"], seed, data, model)
     drawn = np.stack([agreement(one) for one in labels]).reshape(likelihood.shape)
     return xr.DataTree.from_dict(
-        {
+        (_from_prior(posterior, prior, seed, data, model, agreement) if prior else {})
+        | {
             "/posterior": posterior.tree["posterior"].to_dataset(),
             "/log_prior": posterior.tree["log_prior"].to_dataset(),
             "/log_likelihood": likelihood.to_dataset(name="agreement"),
@@ -323,6 +329,49 @@ def predictive_tree(
             ),
         }
     )
+
+
+def _from_prior(
+    posterior: Posterior,
+    draws: int,
+    seed: int,
+    data: Annotations | None,
+    model: AnnotationModel | None,
+    agreement: Callable[[Array], Array],
+) -> dict[str, xr.Dataset]:
+    """Return draws of the sites from the prior, and the agreement within items of labels drawn with them."""
+    data = data_of(posterior) if data is None else data
+    chosen = rebuilt(posterior) if model is None else model
+    values, labels = zip(*(_simulated(chosen, data, seed + n) for n in range(draws)), strict=True)
+    own = posterior.tree["posterior"].to_dataset()
+    each = {name: np.stack([one[name] for one in values])[None] for name in values[0] if name in own}
+    sites = {name: (own[name].dims, value) for name, value in each.items() if value.shape[2:] == own[name].shape[2:]}
+    coordinates = {"chain": [0], "draw": np.arange(draws)}
+    named = {dim: own[dim] for dim in own.dims if dim not in coordinates and dim in own.coords}
+    used = {dim: names for dim, names in named.items() if any(dim in dims for dims, _ in sites.values())}
+    item = posterior.tree["log_likelihood"]["item"].to_numpy()[posterior.annotations_per_item() > 1]
+    predicted = np.stack([agreement(one) for one in labels])[None]
+    return {
+        "/prior": xr.Dataset(sites, coords=coordinates | used),
+        "/prior_predictive": xr.Dataset(
+            {"agreement": (("chain", "draw", "item"), predicted)}, coords=coordinates | {"item": item}
+        ),
+    }
+
+
+def _simulated(model: AnnotationModel, data: Annotations, seed: int) -> tuple[dict[str, Array], Array]:
+    """Return parameters and labels ``(A,)`` that a model draws for the design of the data."""
+    item, worker = (part.cpu().numpy() for part in (data.item, data.worker))
+    replicated, _, values = simulate(
+        model,
+        data.items[item],
+        data.workers[worker],
+        classes=data.K,
+        seed=seed,
+        features=_frame(data.features, data.items),
+        worker_features=_frame(data.worker_features, data.workers),
+    )
+    return values, replicated.label.numpy()
 
 
 def _from_model(
@@ -412,19 +461,7 @@ def prior_check(
     """
     item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
     sizes = (data.N, data.J, data.K)
-    item_features, worker_features = _frame(data.features, data.items), _frame(data.worker_features, data.workers)
-    replicate_statistics = []
-    for n in range(draws):
-        replicated, _, _ = simulate(
-            model,
-            data.items[item],
-            data.workers[worker],
-            classes=data.K,
-            seed=seed + n,
-            features=item_features,
-            worker_features=worker_features,
-        )
-        replicate_statistics.append(statistics(item, worker, replicated.label.numpy(), sizes))
+    replicate_statistics = [statistics(item, worker, _simulated(model, data, seed + n)[1], sizes) for n in range(draws)]
     return _compare(
         data.workers, data.labels, statistics(item, worker, label, sizes), replicate_statistics, level, "model"
     )

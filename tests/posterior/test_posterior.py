@@ -162,6 +162,35 @@ def test_arviz_predicts_agreement(weighted):
         crowdppl.criticism.predictive_tree(quiet_fit(one, "dawid-skene", method="em", num_samples=5))
 
 
+@pytest.mark.parametrize("model", ["dawid-skene", "one-coin", "item-subtypes", "raykar"])
+def test_prior_and_prior_predictive(model):
+    """Sites as the posterior has them, drawn as simulate draws them; functions of ArviZ take both groups."""
+    data = simulated(items=20, workers=4, per_item=3, seed=2, features=model == "raykar")[0]
+    method = "em" if model == "raykar" else "gibbs"
+    short = {"em": {"max_iter": 5, "num_samples": 10}, "gibbs": {"chains": 2, "warmup": 5, "num_samples": 10}}[method]
+    posterior = quiet_fit(data, model, method=method, **short)
+    own = {"data": data, "model": crowdppl.models.CATALOGUE[model]()}
+    tree = crowdppl.criticism.predictive_tree(posterior, prior=30, seed=4, **own)
+    for name, values in tree["prior"].data_vars.items():
+        assert values.dims == tree["posterior"][name].dims
+        assert values.shape[2:] == tree["posterior"][name].shape[2:]
+    _, _, first = crowdppl.simulate(
+        own["model"], data.item.tolist(), data.worker.tolist(), classes=3, seed=4, features=data.features
+    )
+    for name in set(tree["prior"].data_vars) & set(first):
+        np.testing.assert_allclose(tree["prior"][name].values[0, 0], first[name], rtol=1e-12)
+    assert tree["prior_predictive"]["agreement"].shape == (1, 30, 20)
+    assert set(tree["posterior_predictive"]["item"].values) == set(tree["prior_predictive"]["item"].values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import arviz_plots  # here: it takes seconds
+
+        if "prevalence" in tree["prior"]:
+            arviz_plots.plot_prior_posterior(tree, var_names=["prevalence"])
+        arviz_plots.plot_ppc_dist(tree, group="prior_predictive", num_samples=10)
+    matplotlib.pyplot.close("all")
+
+
 def test_a_file_of_the_earlier_layout_is_refused(weighted, tmp_path):
     """In it the group ``posterior`` held calibrated quality: the message says what to do."""
     mixed = (
