@@ -7,19 +7,34 @@ from typing import Any
 
 import torch
 from pyro import poutine
-from pyro.infer.autoguide import AutoDelta, AutoGuideList, AutoNormal
+from pyro.infer.autoguide import (
+    AutoDelta,
+    AutoGuideList,
+    AutoLowRankMultivariateNormal,
+    AutoMultivariateNormal,
+    AutoNormal,
+)
 from pyro.infer.autoguide.initialization import init_to_value
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
+from crowdppl.errors import ModelError
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.plates import Plates
 
+# Guides of all sites together, with a name for users.
+JOINT: dict[str, tuple[Callable[..., Any], str]] = {
+    "full-rank": (AutoMultivariateNormal, "one normal for all parameters in unbounded coordinates"),
+    "low-rank": (AutoLowRankMultivariateNormal, "one normal of low rank for all parameters in unbounded coordinates"),
+}
+# Most parameters of a covariance matrix.
+FULL_RANK = 2000
+
 
 def guide_of(
-    model: BoundModel, data: Annotations, space: Space, first: Parameters, kind: str
+    model: BoundModel, data: Annotations, space: Space, first: Parameters, kind: str, *, in_batches: bool = False
 ) -> tuple[Callable[..., Any], str]:
     """Return the guide and its name for users.
 
@@ -28,20 +43,26 @@ def guide_of(
         data: the annotations.
         space: of the model's sites.
         first: initial values.
-        kind: ``"auto"`` or ``"point"``.
+        kind: ``"auto"``, ``"point"``, or one of :data:`JOINT`.
+        in_batches: whether the guide is called with batches of items.
+
+    Raises:
+        ModelError: where one normal for all sites is too large, or items have sites of their own and come in batches.
     """
     inside = {name: space.interior(name, value) for name, value in first.items()}
     start = init_to_value(values=inside)
     story = poutine.block(model.program, hide=["truth", "labels", "repeats"])
     if kind == "point":
         return _Positional(AutoDelta(story, init_loc_fn=start, create_plates=_plates)), "a point"
+    weights = sorted(space.weights)
+    if kind in JOINT:
+        return _joint(model, space, story, start, kind, weights, in_batches=in_batches)
     own = model.guide(data, first)
     if own is not None:
         return _Positional(own), "the model's guide"
     name = "independent normals in unbounded coordinates"
     if not space.weights:
         return _Positional(AutoNormal(story, init_loc_fn=start, create_plates=_plates)), name
-    weights = sorted(space.weights)
     both = AutoGuideList(story, create_plates=_plates)
     both.append(AutoDelta(poutine.block(story, expose=weights), init_loc_fn=start))
     if len(weights) < len(space.sizes):
@@ -49,6 +70,38 @@ def guide_of(
         both.append(AutoNormal(others, init_loc_fn=start))
         name += ", a point for the weights of networks"
     return _Positional(both), name
+
+
+def _joint(
+    model: BoundModel,
+    space: Space,
+    story: Callable[..., Any],
+    start: Callable[..., Any],
+    kind: str,
+    weights: list[str],
+    *,
+    in_batches: bool,
+) -> tuple[Callable[..., Any], str]:
+    """Return one normal for all sites, with the weights of networks as a point."""
+    size = space.size - sum(space.sizes[name] for name in weights)
+    if kind == "full-rank" and size > FULL_RANK:
+        raise ModelError(
+            f"{model.name} has {size:,} parameters here, and a covariance matrix of at most {FULL_RANK:,} is fitted; use "
+            f"guide='low-rank'"
+        )
+    if in_batches and space.per_item:
+        raise ModelError(
+            f"{model.name} has parameters of items ({', '.join(sorted(space.per_item))}), which one normal for all parameters "
+            f"cannot take in batches; leave out batch_size"
+        )
+    family, name = JOINT[kind]
+    normal = family(poutine.block(story, hide=weights) if weights else story, init_loc_fn=start)
+    if not weights:
+        return _Positional(normal), name
+    both = AutoGuideList(story, create_plates=_plates)
+    both.append(AutoDelta(poutine.block(story, expose=weights), init_loc_fn=start))
+    both.append(normal)
+    return _Positional(both), f"{name}, a point for the weights of networks"
 
 
 class _Positional:

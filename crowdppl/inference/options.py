@@ -144,8 +144,12 @@ class SVI(Engine):
     batch_size: Annotated[int | None, Option(None, whole(1), "items a step; defaults to all of them")] = UNSET
     num_samples: Annotated[int, Option(1000, whole(1), "draws from the fitted guide")] = UNSET
     guide: Annotated[
-        Literal["auto", "point"],
-        Option("auto", choice("auto", "point"), "auto: the model's own, else independent normals; point: no intervals"),
+        Literal["auto", "full-rank", "low-rank", "point"],
+        Option(
+            "auto",
+            choice("auto", "full-rank", "low-rank", "point"),
+            "auto: the model's own, else independent normals; full-rank, low-rank: one normal for all; point: no intervals",
+        ),
     ] = UNSET
     validation: Annotated[
         Any, Option(None, anything, "features and classes of held-out items: the epoch that predicts them best is kept")

@@ -18,7 +18,7 @@ from crowdppl.errors import ModelError
 from crowdppl.inference.checkpoint import NOTHING, Checkpoint
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.early_stopping import Validation
-from crowdppl.inference.guides import guide_draws, guide_of, medians
+from crowdppl.inference.guides import JOINT, guide_draws, guide_of, medians
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.memory import affordable, thinned_note
 from crowdppl.inference.minibatches import Batches
@@ -29,9 +29,10 @@ from crowdppl.model.bound import BoundModel
 from crowdppl.model.program import check
 
 INTERVAL_METHOD = (
-    "draws from a variational approximation ({guide}, fitted by SVI), whose sites are independent of each other: intervals "
-    "tend to be too narrow; method='gibbs' or 'nuts' gives posterior draws"
+    "draws from a variational approximation ({guide}, fitted by SVI){independent}: intervals tend to be too narrow; "
+    "method='gibbs' or 'nuts' gives posterior draws"
 )
+INDEPENDENT = ", whose sites are independent of each other"
 POINT = "one point for all parameters, trained end to end by gradients: there are no intervals"
 # Steps between two evaluations on held-out items, where a step takes all items.
 VALIDATION_STEPS = 10
@@ -78,7 +79,7 @@ def svi(
     learning_rate: float,
     batch_size: int | None,
     num_samples: int,
-    guide: Literal["auto", "point"],
+    guide: Literal["auto", "full-rank", "low-rank", "point"],
     validation: Any,
 ) -> Draws:
     """Fit a guide to the posterior of the parameters; see :class:`crowdppl.inference.options.SVI` for defaults.
@@ -93,15 +94,17 @@ def svi(
         learning_rate: of Adam; it falls to a tenth over ``max_iter`` steps.
         batch_size: items per step. Defaults to all of them.
         num_samples: draws from the fitted guide.
-        guide: ``"auto"``: the model's own, else independent normals, with the weights of networks as a point; ``"point"``:
-            a point for every parameter, which is training end to end.
+        guide: ``"auto"``: the model's own, else independent normals, with the weights of networks as a point; ``"full-rank"``
+            and ``"low-rank"``: one normal for all sites but these weights, with a covariance matrix, or a factor of it;
+            ``"point"``: a point for every parameter, which is training end to end.
         validation: features and true labels of held-out items: the epoch with the highest accuracy on them is kept.
     """
     space = Space(check(model, data))
     with torch.no_grad():
         first = MStep(model, data, space).start(model.initial(data))
     held_out = None if validation is None else Validation(validation, model, data)
-    family, name = guide_of(model, data, space, first, guide)
+    in_batches = batch_size is not None and batch_size < data.N
+    family, name = guide_of(model, data, space, first, guide, in_batches=in_batches)
     loop = _OptimiserLoop(model, data, space, family, learning_rate, max_iter, batch_size)
     if held_out is None:
         state = keep.resume(SVIState, data.device)
@@ -134,7 +137,9 @@ def svi(
     return Draws(
         samples,
         "point" if guide == "point" else "approximation",
-        POINT if guide == "point" else INTERVAL_METHOD.format(guide=name),
+        POINT
+        if guide == "point"
+        else INTERVAL_METHOD.format(guide=name, independent="" if guide in JOINT else INDEPENDENT),
         point=point,
         fixed=fixed,
         trace={"loss": torch.tensor(loop.loss, dtype=torch.float64)},
