@@ -54,9 +54,9 @@ def accuracy(frame: pd.DataFrame, truth: Any, model: str, how: str, other: Any) 
     with silent():
         data = crowdppl.Annotations.from_frame(frame, items=truth.index, **options)
         posterior = crowdppl.fit(data, model, method="em", seed=0)
-    found = posterior.truth().set_index("task")["label"].reindex(truth.index)
+    labels = posterior.truth().set_index("task")["label"].reindex(truth.index)
     rates = posterior.other_rates().groupby("truth")["rate"].mean() if options else None
-    return float((found.astype(str) == truth.astype(str)).mean()), rates
+    return float((labels.astype(str) == truth.astype(str)).mean()), rates
 
 
 def main() -> None:
@@ -70,7 +70,7 @@ def main() -> None:
         for model in MODELS:
             each = {way: [accuracy(*crowd, model, way, CANNOT) for crowd in crowds] for way in ways}
             rows.append([f"simulated, {kind}", model, *(f"{np.mean([a for a, _ in each[way]]):.3f}" for way in ways)])
-            mean = pd.concat([found for _, found in each["other label"]], axis=1).mean(axis=1)
+            mean = pd.concat([mean_rates for _, mean_rates in each["other label"]], axis=1).mean(axis=1)
             rates.append([kind, model, *(f"{t:.2f}" for t in true), *(f"{value:.3f}" for value in mean)])
             print(rows[-1], rates[-1], flush=True)
     for name, other in PUBLIC.items():

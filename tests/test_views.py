@@ -139,7 +139,6 @@ VIEWS = {
 }
 # Views with tests of their own for every engine they suit: they take a design or a model beside the result.
 ELSEWHERE = {
-    "Posterior.other_rates",  # of labels that are never a true label: tests/model/test_other_rates.py
     "export.predictions",  # of an export of Label Studio: tests/export/test_label_studio.py
     "predict.data_of",
     "predict.parameter_draws",

@@ -64,11 +64,6 @@ class AnnotationFields:
     labels_declared: bool = False
     others: OtherLabels | None = None
 
-    def tensors(self, *axes: Axis) -> dict[str, Tensor]:
-        """Return the tensors that are there, by field: those whose first axis is one of ``axes``, or all."""
-        values = {name: getattr(self, name) for name, axis in AXES.items() if not axes or axis in axes}
-        return {name: value for name, value in values.items() if value is not None}
-
     @property
     def N(self) -> int:
         """Number of items (in this batch)."""
@@ -208,7 +203,7 @@ class AnnotationFields:
             return self
         moved: dict[str, Any] = {
             name: value.to(device, dtype if value.is_floating_point() else value.dtype)
-            for name, value in self.tensors().items()
+            for name, value in tensors(self).items()
         }
         moved["others"] = None if self.others is None else self.others.to(device)
         return replace(self, dtype=dtype, **moved)
@@ -228,3 +223,9 @@ class AnnotationFields:
         counts = pd.DataFrame({"label": self.labels, "annotations": self.votes.sum(0).long().cpu().numpy()})
         ordered = counts.sort_values("annotations", ascending=False, kind="stable")
         return html.view(repr(self), html.table(ordered), *self.notes)
+
+
+def tensors(data: AnnotationFields, *axes: Axis) -> dict[str, Tensor]:
+    """Return the tensors that are there, by field: those whose first axis is one of ``axes``, or all."""
+    values = {name: getattr(data, name) for name, axis in AXES.items() if not axes or axis in axes}
+    return {name: value for name, value in values.items() if value is not None}

@@ -14,7 +14,7 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS
 from crowdppl.data.features import column_names, in_order, matrix
-from crowdppl.data.fields import AnnotationFields, Array
+from crowdppl.data.fields import AnnotationFields, Array, tensors
 from crowdppl.data.frames import indexed
 from crowdppl.data.identifiers import clean, coded, encode
 from crowdppl.data.other_labels import OtherLabels, names_of, numbered
@@ -259,8 +259,8 @@ class AnnotationLayouts(AnnotationFields):
         offset = torch.arange(int(size.sum()), device=self.device) - (size.cumsum(0) - size).repeat_interleave(size)
         row = start.repeat_interleave(size) + offset  # (A of the batch,)
         item = torch.arange(len(index), device=self.device).repeat_interleave(size)
-        part: dict[str, Any] = {name: value[row] for name, value in self.tensors("annotation").items()}
-        part |= {name: value[index] for name, value in self.tensors("item").items() if name != "features"}
+        part: dict[str, Any] = {name: value[row] for name, value in tensors(self, "annotation").items()}
+        part |= {name: value[index] for name, value in tensors(self, "item").items() if name != "features"}
         if self.features is not None:  # in expanded layouts, of the original items
             part["features"] = self.features[index if self.parent_item is None else self.parent_item[index]]
         return replace(
@@ -282,7 +282,7 @@ class AnnotationLayouts(AnnotationFields):
             annotations: ``(A,)``, true for the annotations to keep.
         """
         selected = annotations.to(self.device)
-        kept: dict[str, Any] = {name: value[selected] for name, value in self.tensors("annotation").items()}
+        kept: dict[str, Any] = {name: value[selected] for name, value in tensors(self, "annotation").items()}
         return replace(self, notes=(), **kept)
 
 

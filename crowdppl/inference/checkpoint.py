@@ -27,6 +27,7 @@ from torch import Tensor
 
 from crowdppl.arguments import at_least_zero
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.fields import tensors
 from crowdppl.errors import FileError, warn
 from crowdppl.files import atomic
 from crowdppl.inference.fingerprint import described
@@ -283,7 +284,7 @@ NOTHING = Checkpoint()
 def digest(data: Annotations, *words: object) -> str:
     """Return a digest of a fit: the annotations with their floating type, and ``words`` that describe what is done with them."""
     total = hashlib.sha256(f"{FORMAT} {data.dtype} {described(words)}".encode())
-    for name, value in data.tensors().items():
+    for name, value in tensors(data).items():
         total.update(name.encode())
         total.update(value.detach().cpu().contiguous().numpy().tobytes())
     for part in () if data.others is None else (data.others.item, data.others.worker, data.others.label):

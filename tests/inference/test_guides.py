@@ -45,9 +45,9 @@ def test_correlations_are_those_of_the_posterior():
     strong = (np.abs(exact) > 0.5) & off
     assert strong.any()
     for guide in JOINT:
-        found = correlation(method="svi", guide=guide, max_iter=3000, num_samples=2000)
-        assert np.sign(found[strong]).tolist() == np.sign(exact[strong]).tolist()
-        assert np.abs(found[strong]).mean() > 0.5 * np.abs(exact[strong]).mean()
+        fitted = correlation(method="svi", guide=guide, max_iter=3000, num_samples=2000)
+        assert np.sign(fitted[strong]).tolist() == np.sign(exact[strong]).tolist()
+        assert np.abs(fitted[strong]).mean() > 0.5 * np.abs(exact[strong]).mean()
     alone = correlation(method="svi", max_iter=3000, num_samples=2000)
     assert np.abs(alone[strong]).mean() < 0.1
 

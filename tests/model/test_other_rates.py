@@ -152,8 +152,8 @@ def test_informative_rates_are_recovered(model):
     without = Annotations.from_frame(frame[frame["label"] != CANNOT], items=range(1000))
     both = []
     for one in (data, without):
-        found = quiet_fit(one, model, method="em", seed=0).truth()["label"].str.removeprefix("class ").astype(int)
-        both.append(float((found.to_numpy() == truth).mean()))
+        labels = quiet_fit(one, model, method="em", seed=0).truth()["label"].str.removeprefix("class ").astype(int)
+        both.append(float((labels.to_numpy() == truth).mean()))
     assert both[0] > both[1] + 0.05
     assert both[0] > 0.93
 
