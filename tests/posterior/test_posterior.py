@@ -111,7 +111,11 @@ def test_arviz_reads_the_statistics_of_nuts(anaesthesia, tmp_path):
     assert (stats["step_size"].std("draw") < 1e-12).all()  # adapted in the warm-up only
     # The energy is that of a position and a momentum: minus the density, up to a constant, plus half a chi-square.
     again = crowdppl.load(posterior.save(tmp_path / "x.nc"))
-    assert (arviz_stats.bfmi(again.tree)["energy"] > 0.3).all()
+    energy = again.tree["sample_stats"]["energy"].values
+    fraction = np.square(np.diff(energy)).mean(1) / energy.var(1)
+    assert (fraction > 0.3).all()
+    if hasattr(arviz_stats, "bfmi"):  # not in the lowest version
+        np.testing.assert_allclose(arviz_stats.bfmi(again.tree)["energy"], fraction, rtol=0.1)
 
 
 @pytest.fixture(scope="module")
