@@ -107,7 +107,10 @@ def test_same_seed_same_result(short_fit):
     for name, group in first.tree.children.items():
         xr.testing.assert_identical(group.to_dataset(), again.tree[name].to_dataset())
     other = quiet_fit(data, case.model, method=method, seed=8, independent=False, **SHORT[method])
-    assert not first.tree["posterior"].to_dataset().identical(other.tree["posterior"].to_dataset())
+    same = first.tree["posterior"].to_dataset().identical(other.tree["posterior"].to_dataset())
+    assert not same or (
+        method == "em" and first.kind == "point"
+    )  # a point from the votes, around which nothing is drawn
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if "svi" in c.methods], ids=lambda c: c.name)
