@@ -20,7 +20,7 @@ from crowdppl.data.features import count_table
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.layouts import AnnotationLayouts
-from crowdppl.data.other_labels import names_of
+from crowdppl.data.other_labels import declared_too, names_of
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
 from crowdppl.data.structured import CHOICES_OF_SEVERAL, Several
@@ -170,7 +170,7 @@ class Annotations(AnnotationLayouts):
             frame[label],
             truth=truth_columns(frame, (task, label), truth, source),
             names=(task, worker, label),
-            declared=(items, workers, labels if labels is None or not others else [*labels, *others]),
+            declared=(items, workers, declared_too(labels, others, frame[label])),
             repeats=repeats,
             several=several,
             source=source,

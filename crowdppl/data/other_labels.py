@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -73,16 +74,42 @@ def names_of(others: str | Iterable[Any]) -> list[Any]:
     return names
 
 
+def declared_too(labels: Any, others: list[Any], column: pd.Series[Any]) -> Any:
+    """Return declared classes with the other labels, as they are written in a column of labels.
+
+    Declared classes that are no list are returned as they are: they are refused where they are read.
+    """
+    if (
+        labels is None
+        or not others
+        or not isinstance(labels, Iterable)
+        or isinstance(labels, (str, bytes, Set, Mapping))
+    ):
+        return labels
+    listed_labels = list(labels)
+    taken = {_key(name) for name in listed_labels}
+    wanted = {_key(name): name for name in others if _key(name) not in taken}
+    occurring = (
+        [name for name in column.dropna().drop_duplicates().tolist() if isinstance(name, Hashable)] if wanted else []
+    )
+    return [*listed_labels, *(wanted | {_key(name): name for name in occurring if _key(name) in wanted}).values()]
+
+
+def _key(name: Any) -> str:
+    """Return what two writings of one label share."""
+    return str(name).strip().casefold()
+
+
 def numbered(others: Iterable[Any], labels: Array) -> tuple[Array, Array]:
     """Return which labels ``(L,)`` are classes, and the number of each among the classes, or among the other labels, ``(L,)``.
 
     Raises:
         DataError: for another label that is none of them, or if no class is left.
     """
-    by_text = {str(name).strip().casefold(): place for place, name in enumerate(labels.tolist())}
+    by_text = {_key(name): place for place, name in enumerate(labels.tolist())}
     is_class = np.ones(len(labels), dtype=bool)
     for name in others:
-        place = by_text.get(str(name).strip().casefold())
+        place = by_text.get(_key(name))
         if place is None:
             guess = suggestion(str(name), [str(label) for label in labels.tolist()])
             raise DataError(

@@ -22,7 +22,7 @@ from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, _Means, bind, is_unknown
 from crowdppl.model.networks import is_weight
 
-# Items that a check goes through, where a model allows a part.
+# Items, or annotations, that a check goes through, where a model allows a part.
 CHECKED = 1000
 # Items whose features are exchanged to see whether a model reads them.
 SWAPPED = 100
@@ -175,8 +175,11 @@ def require_labels_unread(model: BoundModel, parameters: Parameters, data: Annot
     Raises:
         ModelError: if the emission is another one for other labels.
     """
+    few = data.keep(
+        torch.arange(data.A, device=data.device) < CHECKED
+    )  # of all items: sites of items keep their shapes
     labels = torch.arange(data.K, device=data.device).view(-1, 1, 1)
-    both = [data, replace(data, label=(data.label + 1) % data.K)]
+    both = [few, replace(few, label=(few.label + 1) % data.K)]
     with torch.no_grad():
         one, other = (model.emission(parameters, design).log_prob(labels) for design in both)
     if one.shape != other.shape or not torch.equal(one, other):

@@ -211,6 +211,27 @@ def test_what_is_refused():
         quiet_fit(data, mixture, method="em")
 
 
+@pytest.mark.parametrize("other", [CANNOT, ["Cannot Tell"]])
+@pytest.mark.parametrize("named", [[], [CANNOT]], ids=["not named", "named"])
+def test_declared_classes_may_name_them_or_not(named, other):
+    classes = ["class 2", "class 1", "class 0"]
+    for labels in ([*classes, *named], iter([*classes, *named])):
+        data = Annotations.from_frame(table()[0], labels=labels, other_labels=other)
+        assert data.labels.tolist() == classes
+        assert data.others.names.tolist() == [CANNOT]
+
+
+@pytest.mark.parametrize("labels", [3, "class 0", {"class 0", "class 1"}])
+def test_wrong_declared_classes_are_refused_as_without_them(labels):
+    frame = table()[0]
+    messages = []
+    for rows, options in ((frame, {"other_labels": CANNOT}), (frame[frame["label"] != CANNOT], {})):
+        with pytest.raises(DataError) as caught:
+            Annotations.from_frame(rows, labels=labels, **options)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
 def test_known_truths_among_them_are_unknown():
     frame, _ = table()
     data = Annotations.from_frame(frame, other_labels=CANNOT, truth={0: CANNOT, 1: "class 2"})
