@@ -23,6 +23,7 @@ from crowdppl.model.bound import BoundModel, bind
 from crowdppl.model.program import unknowns
 from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior, truth_table
+from crowdppl.posterior.workers import other_rates
 
 # Draws averaged in a prediction: its error is then a tenth of the spread of one draw's.
 DRAWS = 100
@@ -177,9 +178,8 @@ def data_of(posterior: Posterior) -> Annotations:
     }
     if "other_item" in constant:
         codes = [constant[f"other_{name}"].to_numpy().astype(np.int64) for name in ("item", "worker", "label")]
-        names = posterior.tree["posterior"]["answer"].to_numpy()[1:]
         item_code, worker_code, code = (torch.from_numpy(part) for part in codes)
-        besides["others"] = OtherLabels(item_code, worker_code, code, names)
+        besides["others"] = OtherLabels(item_code, worker_code, code, other_rates.names(posterior))
     return Annotations(
         item=item,
         worker=worker,

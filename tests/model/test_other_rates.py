@@ -250,3 +250,16 @@ def test_the_command(tmp_path):
     assert set(itertools.chain(pd.read_csv(tmp_path / "out" / "truth.csv")["label"])) <= {
         f"class {k}" for k in range(3)
     }
+
+
+def test_labels_that_are_numbers(tmp_path):
+    """Names keep their type in tables, files and an update."""
+    frame, _ = table(items=60)
+    frame["label"] = frame["label"].map({"class 0": 0, "class 1": 1, "class 2": 2, CANNOT: 7}).astype(int)
+    posterior = quiet_fit(Annotations.from_frame(frame, other_labels=[7]), "dawid-skene", method="em")
+    again = crowdppl.load(posterior.save(tmp_path / "x.nc"))
+    for one in (posterior, again):
+        assert one.other_rates()["label"].unique().tolist() == [7]
+        later = crowdppl.update(one, pd.DataFrame({"task": [0, 1], "worker": [0, 77], "label": [2, 7]}))
+        assert later.info["counts"]["annotations"] == posterior.info["counts"]["annotations"] + 1
+        assert later.workers()["other_labels"].sum() == posterior.workers()["other_labels"].sum() + 1

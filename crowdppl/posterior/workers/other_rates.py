@@ -25,6 +25,12 @@ def has_other_labels(posterior: PosteriorVariables) -> bool:
     return SITE in posterior.tree["posterior"].data_vars
 
 
+def names(posterior: PosteriorVariables) -> Array:
+    """Return the names of these labels, ``(O,)``, of the type that classes have: the tree holds them as text."""
+    written = posterior.tree["posterior"]["answer"].to_numpy()[1:]
+    return written.astype(posterior.labels.dtype) if posterior.labels.dtype.kind in "iuf" else written
+
+
 def counts(posterior: PosteriorVariables) -> Array:
     """Return how many such labels each worker gave, ``(J,)``."""
     worker = posterior.tree["constant_data"]["other_worker"].to_numpy()
@@ -41,8 +47,8 @@ def columns(posterior: PosteriorVariables, level: float) -> dict[str, Array]:
     prevalence = posterior.draws("prevalence")  # (S, K)
     out: dict[str, Array] = {"other_labels": counts(posterior)}
     parts = {SITE: np.einsum("sjk,sk->sj", rates, prevalence)}
-    names = class_columns(f"{SITE}_of_", posterior.labels.tolist())
-    parts |= {name: rates[..., k] for k, name in enumerate(names)}
+    by_class = class_columns(f"{SITE}_of_", posterior.labels.tolist())
+    parts |= {name: rates[..., k] for k, name in enumerate(by_class)}
     for name, draws in parts.items():
         out |= {name + end: value for end, value in zip(ENDS, interval(draws, level), strict=True)}
     return out
@@ -62,14 +68,13 @@ def table(posterior: PosteriorVariables, level: float | None = None) -> pd.DataF
             "no label of this result is never a true label; read the annotations with other_labels=['cannot tell']"
         )
     draws = posterior.draws(SITE)[..., 1:]  # (S, J, K, O)
-    names = posterior.tree["posterior"]["answer"].to_numpy()[1:]
     mean, low, high = interval(draws, level)
     J, K, kinds = mean.shape
     return pd.DataFrame(
         {
             "worker": np.repeat(posterior.worker_names(), K * kinds),
             "truth": np.tile(np.repeat(posterior.labels, kinds), J),
-            "label": np.tile(names, J * K),
+            "label": np.tile(names(posterior), J * K),
             "rate": mean.reshape(-1),
             "low": low.reshape(-1),
             "high": high.reshape(-1),
@@ -82,7 +87,7 @@ def sentences(posterior: PosteriorVariables) -> list[str]:
     if not has_other_labels(posterior):
         return []
     constant, labels = posterior.tree["constant_data"], posterior.tree["observed_data"]["labels"]
-    given = np.bincount(constant["other_label"].to_numpy(), minlength=len(posterior.tree["posterior"]["answer"]) - 1)
+    given = np.bincount(constant["other_label"].to_numpy(), minlength=len(names(posterior)))
     share = given / (given.sum() + len(labels))
     answers = posterior.annotations_per_worker() + counts(posterior)
     each = np.einsum("j,sjko->ko", answers / answers.sum(), posterior.draws(SITE)[..., 1:]) / len(posterior.draws(SITE))
@@ -92,5 +97,5 @@ def sentences(posterior: PosteriorVariables) -> list[str]:
             f"{each[k, o]:.0%} where the true label is {label}" for k, label in enumerate(posterior.labels[:SHOWN])
         )
         + (" ..." if len(posterior.labels) > SHOWN else "")
-        for o, name in enumerate(posterior.tree["posterior"]["answer"].to_numpy()[1:].tolist())
+        for o, name in enumerate(names(posterior).tolist())
     ]
