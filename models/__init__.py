@@ -7,6 +7,7 @@ from crowdppl.models.conal import CoNAL
 from crowdppl.models.crowd_mixture import CrowdMixture
 from crowdppl.models.dawid_skene import DawidSkene
 from crowdppl.models.glad import GLAD
+from crowdppl.models.graded_facets import GradedFacets
 from crowdppl.models.hierarchical import HierarchicalDawidSkene
 from crowdppl.models.item_difficulty import ItemDifficulty
 from crowdppl.models.item_effects import ItemEffects
@@ -47,6 +48,7 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
     "minimax-entropy": MinimaxEntropy,
     "logistic-random-effects": LogisticRandomEffects,
     "ordinal-thresholds": OrdinalThresholds,
+    "graded-facets": GradedFacets,
     "raykar": Raykar,
     "crowd-mixture": CrowdMixture,
     "conal": CoNAL,
@@ -66,6 +68,7 @@ __all__ = [
     "CommunityDawidSkene",
     "CrowdMixture",
     "DawidSkene",
+    "GradedFacets",
     "HierarchicalDawidSkene",
     "ItemDifficulty",
     "ItemEffects",

@@ -26,21 +26,22 @@ from crowdppl.model.program import check, prior_draws
 from crowdppl.models import DawidSkene
 
 
-def enumerate_truths(data, prior, emission):
+def enumerate_truths(data, prior, emission, reading):
     """Sum over all S^N states of the truth, annotation by annotation, in plain Python.
 
-    prior (N, S) and emission (A, S, L) are probabilities; data may be an arrangement, with multiplicities. Returns the log
-    marginal likelihood and (N, S) posteriors.
+    prior (N, S), emission (A, S, L) and reading (S, K) are probabilities; data may be an arrangement, with multiplicities.
+    Returns the log marginal likelihood and (N, S) posteriors.
     """
     S = prior.shape[1]
     item, label, known = data.item.tolist(), data.label.tolist(), data.truth.tolist()
     often = [1.0] * data.N if data.multiplicity is None else data.multiplicity.tolist()
     power = [1.0] * data.N if data.weight is None else data.weight.tolist()
+    prior = prior * np.stack([reading[:, k] if k >= 0 else np.ones(S) for k in known])
     if data.N > 8 or any(w != 1 for w in often):  # item by item, where the product over all would not end
         total, posterior = 0.0, np.zeros((data.N, S))
         for i in range(data.N):
             for s in range(S):
-                if known[i] < 0 or s * data.K // S == known[i]:
+                if prior[i, s]:
                     posterior[i, s] = prior[i, s] * np.prod(
                         [emission[n, s, label[n]] ** power[i] for n in range(data.A) if item[n] == i]
                     )
@@ -49,11 +50,11 @@ def enumerate_truths(data, prior, emission):
         return total, posterior
     total, per_state = 0.0, np.zeros((data.N, S))
     for truths in itertools.product(range(S), repeat=data.N):
-        if any(k >= 0 and z * data.K // S != k for z, k in zip(truths, known, strict=True)):
-            continue
         p = 1.0
         for i, z in enumerate(truths):
             p *= prior[i, z]
+        if not p:
+            continue
         for n, i in enumerate(item):
             p *= emission[n, truths[i], label[n]] ** power[i]
         total += p
@@ -62,9 +63,11 @@ def enumerate_truths(data, prior, emission):
     return np.log(total), per_state / total
 
 
-def of_items(r, layout, data):
+def of_items(r, layout, data, reading):
     """Class probabilities of items (N, K) from states of the arrangement (N', S): means over an item's own, weighted."""
-    classes = r.reshape(len(r), data.K, -1).sum(-1)
+    classes = r @ reading
+    known = layout.truth.numpy()
+    classes[known >= 0] = np.eye(data.K)[known[known >= 0]]
     if layout.parent_item is None:
         return classes
     often = np.ones(layout.N) if layout.multiplicity is None else layout.multiplicity.numpy()
@@ -76,14 +79,15 @@ def of_items(r, layout, data):
 
 
 def probabilities(model, sites, data):
-    """The model's distributions at given sites, as tables: prior (N, S), emission (A, S, L)."""
+    """The model's distributions at given sites, as tables: prior (N, S), emission (A, S, L), classes by state (S, K)."""
     with isolated(0), torch.no_grad():
         parameters, _ = model.conditioned(sites, data)
-        S = data.K * model.states_per_class
+        S = model.states
+        reading = model.classes_of_states(parameters, data)
         prior = model.truth(parameters, data).probs.expand(data.N, S)
         labels = torch.arange(data.K).view(-1, 1, 1)
         emission = model.emission(parameters, data).log_prob(labels).exp().permute(1, 2, 0)
-    return prior.numpy(), emission.numpy()
+    return prior.numpy(), emission.numpy(), reading.numpy()
 
 
 # Models whose M step splits counts by the parameters before it.
@@ -123,13 +127,16 @@ def test_engines_agree_with_enumeration(case, method, kind, draws):
     totals = []
     for s in range(chain.sizes["draw"]):
         sites = fixed | {name: torch.tensor(chain[name].values[s]) for name in names}
-        marginal, r = enumerate_truths(layout, *probabilities(model, sites, layout))
-        totals.append(of_items(r, layout, data))
+        tables = probabilities(model, sites, layout)
+        marginal, r = enumerate_truths(layout, *tables)
+        totals.append(of_items(r, layout, data, tables[-1]))
         assert tree["log_likelihood"]["labels"].values[0, s].sum() == pytest.approx(marginal, rel=1e-10)
     if "point" in tree.children:
         sites = fixed | {name: torch.tensor(tree["point"][name].values) for name in names}
-        marginal, r = enumerate_truths(layout, *probabilities(model, sites, layout))
-        np.testing.assert_allclose(tree["truth"]["probability"].values, of_items(r, layout, data), atol=1e-10)
+        tables = probabilities(model, sites, layout)
+        marginal, r = enumerate_truths(layout, *tables)
+        wanted = of_items(r, layout, data, tables[-1])
+        np.testing.assert_allclose(tree["truth"]["probability"].values, wanted, atol=1e-10)
         if method == "em":
             assert posterior.info["facts"]["log_likelihood"] == pytest.approx(marginal, rel=1e-10)
     elif tree["posterior"].sizes["chain"] == 1:
@@ -182,7 +189,7 @@ def test_evidence_table_equals_emission(case, weighted, dense):
         sites = {name: node["value"] for name, node in check(model, data).items()}
         parameters, _ = model.conditioned(sites, data)
         log_prob = model.emission(parameters, data).log_prob(data.label.unsqueeze(-1))
-        by_hand = torch.zeros(data.N, data.K * model.states_per_class)
+        by_hand = torch.zeros(data.N, model.states)
         for n in range(data.A):
             by_hand[data.item[n]] += log_prob[n] * (1 if data.weight is None else data.weight[data.item[n]])
         torch.testing.assert_close(model.log_likelihoods(parameters, data), by_hand, rtol=1e-12, atol=1e-12)
@@ -220,9 +227,11 @@ def test_closed_m_step_is_a_maximum(case, weighted):
     with isolated(1), torch.no_grad():
         model = bind(case.model, data)
         space = Space(check(model, data), discrete=True)
-        r = torch.distributions.Dirichlet(torch.ones(data.N, data.K * model.states_per_class)).sample()
+        r = torch.distributions.Dirichlet(torch.ones(data.N, model.states)).sample()
         best = model.m_step(r, data)
-        held = {"crowd_mean", "crowd_precision"} & set(best)  # learned by empirical Bayes in the first step
+        held = {"crowd_mean", "crowd_precision", "spread_precision"} & set(
+            best
+        )  # learned by empirical Bayes in the first step
         if case.name in SPLIT or held:  # one step maximises a bound, or only rises
             for _ in range(300):
                 below, best = best, model.m_step(r, data, best)
@@ -300,8 +309,9 @@ def test_gibbs_draws_parameters_from_their_conditional(case):
     with isolated(8), torch.no_grad():
         model = bind(model, data)
         check(model, data)
-        states = data.K * model.states_per_class
-        truth = torch.tensor([0, states - 1, 1])
+        states = model.states
+        # Of places on a line those in the middle: far out few draws from the prior explain the labels.
+        truth = torch.tensor([2, 4, 3] if model.reads else [0, states - 1, 1])
         prior = prior_draws(model, data, 6000)
         joint = model.item_log_joint(prior, data)[:, torch.arange(3), truth].sum(-1)
         weight = joint.softmax(-1).double()
@@ -311,7 +321,15 @@ def test_gibbs_draws_parameters_from_their_conditional(case):
         for _ in range(
             60
             if case.name.startswith(
-                ("hierarchical", "community", "worker-groups", "majority-vote", "spammers", "item-effects")
+                (
+                    "hierarchical",
+                    "community",
+                    "worker-groups",
+                    "majority-vote",
+                    "spammers",
+                    "item-effects",
+                    "graded-facets",
+                )
             )
             else 1
         ):
@@ -339,7 +357,7 @@ def test_closed_part_of_an_m_step_is_a_maximum(name, weighted):
     with isolated(1), torch.no_grad():
         _, model, data = ready(case, 4, weighted=weighted)
         sites = {key: node["value"] for key, node in check(model, data).items()}
-        r = torch.distributions.Dirichlet(torch.ones(data.N, data.K * model.states_per_class)).sample()
+        r = torch.distributions.Dirichlet(torch.ones(data.N, model.states)).sample()
 
         def objective(parts):
             parameters, log_prior = model.conditioned(sites | parts, data)

@@ -73,7 +73,7 @@ def default_model(data: Annotations) -> tuple[AnnotationModel, str | None]:
     usual = named_model(DEFAULT)
     # Each annotation adds to the states of its item; each row of a worker's table has a matrix of second derivatives, to which
     # every effect adds.
-    operations = float(data.K * usual.states_per_class(data)) * (data.A + data.J * data.K**2)
+    operations = float(usual.states(data)) * (data.A + data.J * data.K**2)
     if operations <= MOST_OPERATIONS:
         return usual, None
     note = (

@@ -107,7 +107,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
             factor = None if rho is None else factors(rho[part], data)
             mean = out.probability
             if nodes is not None and several_nodes:
-                items.add_averaged(joint, nodes[part], 1 / total, out.probability)
+                items.add_averaged(parameters, joint, nodes[part], 1 / total, out.probability)
                 mean = torch.zeros_like(mean)  # that of the drawn rho is not needed
             memory = Items(out.log_likelihood[part], out.truth[part], mean, out.published)
             items.read(parameters, joint, factor, 1 / total, memory)
@@ -264,7 +264,7 @@ def _at_point(items: Evaluation, point: Parameters, effect: DesignEffect | None)
     if effect is None:
         return items.probabilities(parameters, joint), None
     averaged = items.zeros()
-    items.add_averaged(joint, effect.nodes(items.data), 1.0, averaged)
+    items.add_averaged(parameters, joint, effect.nodes(items.data), 1.0, averaged)
     return averaged, items.probabilities(parameters, joint)  # writes over the joint: comes last
 
 

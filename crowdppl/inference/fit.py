@@ -147,14 +147,16 @@ def fit(
 def effect_of(
     model: AnnotationModel, data: Annotations, independent: bool, rho: float | tuple[float, float] | None
 ) -> DesignEffect | None:
-    """Return the design effect that a fit allows for.
+    """Return the design effect that a fit allows for: by default none where classes are read off places on a line.
 
     Raises:
         OptionError: if the arguments contradict each other.
     """
     if independent and rho is not None:
         raise OptionError(f"independent=True and rho={rho!r} contradict each other; give one of them")
-    return None if independent else DesignEffect.of(rho, model.residual_rho, _per_item(data))
+    if independent or (rho is None and provides(model, "reading")):
+        return None  # of grades, one that is not known made log losses worse (docs/benchmarks/grades.md)
+    return DesignEffect.of(rho, model.residual_rho, _per_item(data))
 
 
 @dataclass(frozen=True)
@@ -323,7 +325,7 @@ def _hyperparameters(model: AnnotationModel) -> dict[str, Any]:
 
 def _require_memory(model: AnnotationModel, data: Annotations) -> None:
     """Refuse arrays that exceed this machine's memory: its system would kill the process without a message."""
-    states = data.K * model.states_per_class(data)
+    states = model.states(data)
     # Confusion matrices, their expected counts and logs, and responsibilities; an extrapolation holds a few more.
     needed = 8 * 4 * (data.J * states * data.K + data.N * states)
     try:

@@ -132,14 +132,14 @@ def class_log_probabilities(
     batch = data.batch(index)
     batch = replace(batch, truth=torch.full_like(batch.truth, -1))
     total = next((len(value) for value in flat.values()), 1)
-    each = batch.N * batch.K * model.states_per_class
+    each = batch.N * model.states
     count = min(total, max(LEAST, min(MOST, CELLS // (each * PLACES))))
     chosen = torch.linspace(0, total - 1, count).round().long()
     of_items = {name for name, node in sites.items() if any(f.name == "item" for f in node["cond_indep_stack"])}
     values = {name: value[chosen.to(value.device)] for name, value in flat.items()}
     values = {name: value[:, index] if name in of_items else value for name, value in values.items()}
     logs = [
-        model.log_by_class(one.joint).reshape(-1, batch.N, batch.K)
+        model.log_by_class(one.joint, one.parameters, batch).reshape(-1, batch.N, batch.K)
         for one in TorchEvaluation(model, batch, batch).each(values, fixed, count)
     ]
     return torch.cat(logs)

@@ -86,11 +86,10 @@ def predict_correct(
         count = 0
         for bound, values in parameter_draws(posterior, pairs, model):
             parameters, _ = bound.conditioned(values, pairs)
-            M = bound.states_per_class
             state = bound.log_truth(parameters, pairs).softmax(-1).expand(pairs.N, -1)  # (N, S)
-            labels = torch.arange(pairs.K).repeat_interleave(M)  # the correct label under each state, (S,)
-            under = bound.emission(parameters, pairs).log_prob(labels).exp()  # (A, S)
-            total += (state[pairs.item] * under).sum(-1)
+            labels = torch.arange(pairs.K).view(-1, 1, 1)
+            given = bound.emission(parameters, pairs).log_prob(labels).exp()  # (K, A, S)
+            total += (state[pairs.item] * (given * bound.classes_of_states(parameters, pairs).mT.unsqueeze(1)).sum(0)).sum(-1)
             count += 1
     return pd.DataFrame(
         {

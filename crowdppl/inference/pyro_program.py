@@ -238,7 +238,7 @@ class PyroProgram:
         logits = model.emission(parameters, batch).log_prob(each).permute(1, 2, 0)  # (A, S, K)
         place = _slots(batch)  # (N, M)
         there, place = place >= 0, place.clamp(min=0)
-        clamp = model.clamp(batch)
+        clamp = model.clamp(parameters, batch)
         with plates.item:
             truth = pyro.sample("truth", model.truth(parameters, batch), infer={"enumerate": "parallel"})
             # The truth is (N,), or enumerated (S, 1): indexing gives (N, M, K), or (S, N, M, K).

@@ -153,8 +153,7 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
     by_worker = [name for name in old if "worker" in point[name].dims]
     known = len(posterior.worker_names())
     bound = bind(model, batch)
-    M = bound.states_per_class
-    r = start if M == 1 else start.repeat_interleave(M, -1) / M
+    r = bound.at_shares(start, torch.ones(batch.N, bound.states, dtype=batch.dtype, device=batch.device), batch)
     isolation = isolated(0, device=batch.device, dtype=batch.dtype, threads=choose.threads(batch))
     with isolation, torch.no_grad():
         for _ in range(SWEEPS):
@@ -163,7 +162,7 @@ def _first_sweeps(posterior: Posterior, model: AnnotationModel, batch: Annotatio
                 name: torch.cat([old[name], theta[name][known:]]) if name in by_worker else old[name] for name in old
             }
             r = normalise(bound.item_log_joint(theta, batch), overwrite=True)[1]
-    return bound.by_class(r)
+    return bound.by_class(r, theta, batch)
 
 
 def _all_labels(data: Annotations) -> list[Any] | None:

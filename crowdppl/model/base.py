@@ -6,8 +6,8 @@ out, the item log joint, simulation, and worker quality. A model may describe it
 engines faster and never change a result: each is tested equal to the three methods.
 
 Sizes: ``N`` items, ``J`` workers, ``A`` annotations, ``K`` classes, ``S`` states of the truth (``K``, unless the model splits
-classes). Leading axes ``...`` stand for several chains, restarts or draws of the parameters at once. The shapes below are checked
-at run time by :func:`crowdppl.model.program.check_contract`.
+classes or has truths that are not classes). Leading axes ``...`` stand for several chains, restarts or draws of the parameters at
+once. The shapes below are checked at run time by :func:`crowdppl.model.program.check_contract`.
 """
 
 from __future__ import annotations
@@ -95,6 +95,19 @@ class AnnotationModel(ABC):
         the states of a class.
         """
         return 1
+
+    def states(self, data: Annotations) -> int:
+        """Number ``S`` of states of the truth. Defaults to ``K M``; another one for a model with :meth:`reading`."""
+        return data.K * self.states_per_class(data)
+
+    def reading(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``p(class = k | truth = s)``, ``(..., S, K)``, where a state belongs to no one class.
+
+        For truths that are not classes, such as a place on a line of which classes are grades. Known true labels are then
+        observations with these probabilities, and everything reported is read off the states by them. Of the data, only sizes
+        may be used.
+        """
+        raise NotImplementedError
 
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return the networks by name, freshly made for ``data.D`` features; ``plates.network(name)`` samples their weights."""

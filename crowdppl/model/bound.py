@@ -85,6 +85,16 @@ class BoundModel:
         """Number ``M`` of states of the truth in each class."""
         return self.model.states_per_class(self._data)
 
+    @property
+    def states(self) -> int:
+        """Number ``S`` of states of the truth."""
+        return self.model.states(self._data)
+
+    @cached_property
+    def reads(self) -> bool:
+        """Whether classes are read off the states with probabilities, so that a state belongs to no one class."""
+        return self.provides("reading")
+
     def at_sites(self, values: Mapping[str, Tensor], data: Annotations) -> Parameters:
         """Return what :meth:`prior` returns where its sites have these values."""
         return dict(values) if self.batched else self.conditioned(values, data)[0]
@@ -123,6 +133,11 @@ class BoundModel:
                 f"{self.name} gives each annotation a true label of its own, and {listed(data.others.names.tolist(), 3)} are "
                 f"never a true label; fit a model with one true label for each item, such as 'dawid-skene'"
             )
+        if data.others is not None and self.reads:
+            raise ModelError(
+                f"{self.name} has grades, and {listed(data.others.names.tolist(), 3)} are labels that are never a true label; "
+                f"leave these annotations out, or fit a model of classes, such as 'dawid-skene'"
+            )
         return arranged
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
@@ -136,13 +151,19 @@ class BoundModel:
     def initial(self, data: Annotations) -> Tensor:
         """Return responsibilities ``(N, S)`` that engines start from: the model's, or those that ``data.start`` gives.
 
-        ``data.start`` is over classes; the states of each class keep the shares that the model's own have.
+        ``data.start`` is over classes; the states of each class keep the shares that the model's own have. Where a state belongs
+        to no one class, the model uses it.
         """
         first = self.model.initial(data)
-        return first if data.start is None else self.at_shares(data.start, first)
+        return first if data.start is None or self.reads else self.at_shares(data.start, first, data)
 
-    def at_shares(self, shares: Tensor, like: Tensor) -> Tensor:
-        """Return responsibilities ``(N, S)`` with shares of classes ``(N, K)``, divided within a class as ``like`` ``(N, S)``."""
+    def at_shares(self, shares: Tensor, like: Tensor, data: Annotations) -> Tensor:
+        """Return responsibilities ``(N, S)`` with shares of classes ``(N, K)``, divided within a class as ``like`` ``(N, S)``.
+
+        Where a state belongs to no one class, those that the model starts from with these shares.
+        """
+        if self.reads:
+            return self.model.initial(dataclasses.replace(data, start=shares))
         M = self.states_per_class
         within = like.unflatten(-1, (-1, M)) if M > 1 else like.unsqueeze(-1)  # (N, K, M)
         total = within.sum(-1, keepdim=True)
@@ -243,7 +264,7 @@ class BoundModel:
                 return times_log(data.weighted_votes, logs.squeeze(-3))
             return data.counts.log_likelihoods(logs, memory)
         log_prob = self.emission(parameters, data).log_prob(data.label.unsqueeze(-1))  # (A, S)
-        states = data.K * self.states_per_class
+        states = self.states
         if log_prob.shape != (data.A, states):
             raise ModelError(
                 f"{self.name}.emission has batch shape {tuple(log_prob.shape)}; it must be (A, S) = ({data.A}, {states}): for "
@@ -258,7 +279,7 @@ class BoundModel:
         """
         log_prob = self.emission(parameters, data).log_prob(data.label.unsqueeze(-1))  # (A, S)
         log_prior = self.log_truth(parameters, data).expand(data.N, -1)  # (N, S)
-        clamp = self.clamp(data)
+        clamp = self.clamp(parameters, data)
         if clamp is not None:
             log_prior = log_prior + clamp
         each = torch.logsumexp(log_prior[data.item] + log_prob, -1, keepdim=True)  # (A, 1)
@@ -272,7 +293,7 @@ class BoundModel:
         return table, self.log_truth(parameters, data).exp()
 
     def item_log_joint(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``L[i, s]``, ``(..., N, S)``: minus infinity where a known truth excludes a state."""
+        """Return ``L[i, s]``, ``(..., N, S)``, with what known truths say: minus infinity where one excludes a state."""
         return self._joint(self.log_likelihoods(parameters, data), parameters, data)
 
     def _joint(self, likelihoods: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
@@ -281,7 +302,7 @@ class BoundModel:
             log_prior = log_prior.unsqueeze(-2)
         # The likelihoods have the full shape and memory of their own.
         joint = likelihoods.add_(log_prior)
-        clamp = self.clamp(data)
+        clamp = self.clamp(parameters, data)
         return joint if clamp is None else joint.add_(clamp)
 
     def log_prior(self, parameters: Parameters, data: Annotations, logs: Mapping[str, Tensor] | None = None) -> Tensor:
@@ -337,8 +358,15 @@ class BoundModel:
         """Return log-probabilities ``(..., N, S)``, up to a constant for each item, of the states to draw parameters from."""
         return log_joint if data.anchor is None else anchored(log_joint, data.anchor)[1].log()
 
-    def clamp(self, data: Annotations) -> Tensor | None:
-        """Return the log of what known truths allow, ``(N, S)``: 0 or minus infinity; ``None`` where no truth is known."""
+    def clamp(self, parameters: Parameters, data: Annotations) -> Tensor | None:
+        """Return the log-probability of known truths under each state, ``(N, S)``, 0 where the truth is not known.
+
+        0 or minus infinity, unless classes are read off the states: then ``(..., N, S)``. ``None`` where no truth is known.
+        """
+        if data.clamp is not None and self.reads:
+            logs = self.reading(parameters, data).log().mT  # (..., K, S)
+            of_known = logs.index_select(-2, data.truth.clamp(min=0))  # (..., N, S)
+            return torch.where((data.truth >= 0).unsqueeze(-1), of_known, 0.0)
         if data.clamp is None or self.states_per_class == 1:
             return data.clamp
         return data.clamp.repeat_interleave(self.states_per_class, -1)
@@ -367,7 +395,7 @@ class BoundModel:
         """
         closed: Parameters = {}
         if self.conjugacy is not None:
-            counts = (data.J, data.K * self.states_per_class, data.K)
+            counts = (data.J, self.states, data.K)
             memory = next(
                 (v for n, v in (reuse or {}).items() if n in self.conjugacy.sites and v.shape == counts), None
             )
@@ -377,7 +405,7 @@ class BoundModel:
                 parameters = self.conditioned(parameters, data)[0]  # with the networks as functions
             closed |= self.model.m_step(responsibility, data, parameters)
         if self.others is not None:
-            closed[other_rates.SITE] = self.others.mode(self.by_class(responsibility), data)
+            closed[other_rates.SITE] = self.others.mode(self.by_class(responsibility, closed, data), data)
         return closed
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
@@ -394,7 +422,7 @@ class BoundModel:
             return self.model.gibbs_step(truth, parameters, data)
         if self.conjugacy is None:
             raise ModelError(f"{self.name} has no gibbs_step")
-        chosen = one_hot(truth, data, data.K * self.states_per_class)
+        chosen = one_hot(truth, data, self.states)
         return self.conjugacy.gibbs_step(self.statistics(chosen, data), parameters)
 
     def compiled_step(self, data: Annotations) -> CompiledStep | None:
@@ -420,19 +448,59 @@ class BoundModel:
 
     # ------------------------------------------------------------------ what is reported
 
-    def by_class(self, values: Tensor) -> Tensor:
-        """Sum over the states of each class: ``(..., S)`` to ``(..., K)``."""
+    def reading(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``p(class = k | truth = s)``, ``(..., S, K)``, of a model that reads classes off its states."""
+        return self.model.reading(parameters, data)
+
+    def classes_of_states(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``p(class = k | truth = s)``, ``(S, K)``: 0 or 1, unless classes are read off the states."""
+        if self.reads:
+            return self.reading(parameters, data)
+        return torch.eye(data.K, dtype=data.dtype, device=data.device).repeat_interleave(self.states_per_class, 0)
+
+    def by_class(self, values: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return probabilities of the items' classes ``(..., N, K)`` given those of the states ``(..., N, S)``.
+
+        ``(S,)`` where all items have the same. Where classes are read off the states, a known one is certain.
+        """
+        if self.reads:
+            out = values @ self.reading(parameters, data)
+            if data.clamp is None:
+                return out
+            return torch.where((data.truth >= 0).unsqueeze(-1), data.clamp.exp(), out)
         M = self.states_per_class
         return values if M == 1 else values.unflatten(-1, (-1, M)).sum(-1)
 
-    def log_by_class(self, log_joint: Tensor) -> Tensor:
-        """Sum, on the log scale, over the states of each class: ``(..., S)`` to ``(..., K)``, in memory of its own."""
+    def log_by_class(self, log_joint: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the log joint of the classes ``(..., N, K)`` given that of the states, in memory of its own."""
+        if self.reads:
+            top = log_joint.amax(-1, keepdim=True)
+            return self.by_class((log_joint - top).exp(), parameters, data).log() + top
         M = self.states_per_class
         return log_joint.clone() if M == 1 else log_joint.unflatten(-1, (-1, M)).logsumexp(-1)
 
+    def tempered(self, log_joint: Tensor, factor: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return class probabilities ``(..., N, K)`` where the log joint of each item counts ``1 / factor (..., N)``.
+
+        Tempered on the log scale: a probability that underflows may matter once tempered. Where classes are read off the states,
+        the likelihood alone is tempered: the spread of the items is not that of correlated errors.
+        """
+        if not self.reads:
+            return self.log_by_class(log_joint, parameters, data).div_(factor.unsqueeze(-1)).softmax(-1)
+        log_prior = self.log_truth(parameters, data)
+        log_prior = log_prior.unsqueeze(-2) if log_prior.dim() < log_joint.dim() else log_prior
+        states = (log_prior + (log_joint - log_prior) / factor.unsqueeze(-1)).softmax(-1)
+        return self.by_class(states, parameters, data)
+
     def prevalence_of(self, parameters: Parameters, data: Annotations, lead: Sequence[int] = ()) -> Tensor:
         """Return the share of each class among items, ``(..., K)``; ``lead`` are the leading axes of the parameters."""
-        probs = self.by_class(self.truth(parameters, data).probs)
+        if self.reads:
+            states = self.log_truth(parameters, data).exp()
+            same = states.dim() <= len(lead) + 1  # one prior for all items
+            probs = (states.unsqueeze(-2) if same else states) @ self.reading(parameters, data)
+            probs = probs.squeeze(-2) if same else probs
+        else:
+            probs = self.by_class(self.truth(parameters, data).probs, parameters, data)
         if probs.dim() > len(lead) + 1:  # one prior for each item
             probs = probs.mean(-2)
         return probs.expand(*lead, data.K)
@@ -450,7 +518,9 @@ class BoundModel:
         M = self.states_per_class
         if self.provides("confusion"):
             table = self.model.confusion(parameters, data)  # (..., J, S, K)
-            if M > 1:
+            if self.reads:
+                table = self._states_of_class(parameters, data).unsqueeze(-3) @ table
+            elif M > 1:
                 share = self._state_shares(parameters, data)  # (..., K, M)
                 table = (table.unflatten(-2, (-1, M)) * share[..., None, :, :, None]).sum(-2)
             return table.expand(*table.shape[:-3], data.J, *table.shape[-2:])
@@ -458,7 +528,9 @@ class BoundModel:
             return torch.as_tensor(self.derived(parameters, data)["confusion"])
         labels = torch.arange(data.K, device=data.device).view(-1, 1, 1)
         each = self.emission(parameters, data).log_prob(labels).exp().permute(1, 2, 0)  # (A, S, K)
-        if M > 1:
+        if self.reads:
+            each = self._states_of_class(parameters, data) @ each
+        elif M > 1:
             share = self._state_shares(parameters, data)
             share = share[data.item] if share.dim() == 3 else share  # (A, K, M) or (K, M)
             each = (each.unflatten(1, (-1, M)) * share.unsqueeze(-1)).sum(-2)
@@ -469,6 +541,12 @@ class BoundModel:
         """Return the prior probability of each state within its class, ``(..., K, M)``."""
         share = self.log_truth(parameters, data).exp().unflatten(-1, (-1, self.states_per_class))
         return share / share.sum(-1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
+
+    def _states_of_class(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the probability of each state given the class that is read off it, ``(..., K, S)``."""
+        prior = self.log_truth(parameters, data).exp()
+        joint = self.reading(parameters, data).mT * prior.unsqueeze(-2)
+        return joint / joint.sum(-1, keepdim=True)
 
     # ------------------------------------------------------------------ Pyro programs
 
@@ -482,7 +560,7 @@ class BoundModel:
         batch = data if index is None else data.batch(index)
         parameters = self.prior(batch, plates)
         likelihoods = self.log_likelihoods(parameters, batch)  # (B, S)
-        clamp = self.clamp(batch)
+        clamp = self.clamp(parameters, batch)
         if clamp is not None:
             likelihoods = likelihoods + clamp
         prior = self.truth(parameters, batch)

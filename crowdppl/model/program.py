@@ -52,7 +52,7 @@ def check(model: BoundModel, data: Annotations) -> dict[str, Any]:
     Raises:
         ModelError: where the model does not keep its contract, with the reason.
     """
-    name, states = model.name, data.K * model.states_per_class
+    name, states = model.name, model.states
     try:
         if data.N > CHECKED and model.closed:
             # Nothing in such a model grows with the items: some of them show what all would.
@@ -69,6 +69,8 @@ def check(model: BoundModel, data: Annotations) -> dict[str, Any]:
                     f"{sorted(returned) if isinstance(returned, dict) else type(returned).__name__}"
                 )
             given = model.truth(returned, data).logits.shape[-1]
+            if given != states and model.reads:
+                raise ModelError(f"{name}.truth is a distribution over {given} states; states() gives {states}")
             if given != states:
                 each = f" of {model.states_per_class} states each" if model.states_per_class > 1 else ""
                 raise ModelError(f"{name}.truth is a distribution over {given} classes; the data have {data.K}{each}")
@@ -123,7 +125,7 @@ def _check_contract(model: AnnotationModel, data: Annotations) -> None:
     data = bound.expand(data)
     sites = check(bound, data)
     N, J, A, K = data.N, data.J, data.A, data.K
-    S = K * bound.states_per_class
+    S = bound.states
 
     def require(what: str, shape: Any, *allowed: tuple[int, ...]) -> None:
         if tuple(shape) not in allowed:
@@ -146,6 +148,11 @@ def _check_contract(model: AnnotationModel, data: Annotations) -> None:
     if bound.provides("confusion"):
         table = model.confusion(parameters, data)
         require("confusion", table.shape, (J, S, K), (1, S, K))
+    if bound.reads:
+        reading = bound.reading(parameters, data)
+        require("reading", reading.shape, (S, K))
+        if not torch.allclose(reading.sum(-1), torch.ones_like(reading[..., 0])):
+            raise ModelError(f"{bound.name}.reading: probabilities of the classes do not sum to 1 for every state")
     if bound.provides("log_prior"):
         require("log_prior", model.log_prior(values, data).shape, ())
     if bound.provides("m_step") or bound.conjugacy is not None:

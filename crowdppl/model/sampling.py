@@ -81,11 +81,14 @@ def simulate(
         log_prior = bound.log_truth(drawn, layout)
         state = dist.Categorical(logits=log_prior.expand(layout.N, log_prior.shape[-1])).sample()  # (N,)
         label = sample_labels(bound, drawn, state, layout)
+        if bound.reads:
+            truth = dist.Categorical(bound.reading(drawn, layout)[state]).sample()
+        else:
+            truth = torch.div(state, bound.states_per_class, rounding_mode="floor")
         values = {
             name: node["value"].numpy() for name, node in traced.nodes.items() if is_unknown(node) or name in fixed
         }
     data = replace(design, label=label.long(), notes=())
-    truth = torch.div(state, bound.states_per_class, rounding_mode="floor")
     return data, truth.numpy(), values
 
 

@@ -21,7 +21,7 @@ from crowdppl.model.program import prior_draws, together
 from crowdppl.models import DawidSkene, OneCoin
 
 CANNOT = "cannot tell"
-WHOLE = {case.name: case for case in CASES if not case.name.startswith(("crowd-mixture", "conal"))}
+WHOLE = {case.name: case for case in CASES if not case.name.startswith(("crowd-mixture", "conal", "graded-facets"))}
 
 
 def table(seed=0, items=30, workers=5, each=4, classes=3, rates=(0.1, 0.5, 0.3)):
@@ -263,3 +263,11 @@ def test_labels_that_are_numbers(tmp_path):
         later = crowdppl.update(one, pd.DataFrame({"task": [0, 1], "worker": [0, 77], "label": [2, 7]}))
         assert later.info["counts"]["annotations"] == posterior.info["counts"]["annotations"] + 1
         assert later.workers()["other_labels"].sum() == posterior.workers()["other_labels"].sum() + 1
+
+
+def test_grades_have_no_such_labels():
+    data = data_of(WHOLE["dawid-skene"])
+    with pytest.raises(
+        crowdppl.ModelError, match="GradedFacets has grades, and 'cannot tell' are labels that are never a"
+    ):
+        crowdppl.fit(data, "graded-facets")

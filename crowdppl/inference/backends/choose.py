@@ -68,7 +68,7 @@ def expectation(m_step: MStep) -> Expectation:
         OptionError: if the data are on a GPU and the processes of the run do not have one each.
     """
     model, data = m_step.model, m_step.data
-    if model.closed and not model.shared_confusion and model.states_per_class == 1:
+    if model.closed and not model.shared_confusion and model.states == data.K:
         group = GROUP.get()
         if group is not None and passes.once(data):
             _require_gpus(group, data)
@@ -166,7 +166,7 @@ def _worth_compiling(model: BoundModel, data: Annotations, draws: int) -> bool:
 def _served(model: BoundModel, data: Annotations) -> bool:
     """Tell whether compiled passes serve a model and its data."""
     conjugate = model.closed and not model.shared_confusion
-    return conjugate and passes.serves(data, data.K * model.states_per_class)
+    return conjugate and passes.serves(data, model.states)
 
 
 def _passes(model: BoundModel, data: Annotations, earlier: Sweeps | None = None) -> Sweeps | None:

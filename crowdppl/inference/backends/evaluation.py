@@ -69,10 +69,11 @@ class Evaluation(ABC):
         """
 
     @abstractmethod
-    def add_averaged(self, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
+    def add_averaged(self, parameters: Parameters, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
         """Add class probabilities averaged over equally probable values of rho.
 
         Args:
+            parameters: at which the joint is.
             joint: log joint of the items, ``(..., N, S)``; it is not changed.
             nodes: values of rho, ``(..., Q)``.
             share: weight of the average.
@@ -115,21 +116,19 @@ class TorchEvaluation(Evaluation):
     def read(self, parameters: Parameters, joint: Tensor, factor: Tensor | None, share: float, items: Items) -> None:
         """Fill ``items`` from their log joint, which is written over."""
         N, K = self.data.N, self.data.K
-        # Tempered on the log scale: a probability that underflows may matter once tempered.
-        logs = None if factor is None else self.model.log_by_class(joint).div_(factor.unsqueeze(-1))
+        tempered = None if factor is None else self.model.tempered(joint, factor, parameters, self.arranged)
         marginal, probability = by_item(self.model, parameters, joint, self.arranged, self.data)
         items.likelihood.copy_(marginal)
-        if logs is not None and items.published is not None:
+        if tempered is not None and items.published is not None:
             items.published.add_(probability.reshape(-1, N, K).sum(0), alpha=share)
-            probability = logs.softmax(-1)
+            probability = tempered
         items.truth.copy_(sample_truth_from_probabilities(probability))
         items.mean.add_(probability.reshape(-1, N, K).sum(0), alpha=share)
 
-    def add_averaged(self, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
+    def add_averaged(self, parameters: Parameters, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
         """Add class probabilities averaged over rho."""
-        logs = self.model.log_by_class(joint)
         for rho in nodes.unbind(-1):
-            probability = (logs / factors(rho, self.data).unsqueeze(-1)).softmax(-1)
+            probability = self.model.tempered(joint, factors(rho, self.data), parameters, self.arranged)
             out.add_(probability.reshape(-1, self.data.N, self.data.K).sum(0), alpha=share / nodes.shape[-1])
 
     def probabilities(self, parameters: Parameters, joint: Tensor) -> Tensor:
@@ -164,7 +163,7 @@ class PassEvaluation(Evaluation):
         """Fill ``items`` from their log joint."""
         self.passes.accumulate(joint, factor, share, items)
 
-    def add_averaged(self, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
+    def add_averaged(self, parameters: Parameters, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
         """Add class probabilities averaged over rho."""
         items = Items(*self._unused(), out, None)
         for rho in nodes.unbind(-1):
@@ -193,12 +192,14 @@ def by_item(
     """
     marginal, r = normalise(joint, overwrite=True)
     if arranged.parent_item is None:
-        return repeated(marginal, arranged), model.by_class(r)
+        return repeated(marginal, arranged), model.by_class(r, parameters, arranged)
     often = torch.ones_like(marginal) if arranged.multiplicity is None else arranged.multiplicity
     log_likelihood = sum_by(arranged.parent_item, repeated(marginal, arranged), data.N)
     total = sum_by(arranged.parent_item, often, data.N).unsqueeze(-1)
-    mean = sum_by(arranged.parent_item, model.by_class(r) * often.unsqueeze(-1), data.N) / above_zero(total)
+    mean = sum_by(
+        arranged.parent_item, model.by_class(r, parameters, arranged) * often.unsqueeze(-1), data.N
+    ) / above_zero(total)
     if bool((total == 0).any()):
-        prior = model.by_class(model.log_truth(parameters, data).softmax(-1))
+        prior = model.by_class(model.log_truth(parameters, data).softmax(-1), parameters, data)
         mean = torch.where(total > 0, mean, prior)
     return log_likelihood, mean

@@ -142,7 +142,7 @@ class Sampler(ABC):
 
     def __init__(self, model: BoundModel, data: Annotations):
         self.model, self.data, self.dtype = model, data, data.dtype
-        self.states = data.K * model.states_per_class
+        self.states = model.states
 
     def widths(self, chains: int) -> list[int]:
         """Return how many chains run side by side in each group."""
@@ -254,7 +254,7 @@ class TorchSampler(SequentialSampler):
                 group.sampler.unused, group.random = group.random, None
         joint = model.item_log_joint(group.parameters, data)
         if sweep >= run.warmup:
-            given = model.by_class(joint.softmax(-1))
+            given = model.by_class(joint.softmax(-1), group.parameters, data)
             group.moments.add(run.quantities(group.parameters, given.expand(group.chains, data.N, data.K)))
         truth = group.sampler.sample(model.learned_from(joint, data))
         group.parameters = model.gibbs_step(truth, group.parameters, data)

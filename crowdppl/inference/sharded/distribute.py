@@ -215,7 +215,7 @@ def _suited(model: AnnotationModel) -> bool:
     )
     with isolated(0):
         bound = bind(model, some)
-        return bound.closed and not bound.shared_confusion and bound.states_per_class == 1
+        return bound.closed and not bound.shared_confusion and bound.states == some.K
 
 
 def _free(folder: Path) -> Path:

@@ -215,7 +215,7 @@ def _write(
     with atomic(path) as temporary:
         writer = None
         for batch, tasks in source.named():
-            top = model.by_class(stepwise_em.responsibilities(point, batch)).max(-1)
+            top = model.by_class(stepwise_em.responsibilities(point, batch), point.parameters, batch).max(-1)
             labels = pyarrow.array(source.labels[top.indices.numpy()])
             table = pyarrow.table(
                 {item_column(source.columns[0]): tasks, "label": labels, "probability": top.values.numpy()}

@@ -1,0 +1,174 @@
+"""Rows of the graded response model: how raters use ordered grades, on the logit scale of a continuous item.
+
+A rater is a vector ``(log slope, middle, log gaps)`` of ``K`` numbers. The thresholds between the ``K`` grades have the mean
+``middle`` and the distances ``exp(log gaps)``, so that they are in order whatever the numbers. The grade that the rater gives an
+item at ``x`` is at least ``l`` with probability ``sigmoid(slope x - threshold_l)`` (F. Samejima 1969, Psychometrika Monograph
+17). This module gives tables of these probabilities, and raises and draws raters given counts of grades by node of ``x``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+# Largest change of a number in one step, and how often a step that does not raise the log joint is halved.
+LONGEST, HALVINGS = 2.0, 5
+
+
+class RaterPrior(NamedTuple):
+    """Normal prior of raters: means and precisions, each ``(..., K)`` or ``(..., J, K)``."""
+
+    mean: Tensor
+    precision: Tensor
+
+    def energy(self, raters: Tensor) -> Tensor:
+        """Return minus the log density of raters ``(..., J, K)``, up to a constant, ``(..., J)``."""
+        return (self.precision * (raters - self.mean).square()).sum(-1) / 2
+
+    def log_density(self, raters: Tensor) -> Tensor:
+        """Return the log density of raters ``(..., J, K)``, ``(..., J)``."""
+        constant = (self.precision / (2 * math.pi)).log().expand(raters.shape).sum(-1) / 2
+        return constant - self.energy(raters)
+
+
+def thresholds(raters: Tensor) -> Tensor:
+    """Return the thresholds of raters ``(..., K)`` in order, ``(..., K - 1)``."""
+    heights = torch.nn.functional.pad(raters[..., 2:].exp().cumsum(-1), (1, 0))
+    return raters[..., 1:2] + heights - heights.mean(-1, keepdim=True)
+
+
+def table(raters: Tensor, nodes: Tensor) -> Tensor:
+    """Return probabilities of the grades at nodes ``(S,)`` for raters ``(..., K)``: ``(..., S, K)``, none of them 0."""
+    return _table(_logits(raters, nodes))
+
+
+def _logits(raters: Tensor, nodes: Tensor) -> Tensor:
+    """Return logits of a grade above each threshold, ``(..., S, K - 1)``, falling."""
+    return raters[..., :1].exp().unsqueeze(-1) * nodes.unsqueeze(-1) - thresholds(raters).unsqueeze(-2)
+
+
+def _table(logits: Tensor) -> Tensor:
+    # sigmoid(u) - sigmoid(v) = sigmoid(u) sigmoid(-v) (1 - exp(v - u)), without cancellation for u > v.
+    upper, lower = logits[..., :-1], logits[..., 1:]
+    middle = torch.sigmoid(upper) * torch.sigmoid(-lower) * -torch.expm1(lower - upper)
+    out = torch.cat([torch.sigmoid(-logits[..., :1]), middle, torch.sigmoid(logits[..., -1:])], -1)
+    return out.clamp(min=torch.finfo(out.dtype).tiny)
+
+
+def log_likelihood(raters: Tensor, counts: Tensor, nodes: Tensor) -> Tensor:
+    """Return the log-likelihood of counts ``(..., J, S, K)`` for raters ``(..., J, K)``, ``(..., J)``."""
+    return (counts * table(raters, nodes).log()).sum((-2, -1))
+
+
+def slopes(raters: Tensor, counts: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the log-likelihood of counts, its gradient and the expected information.
+
+    Args:
+        raters: ``(..., J, K)``.
+        counts: of grades by node, ``(..., J, S, K)``.
+        nodes: ``(S,)``.
+
+    Returns:
+        ``(..., J)``, ``(..., J, K)`` and ``(..., J, K, K)``.
+    """
+    K = raters.shape[-1]
+    logits = _logits(raters, nodes)
+    p = _table(logits)  # (..., J, S, K)
+    density = torch.sigmoid(logits) * torch.sigmoid(-logits)  # (..., J, S, K - 1)
+    # By the logits: a threshold moves probability from the grade below it to that above.
+    score = counts / p
+    gradient = density * (score[..., 1:] - score[..., :-1])
+    size = counts.sum(-1, keepdim=True)
+    main = size * density.square() * (1 / p[..., 1:] + 1 / p[..., :-1])
+    side = -size * density[..., :-1] * density[..., 1:] / p[..., 1:-1]
+    # By the numbers of a rater: logits are slope * node - thresholds, summed over nodes with powers of the node.
+    powers = torch.stack([torch.ones_like(nodes), nodes, nodes.square()])  # (3, S)
+    mains = powers @ main  # (..., J, 3, K - 1)
+    sides = powers @ side
+    blocks = torch.diag_embed(mains) + torch.diag_embed(sides, 1) + torch.diag_embed(sides, -1)  # (..., J, 3, K-1, K-1)
+    slope = raters[..., :1].exp()  # (..., J, 1)
+    by_threshold = _by_threshold(raters)  # (..., J, K - 1, K - 1): threshold, number
+    first = powers[:2] @ gradient  # (..., J, 2, K - 1)
+    out = torch.cat(
+        [
+            slope * first[..., 1, :].sum(-1, keepdim=True),
+            -(by_threshold.mT @ first[..., 0, :].unsqueeze(-1)).squeeze(-1),
+        ],
+        -1,
+    )
+    information = raters.new_empty(*raters.shape, K)
+    information[..., 0, 0] = slope.squeeze(-1).square() * blocks[..., 2, :, :].sum((-2, -1))
+    cross = -slope * (blocks[..., 1, :, :].sum(-2, keepdim=True) @ by_threshold).squeeze(-2)
+    information[..., 0, 1:] = information[..., 1:, 0] = cross
+    information[..., 1:, 1:] = by_threshold.mT @ blocks[..., 0, :, :] @ by_threshold
+    return (counts * p.log()).sum((-2, -1)), out, information
+
+
+def _by_threshold(raters: Tensor) -> Tensor:
+    """Return derivatives of the thresholds by middle and log gaps, ``(..., K - 1, K - 1)`` = (threshold, number)."""
+    K = raters.shape[-1]
+    above = torch.ones(K - 1, K - 1, dtype=raters.dtype, device=raters.device).tril()
+    centred = above - above.mean(0)
+    gaps = raters[..., 2:].exp().unsqueeze(-2)  # (..., 1, K - 2)
+    ones = torch.ones_like(raters[..., 1:2]).unsqueeze(-1).expand(*raters.shape[:-1], K - 1, 1)
+    return torch.cat([ones, centred[:, 1:] * gaps], -1)
+
+
+def raised(raters: Tensor, counts: Tensor, nodes: Tensor, prior: RaterPrior) -> tuple[Tensor, Tensor]:
+    """Take a Fisher scoring step from raters ``(..., J, K)``, shortened where the log joint would fall.
+
+    Returns:
+        Raters, and their approximate posterior variances before the step, both ``(..., J, K)``.
+    """
+    start, gradient, information = slopes(raters, counts, nodes)
+    before = start - prior.energy(raters)
+    precision = information + torch.diag_embed(prior.precision.expand(raters.shape))
+    factor = torch.linalg.cholesky(precision)
+    pull = gradient - prior.precision * (raters - prior.mean)
+    step = torch.cholesky_solve(pull.unsqueeze(-1), factor).squeeze(-1).clamp(-LONGEST, LONGEST)
+    variance = torch.cholesky_inverse(factor).diagonal(dim1=-2, dim2=-1)
+    out = raters + step
+    for _ in range(HALVINGS):
+        fallen = log_likelihood(out, counts, nodes) - prior.energy(out) < before
+        if not bool(fallen.any()):
+            return out, variance
+        step = step / 2
+        out = torch.where(fallen.unsqueeze(-1), raters + step, out)
+    fallen = log_likelihood(out, counts, nodes) - prior.energy(out) < before
+    return torch.where(fallen.unsqueeze(-1), raters, out), variance
+
+
+def drawn(raters: Tensor, counts: Tensor, nodes: Tensor, prior: RaterPrior) -> Tensor:
+    """Draw raters ``(..., J, K)`` given counts: a Metropolis-Hastings step whose proposal is a Fisher scoring step with noise.
+
+    The proposal is normal around the end of the step, with the inverse information as covariance (Qi and Minka 2002,
+    Hessian-based Markov chain Monte Carlo algorithms).
+    """
+    noise = torch.randn_like(raters)
+    here, mean, factor = _proposal(raters, counts, nodes, prior)
+    proposed = mean + torch.linalg.solve_triangular(factor.mT, noise.unsqueeze(-1), upper=True).squeeze(-1)
+    there, back, back_factor = _proposal(proposed, counts, nodes, prior)
+    forward = _root(factor) - noise.square().sum(-1) / 2
+    away = (back_factor.mT @ (raters - back).unsqueeze(-1)).squeeze(-1)
+    backward = _root(back_factor) - away.square().sum(-1) / 2
+    ratio = there - here + backward - forward
+    accepted = torch.rand_like(ratio).log() < ratio
+    return torch.where(accepted.unsqueeze(-1), proposed, raters)
+
+
+def _proposal(raters: Tensor, counts: Tensor, nodes: Tensor, prior: RaterPrior) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the log joint at raters, and mean and factor of the precision of the proposal from there."""
+    value, gradient, information = slopes(raters, counts, nodes)
+    precision = information + torch.diag_embed(prior.precision.expand(raters.shape))
+    factor = torch.linalg.cholesky(precision)
+    pull = gradient - prior.precision * (raters - prior.mean)
+    step = torch.cholesky_solve(pull.unsqueeze(-1), factor).squeeze(-1).clamp(-LONGEST, LONGEST)
+    return value - prior.energy(raters), raters + step, factor
+
+
+def _root(factor: Tensor) -> Tensor:
+    """Return the log of the square root of the determinant of a precision, given its factor."""
+    return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)

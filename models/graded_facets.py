@@ -1,0 +1,298 @@
+"""Graded facets: grades from raters who differ in severity, in how they tell items apart, and in where one grade ends.
+
+The graded response model (F. Samejima 1969, Estimation of latent ability using a response pattern of graded scores, Psychometrika
+Monograph 17), with raters in place of test questions, as in many-facet Rasch measurement (J. M. Linacre 1989, Many-facet Rasch
+measurement). A continuous item is graded by raters with thresholds of their own around those of the crowd.
+
+Model, for grades ``0..K-1``::
+
+    item       x_i                  ~ Normal(0, 1), on S nodes
+    crowd      log c, m             ~ Normal(log slope, slope_scale), Normal(0, middle_scale)
+               log g_l              ~ Normal(log (2 reach / (K - 1)), gap_scale)            l = 1..K-2
+    spread     1 / sigma^2          ~ Gamma(2, 2 spread^2), for slopes, middles and gaps
+    rater      log c_j, m_j, log g_jl ~ Normal(those of the crowd, sigma)
+    threshold  t_jl                 with mean m_j and distances g_jl
+    grade      p(y_n >= l | x) = sigmoid(c_j x - t_jl),  l = 1..K-1
+
+A rater with a high middle is severe. The *true grade* of an item is what a reference rater gives it, who is one more rater, with
+wide priors around the crowd, and known true grades are grades of this rater. Where none are known, it is what a rater drawn from
+this crowd gives it (the fair average of many-facet Rasch measurement).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import pyro
+import torch
+from pyro.distributions import Categorical, Gamma, Normal
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.graded_rows import RaterPrior, drawn, raised, table
+from crowdppl.model.hyperparameters import refuse_one_class, require_positive, require_whole
+from crowdppl.model.plates import Plates
+
+# Places of the outermost nodes, in standard deviations of the items.
+OUTERMOST = 4.0
+# Number of pseudo-raters, halved, with the prior spread.
+PSEUDO = 2.0
+# Rounds of the first M step, each with new truths, which learns the spreads, and Newton steps of a round and of later M steps.
+ROUNDS, STEPS = 15, 2
+# Standard deviation of an item around the mean of its grades, from which the first M step starts.
+START = 0.4
+
+
+@final
+@dataclass(frozen=True)
+class GradedFacets(AnnotationModel):
+    """Grades of a continuous item; severity, slope and thresholds of each rater around those of the crowd.
+
+    Attributes:
+        nodes: number of places of an item, evenly spaced.
+        slope: prior median of the crowd's slope, by which logits of grades rise over a standard deviation of the items.
+        slope_scale: prior standard deviation of its logarithm.
+        middle_scale: prior standard deviation of the mean of the crowd's thresholds, on the logit scale.
+        reach: prior median of half the distance between the crowd's first and last threshold.
+        gap_scale: prior standard deviation of the logarithms of distances between the crowd's thresholds.
+        spreads: prior spread of raters around the crowd: of log slopes, of middles (severity), and of log distances.
+        reference: prior standard deviation of the same three numbers of the reference rater around the crowd.
+    """
+
+    nodes: int = 25
+    slope: float = 2.0
+    slope_scale: float = 0.7
+    middle_scale: float = 2.0
+    reach: float = 3.0
+    gap_scale: float = 0.7
+    spreads: tuple[float, float, float] = (0.4, 0.7, 0.3)
+    reference: tuple[float, float, float] = (0.7, 1.0, 0.5)
+
+    default_method: ClassVar[str] = "em"
+    dims: ClassVar = {
+        "crowd_log_gaps": ("gap",),
+        "spread_precision": ("rater_quantity",),
+        "log_slope": ("worker",),
+        "middle": ("worker",),
+        "log_gaps": ("worker", "gap"),
+        "reference_log_gaps": ("gap",),
+        "severity": ("worker",),
+    }
+
+    def __post_init__(self) -> None:
+        require_whole(self, "nodes", least=3)
+        require_positive(self, "slope", "slope_scale", "middle_scale", "reach", "gap_scale")
+
+    # ------------------------------------------------------------------ the model
+
+    def places(self, data: Annotations) -> Tensor:
+        """Return the nodes, ``(S,)``."""
+        return torch.linspace(-OUTERMOST, OUTERMOST, self.nodes, dtype=data.dtype, device=data.device)
+
+    def states(self, data: Annotations) -> int:
+        """Return the number of nodes."""
+        return self.nodes
+
+    def _crowd_prior(self, data: Annotations) -> RaterPrior:
+        """Return the prior of the crowd's numbers, ``(K,)``."""
+        gaps = max(0, data.K - 2)
+        mean = [math.log(self.slope), 0.0] + [math.log(2 * self.reach / (data.K - 1))] * gaps
+        scale = [self.slope_scale, self.middle_scale] + [self.gap_scale] * gaps
+        like: dict[str, Any] = {"dtype": data.dtype, "device": data.device}
+        return RaterPrior(torch.tensor(mean, **like), torch.tensor(scale, **like) ** -2)
+
+    def _by_number(self, values: Tensor, data: Annotations) -> Tensor:
+        """Return ``(..., K)`` of values for slopes, middles and gaps ``(..., 3)``."""
+        return values[..., [0, 1] + [2] * (data.K - 2)]
+
+    def _reference_precision(self, data: Annotations) -> Tensor:
+        return self._by_number(torch.tensor(self.reference, dtype=data.dtype, device=data.device) ** -2, data)
+
+    def _rates(self, data: Annotations) -> Tensor:
+        """Return the rate of the prior of precisions, ``(3,)``."""
+        return PSEUDO * torch.tensor(self.spreads, dtype=data.dtype, device=data.device) ** 2
+
+    def prior(self, data: Annotations, plates: Plates) -> Parameters:
+        """Sample the crowd, its spreads, raters and the reference rater; shapes are in ``dims``."""
+        crowd = self._sample("crowd_", self._crowd_prior(data))
+        rates = self._rates(data)
+        precision = pyro.sample("spread_precision", Gamma(torch.full_like(rates, PSEUDO), rates).to_event(1))
+        centre = _rater(crowd, "crowd_")
+        with plates.worker:
+            raters = self._sample("", RaterPrior(centre, self._by_number(precision, data)))
+        reference = self._sample("reference_", RaterPrior(centre, self._reference_precision(data)))
+        return crowd | {"spread_precision": precision} | raters | reference
+
+    def _sample(self, prefix: str, prior: RaterPrior) -> Parameters:
+        """Sample the numbers of a rater, or of all raters within their plate."""
+        mean, scale = prior.mean, prior.precision**-0.5
+        out = {
+            f"{prefix}log_slope": pyro.sample(f"{prefix}log_slope", Normal(mean[0], scale[0])),
+            f"{prefix}middle": pyro.sample(f"{prefix}middle", Normal(mean[1], scale[1])),
+        }
+        if len(mean) > 2:
+            out[f"{prefix}log_gaps"] = pyro.sample(f"{prefix}log_gaps", Normal(mean[2:], scale[2:]).to_event(1))
+        return out
+
+    def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return the normal distribution of the items over the nodes."""
+        return Categorical(logits=self.log_truth(parameters, data))
+
+    def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
+        """Return the probabilities of the grades of each annotation's rater: batch ``(A, S)``."""
+        return Categorical(self.confusion(parameters, data)[data.worker])
+
+    def reading(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the probability of each true grade, ``(..., S, K)``: see the module's docstring."""
+        if data.clamp is None:
+            return (self._share(data)[:, None, None] * self.confusion(parameters, data)).sum(-3)
+        return table(_rater(parameters, "reference_"), self.places(data))
+
+    def _share(self, data: Annotations) -> Tensor:
+        """Return the share of each rater in the crowd, ``(J,)``: equal ones, 0 for raters without annotations, if others have."""
+        active = data.annotations_per_worker > 0
+        active = active if bool(active.any()) else ~active
+        return active.to(data.dtype) / active.sum()
+
+    def initial(self, data: Annotations) -> Tensor:
+        """Return places around the mean grade of each item, ``(N, S)``, standardised over the items."""
+        share = data.majority() if data.start is None else data.start
+        mean = share @ torch.arange(data.K, dtype=data.dtype, device=data.device)
+        graded = mean[data.annotations_per_item > 0]  # the others would move the start of all
+        middle, spread = (
+            (graded.mean(), graded.std(correction=0).clamp(min=1e-3)) if len(graded) else (mean.mean(), 1.0)
+        )
+        off = ((mean - middle) / spread).unsqueeze(-1) - self.places(data)
+        return (-(off / START).square() / 2).softmax(-1)
+
+    def check_method(self, method: str, data: Annotations | None = None) -> str | None:
+        """Refuse a single grade."""
+        return refuse_one_class(data)
+
+    def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
+        """Return each rater's severity: the middle of the thresholds above the mean rater's, in logits."""
+        middle = parameters["middle"]
+        return {"severity": middle - (self._share(data) * middle).sum(-1, keepdim=True)}
+
+    # ------------------------------------------------------------------ closed forms
+
+    def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the log-probabilities of the nodes, ``(S,)``."""
+        return (-self.places(data).square() / 2).log_softmax(-1)
+
+    def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the probabilities of the grades at the nodes, ``(..., J, S, K)``."""
+        return table(_rater(parameters), self.places(data))
+
+    def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the log density of all priors, ``(...)``."""
+        crowd, precision = _rater(parameters, "crowd_"), parameters["spread_precision"]
+        rates = self._rates(data)
+        raters = RaterPrior(crowd.unsqueeze(-2), self._by_number(precision, data).unsqueeze(-2))
+        return (
+            self._crowd_prior(data).log_density(crowd)
+            + Gamma(torch.full_like(rates, PSEUDO), rates).log_prob(precision).sum(-1)
+            + raters.log_density(_rater(parameters)).sum(-1)
+            + RaterPrior(crowd, self._reference_precision(data)).log_density(_rater(parameters, "reference_"))
+        )
+
+    def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
+        """Return all parameters after Newton steps, which raise the expected log joint.
+
+        The first M step goes on to learn the spreads by empirical Bayes: at the joint mode of a spread and the raters there would
+        be none. Later ones keep them.
+        """
+        if parameters is not None:
+            return self._stepped(responsibility, data, parameters)[0]
+        parameters = self._start(data)
+        often = 1.0 if data.multiplicity is None else data.multiplicity.unsqueeze(-1)
+        for n in range(ROUNDS):
+            parameters, variance = self._stepped(responsibility, data, parameters)
+            off = (_rater(parameters) - _rater(parameters, "crowd_")).square() + variance  # (J, K)
+            number, sums = self._squares(off[data.annotations_per_worker > 0])
+            parameters["spread_precision"] = (2 * PSEUDO + number) / (2 * self._rates(data) + sums)
+            if n + 1 < ROUNDS:
+                joint = data.counts.log_likelihoods(self.confusion(parameters, data).log()) + self.log_truth(
+                    parameters, data
+                )
+                if data.clamp is not None:
+                    logs = self.reading(parameters, data).log().mT[data.truth.clamp(min=0)]  # (N, S)
+                    joint += torch.where((data.truth >= 0).unsqueeze(-1), logs, 0.0)
+                responsibility = joint.softmax(-1) * often
+        return parameters
+
+    def _stepped(self, responsibility: Tensor, data: Annotations, parameters: Parameters) -> tuple[Parameters, Tensor]:
+        """Return parameters after Newton steps, and approximate posterior variances of the raters ``(J, K)``."""
+        counts = self._counts(responsibility, data)
+        crowd, precision = _rater(parameters, "crowd_"), self._precisions(parameters, data)
+        raters = torch.cat([_rater(parameters), _rater(parameters, "reference_").unsqueeze(0)])
+        own = self._crowd_prior(data)
+        variance = torch.zeros_like(raters)
+        for _ in range(STEPS):
+            raters, variance = raised(raters, counts, self.places(data), RaterPrior(crowd, precision))
+            # Those without grades say nothing of the crowd; counted, they would only slow it down.
+            held = precision * (counts.sum((-2, -1)) > 0).unsqueeze(-1)
+            crowd = (own.precision * own.mean + (held * raters).sum(0)) / (own.precision + held.sum(0))
+        return parameters | self._named(raters, crowd), variance[:-1]
+
+    @staticmethod
+    def _squares(off: Tensor) -> tuple[Tensor, Tensor]:
+        """Return how many numbers of slopes, middles and gaps there are ``(3,)``, and sums of their squares ``(..., J, K)``."""
+        raters, K = off.shape[-2:]
+        sums = torch.stack([off[..., 0].sum(-1), off[..., 1].sum(-1), off[..., 2:].sum((-2, -1))], -1)
+        return sums.new_tensor([raters, raters, raters * (K - 2)]), sums
+
+    def _precisions(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the precisions of raters and the reference rater around the crowd, ``(..., J+1, K)``."""
+        precision = self._by_number(parameters["spread_precision"], data).unsqueeze(-2)  # (..., 1, K)
+        of_raters = precision.expand(*precision.shape[:-2], data.J, data.K)
+        of_reference = self._reference_precision(data).expand(precision.shape)
+        return torch.cat([of_raters, of_reference], -2)
+
+    def _counts(self, responsibility: Tensor, data: Annotations) -> Tensor:
+        """Return expected grades by rater and node, ``(..., J+1, S, K)``; the last are known ones, of the reference rater."""
+        known = torch.zeros(data.N, data.K, dtype=data.dtype, device=data.device)
+        known[data.truth >= 0, data.truth[data.truth >= 0]] = 1.0
+        return torch.cat([data.counts.expected(responsibility), (responsibility.mT @ known).unsqueeze(-3)], -3)
+
+    def _named(self, raters: Tensor, crowd: Tensor) -> Parameters:
+        """Return the sites of raters ``(..., J+1, K)`` and crowd ``(..., K)``."""
+        out: Parameters = {}
+        for prefix, value in (("", raters[..., :-1, :]), ("reference_", raters[..., -1, :]), ("crowd_", crowd)):
+            out |= {f"{prefix}log_slope": value[..., 0], f"{prefix}middle": value[..., 1]}
+            if value.shape[-1] > 2:
+                out[f"{prefix}log_gaps"] = value[..., 2:]
+        return out
+
+    def _start(self, data: Annotations) -> Parameters:
+        crowd = self._crowd_prior(data).mean
+        precision = PSEUDO / self._rates(data)
+        return self._named(crowd.expand(data.J + 1, data.K), crowd) | {"spread_precision": precision}
+
+    def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
+        """Draw the parameters given nodes ``(C, N)``: raters by Metropolis-Hastings steps, the rest exactly."""
+        chosen = torch.zeros(*truth.shape, self.nodes, dtype=data.dtype, device=data.device)
+        counts = self._counts(chosen.scatter_(-1, truth.unsqueeze(-1), 1.0), data)
+        precision = self._precisions(parameters, data)
+        raters = torch.cat([_rater(parameters), _rater(parameters, "reference_").unsqueeze(-2)], -2)
+        prior = RaterPrior(_rater(parameters, "crowd_").unsqueeze(-2), precision)
+        raters = drawn(raters, counts, self.places(data), prior)
+        own = self._crowd_prior(data)
+        total = own.precision + precision.sum(-2)
+        mean = (own.precision * own.mean + (precision * raters).sum(-2)) / total
+        crowd = mean + torch.randn_like(mean) * total**-0.5
+        off = (raters[..., :-1, :] - crowd.unsqueeze(-2)).square()
+        number, sums = self._squares(off)
+        spread = Gamma(PSEUDO + number.expand_as(sums) / 2, self._rates(data) + sums / 2).sample()
+        return self._named(raters, crowd) | {"spread_precision": spread}
+
+
+def _rater(parameters: Parameters, prefix: str = "") -> Tensor:
+    """Return the numbers of raters, ``(..., J, K)``, or of the crowd or the reference rater, ``(..., K)``."""
+    parts = [parameters[f"{prefix}log_slope"].unsqueeze(-1), parameters[f"{prefix}middle"].unsqueeze(-1)]
+    if f"{prefix}log_gaps" in parameters:
+        parts.append(parameters[f"{prefix}log_gaps"])
+    return torch.cat(parts, -1)
