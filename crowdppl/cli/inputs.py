@@ -87,6 +87,8 @@ def naming(how_read: Reading) -> dict[str, Any]:
         "keep_missing": how_read.keep_missing,
         "fold": not how_read.no_fold,
         "other_labels": how_read.other_label or [],
+        "kind": how_read.kind,
+        "order": declared_classes(how_read.order),
     }
 
 

@@ -179,6 +179,10 @@ class Reading:
         list[str] | None,
         typer.Option(help="Label that is never a true label, such as 'cannot tell'; may be given several times."),
     ] = None
+    kind: Annotated[
+        str | None, typer.Option(help="ordinal: labels are grades; nominal: they have no order. (default: nominal)")
+    ] = None
+    order: Annotated[str | None, typer.Option(help="All grades, lowest first, separated by commas.")] = None
     no_fold: Annotated[
         bool,
         typer.Option("--no-fold", help="Keep labels apart that differ in capitals, white space or look-alikes only."),

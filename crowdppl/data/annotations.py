@@ -14,10 +14,12 @@ from typing import Any, Self
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.data import kinds
 from crowdppl.data.columns import ITEM_COLUMNS, column_of, item_column, reader_notes, series, three_columns
 from crowdppl.data.encoding import Repeats, encode_columns
 from crowdppl.data.features import count_table
 from crowdppl.data.frames import to_pandas
+from crowdppl.data.kinds import Kind
 from crowdppl.data.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.layouts import AnnotationLayouts
 from crowdppl.data.other_labels import declared_too, names_of
@@ -67,6 +69,8 @@ class Annotations(AnnotationLayouts):
             without them.
         labels_declared: whether the caller stated the classes in order, with ``labels`` or a categorical column. Other classes
             are sorted, and the order of words has no meaning then.
+        kind: ``"ordinal"`` where labels are grades, in the order of ``labels``; ``"nominal"`` where the caller said that they are
+            not; ``None`` where nothing was said.
         parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each
             row, ``(N,)``; ``features`` then has one row for each original item. ``None`` otherwise.
     """
@@ -93,6 +97,8 @@ class Annotations(AnnotationLayouts):
         keep_missing=arguments.flag,
         fold=arguments.flag,
         other_labels=arguments.anything,
+        kind=arguments.anything,
+        order=arguments.a_list,
         source=arguments.text,
     )
     def from_frame(
@@ -118,6 +124,8 @@ class Annotations(AnnotationLayouts):
         keep_missing: bool = False,
         fold: bool = True,
         other_labels: str | Iterable[Any] = (),
+        kind: Kind | None = None,
+        order: Iterable[Any] | None = None,
         source: str = "the frame",
     ) -> Self:
         """Return the annotations of a table with one row per annotation.
@@ -155,12 +163,16 @@ class Annotations(AnnotationLayouts):
                 classes in any case where they are both declared, or where workers use them as two.
             other_labels: labels that are never a true label, such as ``"cannot tell"``. Workers may give them in place of a
                 class, at a rate that may depend on the true label, so that they are evidence on it.
+            kind: ``"ordinal"`` for grades, whose default model is graded facets (``crowdppl.models.GradedFacets``);
+                ``"nominal"`` for classes without an order. Defaults to the latter; where labels look like grades a note asks.
+            order: all grades, lowest first. Defaults to ``labels``, or to the order of numbers.
             source: name of the table in messages.
 
         Raises:
             DataError: if the table cannot be used; the message names the rows, the column and a fix.
-            OptionError: for an unknown ``repeats`` or ``several``.
+            OptionError: for an unknown ``repeats``, ``several`` or ``kind``.
         """
+        kind, labels = kinds.declared(kind, order, labels)
         frame = to_pandas(frame, source, ", or use from_arrays")
         others = names_of(other_labels)
         task, worker, label = three_columns(frame, (task, worker, label), source)
@@ -190,6 +202,7 @@ class Annotations(AnnotationLayouts):
             in_order = bool(frame[label].cat.ordered) or not categories.is_monotonic_increasing
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
         data = data.with_other_labels(others) if others else data
+        data = kinds.graded(data, source) if kind == "ordinal" else replace(data, kind=kind)
         return data.with_features(features, workers=worker_features)
 
     @classmethod

@@ -13,6 +13,7 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data import html
 from crowdppl.data.encoding import Repeats
+from crowdppl.data.kinds import Kind
 from crowdppl.data.other_labels import OtherLabels
 from crowdppl.kernels.ops import sum_by
 from crowdppl.kernels.sparse import WorkerCounts
@@ -62,6 +63,7 @@ class AnnotationFields:
     item_column: str = "task"
     repeats: Repeats = "keep"
     labels_declared: bool = False
+    kind: Kind | None = None
     others: OtherLabels | None = None
 
     @property

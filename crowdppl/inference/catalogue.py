@@ -1,6 +1,6 @@
 """Models by name, and the model of a fit that names none.
 
-That model is item effects, which find the most true labels on public data (``docs/benchmarks/default-model.md``). An item then
+For grades that model is graded facets. For classes it is item effects, which find the most true labels on public data (``docs/benchmarks/default-model.md``). An item then
 has a state for each pair of class and effect, ``K (2 K + 1)`` of them for more than two classes, so that their cost grows with
 the third to fifth power of the number of classes. Where that is too much, it is Dawid and Skene's model. Where labels cannot tell
 workers apart (:mod:`crowdppl.data.worker_evidence`), it is majority vote, the model in which all workers are alike. In both cases
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crowdppl.data.annotations import Annotations
     from crowdppl.model.base import AnnotationModel
 
-DEFAULT, LARGE, ALIKE = "item-effects", "dawid-skene", "majority-vote"
+DEFAULT, LARGE, ALIKE, GRADES = "item-effects", "dawid-skene", "majority-vote", "graded-facets"
 # The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
 # the same items.
 MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
@@ -59,12 +59,16 @@ def model_name(model: AnnotationModel) -> str:
 
 
 def default_model(data: Annotations) -> tuple[AnnotationModel, str | None]:
-    """Return the model of a fit that names none, and a note where it is not the usual one.
+    """Return the model of a fit that names none, and a note where it is not the usual one, or where labels look like grades.
 
-    The data are too large for that, or cannot tell workers apart.
+    The data are too large for the usual one, or cannot tell workers apart.
     """
+    from crowdppl.data.kinds import question
     from crowdppl.data.worker_evidence import why_not_apart
 
+    if data.kind == "ordinal":
+        return named_model(GRADES), None
+    note = question(data)
     reason = why_not_apart(data)
     if reason is not None:
         return named_model(ALIKE), (
@@ -75,7 +79,7 @@ def default_model(data: Annotations) -> tuple[AnnotationModel, str | None]:
     # every effect adds.
     operations = float(usual.states(data)) * (data.A + data.J * data.K**2)
     if operations <= MOST_OPERATIONS:
-        return usual, None
+        return usual, note
     note = (
         f"{LARGE} was fitted: with {data.K:,} classes, {data.J:,} workers and {data.A:,} annotations {DEFAULT} would take long; "
         f"model={DEFAULT!r} fits it all the same"

@@ -145,6 +145,7 @@ def attributes(
         "crowdppl_format": FORMAT,
         "item_column": data.item_column,
         "repeats": data.repeats,
+        "labels_kind": data.kind or "",
         "kind": draws.kind,
         "interval_method": draws.interval_method,
         "correlation": PUBLISHED if effect is None else WEIGHTED.format(rho=effect.say()),

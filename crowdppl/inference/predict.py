@@ -89,7 +89,9 @@ def predict_correct(
             state = bound.log_truth(parameters, pairs).softmax(-1).expand(pairs.N, -1)  # (N, S)
             labels = torch.arange(pairs.K).view(-1, 1, 1)
             given = bound.emission(parameters, pairs).log_prob(labels).exp()  # (K, A, S)
-            total += (state[pairs.item] * (given * bound.classes_of_states(parameters, pairs).mT.unsqueeze(1)).sum(0)).sum(-1)
+            total += (
+                state[pairs.item] * (given * bound.classes_of_states(parameters, pairs).mT.unsqueeze(1)).sum(0)
+            ).sum(-1)
             count += 1
     return pd.DataFrame(
         {
@@ -189,6 +191,7 @@ def data_of(posterior: Posterior) -> Annotations:
         labels=posterior.labels,
         item_column=posterior.item_column,
         repeats=posterior.tree.attrs.get("repeats", "keep"),
+        kind=posterior.tree.attrs.get("labels_kind") or None,
         **besides,
     )
 

@@ -257,6 +257,7 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
         truth=truth or None,
         repeats=repeats,
         other_labels=others,
+        kind=before.kind,
         source="all annotations",
         **timings,
     )

@@ -181,4 +181,6 @@ def test_most_of_a_conjugate_model_is_its_story():
 
 def test_the_contract_is_small():
     members = [name for name in vars(crowdppl.AnnotationModel) if not name.startswith("_")]
-    assert len(members) <= 26
+    assert (
+        len(members) <= 28
+    )  # truths that are not classes brought two: their number, and how classes are read off them

@@ -1,0 +1,74 @@
+"""Kinds of labels: classes without an order, or grades."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+import torch
+
+from crowdppl.data.identifier_checks import numbers
+from crowdppl.errors import DataError, OptionError, listed
+
+if TYPE_CHECKING:
+    from crowdppl.data.fields import AnnotationFields
+
+Kind = Literal["nominal", "ordinal"]
+KINDS = ("nominal", "ordinal")
+Annotated = TypeVar("Annotated", bound="AnnotationFields")
+# Numbers of consecutive whole numbers that look like grades.
+FEWEST, MOST = 3, 20
+
+
+def declared(
+    kind: str | None, order: Iterable[Any] | None, labels: Iterable[Any] | None
+) -> tuple[Kind | None, Iterable[Any] | None]:
+    """Return the kind of labels, and all classes if they are stated, of what a caller says.
+
+    Raises:
+        OptionError: for an unknown kind, or statements that contradict each other.
+    """
+    if kind is not None and kind not in KINDS:
+        raise OptionError(f"kind is {kind!r}; it is 'nominal' for classes without an order, or 'ordinal' for grades")
+    if order is None:
+        return kind, labels  # type: ignore[return-value]  # one of the words
+    if kind == "nominal":
+        raise OptionError("order= is that of grades, and kind='nominal' says that labels have none; leave one out")
+    if labels is not None:
+        raise OptionError("order= and labels= both name all grades; give order= alone, lowest first")
+    return "ordinal", order
+
+
+def graded(data: Annotated, source: str) -> Annotated:
+    """Return the same annotations as grades: classes that are numbers in the order of these, others as stated.
+
+    Raises:
+        DataError: where the classes are words whose order nobody stated.
+    """
+    values = numbers(data.labels)
+    if data.labels_declared or (values is not None and bool((np.diff(values) > 0).all())):
+        return replace(data, kind="ordinal")
+    if values is None or len(np.unique(values)) < data.K:
+        raise DataError(
+            f"{source}: the order of the grades {listed(data.labels.tolist(), 8)} is not known, and the alphabet has none; state "
+            f"it, lowest first, with order=[...] (--order low,medium,high)"
+        )
+    place = np.argsort(values, kind="stable")
+    number = torch.from_numpy(np.argsort(place)).to(data.device)
+    truth = torch.where(data.truth >= 0, number[data.truth.clamp(min=0)], data.truth)
+    return replace(data, label=number[data.label], truth=truth, labels=data.labels[place], kind="ordinal")
+
+
+def question(data: AnnotationFields) -> str | None:
+    """Return a sentence that asks whether classes are grades, where their names look like it and nobody said."""
+    if data.kind is not None or not FEWEST <= data.K <= MOST:
+        return None
+    values = numbers(data.labels)
+    if values is None or values.min() not in (0, 1) or not bool((np.diff(np.sort(values)) == 1).all()):
+        return None
+    return (
+        f"labels {data.labels[0]} to {data.labels[-1]} were taken for classes without an order; if they are grades, say so with "
+        f"kind='ordinal' (--kind ordinal), or kind='nominal' if not"
+    )
