@@ -49,11 +49,14 @@ __all__ = [
     "systems",
     "trace",
     "workers_map",
+    "wright_map",
 ]
 
 Array = npt.NDArray[Any]
 
 BLUE, LIGHT, RED, GREY = "#1f5fa8", "#a9c7e8", "#b3372c", "#8a94a0"
+# Columns of the table of workers with intervals that are in it whatever measures are asked for.
+NO_MEASURES = ("share_correct", "severity", "grade_correlation")
 # Maximum number of characters of a name.
 LONGEST = 24
 # Maximum number of classes of a matrix with numbers in its cells, and with intervals.
@@ -134,7 +137,7 @@ def forest(
 ) -> Axes:
     """Draw a measure of workers with intervals, best at the top. The size of a dot shows the number of annotations."""
     _require(posterior, Posterior, "forest")
-    table = posterior.workers(level=level, sort=by, measures=[by] if by != "share_correct" else ["accuracy"])
+    table = posterior.workers(level=level, sort=by, measures=["accuracy"] if by in NO_MEASURES else [by])
     everybody = len(table)
     table = table.head(most).iloc[::-1]
     ax = _axes(ax, (6, 1.1 + 0.2 * len(table)))
@@ -465,6 +468,37 @@ def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel(f"{what}: first axis", fontsize=8)
     ax.set_ylabel("second axis", fontsize=8)
     _name_places(ax, posterior.worker_names(), plane, -posterior.annotations_per_worker())
+    return ax
+
+
+@arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
+def wright_map(posterior: Posterior, *, most: int = 40, level: float | None = None, ax: Axes | None = None) -> Axes:
+    """Draw items and raters of grades on one scale: a Wright map.
+
+    Above, how many items have which expected true grade. Below, the grade that each rater gives in the mean over all items,
+    with the interval of the severity; the most severe rater is at the top. The raters with most annotations are shown.
+
+    Raises:
+        DataError: if the labels are not grades.
+    """
+    _require(posterior, Posterior, "wright_map")
+    grades, table = posterior.grades(level=level), posterior.severity(level=level)
+    everybody, centre = len(table), float(grades["grade"].mean())
+    table = table.sort_values("annotations", ascending=False, kind="stable").head(most)
+    table = table.sort_values("severity", ascending=True, kind="stable")
+    ax = _axes(ax, (6, 2.2 + 0.2 * len(table)))
+    y = np.arange(len(table))
+    ax.hlines(y, centre - table["severity_high"], centre - table["severity_low"], color=BLUE, alpha=0.6, lw=2)
+    ax.scatter(centre - table["severity"], y, s=24, c=BLUE, zorder=3)
+    ax.axvline(centre, color=GREY, lw=0.8)
+    counts, edges = np.histogram(grades["grade"], bins=30)
+    base, height = len(table) + 0.3, max(3.0, 0.25 * len(table))
+    ax.bar(edges[:-1], height * counts / max(1, counts.max()), np.diff(edges), bottom=base, align="edge", color=LIGHT)
+    names = [f"{_name(n)} ({j:,})" for n, j in zip(table["worker"], table["annotations"], strict=True)]
+    _rows(ax, names, f"rater{_of(everybody, most)} (annotations)")
+    ax.set_ylim(-0.7, base + height + 0.3)
+    ax.text(edges[0], base + height, f"{len(grades):,} items", fontsize=8, va="top", color=GREY)
+    ax.set_xlabel(f"grade of an item; mean grade that a rater gives\n{_intervals(posterior, level)}", fontsize=8)
     return ax
 
 

@@ -15,7 +15,7 @@ from crowdppl.cli.application import console, in_command
 from crowdppl.data.columns import ITEM_COLUMNS
 from crowdppl.inference.coverage import NARROW
 from crowdppl.posterior.posterior import Posterior, probability_columns
-from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS, other_rates
+from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS, grading, other_rates
 
 if TYPE_CHECKING:
     from crowdppl import criticism, report
@@ -59,8 +59,11 @@ def show_actions(actions: report.Actions, posterior: Posterior) -> None:
         console.print(f"- [bold]{escape(head)}[/bold]{colon}{escape(rest)}" if colon else f"  {escape(line)}")
 
 
-def show_truth(posterior: Posterior) -> None:
-    """Print the share of each class and the least certain items."""
+def show_truth(posterior: Posterior, level: float) -> None:
+    """Print the share of each class and the least certain items; of grades the items whose mean misleads most."""
+    if grading.is_graded(posterior):
+        show_grades(posterior, level)
+        return
     truth = posterior.truth()
     shares = posterior.prevalence()
     listed = ", ".join(f"{escape(str(row.label))} {row.share:.0%}" for row in shares.head(8).itertuples())
@@ -88,12 +91,70 @@ def show_truth(posterior: Posterior) -> None:
         console.print(f"... and {len(uncertain) - len(shown):,} more in truth.csv")
 
 
+def show_grades(posterior: Posterior, level: float) -> None:
+    """Print the share of each grade, and the items whose mean grade is farthest from the expected true one."""
+    shares = posterior.prevalence()
+    listed = ", ".join(f"{escape(str(row.label))} {row.share:.0%}" for row in shares.head(8).itertuples())
+    console.print(f"\nShare of each true grade: {listed}{' ...' if len(shares) > 8 else ''}")
+    grades = posterior.grades(level=level)
+    apart = (grades["mean_grade"] - grades["grade"]).abs()
+    shown = grades.loc[apart.sort_values(ascending=False, kind="stable").index[:SHOWN_ITEMS]]
+    table = grid(f"Items whose mean grade is farthest from the expected true grade (intervals of at least {level:.0%})")
+    for column in ("item", "annotations", "mean", "true grade", "interval"):
+        table.add_column(column, justify="left" if column in ("item", "interval") else "right")
+    for row in shown.to_dict("records"):
+        table.add_row(
+            escape(str(row[posterior.item_column])),
+            f"{row['annotations']:,}",
+            "none" if pd.isna(row["mean_grade"]) else f"{row['mean_grade']:.2f}",
+            f"{row['grade']:.2f}",
+            escape(" to ".join(dict.fromkeys(str(row[f"grade_{end}"]) for end in ("low", "high")))),
+        )
+    console.print(table)
+    if len(grades) > len(shown):
+        console.print(f"... and {len(grades) - len(shown):,} more in truth.csv")
+
+
+def _show_raters(shown: pd.DataFrame, title: str) -> None:
+    """Print raters of grades: severity, interval, correlation and verdict."""
+    table = grid(title)
+    table.add_column("worker", overflow="ellipsis", no_wrap=True)
+    for column in ("grades", "mean", "severity"):
+        table.add_column(column, justify="right", no_wrap=True, min_width=len(column))
+    table.add_column("interval", no_wrap=True, min_width=14)
+    table.add_column("corr.", justify="right", no_wrap=True, min_width=5)
+    table.add_column("verdict", no_wrap=True, min_width=2 + max(map(len, VERDICTS)))
+    for row in shown.to_dict("records"):
+        mark = MARKS.get(row["verdict"], " ")
+        low, high = row["severity_low"], row["severity_high"]
+        table.add_row(
+            escape(str(row["worker"])),
+            f"{row['annotations']:,}",
+            "none" if pd.isna(row["mean_grade"]) else f"{row['mean_grade']:.2f}",
+            f"{row['severity']:+.2f}",
+            f"{low:+.2f} to {high:+.2f}" if pd.notna(low) else "none",
+            f"{row['grade_correlation']:.2f}",
+            f"{mark} {row['verdict']}",
+            style=COLOURS.get(mark, ""),
+        )
+    console.print(table)
+    console.print(
+        "severity: by how many grades lower than the mean rater, on the same items; corr.: correlation of the grades with the "
+        "true ones; x: do not use unchecked; !: talk to them",
+        style="dim",
+    )
+
+
 def show_workers(workers: pd.DataFrame, level: float) -> None:
-    """Print the workers with most annotations: accuracy, interval and verdict."""
+    """Print the workers with most annotations: accuracy, interval and verdict; of grades severity in place of accuracy."""
     ordered = workers.sort_values("annotations", ascending=False, kind="stable")
     shown = ordered.head(SHOWN_WORKERS)
     most = f", the {len(shown)} with most annotations" if len(shown) < len(ordered) else ""
-    table = grid(f"Workers{most} (intervals of {level:.0%})")
+    title = f"Workers{most} (intervals of {level:.0%})"
+    if "severity" in workers:
+        _show_raters(shown, title)
+        return
+    table = grid(title)
     table.add_column("worker", overflow="ellipsis", no_wrap=True)
     table.add_column("annotations", justify="right", no_wrap=True, min_width=10)
     table.add_column("accuracy", justify="right", no_wrap=True, min_width=8)

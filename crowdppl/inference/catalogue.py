@@ -1,10 +1,10 @@
 """Models by name, and the model of a fit that names none.
 
-For grades that model is graded facets. For classes it is item effects, which find the most true labels on public data (``docs/benchmarks/default-model.md``). An item then
-has a state for each pair of class and effect, ``K (2 K + 1)`` of them for more than two classes, so that their cost grows with
-the third to fifth power of the number of classes. Where that is too much, it is Dawid and Skene's model. Where labels cannot tell
-workers apart (:mod:`crowdppl.data.worker_evidence`), it is majority vote, the model in which all workers are alike. In both cases
-a note says so.
+For grades that model is graded facets. For classes it is item effects, which find the most true labels on public data
+(``docs/benchmarks/default-model.md``). An item then has a state for each pair of class and effect, ``K (2 K + 1)`` of them for
+more than two classes, so that their cost grows with the third to fifth power of the number of classes. Where that is too much, it
+is Dawid and Skene's model. Where labels cannot tell workers apart (:mod:`crowdppl.data.worker_evidence`), it is majority vote,
+the model in which all workers are alike. In both cases a note says so.
 """
 
 from __future__ import annotations

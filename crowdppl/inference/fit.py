@@ -23,6 +23,7 @@ from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.diagnostics import far_from_votes, lost_classes, nothing_learned, review, unused_classes
 from crowdppl.data.frames import to_pandas
+from crowdppl.data.kinds import graded
 from crowdppl.data.truths import Truth
 from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
 from crowdppl.inference import distributed
@@ -98,8 +99,9 @@ def fit(
     Args:
         data: annotations, or a frame of pandas or another library, which :meth:`Annotations.from_frame` converts.
         model: a name in the catalogue (``crowdppl.models.CATALOGUE``) or an instance, which may be of a class of your own.
-            Defaults to item effects; to Dawid and Skene's model where item effects would take too long; and to majority vote
-            where labels cannot tell workers apart (:mod:`crowdppl.inference.catalogue`).
+            Defaults to graded facets for grades. For classes it defaults to item effects; to Dawid and Skene's model where item
+            effects would take too long; and to majority vote where labels cannot tell workers apart
+            (:mod:`crowdppl.inference.catalogue`).
         method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
             ``"nuts"`` (posterior draws, any model, small data). Defaults to EM without a model, and for item effects; for
             other models to Gibbs sampling if they allow it, else EM. Or an engine with options: ``EM(restarts=2)``,
@@ -126,7 +128,8 @@ def fit(
     Raises:
         OptionError: for an unknown model, method, device or option, or a value outside its range.
         ModelError: where the model does not fit the data or the method.
-        DataError: for data that are invalid, or too large for this machine's memory.
+        DataError: for data that are invalid, or too large for this machine's memory; for a model of grades, for labels without an
+            order.
     """
     if distributed.is_other_rank():
         raise OptionError(
@@ -140,6 +143,8 @@ def fit(
     elif named := [name for name, value in columns.items() if value is not None]:
         raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
     chosen, note = default_model(data) if model is None else (named_model(model), None)
+    if data.kind is None and provides(chosen, "reading"):
+        data = graded(data, "the annotations")
     work = Work(data, chosen, effect_of(chosen, data, independent, rho), int(seed), default=model is None, note=note)
     return fitted(work, engine, options, device=device, progress=progress, checkpoint=checkpoint, every=every)
 
@@ -243,8 +248,9 @@ def fitted(
         draws.warnings[:0] = [failed] if failed else []
     draws.warnings += [f"{LABELS_UNCLEAR}: {sentence}" for sentence in data.doubts]
     draws.warnings += nothing_learned(data, probability)
-    draws.warnings += lost_classes(data, probability)
-    draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)
+    if data.kind != "ordinal":  # of grades the most frequent one is no vote
+        draws.warnings += lost_classes(data, probability)
+        draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)
     hyperparameters, name = _hyperparameters(chosen), model_name(chosen)
     reads = reads_features(chosen, data)
     draws.warnings += _unread(reads, data, name)

@@ -17,7 +17,7 @@ from crowdppl.errors import DataError
 from crowdppl.posterior import io
 from crowdppl.posterior.measures import DEFAULT_MEASURES, interval
 from crowdppl.posterior.variables import PosteriorVariables
-from crowdppl.posterior.workers import other_rates
+from crowdppl.posterior.workers import grading, other_rates
 from crowdppl.posterior.workers.table import table as worker_table
 
 Array = npt.NDArray[Any]
@@ -62,9 +62,15 @@ class Posterior(PosteriorVariables):
         """Return a table with one row per item.
 
         Columns: ``task`` (or ``item``, see :attr:`item_column`); ``label``, the most probable class (the first of ties);
-        ``probability`` of that class; ``entropy`` of the item's distribution in bits; and ``p_<class>`` for every class.
+        ``probability`` of that class; ``entropy`` of the item's distribution in bits; where labels are grades, ``mean_grade``,
+        ``grade``, ``grade_low`` and ``grade_high``, see :meth:`grades`; and ``p_<class>`` for every class.
         """
-        return truth_table(self.items(), self.labels, self.probability(), self.item_column)
+        table = truth_table(self.items(), self.labels, self.probability(), self.item_column)
+        if grading.is_graded(self):
+            graded = self.grades()
+            for n, name in enumerate(("mean_grade", "grade", "grade_low", "grade_high")):
+                table.insert(4 + n, name, graded[name])
+        return table
 
     def classifier(self) -> pd.DataFrame:
         """Return the table of :meth:`truth` by the model's classifier alone, from each item's features and not its labels.
@@ -104,7 +110,8 @@ class Posterior(PosteriorVariables):
         truth; ``adversarial``, the probability that the worker avoids the correct label; ``verdict``, see
         :func:`crowdppl.posterior.workers.verdicts`; where annotations were read with ``other_labels``, ``other_labels``, how many
         of them a worker gave, ``other_rate``, their share among the worker's answers, and ``other_rate_of_<class>``, the same by
-        true label, with ends of intervals; and ``seconds``, the median duration of an annotation, if durations are
+        true label, with ends of intervals; where labels are grades, ``mean_grade``, ``severity`` and ``grade_correlation``, see
+        :meth:`severity`; and ``seconds``, the median duration of an annotation, if durations are
         known.
 
         Args:
@@ -163,6 +170,35 @@ class Posterior(PosteriorVariables):
             DataError: if the annotations were read without ``other_labels``.
         """
         return other_rates.table(self, level)
+
+    @arguments.checked(level=arguments.level)
+    def grades(self, *, level: float | None = None) -> pd.DataFrame:
+        """Return a table with one row per item: the grades that it was given, and its true grade.
+
+        Columns: ``task`` (or ``item``); ``annotations``; ``mean_grade``, the mean of the grades given; ``grade``, the expected
+        true grade, which allows for the severity of those who graded the item (the fair average where no true grades are known);
+        ``grade_low`` and ``grade_high``, between which the true grade is with the probability ``level`` or more.
+
+        Raises:
+            DataError: if the labels are not grades.
+        """
+        return grading.item_table(self, level)
+
+    @arguments.checked(level=arguments.level, pairs=arguments.flag)
+    def severity(self, *, level: float | None = None, pairs: bool = False) -> pd.DataFrame:
+        """Return a table with one row per rater: how severe each is, in grades.
+
+        Columns: ``worker``; ``annotations``; ``mean_grade``, the mean of the grades given; ``severity``, by how much the grades
+        are lower than those of the mean rater on the same items, with ``severity_low`` and ``severity_high``;
+        ``grade_correlation``, the correlation of the grades with the true ones, likewise.
+
+        With ``pairs``, a row for each pair of raters: ``worker``, ``other``, ``difference``, the severity of the first less that
+        of the other, its interval ``low`` and ``high``, and ``probability``, that the first is the more severe.
+
+        Raises:
+            DataError: if the labels are not grades.
+        """
+        return grading.pair_table(self, level) if pairs else grading.severity_table(self, level)
 
     @arguments.checked(level=arguments.level)
     def prevalence(self, *, level: float | None = None) -> pd.DataFrame:

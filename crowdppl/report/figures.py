@@ -210,6 +210,10 @@ def _workers(posterior: Posterior, table: pd.DataFrame, level: float) -> dict[st
     for name in columns:
         for end in ("", "_low", "_high"):
             out[name + end] = shorts(table[name + end])
+    if "severity" in table:
+        out |= {
+            name: shorts(table[name]) for name in ("severity", "severity_low", "severity_high", "grade_correlation")
+        }
     if "seconds" in table:
         out["seconds"] = shorts(table["seconds"])
         out["speed"] = shorts(workers.relative_speed(posterior))

@@ -43,6 +43,7 @@ HEADINGS = {
     "exclude": "Exclude",
     "slow down": "Check speed",
     "retrain": "Retrain",
+    "compare grades": "Compare grades with others",
 }
 # What to do about workers whose labels can be used and whose accuracy fell over time.
 FELL = "Ask what changed"
@@ -193,11 +194,13 @@ def actions(
     ordered = order[unsure[order]]
     doubtful = table["verdict"].isin(workers.UNRELIABLE).to_numpy()
     # Of labels with typing errors in them neither workers nor the guideline can be judged.
+    graded = "severity" in table
     comparable = bool((table["verdict"] != "unknown").any()) and not posterior.labels_unclear
     return Actions(
         people=[] if posterior.labels_unclear else _people(posterior, table, names),
         # With no worker to compare with another, the confusions of the crowd mean nothing.
-        questions=_questions(posterior, doubtful, names) if comparable else [],
+        # That of grades one beside the true one is given, is no confusion.
+        questions=_questions(posterior, doubtful, names) if comparable and not graded else [],
         open=ordered,
         probable=int((~unsure & ~certain).sum()),
         finished=int(certain.sum()),
@@ -269,7 +272,8 @@ def _people(posterior: Posterior, table: pd.DataFrame, names: list[str]) -> list
     item, worker, label = posterior.annotation_index()
     hits = np.bincount(worker, weights=posterior.probability().argmax(1)[item] == label, minlength=len(table))
     speed = workers.relative_speed(posterior)
-    confusions = _by_worker(workers.systematic_confusions(posterior), posterior)
+    graded = "severity" in table
+    confusions = {} if graded else _by_worker(workers.systematic_confusions(posterior), posterior)
     facts = _Facts(table, names, _typical(table), hits, posterior.label_counts_by_worker(), speed, confusions)
     out = []
     for j in notable.tolist():
@@ -319,6 +323,8 @@ def _reasons(j: int, verdict: str, facts: _Facts) -> list[str]:
     typical, names = _percent(facts.typical), facts.names
     pace = _pace(facts.table, facts.speed, j)
     fast = f"{pace[:1].upper()}{pace[1:]}"
+    if "severity" in facts.table:
+        return _grading_reasons(facts.table.iloc[j].to_dict(), verdict, _typical(facts.table, "grade_correlation"))
     if verdict == "hasty":
         return [f"{fast}, with accuracy {_percent(accuracy)} (typical worker {typical})."]
     if verdict == "adversarial":
@@ -350,12 +356,31 @@ def _name(worker: Any) -> str:
     return f"worker {text}" if text.replace(".", "").isdigit() else text
 
 
-def _typical(table: pd.DataFrame) -> float:
-    """Return the accuracy of the typical worker: the median of those with enough annotations."""
+def _typical(table: pd.DataFrame, measure: str = "accuracy") -> float:
+    """Return the accuracy, or another measure, of the typical worker: the median of those with enough annotations."""
     total = table["annotations"].to_numpy()
     enough = total >= min(MIN_ANNOTATIONS, total.max(initial=1))
     shown = enough & ~table["verdict"].isin(["adversarial", "random", "constant"]).to_numpy()
-    return float(table["accuracy"][shown if shown.any() else enough].median())
+    return float(table[measure][shown if shown.any() else enough].median())
+
+
+def _grading_reasons(row: dict[Any, Any], verdict: str, typical: float) -> list[str]:
+    """Return the sentences that explain the verdict on a rater of grades."""
+    n, correlation = f"{row['annotations']:,} annotations", f"{row['grade_correlation']:.2f}"
+    if verdict in ("severe", "lenient"):
+        low, high = sorted(abs(row[f"severity_{end}"]) for end in ("low", "high"))
+        way = "lower" if verdict == "severe" else "higher"
+        return [
+            f"Grades {abs(row['severity']):.2f} {way} than the mean rater ({low:.2f} to {high:.2f}, {n}); the true grades of "
+            f"items allow for it."
+        ]
+    if verdict == "adversarial":
+        return [
+            f"The grades run against those of the others (correlation {correlation}, {n}); the scale may be reversed."
+        ]
+    if verdict in ("random", "constant"):
+        return [f"The grades hardly depend on the item (correlation with the true grades {correlation}, {n})."]
+    return [f"Correlation with the true grades {correlation} over {n}; the typical rater has {typical:.2f}."]
 
 
 def _pace(table: pd.DataFrame, speed: Array, j: int) -> str:

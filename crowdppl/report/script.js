@@ -67,6 +67,7 @@ function matrix(j) {
     return out;
   };
 }
+const signed = (value) => (value === null ? "–" : (value < 0 ? "−" : "+") + number(Math.abs(value), 2));
 const pace = (j) => (crew.speed && crew.speed[j] !== null && crew.speed[j] < 1 / 3 ? " (fast)" : "");
 const columns = [
   { name: "worker", text: true, row: true, value: (j) => crew.worker[j], cell: (j) => crew.worker[j] },
@@ -78,8 +79,14 @@ const columns = [
   { name: "annotations", num: true, value: (j) => crew.annotations[j], cell: (j) => whole(crew.annotations[j]) },
   { name: "rank", num: true, value: (j) => (crew.place[j] === "unknown" ? null : -crew.rank[j]), cell: (j) => (crew.place[j] === "unknown" ? "–" : crew.place[j]) },
 ];
+if (crew.severity) columns.splice(2, 2,
+  { name: "severity", num: true, value: (j) => crew.severity[j],
+    cell: (j) => make("span", {}, signed(crew.severity[j]), make("small", { class: "range", text: `${signed(crew.severity_low[j])} to ${signed(crew.severity_high[j])}` })) },
+  { name: "correlation", num: true, value: (j) => crew.grade_correlation[j], cell: (j) => number(crew.grade_correlation[j], 2) });
 if (crew.seconds) columns.splice(5, 0, { name: "seconds", num: true, value: (j) => crew.seconds[j], cell: (j) => number(crew.seconds[j], 1) + pace(j) });
-at("workers-note").textContent = `Accuracy: probability that a further annotation is correct, with its ${level} interval. Rank: by accuracy, with its interval. ` +
+if (crew.severity) at("workers-note").textContent = `Severity: by how many grades lower than the mean rater, on the same items, with its ${level} interval. ` +
+  "Correlation: of the grades with the true ones. Open a worker to see which labels they give to items of each class.";
+else at("workers-note").textContent = `Accuracy: probability that a further annotation is correct, with its ${level} interval. Rank: by accuracy, with its interval. ` +
   "Open a worker to see which labels they give to items of each class.";
 // Workers with the same verdict are sorted by their number of wrong labels.
 const wrong = (j) => crew.annotations[j] * (1 - (crew.accuracy[j] ?? 1));

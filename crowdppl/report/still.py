@@ -24,6 +24,8 @@ VERDICTS = {
     "hasty": ("hasty", "bad", "✕", "check speed"),
     "confuses": ("confuses classes", "warn", "!", "retrain"),
     "weak": ("weak", "warn", "!", "retrain"),
+    "severe": ("severe", "warn", "!", "compare grades"),
+    "lenient": ("lenient", "warn", "!", "compare grades"),
     "unknown": ("not known yet", "dim", "?", "wait"),
     "fair": ("fair", "plain", "•", "keep"),
     "reliable": ("reliable", "good", "✓", "keep"),
@@ -248,6 +250,7 @@ def _costs(rounds: Sequence[Data]) -> Markup:
 
 def _workers(data: Data) -> Markup:
     crew = data["workers"]
+    graded = "severity" in crew
     wrong = [n * (1 - (p or 0.0)) for n, p in zip(crew["annotations"], crew["accuracy"], strict=True)]
     severity = list(VERDICTS)
     order = sorted(range(len(wrong)), key=lambda j: (severity.index(crew["verdict"][j]), -wrong[j]))
@@ -260,13 +263,22 @@ def _workers(data: Data) -> Markup:
                 element("span", VERDICTS[crew["verdict"][j]][3], class_="small"),
                 class_="verdict",
             ),
-            f"{percent(crew['accuracy'][j])} {ends(crew['accuracy_low'][j], crew['accuracy_high'][j])}",
+            _severity(crew, j)
+            if graded
+            else f"{percent(crew['accuracy'][j])} {ends(crew['accuracy_low'][j], crew['accuracy_high'][j])}",
             f"{crew['annotations'][j]:,}",
             "–" if crew["place"][j] == "unknown" else crew["place"][j],
         ]
         for j in order[:ROWS]
     ]
-    return top(["worker", "verdict", "accuracy", "annotations", "rank"], rows, len(order), numbers=(2, 3, 4))
+    quality = "severity" if graded else "accuracy"
+    return top(["worker", "verdict", quality, "annotations", "rank"], rows, len(order), numbers=(2, 3, 4))
+
+
+def _severity(crew: Data, j: int) -> str:
+    """Return the severity of a rater with its interval: by how many grades lower than the mean rater."""
+    low, high = crew["severity_low"][j], crew["severity_high"][j]
+    return f"{crew['severity'][j]:+.2f}" + ("" if low is None else f" ({low:+.2f} to {high:+.2f})")
 
 
 def _confusions(data: Data) -> Markup:

@@ -224,7 +224,7 @@ def _finish(
     display.show_alert(posterior)
     display.show_actions(actions, posterior)
     if not posterior.labels_unclear:
-        display.show_truth(posterior)
+        display.show_truth(posterior, default_level(level))
         display.show_workers(written.workers, default_level(level))
     display.show_computation(posterior, verbose=verbose)
     names = ", ".join(path.name for path in written.files)

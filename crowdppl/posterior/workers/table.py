@@ -13,7 +13,7 @@ from crowdppl.errors import OptionError, suggestion
 from crowdppl.posterior.measures import LOWER_IS_BETTER, default_level, interval, qualities
 from crowdppl.posterior.measures import accuracy as accuracy_of
 from crowdppl.posterior.variables import PosteriorVariables
-from crowdppl.posterior.workers import other_rates
+from crowdppl.posterior.workers import grading, other_rates
 from crowdppl.posterior.workers.drift import median_seconds
 from crowdppl.posterior.workers.ranking import rank, summarise_ranks
 from crowdppl.posterior.workers.spammers import hypothesis_probabilities
@@ -56,6 +56,9 @@ def table(
     verdict = verdicts(posterior, probabilities)
     if other_rates.has_other_labels(posterior):
         for name, values in other_rates.columns(posterior, level).items():
+            rows[name] = values
+    if grading.is_graded(posterior):
+        for name, values in grading.columns(posterior, level).items():
             rows[name] = values
     if "seconds" in posterior.tree["constant_data"]:
         rows["seconds"] = median_seconds(posterior)

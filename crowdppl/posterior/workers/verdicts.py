@@ -10,6 +10,7 @@ import numpy.typing as npt
 from crowdppl import arguments
 from crowdppl.posterior.measures import accuracy, kappa
 from crowdppl.posterior.variables import PosteriorVariables
+from crowdppl.posterior.workers import grading
 from crowdppl.posterior.workers.confusions import systematic_confusions
 from crowdppl.posterior.workers.drift import FAST, relative_speed
 from crowdppl.posterior.workers.others import class_by_others
@@ -21,6 +22,8 @@ Array = npt.NDArray[Any]
 ACTIONS = {
     "reliable": "keep",
     "fair": "keep",
+    "severe": "compare grades",
+    "lenient": "compare grades",
     "weak": "retrain",
     "confuses": "retrain",
     "hasty": "slow down",
@@ -31,7 +34,7 @@ ACTIONS = {
 }
 VERDICTS = tuple(ACTIONS)
 # Verdicts that need action, and those of workers whose labels are unreliable.
-NOTABLE = ("adversarial", "random", "constant", "hasty", "confuses", "weak")
+NOTABLE = ("adversarial", "random", "constant", "hasty", "confuses", "weak", "severe", "lenient")
 UNRELIABLE = ("adversarial", "random", "constant", "hasty")
 
 # Probabilities from which a worker is called random or constant (SPAMMER) or adversarial (ADVERSARY), and from which other
@@ -87,6 +90,11 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
     weak or one who confuses. A worker is informed only if the labels of the others tell so, too: the worker's own labels, which
     the true labels follow, do not count.
 
+    Where labels are grades, a grade next to the true one is no error. Then a rater is ``adversarial``, ``random``, ``constant``
+    or ``weak`` by the correlation of the grades with the true ones, ``severe`` or ``lenient`` where they are lower or higher than
+    the mean rater's by half a grade or more (probability .95), and ``unknown`` with few annotations
+    (:mod:`crowdppl.posterior.workers.grading`).
+
     The typical worker is the median of those with at least ten annotations, without adversarial, random and constant ones. Less
     accurate means by .05, or by a fifth of the errors of the typical worker if that is more.
 
@@ -94,6 +102,8 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
         posterior: a result.
         probabilities: result of :func:`crowdppl.posterior.workers.hypothesis_probabilities`, ``(J, 3)``. Computed by default.
     """
+    if grading.is_graded(posterior):
+        return grading.verdicts(posterior, _compared(posterior))
     from crowdppl.data.worker_evidence import abstaining  # here: imports torch, which the choice of items does without
 
     _, random, adversarial = (hypothesis_probabilities(posterior) if probabilities is None else probabilities).T
