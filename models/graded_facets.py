@@ -258,6 +258,22 @@ class GradedFacets(AnnotationModel):
         known[data.truth >= 0, data.truth[data.truth >= 0]] = 1.0
         return torch.cat([data.counts.expected(responsibility), (responsibility.mT @ known).unsqueeze(-3)], -3)
 
+    def _counted(self, truth: Tensor, data: Annotations) -> Tensor:
+        """Return the same given nodes ``(C, N)``, ``(C, J+1, S, K)``."""
+        C, S, K = len(truth), self.nodes, data.K
+        known = (data.truth >= 0).nonzero().squeeze(-1)
+        rater = torch.cat([data.worker, torch.full_like(known, data.J)])
+        node = torch.cat([truth[:, data.item], truth[:, known]], -1)  # (C, A + known)
+        grade = torch.cat([data.label, data.truth[known]])
+        chain = torch.arange(C, device=data.device).unsqueeze(-1)
+        cell = ((chain * (data.J + 1) + rater) * S + node) * K + grade
+        weights = None
+        if data.weight is not None:
+            weights = torch.cat([data.weight[data.item], torch.ones_like(known, dtype=data.weight.dtype)])
+            weights = weights.expand(C, -1).flatten()
+        size = (C, data.J + 1, S, K)
+        return torch.bincount(cell.flatten(), weights, math.prod(size)).to(data.dtype).view(size)
+
     def _named(self, raters: Tensor, crowd: Tensor) -> Parameters:
         """Return the sites of raters ``(..., J+1, K)`` and crowd ``(..., K)``."""
         out: Parameters = {}
@@ -274,8 +290,7 @@ class GradedFacets(AnnotationModel):
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw the parameters given nodes ``(C, N)``: raters by Metropolis-Hastings steps, the rest exactly."""
-        chosen = torch.zeros(*truth.shape, self.nodes, dtype=data.dtype, device=data.device)
-        counts = self._counts(chosen.scatter_(-1, truth.unsqueeze(-1), 1.0), data)
+        counts = self._counted(truth, data)
         precision = self._precisions(parameters, data)
         raters = torch.cat([_rater(parameters), _rater(parameters, "reference_").unsqueeze(-2)], -2)
         prior = RaterPrior(_rater(parameters, "crowd_").unsqueeze(-2), precision)

@@ -39,6 +39,7 @@ FITS = {
     "em, as published": ("dawid-skene", {"method": "em", "num_samples": 50, "independent": True}),
     "em, normal approximation": ("raykar", {"method": "em", "num_samples": 30, "max_iter": 20}),
     "em, a truth for each annotation": ("crowd-mixture", {"method": "em", "max_iter": 5, "num_samples": 10}),
+    "em, grades": ("graded-facets", {"method": "em", "num_samples": 50}),
     "svi": ("dawid-skene", {"method": "svi", "max_iter": 60, "num_samples": 40}),
     "svi, a point": ("dawid-skene", {"method": "svi", "max_iter": 60, "guide": "point"}),
     "svi, automatic guide": ("one-coin", {"method": "svi", "max_iter": 60, "num_samples": 30}),
@@ -71,6 +72,8 @@ VIEWS = {
     "Posterior.workers": lambda p, _: _columns(p.workers(sort="accuracy")),
     "Posterior.confusion": lambda p, _: _columns(p.confusion("adversary")),
     "Posterior.prevalence": lambda p, _: _columns(p.prevalence()),
+    "Posterior.grades": lambda p, _: _columns(p.grades()),
+    "Posterior.severity": lambda p, _: (_columns(p.severity()), _columns(p.severity(pairs=True))),
     "Posterior.__repr__": lambda p, _: repr(p),
     "Posterior.save": lambda p, place: crowdppl.load(p.save(place / "again.nc")).truth(),
     "acquisition.curve": lambda p, _: acquisition.curve(p, 20, steps=3, replicates=5, truth=GOLD),
@@ -110,6 +113,7 @@ VIEWS = {
     "plots.simplex": lambda p, _: plots.simplex(p),
     "plots.trace": lambda p, _: plots.trace(p),
     "plots.workers_map": lambda p, _: plots.workers_map(p),
+    "plots.wright_map": lambda p, _: plots.wright_map(p),
     "plots.curve": lambda p, _: plots.curve(acquisition.curve(p, 20, steps=3, replicates=5)),
     "plots.predictive": lambda p, _: plots.predictive(criticism.check(p, draws=10)),
     "plots.reliability": lambda p, _: plots.reliability(criticism.calibration(p, GOLD)),
@@ -153,6 +157,8 @@ ONE_CHAIN = {name for name in FITS if not name.startswith(("gibbs", "nuts")) or 
 # What a view refuses, in one line that names what to do: (view, results) -> words of the message.
 REFUSED = {
     "Posterior.classifier": (set(FITS), "classifier"),
+    "Posterior.grades": (set(FITS) - {"em, grades"}, "kind='ordinal'"),
+    "Posterior.severity": (set(FITS) - {"em, grades"}, "kind='ordinal'"),
     "criticism.loo": (FEW | NETWORKS, "too few draws|draws are too few"),
     "criticism.prior_sensitivity": ((set(FITS) - SAMPLED) | FEW, "method='gibbs'|too few draws|draws are too few"),
     "groups.table": (set(FITS) - {"gibbs, groups", *NETWORKS}, "group"),
@@ -160,6 +166,7 @@ REFUSED = {
     "plots.chains": (FEW | NETWORKS | ONE_CHAIN, "too few draws|draws are too few|one chain"),
     "plots.groups": (set(FITS) - {"gibbs, groups", *NETWORKS}, "group"),
     "plots.noise": (set(FITS), "noise|model"),
+    "plots.wright_map": (set(FITS) - {"em, grades"}, "kind='ordinal'"),
     "predict.predict": (set(FITS) - {"em, normal approximation"}, "features|classifier"),
 }
 

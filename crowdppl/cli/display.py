@@ -15,7 +15,7 @@ from crowdppl.cli.application import console, in_command
 from crowdppl.data.columns import ITEM_COLUMNS
 from crowdppl.inference.coverage import NARROW
 from crowdppl.posterior.posterior import Posterior, probability_columns
-from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS, grading, other_rates
+from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS, other_rates
 
 if TYPE_CHECKING:
     from crowdppl import criticism, report
@@ -61,7 +61,7 @@ def show_actions(actions: report.Actions, posterior: Posterior) -> None:
 
 def show_truth(posterior: Posterior, level: float) -> None:
     """Print the share of each class and the least certain items; of grades the items whose mean misleads most."""
-    if grading.is_graded(posterior):
+    if posterior.graded:
         show_grades(posterior, level)
         return
     truth = posterior.truth()

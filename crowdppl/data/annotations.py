@@ -97,7 +97,7 @@ class Annotations(AnnotationLayouts):
         keep_missing=arguments.flag,
         fold=arguments.flag,
         other_labels=arguments.anything,
-        kind=arguments.anything,
+        kind=arguments.choice(*kinds.KINDS),
         order=arguments.a_list,
         source=arguments.text,
     )
@@ -192,7 +192,7 @@ class Annotations(AnnotationLayouts):
                 if name is not None
             },
             dates=dates,
-            choices=LabelChoices(names_of_labels(map), words(missing), keep_missing, fold),
+            choices=LabelChoices(names_of_labels(map), words(missing), keep_missing, fold, kind == "ordinal"),
         )
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
         in_order = labels is not None

@@ -123,7 +123,7 @@ def encode_columns(
         _check_names(identifiers, role, source, notes)
     _check_padding(labels, source, notes)
     if not explicit:
-        _check_numeric_labels(labels, source, notes)
+        _check_numeric_labels(labels, source, notes, graded=choices.graded)
     misspelt = [] if explicit else label_names.typing_errors(item, label, labels)
     doubts = list(naming.doubts)
     if misspelt:
@@ -229,14 +229,14 @@ def _differ(role: str, count: int) -> str:
     return f"1 {role} name differs from another" if count == 1 else f"{count:,} {role} names differ from others"
 
 
-def _check_numeric_labels(labels: Array, source: str, notes: list[str]) -> None:
+def _check_numeric_labels(labels: Array, source: str, notes: list[str], *, graded: bool) -> None:
     """Warn of labels that look like scores, and of numbers written in two ways."""
     scores, duplicates = fractions(labels), equal_numbers(labels)
-    if scores:
+    if scores and not graded:
         _note(
             notes,
             f"{source}: labels are numbers, some of them not whole ({listed(scores)}), and are treated as {len(labels):,} "
-            f"unordered classes; if they are scores, round or bin them first",
+            f"unordered classes; if they are grades, say so with kind='ordinal' (--kind ordinal); if scores, round or bin them",
         )
     if duplicates:
         _note(

@@ -23,17 +23,15 @@ FEWEST, MOST = 3, 20
 
 
 def declared(
-    kind: str | None, order: Iterable[Any] | None, labels: Iterable[Any] | None
+    kind: Kind | None, order: Iterable[Any] | None, labels: Iterable[Any] | None
 ) -> tuple[Kind | None, Iterable[Any] | None]:
     """Return the kind of labels, and all classes if they are stated, of what a caller says.
 
     Raises:
-        OptionError: for an unknown kind, or statements that contradict each other.
+        OptionError: for statements that contradict each other.
     """
-    if kind is not None and kind not in KINDS:
-        raise OptionError(f"kind is {kind!r}; it is 'nominal' for classes without an order, or 'ordinal' for grades")
     if order is None:
-        return kind, labels  # type: ignore[return-value]  # one of the words
+        return kind, labels
     if kind == "nominal":
         raise OptionError("order= is that of grades, and kind='nominal' says that labels have none; leave one out")
     if labels is not None:

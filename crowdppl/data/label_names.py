@@ -32,12 +32,14 @@ class LabelChoices:
         missing: words that stand for no label, beside the usual ones.
         keep_missing: whether the usual words for nothing are classes.
         fold: whether spellings of one label are merged.
+        graded: whether labels are grades, so that numbers that are not whole need no note.
     """
 
     map: Mapping[str, str | None] = field(default_factory=dict)
     missing: Sequence[str] = ()
     keep_missing: bool = False
     fold: bool = True
+    graded: bool = False
 
 
 USUAL = LabelChoices()

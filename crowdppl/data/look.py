@@ -16,6 +16,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
+from crowdppl.data.kinds import question
 from crowdppl.data.read import to_annotations
 from crowdppl.data.readers import formats
 from crowdppl.data.readers.records import Choices, Records
@@ -102,7 +103,8 @@ class Look:
         if self.annotations is None:
             return []
         doubts = list(self.annotations.doubts)
-        return doubts + [note for note in self.annotations.notes if note not in doubts]
+        asked = question(self.annotations)
+        return doubts + [note for note in self.annotations.notes if note not in doubts] + ([asked] if asked else [])
 
 
 @arguments.checked(path=arguments.input_path, format=arguments.text, options=arguments.anything)

@@ -16,6 +16,13 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.inference import memory
 
 
+def sample_repeatedly(log_joint: Tensor, count: int) -> Tensor:
+    """Draw states of all items ``count`` times from one log joint ``(N, S)``, up to constants: ``(count, N)``."""
+    below = log_joint.softmax(-1).cumsum(-1)
+    drawn = torch.rand(len(below), count, dtype=below.dtype, device=below.device) * below[:, -1:]
+    return torch.searchsorted(below, drawn, right=True).clamp(max=below.shape[-1] - 1).T
+
+
 def sample_truth(log_joint: Tensor) -> Tensor:
     """Draw a class for each item.
 

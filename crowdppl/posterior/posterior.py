@@ -66,7 +66,7 @@ class Posterior(PosteriorVariables):
         ``grade``, ``grade_low`` and ``grade_high``, see :meth:`grades`; and ``p_<class>`` for every class.
         """
         table = truth_table(self.items(), self.labels, self.probability(), self.item_column)
-        if grading.is_graded(self):
+        if self.graded:
             graded = self.grades()
             for n, name in enumerate(("mean_grade", "grade", "grade_low", "grade_high")):
                 table.insert(4 + n, name, graded[name])
@@ -105,7 +105,8 @@ class Posterior(PosteriorVariables):
         the true labels of each draw); ``accuracy``, the expected accuracy of future annotations under the prevalence;
         ``sensitivity_<class>``, the probability of the correct label in each class; ``informativeness`` in bits; each followed by
         ``_low`` and ``_high``. Then
-        ``rank`` by accuracy with ``rank_low`` and ``rank_high``, and ``place``, the same as text, see
+        ``rank`` by accuracy, or of raters of grades by ``grade_correlation``, with ``rank_low`` and ``rank_high``, and ``place``,
+        the same as text, see
         :func:`crowdppl.posterior.workers.summarise_ranks`; ``spammer``, the probability that the labels do not depend on the
         truth; ``adversarial``, the probability that the worker avoids the correct label; ``verdict``, see
         :func:`crowdppl.posterior.workers.verdicts`; where annotations were read with ``other_labels``, ``other_labels``, how many

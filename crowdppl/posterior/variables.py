@@ -102,6 +102,11 @@ class PosteriorVariables:
         return "calibrated" in self._known.children
 
     @property
+    def graded(self) -> bool:
+        """Whether the labels are grades."""
+        return self._known.attrs.get("labels_kind") == "ordinal"
+
+    @property
     def kind(self) -> str:
         """Kind of the draws: ``posterior``, ``approximation`` or ``point``."""
         return str(self._known.attrs["kind"])

@@ -139,6 +139,7 @@ def _todo(actions: plan.Actions, folder: Path | None) -> dict[str, Any]:
         "questions": [dataclasses.asdict(question) for question in actions.questions],
         "open": len(actions.open),
         "command": plan.next_command(len(actions.open), folder),
+        "graded": actions.graded,
         "probable": actions.probable,
         "finished": actions.finished,
         "total": actions.total,

@@ -116,6 +116,8 @@ class Actions:
         names: of the classes, as sentences use them.
         comparable: whether there is anything to compare the workers' labels with.
         unclear: whether the labels are to be cleaned first, see :attr:`crowdppl.Posterior.labels_unclear`.
+        graded: whether labels are grades. Items are then open, probable and finished by the probability that the true grade is
+            the most probable one or next to it, and ``correct`` is its mean.
     """
 
     people: list[Person]
@@ -128,6 +130,7 @@ class Actions:
     names: list[str]
     comparable: bool = True
     unclear: bool = False
+    graded: bool = False
 
     @property
     def unusable(self) -> list[Person]:
@@ -185,7 +188,8 @@ def actions(
     price(cost)
     table = posterior.workers() if worker_table is None else worker_table
     names = class_names(posterior.labels)
-    probability = posterior.probability().max(1)
+    graded = "severity" in table
+    probability = _near(posterior.probability()) if graded else posterior.probability().max(1)
     known = posterior.known_truth() >= 0
     unsure = ~known & (probability < OPEN)
     certain = known | (probability >= FINISHED)
@@ -194,7 +198,6 @@ def actions(
     ordered = order[unsure[order]]
     doubtful = table["verdict"].isin(workers.UNRELIABLE).to_numpy()
     # Of labels with typing errors in them neither workers nor the guideline can be judged.
-    graded = "severity" in table
     comparable = bool((table["verdict"] != "unknown").any()) and not posterior.labels_unclear
     return Actions(
         people=[] if posterior.labels_unclear else _people(posterior, table, names),
@@ -209,7 +212,15 @@ def actions(
         names=names,
         comparable=comparable,
         unclear=posterior.labels_unclear,
+        graded=graded,
     )
+
+
+def _near(probability: Array) -> Array:
+    """Return the probability that the true grade is the most probable one or next to it, ``(N,)``, of ``(N, K)``."""
+    padded = np.pad(probability, ((0, 0), (1, 1)))
+    near = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]
+    return np.asarray(near[np.arange(len(near)), probability.argmax(1)])
 
 
 @arguments.checked(cost=arguments.anything)
@@ -475,6 +486,8 @@ def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list
     if posterior.labels_unclear:
         return [posterior.alert, "Nothing is said of items and workers before the labels are clean."]
     total, out = actions.total, []
+    what = "true grade, or one next to it," if actions.graded else "label"
+    uncertain = f"{f'whose {what}' if actions.graded else f'with a {what} that'} is less than {OPEN:.0%} probable"
     for people, heading in (
         (actions.unusable, "Stop and check"),
         (actions.retrain, "Talk to"),
@@ -492,13 +505,12 @@ def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list
         items = posterior.items()[actions.open[:shown]].tolist()
         more = ", ..." if len(actions.open) > shown else ""
         out.append(
-            f"Send out again: {_items(len(actions.open))} with a label that is less than {OPEN:.0%} probable "
-            f"({', '.join(str(item) for item in items)}{more})."
+            f"Send out again: {_items(len(actions.open))} {uncertain} ({', '.join(str(item) for item in items)}{more})."
         )
         out += [_round(actions.rounds[0])] if actions.rounds else []
     if actions.finished:
         out.append(
-            f"Finished: {actions.finished:,} of {_items(total)}, whose label is at least {FINISHED:.0%} probable."
+            f"Finished: {actions.finished:,} of {_items(total)}, whose {what} is at least {FINISHED:.0%} probable."
         )
     if actions.probable:
         out.append(f"Probably correct: {_items(actions.probable)} ({OPEN:.0%} to {FINISHED:.0%}).")

@@ -134,8 +134,9 @@ if (crowd.single.length) {
 } else confusions.append(small("No worker systematically gives a wrong label that the others do not give."));
 
 // ---------------------------------------------------------------- items
+const what = todo.graded ? "true grade, or one next to it," : "label";
 if (data.again.length) {
-  at("again-note").textContent = `The label of ${todo.open === 1 ? "this item" : "these items"} is less than ${percent(openAt)} probable` +
+  at("again-note").textContent = `The ${what.replace(/,$/, "")} of ${todo.open === 1 ? "this item" : "these items"} is less than ${percent(openAt)} probable` +
     (todo.open > data.again.length ? `; the ${data.again.length} least certain of ${whole(todo.open)}` : "") + ". Open an item to see who gave which label.";
   table(at("again-table"), "items to send out again", range(data.again.length), [
     { name: "item", text: true, row: true, value: (n) => items.task[data.again[n].item], cell: (n) => itemName(data.again[n].item) },
@@ -152,7 +153,7 @@ if (data.again.length) {
       return list;
     } : null,
   });
-} else at("again-note").textContent = `None: every label is at least ${percent(openAt)} probable.`;
+} else at("again-note").textContent = `None: every ${what} is at least ${percent(openAt)} probable.`;
 table(at("items-table"), "items", range(items.task.length), [
   { name: "item", text: true, row: true, value: (i) => items.task[i], cell: itemName },
   { name: "label", text: true, value: (i) => className(items.label[i]), cell: (i) => className(items.label[i]) + (known.has(i) ? " (known)" : "") },

@@ -74,8 +74,11 @@ def parts(data: Data) -> dict[str, Markup]:
 def _lead(data: Data) -> str:
     counts, correct = data["counts"], data["todo"]["correct"]
     classes = "one class" if counts["classes"] == 1 else f"{counts['classes']:,} classes"
+    what = "true grades are expected to be the most probable grade or next to it" if data["todo"]["graded"] else ""
     expected = (
-        "" if correct is None else f" About {percent(correct)} of the resulting labels are expected to be correct."
+        ""
+        if correct is None
+        else f" About {percent(correct)} of the {what or 'resulting labels are expected to be correct'}."
     )
     return (
         f"{count(counts['workers'], 'worker')} gave {count(counts['annotations'], 'annotation')} to "
@@ -179,7 +182,7 @@ def _about_items(data: Data) -> list[Markup]:
                 "do-items",
                 f"Send out again: {count(todo['open'], 'item')}",
                 "warn",
-                small(f"Their label is less than {percent(open_at)} probable. Least certain first."),
+                small(f"Their {_what(todo)} is less than {percent(open_at)} probable. Least certain first."),
                 element("ul", *lines, class_="people"),
                 small(
                     element("a", "Who gave which label", href="#again"),
@@ -275,6 +278,11 @@ def _workers(data: Data) -> Markup:
     return top(["worker", "verdict", quality, "annotations", "rank"], rows, len(order), numbers=(2, 3, 4))
 
 
+def _what(todo: Data) -> str:
+    """Return what of an item is more or less probable."""
+    return "true grade, or one next to it," if todo["graded"] else "label"
+
+
 def _severity(crew: Data, j: int) -> str:
     """Return the severity of a rater with its interval: by how many grades lower than the mean rater."""
     low, high = crew["severity_low"][j], crew["severity_high"][j]
@@ -298,7 +306,7 @@ def _again(data: Data) -> Markup:
         for one in data["again"][:ROWS]
     ]
     if not rows:
-        return small(f"None: every label is at least {percent(data['todo']['at'][0])} probable.")
+        return small(f"None: every {_what(data['todo'])} is at least {percent(data['todo']['at'][0])} probable.")
     return top(["item", "probable labels", "labels given"], rows, data["todo"]["open"])
 
 

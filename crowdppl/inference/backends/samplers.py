@@ -23,7 +23,7 @@ from crowdppl.inference.checkpoint import Checkpoint
 from crowdppl.inference.memory import chunk, work_bytes
 from crowdppl.inference.monitor import BlockMoments, Layout
 from crowdppl.inference.progress import ProgressCallback
-from crowdppl.inference.sampling import GumbelMaxSampler, sample_truth
+from crowdppl.inference.sampling import GumbelMaxSampler, sample_repeatedly, sample_truth
 from crowdppl.kernels.steps import CompiledStep
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, one_hot
@@ -268,7 +268,9 @@ class TorchSampler(SequentialSampler):
         for start in range(0, count, step):
             size = min(step, count - start)
             here = {name: value.expand(size, *value.shape) for name, value in point.items()}
-            parts.append(model.gibbs_step(sample_truth(joint.expand(size, *joint.shape)), here, data))
+            # Of many states one random number for each item, where one for each state is most of the work.
+            truth = sample_repeatedly(joint, size) if model.reads else sample_truth(joint.expand(size, *joint.shape))
+            parts.append(model.gibbs_step(truth, here, data))
         return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
 
 

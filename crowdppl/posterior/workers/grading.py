@@ -21,6 +21,8 @@ NOTICED, CLEAR = 0.5, 0.95
 # more less, reliable. Probabilities of the three.
 RANDOM, WEAK, RELIABLE = 0.1, 0.2, 0.1
 PROBABLY_RANDOM, PROBABLY_WEAK, PROBABLY_RELIABLE = 0.8, 0.8, 0.7
+# A rater whose grades fall as the true ones rise by so many standard errors is adversarial: the scale may be reversed.
+AGAINST = 3.0
 # A random rater whose most frequent grade has at least this share is constant.
 CONSTANT_SHARE = 0.9
 # With fewer annotations a rater is not judged.
@@ -29,18 +31,13 @@ MIN_ANNOTATIONS = 10
 MOST_PAIRS = 100_000
 
 
-def is_graded(posterior: PosteriorVariables) -> bool:
-    """Tell whether the labels of a result are grades."""
-    return posterior.tree.attrs.get("labels_kind") == "ordinal"
-
-
 def values(posterior: PosteriorVariables) -> Array:
     """Return the number of each grade, ``(K,)``: its name, or its place, from 1, where grades are words.
 
     Raises:
         DataError: where labels are not grades.
     """
-    if not is_graded(posterior):
+    if not posterior.graded:
         raise DataError("the labels of this result are classes without an order; read them with kind='ordinal'")
     named = numbers(posterior.labels)
     return np.arange(1.0, len(posterior.labels) + 1) if named is None else named
@@ -151,6 +148,26 @@ def item_table(posterior: PosteriorVariables, level: float | None = None) -> pd.
     )
 
 
+def _against(posterior: PosteriorVariables) -> Array:
+    """Return by how many standard errors each rater's grades fall as the expected true ones rise, ``(J,)``.
+
+    Of the correlation of the grades themselves, by Fisher's transform: in a model of grades they rise for every rater.
+    """
+    item, worker, label = posterior.annotation_index()
+    J, grade = len(posterior.worker_names()), values(posterior)
+    given, true = grade[label], (posterior.probability() @ grade)[item]
+    count = np.maximum(np.bincount(worker, minlength=J), 1)
+
+    def centred(value: Array) -> Array:
+        return np.asarray(value - (np.bincount(worker, weights=value, minlength=J) / count)[worker])
+
+    a, b = centred(given), centred(true)
+    covariance, one, other = (np.bincount(worker, weights=w, minlength=J) for w in (a * b, a * a, b * b))
+    scale = np.sqrt(one * other)
+    r = np.divide(covariance, scale, out=np.zeros(J), where=scale > 0)
+    return np.asarray(-np.arctanh(np.clip(r, -0.999, 0.999)) * np.sqrt(np.maximum(count - 3, 0)))
+
+
 def verdicts(posterior: PosteriorVariables, compared: Array) -> Array:
     """Return the verdict on each rater, ``(J,)``; ``compared`` are annotations of items that somebody else graded."""
     given = posterior.label_counts_by_worker()
@@ -166,6 +183,6 @@ def verdicts(posterior: PosteriorVariables, compared: Array) -> Array:
     verdict[(severity < -NOTICED * unit).mean(0) >= CLEAR] = "lenient"
     verdict[(correlation < typical - WEAK).mean(0) >= PROBABLY_WEAK] = "weak"
     verdict[random] = np.where(given.max(1) >= CONSTANT_SHARE * total, "constant", "random")[random]
-    verdict[(correlation < 0).mean(0) >= CLEAR] = "adversarial"
+    verdict[_against(posterior) > AGAINST] = "adversarial"
     verdict[~enough | (compared == 0)] = "unknown"
     return verdict

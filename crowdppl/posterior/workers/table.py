@@ -57,14 +57,15 @@ def table(
     if other_rates.has_other_labels(posterior):
         for name, values in other_rates.columns(posterior, level).items():
             rows[name] = values
-    if grading.is_graded(posterior):
+    if posterior.graded:
         for name, values in grading.columns(posterior, level).items():
             rows[name] = values
     if "seconds" in posterior.tree["constant_data"]:
         rows["seconds"] = median_seconds(posterior)
     rows = rows[enough].reset_index(drop=True)
     if len(rows):
-        ranks = summarise_ranks(rank(np.concatenate(accuracy, axis=1)[:, enough]), level)
+        quality = grading.correlations(posterior) if posterior.graded else np.concatenate(accuracy, axis=1)
+        ranks = summarise_ranks(rank(quality[:, enough]), level)
         rows = pd.concat([rows, ranks], axis=1)
         rows["verdict"] = verdict[enough]
     if sort is not None:

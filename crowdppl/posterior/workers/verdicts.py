@@ -102,7 +102,7 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
         posterior: a result.
         probabilities: result of :func:`crowdppl.posterior.workers.hypothesis_probabilities`, ``(J, 3)``. Computed by default.
     """
-    if grading.is_graded(posterior):
+    if posterior.graded:
         return grading.verdicts(posterior, _compared(posterior))
     from crowdppl.data.worker_evidence import abstaining  # here: imports torch, which the choice of items does without
 

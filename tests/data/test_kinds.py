@@ -1,0 +1,104 @@
+"""Kinds of labels: grades in the order of numbers, in a stated one, and never in that of the alphabet."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from catalog import quiet_fit
+
+import crowdppl
+from crowdppl import Annotations, DataError, OptionError
+
+SIZES = ["low", "medium", "high"]
+
+
+def frame(labels, items=30, raters=4, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "task": np.repeat(np.arange(items), raters),
+            "worker": np.tile([f"rater {j}" for j in range(raters)], items),
+            "label": rng.permutation(np.resize(np.array(labels, dtype=object), items * raters)),
+        }
+    )
+
+
+@pytest.mark.parametrize("labels", [[1, 2, 3, 10], ["1", "2", "3", "10"], ["10", "9.5", "2"]])
+def test_numbers_are_in_the_order_of_numbers(labels):
+    given = frame(labels)
+    known = {0: given["label"][0], 7: given["label"][30]}
+    data = Annotations.from_frame(given, kind="ordinal", truth=known)
+    assert [float(label) for label in data.labels] == sorted(float(label) for label in labels)
+    assert data.kind == "ordinal"
+    back = data.labels[data.label.numpy()]
+    assert [str(label) for label in back] == [str(label) for label in given["label"]]
+    assert str(data.labels[int(data.truth[7])]) == str(known[7])
+
+
+@pytest.mark.parametrize(
+    "options", [{"order": SIZES}, {"kind": "ordinal", "labels": SIZES}, {"kind": "ordinal", "order": SIZES}]
+)
+def test_words_in_a_stated_order(options):
+    data = Annotations.from_frame(frame(SIZES), **options)
+    assert data.labels.tolist() == SIZES
+    assert data.kind == "ordinal"
+
+
+def test_an_ordered_column_states_its_order():
+    given = frame(SIZES)
+    given["label"] = pd.Categorical(given["label"], SIZES, ordered=True)
+    assert Annotations.from_frame(given, kind="ordinal").labels.tolist() == SIZES
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"kind": "ordinal"}, DataError, r"the order of the grades 'high', 'low', 'medium' is not known.*order=\["),
+        ({"kind": "nominal", "order": SIZES}, OptionError, "leave one out"),
+        ({"labels": SIZES, "order": SIZES}, OptionError, "give order= alone"),
+        ({"kind": "numeric"}, OptionError, "kind"),
+        ({"order": ["low", "high"]}, DataError, "medium"),
+    ],
+)
+def test_what_is_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        Annotations.from_frame(frame(SIZES), **options)
+
+
+def test_a_model_of_grades_wants_an_order():
+    data = Annotations.from_frame(frame(SIZES))
+    with pytest.raises(DataError, match="the annotations: the order of the grades"):
+        crowdppl.fit(data, "graded-facets")
+    posterior = quiet_fit(Annotations.from_frame(frame([1, 2, 3])), "graded-facets", num_samples=4)
+    assert posterior.grades()["grade"].between(1, 3).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "asked"),
+    [
+        ([1, 2, 3, 4, 5], {}, True),
+        ([0, 1, 2], {}, True),
+        ([1, 2, 3], {"kind": "nominal"}, False),
+        ([0, 1], {}, False),
+        ([1, 2, 7], {}, False),
+        (list(range(25)), {}, False),
+        (SIZES, {}, False),
+    ],
+)
+def test_what_looks_like_grades_is_asked_about(labels, options, asked):
+    posterior = quiet_fit(Annotations.from_frame(frame(labels, items=60), **options), num_samples=4)
+    assert any("if they are grades" in note for note in posterior.notes) == asked
+    assert posterior.info["model"] != "graded-facets"
+
+
+def test_the_default_model_of_grades(tmp_path):
+    """It is kept by files and updates."""
+    data = Annotations.from_frame(frame([1, 2, 3, 4]), kind="ordinal")
+    posterior = quiet_fit(data, num_samples=20)
+    assert posterior.info["model"] == "graded-facets"
+    again = crowdppl.load(posterior.save(tmp_path / "x.nc"))
+    pd.testing.assert_frame_equal(again.grades(), posterior.grades())
+    pd.testing.assert_frame_equal(again.severity(), posterior.severity(), rtol=1e-5)
+    more = pd.DataFrame({"task": [98, 99], "worker": ["rater 0", "new"], "label": [1, 4]})
+    updated = crowdppl.update(again, more)
+    assert len(updated.grades()) == 32
+    assert set(updated.severity()["worker"]) >= {"new"}
