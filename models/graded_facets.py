@@ -106,7 +106,7 @@ class GradedFacets(AnnotationModel):
 
     def _by_number(self, values: Tensor, data: Annotations) -> Tensor:
         """Return ``(..., K)`` of values for slopes, middles and gaps ``(..., 3)``."""
-        return values[..., [0, 1] + [2] * (data.K - 2)]
+        return torch.cat([values[..., :2], values[..., 2:].expand(*values.shape[:-1], data.K - 2)], -1)
 
     def _reference_precision(self, data: Annotations) -> Tensor:
         return self._by_number(torch.tensor(self.reference, dtype=data.dtype, device=data.device) ** -2, data)

@@ -21,7 +21,7 @@ from crowdppl.criticism.cross_validation import MIN_DRAWS, loo
 from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import CrowdpplError, OptionError, silent, warn
-from crowdppl.inference.catalogue import MODELS, named_model
+from crowdppl.inference.catalogue import compared_models, named_model
 from crowdppl.inference.fit import fit
 from crowdppl.inference.options import require_method
 from crowdppl.model.base import AnnotationModel
@@ -122,7 +122,7 @@ class Comparison:
 )
 def compare(
     data: Annotations,
-    models: Iterable[str | AnnotationModel] | Mapping[str, str | AnnotationModel] = MODELS,
+    models: Iterable[str | AnnotationModel] | Mapping[str, str | AnnotationModel] | None = None,
     *,
     method: str = "em",
     truth: Any = None,
@@ -137,7 +137,8 @@ def compare(
 
     Args:
         data: the annotations.
-        models: names in the catalogue or instances, at least two; or a mapping from names of your own to these.
+        models: names in the catalogue or instances, at least two; or a mapping from names of your own to these. Defaults to
+            ``crowdppl.criticism.MODELS``; for grades with ``"graded-facets"`` in place of ``"one-coin"``.
         method: engine of all fits.
         truth: true labels of some items: a mapping or Series by item, or a frame with an item and a label column. Defaults to
             those known in the data.
@@ -150,7 +151,7 @@ def compare(
         ModelError: if a model does not fit the data or the method; the message begins with its name.
         DataError: if no item of ``truth`` is in the data, or a class is not one of its classes.
     """
-    named = _named(models)
+    named = _named(compared_models(data) if models is None else models)
     level = default_level(level)
     unknown = dataclasses.replace(data, truth=torch.full_like(data.truth, -1))
     if method == "em":

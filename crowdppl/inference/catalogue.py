@@ -58,6 +58,11 @@ def model_name(model: AnnotationModel) -> str:
     return next((name for name, kind in catalogue().items() if type(model) is kind), type(model).__name__)
 
 
+def compared_models(data: Annotations) -> tuple[str, ...]:
+    """Return the models compared by default: of grades, that of grades in place of one number for each worker."""
+    return tuple(GRADES if name == "one-coin" else name for name in MODELS) if data.kind == "ordinal" else MODELS
+
+
 def default_model(data: Annotations) -> tuple[AnnotationModel, str | None]:
     """Return the model of a fit that names none, and a note where it is not the usual one, or where labels look like grades.
 

@@ -13,7 +13,7 @@ from crowdppl.cli.again import as_fit
 from crowdppl.cli.application import command, console, err, in_command, use_threads
 from crowdppl.cli.options import Columns, KnownTruth, Level, ModelChoice, Reading, Results, Seed, Threads
 from crowdppl.errors import OptionError, silent
-from crowdppl.inference.catalogue import MODELS
+from crowdppl.inference.catalogue import GRADES, MODELS
 
 if TYPE_CHECKING:
     from crowdppl.cli import display
@@ -108,8 +108,12 @@ def compare(
     how_read: Reading,
     columns: Columns,
     models: Annotated[
-        str, typer.Option(help="Names from `crowdppl models`, at least two, separated by commas.")
-    ] = ",".join(MODELS),
+        str | None,
+        typer.Option(
+            help=f"Names from `crowdppl models`, at least two, separated by commas. (default: {','.join(MODELS)}; of grades "
+            f"{GRADES} in place of one-coin)"
+        ),
+    ] = None,
     method: Annotated[str, typer.Option(help="em, svi, gibbs or nuts, the same for all models.")] = "em",
     level: Level = None,
     seed: Seed = 0,
@@ -123,7 +127,7 @@ def compare(
     if later is not None or (file / "posterior.nc").exists():
         _changes(context, file, later, level)
         return
-    names = [name.strip() for name in models.split(",") if name.strip()]
+    names = None if models is None else [name.strip() for name in models.split(",") if name.strip()]
     with silent():
         data, truth = inputs.annotations_and_truth(file, how_read, columns, known)
         result = criticism.compare(data, names, method=method, truth=truth, level=level, seed=seed)
