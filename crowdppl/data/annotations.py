@@ -176,6 +176,8 @@ class Annotations(AnnotationLayouts):
         frame = to_pandas(frame, source, ", or use from_arrays")
         others = names_of(other_labels)
         task, worker, label = three_columns(frame, (task, worker, label), source)
+        known = [truth] if isinstance(truth, str) and truth in frame else []
+        frame = kinds.halves_as_text(frame, [label, *known], kind)
         columns = encode_columns(
             frame[task],
             frame[worker],

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
+import pandas as pd
 import torch
 
 from crowdppl.data.identifier_checks import numbers
@@ -37,6 +38,15 @@ def declared(
     if labels is not None:
         raise OptionError("order= and labels= both name all grades; give order= alone, lowest first")
     return "ordinal", order
+
+
+def halves_as_text(frame: pd.DataFrame, columns: Iterable[str], kind: Kind | None) -> pd.DataFrame:
+    """Return a table whose grades are text where they are numbers that are not whole, such as 3.5: labels are names."""
+    if kind != "ordinal":
+        return frame
+    floats = [name for name in columns if pd.api.types.is_float_dtype(frame[name])]
+    parts = {name: frame[name].map("{:.15g}".format, na_action="ignore").astype(object) for name in floats}
+    return frame.assign(**parts) if any((frame[name].dropna() % 1 != 0).any() for name in floats) else frame
 
 
 def graded(data: Annotated, source: str) -> Annotated:

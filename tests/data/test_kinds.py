@@ -34,6 +34,16 @@ def test_numbers_are_in_the_order_of_numbers(labels):
     assert str(data.labels[int(data.truth[7])]) == str(known[7])
 
 
+def test_half_grades():
+    """Numbers that are not whole are grades, too, in a column of floats."""
+    given = frame([1.0, 1.5, 2.0, 10.0]).assign(label=lambda table: table["label"].astype(float))
+    data = Annotations.from_frame(given, kind="ordinal")
+    assert data.labels.tolist() == ["1", "1.5", "2", "10"]
+    np.testing.assert_array_equal(data.labels[data.label.numpy()].astype(float), given["label"])
+    with pytest.raises(DataError, match="not a whole number"):
+        Annotations.from_frame(given)
+
+
 @pytest.mark.parametrize(
     "options", [{"order": SIZES}, {"kind": "ordinal", "labels": SIZES}, {"kind": "ordinal", "order": SIZES}]
 )

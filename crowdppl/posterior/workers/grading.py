@@ -21,8 +21,9 @@ NOTICED, CLEAR = 0.5, 0.95
 # more less, reliable. Probabilities of the three.
 RANDOM, WEAK, RELIABLE = 0.1, 0.2, 0.1
 PROBABLY_RANDOM, PROBABLY_WEAK, PROBABLY_RELIABLE = 0.8, 0.8, 0.7
-# A rater whose grades fall as the true ones rise by so many standard errors is adversarial: the scale may be reversed.
-AGAINST = 3.0
+# A rater whose grades do not rise with those of the others by INFORMED standard errors is not shown to be informed. One whose
+# grades fall by AGAINST is adversarial: the scale may be reversed.
+INFORMED, AGAINST = 2.0, 3.0
 # A random rater whose most frequent grade has at least this share is constant.
 CONSTANT_SHARE = 0.9
 # With fewer annotations a rater is not judged.
@@ -148,24 +149,37 @@ def item_table(posterior: PosteriorVariables, level: float | None = None) -> pd.
     )
 
 
-def _against(posterior: PosteriorVariables) -> Array:
-    """Return by how many standard errors each rater's grades fall as the expected true ones rise, ``(J,)``.
+def _shown_by_others(posterior: PosteriorVariables) -> Array:
+    """Return by how many standard errors each rater's grades rise with those of the others, ``(J,)``.
 
-    Of the correlation of the grades themselves, by Fisher's transform: in a model of grades they rise for every rater.
+    Of the correlation with the mean grade that the other raters, and the known true grade, give the same item, by Fisher's
+    transform. The model's correlation will not do: in it grades rise with the item for every rater, and a rater's own grades are
+    part of what is taken for true.
     """
     item, worker, label = posterior.annotation_index()
-    J, grade = len(posterior.worker_names()), values(posterior)
-    given, true = grade[label], (posterior.probability() @ grade)[item]
-    count = np.maximum(np.bincount(worker, minlength=J), 1)
+    N, J, grade = len(posterior.items()), len(posterior.worker_names()), values(posterior)
+    given = grade[label]
+    # A rater's repeats are not the grades of others.
+    pair = np.unique(item * J + worker, return_inverse=True)[1]
+    own = np.bincount(pair, weights=given)[pair]
+    own_count = np.bincount(pair)[pair]
+    known = posterior.known_truth()
+    total = np.bincount(item, weights=given, minlength=N) + np.where(known >= 0, grade[np.maximum(known, 0)], 0.0)
+    count = np.bincount(item, minlength=N) + (known >= 0)
+    others = count[item] - own_count
+    some = others > 0
+    item, worker, given = item[some], worker[some], given[some]
+    mean = ((total[item] - own[some]) / others[some]) if len(item) else given
+    size = np.bincount(worker, minlength=J)
 
     def centred(value: Array) -> Array:
-        return np.asarray(value - (np.bincount(worker, weights=value, minlength=J) / count)[worker])
+        return np.asarray(value - (np.bincount(worker, weights=value, minlength=J) / np.maximum(size, 1))[worker])
 
-    a, b = centred(given), centred(true)
+    a, b = centred(given), centred(mean)
     covariance, one, other = (np.bincount(worker, weights=w, minlength=J) for w in (a * b, a * a, b * b))
     scale = np.sqrt(one * other)
     r = np.divide(covariance, scale, out=np.zeros(J), where=scale > 0)
-    return np.asarray(-np.arctanh(np.clip(r, -0.999, 0.999)) * np.sqrt(np.maximum(count - 3, 0)))
+    return np.asarray(np.arctanh(np.clip(r, -0.999, 0.999)) * np.sqrt(np.maximum(size - 3, 0)))
 
 
 def verdicts(posterior: PosteriorVariables, compared: Array) -> Array:
@@ -183,6 +197,8 @@ def verdicts(posterior: PosteriorVariables, compared: Array) -> Array:
     verdict[(severity < -NOTICED * unit).mean(0) >= CLEAR] = "lenient"
     verdict[(correlation < typical - WEAK).mean(0) >= PROBABLY_WEAK] = "weak"
     verdict[random] = np.where(given.max(1) >= CONSTANT_SHARE * total, "constant", "random")[random]
-    verdict[_against(posterior) > AGAINST] = "adversarial"
+    shown = _shown_by_others(posterior)
+    verdict[(shown < INFORMED) & ~random] = "unknown"
+    verdict[shown < -AGAINST] = "adversarial"
     verdict[~enough | (compared == 0)] = "unknown"
     return verdict
