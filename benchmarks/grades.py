@@ -129,13 +129,13 @@ def with_known(names: tuple[str, ...]) -> dict[str, Any]:
                 known, rest = order[:count], order[count:]
                 truth = data.truth.clone()
                 truth[row[known]] = torch.from_numpy(true[known])
-                told = replace(data, truth=truth)
-                found = {
+                partly_known = replace(data, truth=truth)
+                predicted = {
                     "ordered probit on the mean grade": probit(mean[row[known]], true[known], data.K, mean[row[rest]]),
-                    "item effects": fitted("item-effects")(told)[row[rest]],
-                    "graded facets (the default)": fitted(None)(told)[row[rest]],
+                    "item effects": fitted("item-effects")(partly_known)[row[rest]],
+                    "graded facets (the default)": fitted(None)(partly_known)[row[rest]],
                 }
-                for candidate, p in found.items():
+                for candidate, p in predicted.items():
                     out.setdefault(candidate, {}).setdefault(name, []).append(scores(p, true[rest]))
         print(name, {candidate: mean_of(each[name]) for candidate, each in out.items()}, flush=True)
     return {candidate: {name: mean_of(runs) for name, runs in each.items()} for candidate, each in out.items()}
@@ -180,10 +180,10 @@ def severity(simulations: int) -> list[dict[str, Any]]:
             for seed in range(simulations):
                 data, true = simulated(seed, items, raters, each, own)
                 with silent():
-                    found = crowdppl.fit(data, "graded-facets", seed=0).severity(level=LEVEL)
-                true = true[found["worker"].to_numpy().astype(int)]
-                hits += ((found["severity_low"] <= true) & (true <= found["severity_high"])).tolist()
-                widths += (found["severity_high"] - found["severity_low"]).tolist()
+                    raters = crowdppl.fit(data, "graded-facets", seed=0).severity(level=LEVEL)
+                true = true[raters["worker"].to_numpy().astype(int)]
+                hits += ((raters["severity_low"] <= true) & (true <= raters["severity_high"])).tolist()
+                widths += (raters["severity_high"] - raters["severity_low"]).tolist()
             rows.append(
                 {
                     "items": items,

@@ -18,8 +18,8 @@ from crowdppl.data import kinds
 from crowdppl.data.columns import ITEM_COLUMNS, column_of, item_column, reader_notes, series, three_columns
 from crowdppl.data.encoding import Repeats, encode_columns
 from crowdppl.data.features import count_table
+from crowdppl.data.fields import Kind
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.kinds import Kind
 from crowdppl.data.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.layouts import AnnotationLayouts
 from crowdppl.data.other_labels import declared_too, names_of

@@ -13,13 +13,13 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data import html
 from crowdppl.data.encoding import Repeats
-from crowdppl.data.kinds import Kind
 from crowdppl.data.other_labels import OtherLabels
 from crowdppl.kernels.ops import sum_by
 from crowdppl.kernels.sparse import WorkerCounts
 
 Array = npt.NDArray[Any]
 Axis = Literal["annotation", "item", "worker"]
+Kind = Literal["nominal", "ordinal"]
 # The first axis of each field that is a tensor.
 AXES: dict[str, Axis] = {
     **dict.fromkeys(("item", "worker", "label", "timestamp", "seconds"), "annotation"),

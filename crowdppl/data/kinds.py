@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
 import torch
 
+from crowdppl.data.fields import AnnotationFields, Kind
 from crowdppl.data.identifier_checks import numbers
 from crowdppl.errors import DataError, OptionError, listed
 
-if TYPE_CHECKING:
-    from crowdppl.data.fields import AnnotationFields
-
-Kind = Literal["nominal", "ordinal"]
-KINDS = ("nominal", "ordinal")
-Annotated = TypeVar("Annotated", bound="AnnotationFields")
+KINDS: tuple[str, ...] = get_args(Kind)
+Annotated = TypeVar("Annotated", bound=AnnotationFields)
 # Numbers of consecutive whole numbers that look like grades.
 FEWEST, MOST = 3, 20
 
