@@ -88,8 +88,9 @@ def log_likelihoods(name: str) -> dict[str, np.ndarray]:
         count = len(next(iter(flat.values())))
         logs = []
         for s in np.linspace(0, count - 1, KEPT).round().astype(int):
-            joint = model.item_log_joint({site: value[s] for site, value in flat.items()}, data)[index]
-            logs.append(model.log_by_class(joint).log_softmax(-1).float().numpy())
+            parameters = {site: value[s] for site, value in flat.items()}
+            joint = model.item_log_joint(parameters, data)
+            logs.append(model.log_by_class(joint, parameters, data)[index].log_softmax(-1).float().numpy())
     return {"logs": np.stack(logs), "n": data.annotations_per_item.numpy()[index], "truth": known[index]}
 
 

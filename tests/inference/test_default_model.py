@@ -55,7 +55,7 @@ def test_what_takes_too_long(items, workers, classes, annotations, name):
     """The number of classes counts most."""
     frame = pd.DataFrame({"n": range(annotations)})
     frame = pd.DataFrame({"task": frame.n % items, "worker": frame.n // items % workers, "label": frame.n % classes})
-    data = crowdppl.Annotations.from_frame(frame, workers=range(workers), repeats="keep")
+    data = crowdppl.Annotations.from_frame(frame, workers=range(workers), repeats="keep", kind="nominal")
     model, note = catalogue.default_model(data)
     assert catalogue.model_name(model) == name
     assert (note is None) == (name == DEFAULT)

@@ -197,9 +197,6 @@ def test_truth_is_found(case, method):
         "weights": np.full((K, 2), 0.5),
         "knowledge": 0.8,
         "accuracy": np.full(12, 0.85),
-        "log_slope": np.full(12, 3.0),
-        "middle": np.zeros(12),
-        "log_gaps": np.full((12, 1), 3.0),
         "sensitivity": np.full((12, K), 0.85),
         "common": good,
         "group_confusion": np.tile(good, (2, 1, 1)),
@@ -220,6 +217,8 @@ def test_truth_is_found(case, method):
         "system_effects": np.zeros((2, K, K - 1)),
         "interaction_effects": np.zeros((12, 2, K, K - 1)),
     }
+    if case.name == "graded-facets":
+        values |= {"log_slope": np.full(12, 3.0), "middle": np.zeros(12), "log_gaps": np.full((12, 1), 3.0)}
     if case.name.startswith("item-"):  # scalars on the scale of log odds
         values |= {"difficulty": np.zeros(200), "ability": np.full((12, K) if "difficulty" in case.name else 12, 2.5)}
     data, truth, _ = simulated(items=200, per_item=6, model=case.model, parameters=values, classes=K)
