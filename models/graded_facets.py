@@ -31,7 +31,9 @@ import torch
 from pyro.distributions import Categorical, Gamma, Normal
 from torch import Tensor
 
+from crowdppl.arguments import shown
 from crowdppl.data.annotations import Annotations
+from crowdppl.errors import ModelError
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.graded_rows import RaterPrior, drawn, raised, table
 from crowdppl.model.hyperparameters import refuse_one_class, require_positive, require_whole
@@ -86,6 +88,16 @@ class GradedFacets(AnnotationModel):
     def __post_init__(self) -> None:
         require_whole(self, "nodes", least=3)
         require_positive(self, "slope", "slope_scale", "middle_scale", "reach", "gap_scale")
+        for name in ("spreads", "reference"):
+            given = getattr(self, name)
+            numbers = (
+                isinstance(given, tuple) and len(given) == 3 and all(type(value) in (int, float) for value in given)
+            )
+            if not numbers or not all(0 < value < math.inf for value in given):
+                raise ModelError(
+                    f"GradedFacets: {name} is {shown(given)}; it must be a tuple of three positive numbers: of log slopes, of "
+                    f"middles and of log distances"
+                )
 
     # ------------------------------------------------------------------ the model
 

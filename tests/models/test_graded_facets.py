@@ -205,6 +205,15 @@ def test_any_number_of_grades(grades):
     np.testing.assert_allclose(posterior.probability().sum(1), 1)
 
 
+@pytest.mark.parametrize("name", ["spreads", "reference"])
+@pytest.mark.parametrize("value", [0.5, (0.5, 0.5), (0.5, 0.5, 0.0), (0.5, 0.5, "1"), (0.5, math.nan, 1.0), None])
+def test_spreads_are_three_positive_numbers(name, value):
+    with pytest.raises(
+        crowdppl.ModelError, match=f"GradedFacets: {name} is .*; it must be a tuple of three positive numbers"
+    ):
+        GradedFacets(**{name: value})
+
+
 def test_a_single_grade_is_refused():
     with silent():
         data = Annotations.from_arrays([0, 1], [0, 1], [3, 3])
