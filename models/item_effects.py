@@ -236,11 +236,11 @@ class ItemEffects(AnnotationModel):
         """Return the log density of all priors, ``(...)``."""
         weights = parameters["effect_weights"]
         mean, precision = parameters["crowd_mean"], parameters["crowd_precision"]
-        shape, rate = (mean.new_tensor(value) for value in PRECISION)
+        shape, rate = (mean.new_full((), value) for value in PRECISION)
         return (
             dirichlet_log_density(class_prior(data, self.prior_items), parameters["prevalence"])
             + dirichlet_log_density(torch.full_like(weights, 1 + self.prior_effects), weights)
-            + Normal(mean.new_tensor(MEAN[0]), mean.new_tensor(MEAN[1])).log_prob(mean)
+            + Normal(mean.new_full((), MEAN[0]), mean.new_full((), MEAN[1])).log_prob(mean)
             + Gamma(shape, rate).log_prob(precision)
             + self._rows(parameters, data).log_prior(mean, precision)
         )

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
@@ -19,6 +18,7 @@ from crowdppl.inference.em_state import EMCheckpoint, EMResult, EMState
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.squarem import extrapolate
+from crowdppl.isolation import random_state, set_random_state
 from crowdppl.model.base import Parameters
 from crowdppl.model.program import apart, together
 
@@ -70,9 +70,9 @@ class EMLoop:
 
     def learn(self, first: Tensor) -> None:
         """Determine which sites have closed-form steps by an M step from responsibilities; the random stream is unchanged."""
-        stream = torch.get_rng_state()
+        stream = random_state(self.data.device)
         self.begin(first)
-        torch.set_rng_state(stream)
+        set_random_state(stream, self.data.device)
 
     def begin(self, responsibility: Tensor) -> Parameters:
         """Take the first M step, from responsibilities ``(N, S)`` of all items."""

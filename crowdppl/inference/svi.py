@@ -25,6 +25,7 @@ from crowdppl.inference.minibatches import Batches
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
 from crowdppl.inference.unconstrained import Space
+from crowdppl.isolation import random_state, set_random_state
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.program import check
 
@@ -242,14 +243,14 @@ class _OptimiserLoop:
 
     def restore(self, state: SVIState) -> None:
         """Restore a state; the random stream is left as it is."""
-        stream = torch.get_rng_state()
+        stream = random_state(self.data.device)
         self._initialise_guide()
         _set_guide(state.guide)
         self.optimiser.set_state(state.optimiser)
         self.loss, self.calm = state.loss, state.calm
         if self.batches is not None:
             self.batches.queue = state.batches
-        torch.set_rng_state(stream)
+        set_random_state(stream, self.data.device)
 
 
 def adam(learning_rate: float, steps: int) -> Any:
@@ -271,8 +272,10 @@ def require_finite(loss: float, model: BoundModel, step: int) -> None:
         ModelError: for such a loss.
     """
     if not math.isfinite(loss):
+        # Gradients of Dirichlet draws in float32 are not finite where a component is close to 0.
+        rounded = "use float64, " if torch.get_default_dtype() == torch.float32 else ""
         raise ModelError(
-            f"{model.name}: the loss of SVI is {loss} at step {step + 1}; lower learning_rate, or check that "
+            f"{model.name}: the loss of SVI is {loss} at step {step + 1}; {rounded}lower learning_rate, or check that "
             f"every label is possible under the model"
         )
 

@@ -373,7 +373,7 @@ class BoundModel:
 
     def statistics(self, responsibility: Tensor, data: Annotations, memory: Tensor | None = None) -> Statistics:
         """Sum responsibilities ``(..., N, S)`` up by sparse products, the label counts in ``memory`` if given."""
-        nothing = responsibility.new_tensor(torch.nan)
+        nothing = responsibility.new_full((), torch.nan)
         if self.shared_confusion:
             counts = (responsibility.mT @ data.weighted_votes).unsqueeze(-3)
         else:
