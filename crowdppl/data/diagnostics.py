@@ -13,6 +13,7 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.alerts import CLASSES_LOST
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.copies import copied_answers
 from crowdppl.errors import listed
 
 Array = npt.NDArray[np.int64]
@@ -80,6 +81,18 @@ def review(data: Annotations) -> list[str]:
             f"then meaningless"
         )
     return notes
+
+
+@arguments.checked(data=arguments.annotation_data)
+def equal_answers(data: Annotations) -> list[str]:
+    """Return a sentence for each group of accounts that give the same answers (:mod:`crowdppl.data.copies`)."""
+    return [
+        f"the workers {listed(data.workers[list(group.workers)].tolist())} gave equal labels to {group.equal:,} of "
+        f"{group.common:,} common items{'' if len(group.workers) == 2 else ', counted pair by pair'}, far more than their "
+        f"agreement with others explains: copies, or one person with several accounts? The fit counts them as "
+        f"{len(group.workers)} independent workers, who outvote others; leave the annotations of one of them in the table"
+        for group in copied_answers(data)
+    ]
 
 
 @arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)

@@ -21,7 +21,14 @@ from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.diagnostics import far_from_votes, lost_classes, nothing_learned, review, unused_classes
+from crowdppl.data.diagnostics import (
+    equal_answers,
+    far_from_votes,
+    lost_classes,
+    nothing_learned,
+    review,
+    unused_classes,
+)
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.kinds import graded
 from crowdppl.data.truths import Truth
@@ -248,6 +255,8 @@ def fitted(
         draws.warnings[:0] = [failed] if failed else []
     draws.warnings += [f"{LABELS_UNCLEAR}: {sentence}" for sentence in data.doubts]
     draws.warnings += nothing_learned(data, probability)
+    if data.A <= REVIEWED:
+        draws.warnings += equal_answers(data)
     if data.kind != "ordinal":  # of grades the most frequent one is no vote
         draws.warnings += lost_classes(data, probability)
         draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)

@@ -1,0 +1,201 @@
+"""Accounts that give the same answers: copies, a shared script, or one person with several accounts.
+
+Two honest workers agree as often as each agrees with everybody else, up to their accuracies: for chance-corrected agreement
+(Cohen's kappa) of independent workers, ``kappa_ab = kappa_ao kappa_bo / kappa_oo``, where ``o`` are the other annotations of the
+very items that ``a`` and ``b`` have in common. Easy items and good workers raise both sides. A pair is named where the labels
+that it has in common cannot be explained even if half of them were copied, so that workers who see the same easy items, use the
+same criteria or share errors as other pairs of the crowd do are left alone. The idea of telling copying from accuracy by what is
+in common beyond it is that of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+import scipy.stats
+
+from crowdppl import arguments
+from crowdppl.data.annotations import Annotations
+
+Array = npt.NDArray[Any]
+
+# Fewest common items of a pair that is tested, and fewest annotations of these items by others.
+COMMON = 20
+OTHERS = 20
+# Probability that any pair of a crowd is named of which no more than half of the answers are copied.
+FALSE_ALARMS = 0.01
+# Share of copied answers that a pair may have without being named.
+COPIED = 0.5
+# Standard errors that are added to what accuracy explains.
+MARGIN = 1.0
+# Pairs that agree as often as this may belong to one group: neither counts as another worker for the other's pairs.
+NEAR = 0.75
+# Most pairs that are looked at closely, most further accounts that are left out for a pair, and most cells of working arrays.
+PAIRS = 2_000
+SUSPECTS = 8
+CELLS = 20_000_000
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Accounts that give the same answers.
+
+    Attributes:
+        workers: their codes, at least two, ascending.
+        common: number of common items, summed over the pairs that were named.
+        equal: number of these with equal labels.
+    """
+
+    workers: tuple[int, ...]
+    common: int
+    equal: int
+
+
+@dataclass(frozen=True)
+class _Agreement:
+    """Chance-corrected agreement and its standard error, with items as clusters."""
+
+    kappa: float
+    error: float
+
+    @staticmethod
+    def of(equal: Array, pairs: Array, chance: float) -> _Agreement:
+        """Return it from the numbers of equal and of all pairs of labels of each item ``(n,)``."""
+        rate = float(equal.sum() / pairs.sum())
+        error = float(np.sqrt(((equal - rate * pairs) ** 2).sum()) / pairs.sum())
+        rest = max(1 - chance, 1e-9)
+        return _Agreement((rate - chance) / rest, error / rest)
+
+
+@arguments.checked(data=arguments.annotation_data)
+def copied_answers(data: Annotations) -> list[Copies]:
+    """Return the groups of accounts whose answers are equal more often than accuracy explains, the largest first.
+
+    Of repeated annotations the first counts. In a crowd without copies a pair is named with probability .01 at most, over all
+    pairs together. Nothing is returned for crowds of fewer than four workers, for items that nobody else annotated, and for
+    crowds whose pairs of annotations or cells of label counts exceed 20 million.
+    """
+    votes = _Votes.of(data)
+    if votes is None:
+        return []
+    a, b, common, equal = votes.pairs()
+    # Half of the answers copied, and no other agreement, is the least that is to be exceeded.
+    significance = scipy.stats.binom.sf(equal - 1, common, COPIED)
+    near: dict[int, set[int]] = {}
+    for pair in np.flatnonzero((equal >= NEAR * common) & (significance < FALSE_ALARMS)):
+        near.setdefault(int(a[pair]), set()).add(int(b[pair]))
+        near.setdefault(int(b[pair]), set()).add(int(a[pair]))
+    candidates = np.flatnonzero(significance * len(a) < FALSE_ALARMS)
+    named = []
+    for pair in candidates[np.argsort(significance[candidates], kind="stable")][:PAIRS]:
+        one, other = int(a[pair]), int(b[pair])
+        suspects = (near.get(one, set()) | near.get(other, set())) - {one, other}
+        bound = votes.explained(one, other, suspects if len(suspects) <= SUSPECTS else set())
+        if bound is not None and scipy.stats.binom.sf(equal[pair] - 1, common[pair], bound) * len(a) < FALSE_ALARMS:
+            named.append((one, other, int(common[pair]), int(equal[pair])))
+    return _groups(named, data.J)
+
+
+@dataclass(frozen=True)
+class _Votes:
+    """The first label of each worker for each item, as a table of codes plus one and as counts.
+
+    Attributes:
+        labels: code plus one, ``(J, N)``, sparse with sorted indices.
+        counts: number of annotations of each item with each label, ``(N, L)``.
+    """
+
+    labels: Any
+    counts: Array
+
+    @staticmethod
+    def of(data: Annotations) -> _Votes | None:
+        """Return it, or ``None`` for a crowd too small or too large."""
+        item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
+        if data.J < 4 or not len(item) or data.N * data.K > CELLS:
+            return None
+        _, first = np.unique(worker.astype(np.int64) * data.N + item, return_index=True)
+        item, worker, label = item[first], worker[first], label[first]
+        if float((np.bincount(item).astype(float) ** 2).sum()) > CELLS:
+            return None
+        labels = scipy.sparse.csr_array((label + 1, (worker, item)), shape=(data.J, data.N))
+        labels.sort_indices()
+        counts = np.zeros((data.N, data.K))
+        np.add.at(counts, (item, label), 1)
+        return _Votes(labels, counts)
+
+    def of_worker(self, worker: int) -> tuple[Array, Array]:
+        """Return the items of a worker, ascending, and their labels."""
+        begin, end = self.labels.indptr[worker : worker + 2]
+        return self.labels.indices[begin:end], self.labels.data[begin:end] - 1
+
+    def pairs(self) -> tuple[Array, Array, Array, Array]:
+        """Return both workers of each pair with enough common items, and the numbers of common items and equal labels."""
+        J, N = self.labels.shape
+        place = self.labels.tocoo()
+        ones = np.ones(len(place.row))
+        seen = scipy.sparse.csr_array((ones, (place.row, place.col)), shape=(J, N))
+        given = scipy.sparse.csr_array(
+            (ones, (place.row, place.col.astype(np.int64) * self.counts.shape[1] + place.data - 1)),
+            shape=(J, N * self.counts.shape[1]),
+        )
+        common = scipy.sparse.triu(seen @ seen.T, 1).tocoo()
+        enough = common.data >= COMMON
+        a, b, number = common.row[enough], common.col[enough], common.data[enough]
+        if not len(a):
+            return a, b, number, number
+        return a, b, number, np.asarray((given @ given.T).tocsr()[a, b]).ravel()
+
+    def explained(self, a: int, b: int, suspects: set[int]) -> float | None:
+        """Return the share of equal labels of a pair if half were copied, at most, or ``None`` where too little is known."""
+        of_a, of_b = self.of_worker(a), self.of_worker(b)
+        items, at_a, at_b = np.intersect1d(of_a[0], of_b[0], assume_unique=True, return_indices=True)
+        first, second = of_a[1][at_a], of_b[1][at_b]
+        each = np.arange(len(items))
+        others = self.counts[items].copy()  # (n, L)
+        others[each, first] -= 1
+        others[each, second] -= 1
+        for suspect in suspects:
+            theirs, labels = self.of_worker(suspect)
+            _, here, there = np.intersect1d(items, theirs, assume_unique=True, return_indices=True)
+            others[here, labels[there]] -= 1
+        number = others.sum(1)
+        pairs = number * (number - 1)
+        if number.sum() < OTHERS or pairs.sum() < OTHERS:
+            return None
+
+        def shares(labels: Array, weight: Array) -> Array:
+            return np.bincount(labels, weight, minlength=others.shape[1]) / weight.sum()
+
+        all_others = others.sum(0) / number.sum()
+        in_pairs = (others * np.maximum(number - 1, 0)[:, None]).sum(0) / pairs.sum()
+        one = _Agreement.of(others[each, first], number, float(shares(first, number) @ all_others))
+        two = _Agreement.of(others[each, second], number, float(shares(second, number) @ all_others))
+        rest = _Agreement.of((others * (others - 1)).sum(1), pairs, float(in_pairs @ in_pairs))
+        if rest.kappa <= 0:
+            return None
+        honest = max(0.0, one.kappa) * max(0.0, two.kappa) / rest.kappa
+        relative = sum((part.error / max(part.kappa, 1e-3)) ** 2 for part in (one, two, rest))
+        honest = min(1.0, honest * (1 + MARGIN * relative**0.5))
+        equal = np.ones(len(items))
+        chance = float(shares(first, equal) @ shares(second, equal))
+        return chance + (1 - chance) * (COPIED + (1 - COPIED) * honest)
+
+
+def _groups(named: list[tuple[int, int, int, int]], workers: int) -> list[Copies]:
+    """Join pairs that share an account."""
+    if not named:
+        return []
+    a, b, common, equal = np.array(named).T
+    links = scipy.sparse.coo_array((np.ones(len(a)), (a, b)), shape=(workers, workers))
+    _, of = scipy.sparse.csgraph.connected_components(links, directed=False)
+    groups = []
+    for number in np.unique(of[a]):
+        inside = of[a] == number
+        members = tuple(np.flatnonzero(of == number).tolist())
+        groups.append(Copies(members, int(common[inside].sum()), int(equal[inside].sum())))
+    return sorted(groups, key=lambda group: (-len(group.workers), group.workers))
