@@ -11,7 +11,7 @@ from scipy.sparse import coo_matrix
 from torch import Tensor
 
 from crowdppl import arguments
-from crowdppl.data.alerts import CLASSES_LOST
+from crowdppl.data.alerts import CLASSES_LOST, SAME_ANSWERS
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.copies import copied_answers
 from crowdppl.errors import listed
@@ -87,7 +87,7 @@ def review(data: Annotations) -> list[str]:
 def equal_answers(data: Annotations) -> list[str]:
     """Return a sentence for each group of accounts that give the same answers (:mod:`crowdppl.data.copies`)."""
     return [
-        f"the workers {listed(data.workers[list(group.workers)].tolist())} gave equal labels to {group.equal:,} of "
+        f"{SAME_ANSWERS}: {listed(data.workers[list(group.workers)].tolist())} gave equal labels to {group.equal:,} of "
         f"{group.common:,} common items{'' if len(group.workers) == 2 else ', counted pair by pair'}, far more than their "
         f"agreement with others explains: copies, or one person with several accounts? The fit counts them as "
         f"{len(group.workers)} independent workers, who outvote others; leave the annotations of one of them in the table"

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from crowdppl import arguments
-from crowdppl.data.alerts import CLASSES_LOST, LABELS_UNCLEAR
+from crowdppl.data.alerts import CLASSES_LOST, LABELS_UNCLEAR, SAME_ANSWERS
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.isolation import Threads
 from crowdppl.posterior.measures import measure as measure_of
@@ -34,6 +34,8 @@ BLOCK_CELLS = 2**23
 QUALITY = ("confusion", "prevalence")
 # The beginning of the first warning of a result whose chains have not converged.
 NOT_CONVERGED = "not converged: do not use the intervals"
+# Beginnings of the warnings that come first in every view.
+ALERTS = (LABELS_UNCLEAR, NOT_CONVERGED, CLASSES_LOST, SAME_ANSWERS)
 
 
 class PosteriorVariables:
@@ -118,13 +120,8 @@ class PosteriorVariables:
 
     @property
     def alerts(self) -> list[str]:
-        """The warnings that come first in every view: labels to be cleaned, chains that have not converged, classes lost."""
-        return [
-            sentence
-            for start in (LABELS_UNCLEAR, NOT_CONVERGED, CLASSES_LOST)
-            for sentence in self.warnings
-            if sentence.startswith(start)
-        ]
+        """The warnings that come first in every view: labels to be cleaned, no convergence, classes lost, copied answers."""
+        return [sentence for start in ALERTS for sentence in self.warnings if sentence.startswith(start)]
 
     @property
     def alert(self) -> str:
@@ -159,7 +156,7 @@ class PosteriorVariables:
     def __repr__(self) -> str:
         sizes = self._known["posterior"].sizes
         info = self.info
-        alert = "".join(f"{start}; " for start in (LABELS_UNCLEAR, NOT_CONVERGED, CLASSES_LOST) if start in self.alert)
+        alert = "".join(f"{start}; " for start in ALERTS if start in self.alert)
         return (
             f"Posterior({alert}{info['model']} by {info['method']}: {self._known['truth'].sizes['item']:,} items, "
             f"{sizes['worker']:,} workers, {sizes['true_label']} classes; "

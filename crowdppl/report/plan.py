@@ -519,7 +519,7 @@ def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list
             0,
             "There is only one worker: nothing can be said of their quality without known true labels."
             if len(posterior.worker_names()) == 1
-            else "No worker stands out: there is nobody to talk to."
+            else "No worker stands out by wrong labels."
             if actions.comparable
             else "Nothing can be said about the workers: there is nothing to compare their labels with.",
         )

@@ -122,7 +122,7 @@ def _about_people(data: Data) -> list[Markup]:
         sentence = (
             "Nothing can be said about the workers: there is nothing to compare their labels with."
             if nothing
-            else "No worker stands out: there is nobody to talk to."
+            else "No worker stands out by wrong labels."
         )
         out.append(_block("do-retrain", "Workers", "good", element("p", sentence)))
     if todo["questions"]:

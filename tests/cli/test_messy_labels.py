@@ -124,7 +124,7 @@ def test_the_report_begins_with_what_to_clean(tmp_path, monkeypatch):
     for absent in (
         "of the resulting labels are expected",
         "Finished",
-        "nobody to talk to",
+        "stands out by wrong labels",
         "workers to stop and check",
     ):
         assert absent not in page.partition("<script")[0], absent

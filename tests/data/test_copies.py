@@ -5,6 +5,7 @@ import pytest
 from catalog import quiet_fit
 
 from crowdppl import Annotations
+from crowdppl.data.alerts import SAME_ANSWERS
 from crowdppl.data.copies import copied_answers
 
 
@@ -68,7 +69,10 @@ def test_too_little_to_tell():
 
 def test_a_fit_warns_of_copies():
     posterior = quiet_fit(crowd(1), "dawid-skene", seed=0)
-    (sentence,) = [text for text in posterior.warnings if "equal labels" in text]
+    (sentence,) = [text for text in posterior.warnings if text.startswith(SAME_ANSWERS)]
     assert "4, 5, 6" in sentence
     assert "900 of 900" in sentence
-    assert not any("equal labels" in text for text in quiet_fit(crowd(1, copies=0), "dawid-skene", seed=0).warnings)
+    assert sentence in posterior.alerts
+    assert not any(
+        text.startswith(SAME_ANSWERS) for text in quiet_fit(crowd(1, copies=0), "dawid-skene", seed=0).warnings
+    )
