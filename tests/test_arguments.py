@@ -343,6 +343,7 @@ def calls(place):
         "report.write": {**p, "path": place / "r.html"},
         "report.write_judges": {"result": judged_result(), "path": place / "j.html"},
         "diagnostics.review": {"data": data()},
+        "diagnostics.equal_answers": {"data": data()},
         "diagnostics.connected_groups": {"data": data()},
         "diagnostics.worker_information": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
         "diagnostics.names_score": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},

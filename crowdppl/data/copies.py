@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-import scipy.stats
+import scipy.sparse.csgraph
+import scipy.special
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
@@ -84,7 +85,7 @@ def copied_answers(data: Annotations) -> list[Copies]:
         return []
     a, b, common, equal = votes.pairs()
     # Half of the answers copied, and no other agreement, is the least that is to be exceeded.
-    significance = scipy.stats.binom.sf(equal - 1, common, COPIED)
+    significance = _at_least(equal, common, COPIED)
     near: dict[int, set[int]] = {}
     for pair in np.flatnonzero((equal >= NEAR * common) & (significance < FALSE_ALARMS)):
         near.setdefault(int(a[pair]), set()).add(int(b[pair]))
@@ -95,7 +96,7 @@ def copied_answers(data: Annotations) -> list[Copies]:
         one, other = int(a[pair]), int(b[pair])
         suspects = (near.get(one, set()) | near.get(other, set())) - {one, other}
         bound = votes.explained(one, other, suspects if len(suspects) <= SUSPECTS else set())
-        if bound is not None and scipy.stats.binom.sf(equal[pair] - 1, common[pair], bound) * len(a) < FALSE_ALARMS:
+        if bound is not None and _at_least(equal[pair], common[pair], bound) * len(a) < FALSE_ALARMS:
             named.append((one, other, int(common[pair]), int(equal[pair])))
     return _groups(named, data.J)
 
@@ -184,6 +185,11 @@ class _Votes:
         equal = np.ones(len(items))
         chance = float(shares(first, equal) @ shares(second, equal))
         return chance + (1 - chance) * (COPIED + (1 - COPIED) * honest)
+
+
+def _at_least(equal: Array, common: Array, rate: float) -> Array:
+    """Return the binomial probability of at least so many equal labels; ``scipy.stats`` takes long to import."""
+    return np.asarray(np.where(equal > 0, scipy.special.betainc(np.maximum(equal, 1), common - equal + 1, rate), 1.0))
 
 
 def _groups(named: list[tuple[int, int, int, int]], workers: int) -> list[Copies]:
