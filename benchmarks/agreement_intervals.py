@@ -11,10 +11,10 @@ from common import arguments, table, write
 from scipy import special
 
 from crowdppl import Annotations, metrics
+from crowdppl.data.worker_items import WorkerItems
 from crowdppl.errors import silent
 from crowdppl.metrics import coefficients
 from crowdppl.metrics.scales import label_weights
-from crowdppl.metrics.worker_items import WorkerItems
 
 LEVEL = 0.89
 SAMPLES, POPULATION = 400, 200_000

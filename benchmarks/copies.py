@@ -1,6 +1,6 @@
-"""Accounts that give the same answers: how often they are named, and who is named in public crowds.
+"""Workers who give the same answers: how often copies and honest workers are named, and who is named in public crowds.
 
-Simulated crowds: honest workers know the answer with probability .7 and guess otherwise; one account knows it with probability
+Simulated crowds: honest workers know the answer with probability .7 and guess otherwise; one worker knows it with probability
 .55, and the copies give its answer with probability 1 or .85, and one of their own otherwise.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ CROWDS = ((7, 2), (7, 3), (7, 4), (15, 3), (30, 4))
 
 
 def crowd(seed: int, items: int, classes: int, workers: int, copies: int, share: float) -> Annotations:
-    """Draw a crowd whose last accounts are one source and its copies."""
+    """Draw a crowd whose last workers are one source and its copies."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(classes, size=items)
 
@@ -33,6 +34,68 @@ def crowd(seed: int, items: int, classes: int, workers: int, copies: int, share:
     said += [np.where(rng.random(items) < (share if n else 1.0), source, person(0.55)) for n in range(copies)]
     item, worker = np.tile(np.arange(items), workers), np.repeat(np.arange(workers), items)
     return Annotations.from_arrays(item, worker, np.concatenate(said), labels=range(classes))
+
+
+def honest_kinds() -> dict[str, Callable[[np.random.Generator], np.ndarray]]:
+    """Return simulators of honest crowds whose errors are not independent: labels ``(J, N)``, -1 where there is none."""
+
+    def draw(rng: np.random.Generator, truth: np.ndarray, knows: np.ndarray | float, classes: int) -> np.ndarray:
+        return np.where(rng.random(len(truth)) < knows, truth, rng.integers(classes, size=len(truth)))
+
+    def trap(rng: np.random.Generator) -> np.ndarray:
+        truth, hard = rng.integers(3, size=300), rng.random(300) < 0.3
+        wrong = (truth + 1) % 3
+        return np.stack([np.where(hard & (rng.random(300) < 0.8), wrong, draw(rng, truth, 0.85, 3)) for _ in range(12)])
+
+    def batches(rng: np.random.Generator) -> np.ndarray:
+        truth, easy = rng.integers(3, size=1_000), rng.random(20) < 0.5
+        out = np.full((40, 1_000), -1)
+        for n in range(20):
+            part = slice(50 * n, 50 * n + 50)
+            for j in rng.choice(40, 5, replace=False):
+                out[j, part] = draw(rng, truth[part], 0.98 if easy[n] else 0.5, 3)
+        return out
+
+    def rare(rng: np.random.Generator) -> np.ndarray:
+        truth = rng.random(400) < 0.05
+        return np.stack([(rng.random(400) < np.where(truth, 0.7, 0.02)).astype(int) for _ in range(12)])
+
+    def experts(rng: np.random.Generator) -> np.ndarray:
+        truth = rng.integers(2, size=300)
+        return np.stack([draw(rng, truth, 0.97 if j < 2 else 0.05, 2) for j in range(12)])
+
+    def strict(noise: float) -> Callable[[np.random.Generator], np.ndarray]:
+        def crowd_of_two_camps(rng: np.random.Generator) -> np.ndarray:
+            place = rng.normal(size=300)
+            return np.stack(
+                [(place + noise * rng.normal(size=300) > (1.0 if j < 2 else -0.5)).astype(int) for j in range(8)]
+            )
+
+        return crowd_of_two_camps
+
+    return {
+        "a wrong answer that is popular on 30% of the items": trap,
+        "batches of 50 items, half of them easy, five workers each": batches,
+        "a class of 5%": rare,
+        "two experts among ten who guess": experts,
+        "two strict of eight raters, noise .8 of the spread of items": strict(0.8),
+        "the same, noise .5": strict(0.5),
+        "the same, noise .3": strict(0.3),
+    }
+
+
+def honest(repeats: int) -> list[dict[str, object]]:
+    """Count the crowds of each honest kind in which somebody is named."""
+    rows: list[dict[str, object]] = []
+    for name, simulate in honest_kinds().items():
+        named = 0
+        for seed in range(repeats):
+            label = simulate(np.random.default_rng(seed))
+            worker, item = np.nonzero(label >= 0)
+            data = Annotations.from_arrays(item, worker, label[worker, item], labels=range(label.max() + 1))
+            named += bool(copied_answers(data))
+        rows.append({"crowd": name, "named": named / repeats})
+    return rows
 
 
 def simulated(repeats: int) -> list[dict[str, float]]:
@@ -83,51 +146,57 @@ def main() -> None:
     repeats = 5 if options.quick else 100
     rows = simulated(repeats)
     groups, count = public()
-    body = f"""A pair of accounts is named where its equal labels cannot be explained even if half of them were copied, given
+    kinds = honest(repeats)
+    power = table(
+        (
+            "items",
+            "classes",
+            "workers",
+            "copies",
+            "named, all copied",
+            "named, 85%",
+            "honest named",
+            "named without copies",
+        ),
+        [list(row.values()) for row in rows],
+    )
+    others = table(("crowd", "somebody is named"), [list(row.values()) for row in kinds])
+    sets = table(
+        ("set", "workers", "equal labels", "common items, pair by pair"), [list(row.values()) for row in groups]
+    )
+    body = f"""A pair of workers is named where its equal labels cannot be explained even if half of them were copied, given
 how often both agree with the other annotations of the same items (`crowdppl.data.copies`). Every fit of up to two million
-annotations looks for such pairs, and warns. The labels are not changed: leave one of the accounts in the table.
+annotations looks for such pairs, and warns. The labels are not changed: keep the annotations of one of the workers, and fit
+again.
 
-## Simulated crowds
+## Copies
 
-Honest workers know the answer with probability .7 and guess otherwise; the source of the copies with .55. Shares of {
-        repeats
-    }
+Honest workers know the answer with probability .7 and guess otherwise; the source of the copies with .55. Shares of {repeats}
 crowds in which the group, and nobody else, is named, where all answers or 85% are copied; in which an honest worker is named
 beside copies; and in which somebody is named in a crowd of as many honest workers without copies.
 
-{
-        table(
-            (
-                "items",
-                "classes",
-                "accounts",
-                "copies",
-                "named, all copied",
-                "named, 85%",
-                "honest named",
-                "named without copies",
-            ),
-            [list(row.values()) for row in rows],
-        )
-    }
+{power}
 
-What falls short: with 85% copied, 150 items of two classes do not suffice, and a group may be named in part.
+With 85% of the answers copied, 150 items of two classes do not suffice, and a group may be named in part.
+
+## Honest crowds whose errors are not independent
+
+Shares of {repeats} crowds in which somebody is named.
+
+{others}
+
+Raters who apply a criterion of their own, other than everybody else's, in nearly the same way are named: labels alone do not tell
+them from copies.
 
 ## Public crowds
 
-Of {
-        count
-    } public sets these have accounts that are named. The groups of `judges-llmbar` are prompts of one language model that
+Of {count} public sets these have workers who are named. The groups of `judges-llmbar` are prompts of one language model that
 differ in a few words.
 
-{
-        table(
-            ("set", "workers", "equal labels", "common items, pair by pair"),
-            [list(row.values()) for row in groups],
-        )
-    }
+{sets}
 """
-    write("copies", "Accounts that give the same answers", body, {"simulated": rows, "public": groups}, options)
+    figures = {"simulated": rows, "honest": kinds, "public": groups}
+    write("copies", "Workers who give the same answers", body, figures, options)
 
 
 if __name__ == "__main__":

@@ -2,4 +2,4 @@
 
 LABELS_UNCLEAR = "labels to be cleaned first"
 CLASSES_LOST = "classes lost: do not use these labels"
-SAME_ANSWERS = "accounts with the same answers"
+SAME_ANSWERS = "workers with the same answers"

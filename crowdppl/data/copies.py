@@ -1,11 +1,11 @@
-"""Accounts that give the same answers: copies, a shared script, or one person with several accounts.
+"""Workers who give the same answers: copies, a shared script, or one person with several accounts.
 
 Two honest workers agree as often as each agrees with everybody else, up to their accuracies: for chance-corrected agreement
 (Cohen's kappa) of independent workers, ``kappa_ab = kappa_ao kappa_bo / kappa_oo``, where ``o`` are the other annotations of the
-very items that ``a`` and ``b`` have in common. Easy items and good workers raise both sides. A pair is named where the labels
-that it has in common cannot be explained even if half of them were copied, so that workers who see the same easy items, use the
-same criteria or share errors as other pairs of the crowd do are left alone. The idea of telling copying from accuracy by what is
-in common beyond it is that of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
+very items that ``a`` and ``b`` have in common. Easy items, good workers and errors that the whole crowd shares raise both sides.
+A pair is named where its equal labels cannot be explained even if half of them were copied. Labels alone do not tell copies from
+workers who apply a criterion of their own, other than everybody else's, in nearly the same way. That copying is what two sources
+have in common beyond their accuracy is the idea of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
 """
 
 from __future__ import annotations
@@ -16,26 +16,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-import scipy.sparse.csgraph
 import scipy.special
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.worker_items import WorkerItems
 
 Array = npt.NDArray[Any]
 
 # Fewest common items of a pair that is tested, and fewest annotations of these items by others.
 COMMON = 20
 OTHERS = 20
-# Probability that any pair of a crowd is named of which no more than half of the answers are copied.
+# Level of the test that no more than half of the answers of a pair are copied, over all pairs of a crowd.
 FALSE_ALARMS = 0.01
 # Share of copied answers that a pair may have without being named.
 COPIED = 0.5
 # Standard errors that are added to what accuracy explains.
 MARGIN = 1.0
+# Standard errors by which the agreement of others must exceed 0.
+AGREEING = 3.0
 # Pairs that agree as often as this may belong to one group: neither counts as another worker for the other's pairs.
 NEAR = 0.75
-# Most pairs that are looked at closely, most further accounts that are left out for a pair, and most cells of working arrays.
+# Most pairs that are looked at closely, most further workers that are left out for a pair, and most cells of working arrays.
 PAIRS = 2_000
 SUSPECTS = 8
 CELLS = 20_000_000
@@ -43,7 +45,7 @@ CELLS = 20_000_000
 
 @dataclass(frozen=True)
 class Copies:
-    """Accounts that give the same answers.
+    """Workers who give the same answers.
 
     Attributes:
         workers: their codes, at least two, ascending.
@@ -74,11 +76,11 @@ class _Agreement:
 
 @arguments.checked(data=arguments.annotation_data)
 def copied_answers(data: Annotations) -> list[Copies]:
-    """Return the groups of accounts whose answers are equal more often than accuracy explains, the largest first.
+    """Return the groups of workers whose answers are equal more often than accuracy explains, the largest first.
 
-    Of repeated annotations the first counts. In a crowd without copies a pair is named with probability .01 at most, over all
-    pairs together. Nothing is returned for crowds of fewer than four workers, for items that nobody else annotated, and for
-    crowds whose pairs of annotations or cells of label counts exceed 20 million.
+    Of repeated annotations the first counts. The level of the test is .01 over all pairs together; its error rates stand in
+    docs/benchmarks/copies.md. Nothing is returned for crowds of fewer than four workers or whose other workers do not agree, for
+    items that nobody else annotated, and for crowds whose pairs of annotations or cells of label counts exceed 20 million.
     """
     votes = _Votes.of(data)
     if votes is None:
@@ -103,52 +105,44 @@ def copied_answers(data: Annotations) -> list[Copies]:
 
 @dataclass(frozen=True)
 class _Votes:
-    """The first label of each worker for each item, as a table of codes plus one and as counts.
+    """The first label of each worker for each item, by worker, and how many each item has.
 
     Attributes:
-        labels: code plus one, ``(J, N)``, sparse with sorted indices.
-        counts: number of annotations of each item with each label, ``(N, L)``.
+        cells: pairs of a worker and an item.
+        start: first cell of each worker, and the end, ``(J + 1,)``.
+        counts: number of workers of each item with each label, ``(N, K)``.
     """
 
-    labels: Any
+    cells: WorkerItems
+    start: Array
     counts: Array
 
     @staticmethod
     def of(data: Annotations) -> _Votes | None:
         """Return it, or ``None`` for a crowd too small or too large."""
-        item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
-        if data.J < 4 or not len(item) or data.N * data.K > CELLS:
+        pairs = float((data.item.bincount().double() ** 2).sum())
+        if data.J < 4 or data.N * data.K > CELLS or pairs > CELLS:
             return None
-        _, first = np.unique(worker.astype(np.int64) * data.N + item, return_index=True)
-        item, worker, label = item[first], worker[first], label[first]
-        if float((np.bincount(item).astype(float) ** 2).sum()) > CELLS:
-            return None
-        labels = scipy.sparse.csr_array((label + 1, (worker, item)), shape=(data.J, data.N))
-        labels.sort_indices()
-        counts = np.zeros((data.N, data.K))
-        np.add.at(counts, (item, label), 1)
-        return _Votes(labels, counts)
+        cells = WorkerItems.of(data)
+        counts = np.bincount(cells.item * data.K + cells.first, minlength=data.N * data.K).astype(float)
+        return _Votes(cells, cells.starts(data.J), counts.reshape(data.N, data.K))
 
     def of_worker(self, worker: int) -> tuple[Array, Array]:
         """Return the items of a worker, ascending, and their labels."""
-        begin, end = self.labels.indptr[worker : worker + 2]
-        return self.labels.indices[begin:end], self.labels.data[begin:end] - 1
+        own = slice(*self.start[worker : worker + 2])
+        return self.cells.item[own], self.cells.first[own]
 
     def pairs(self) -> tuple[Array, Array, Array, Array]:
         """Return both workers of each pair with enough common items, and the numbers of common items and equal labels."""
-        J, N = self.labels.shape
-        place = self.labels.tocoo()
-        ones = np.ones(len(place.row))
-        seen = scipy.sparse.csr_array((ones, (place.row, place.col)), shape=(J, N))
-        given = scipy.sparse.csr_array(
-            (ones, (place.row, place.col.astype(np.int64) * self.counts.shape[1] + place.data - 1)),
-            shape=(J, N * self.counts.shape[1]),
-        )
-        common = scipy.sparse.triu(seen @ seen.T, 1).tocoo()
+        J = len(self.start) - 1
+        common = self.cells.common(J)
         enough = common.data >= COMMON
         a, b, number = common.row[enough], common.col[enough], common.data[enough]
         if not len(a):
             return a, b, number, number
+        N, K = self.counts.shape
+        ones = np.ones(len(self.cells.item), dtype=np.int32)
+        given = scipy.sparse.csr_array((ones, self.cells.item * K + self.cells.first, self.start), shape=(J, N * K))
         return a, b, number, np.asarray((given @ given.T).tocsr()[a, b]).ravel()
 
     def explained(self, a: int, b: int, suspects: set[int]) -> float | None:
@@ -177,7 +171,7 @@ class _Votes:
         one = _Agreement.of(others[each, first], number, float(shares(first, number) @ all_others))
         two = _Agreement.of(others[each, second], number, float(shares(second, number) @ all_others))
         rest = _Agreement.of((others * (others - 1)).sum(1), pairs, float(in_pairs @ in_pairs))
-        if rest.kappa <= 0:
+        if rest.kappa <= AGREEING * rest.error:  # a crowd of guesses says nothing of two workers who agree
             return None
         honest = max(0.0, one.kappa) * max(0.0, two.kappa) / rest.kappa
         relative = sum((part.error / max(part.kappa, 1e-3)) ** 2 for part in (one, two, rest))
@@ -193,12 +187,14 @@ def _at_least(equal: Array, common: Array, rate: float) -> Array:
 
 
 def _groups(named: list[tuple[int, int, int, int]], workers: int) -> list[Copies]:
-    """Join pairs that share an account."""
+    """Join pairs that share a worker."""
     if not named:
         return []
+    from scipy.sparse.csgraph import connected_components  # here, since it takes a tenth of a second to load
+
     a, b, common, equal = np.array(named).T
     links = scipy.sparse.coo_array((np.ones(len(a)), (a, b)), shape=(workers, workers))
-    _, of = scipy.sparse.csgraph.connected_components(links, directed=False)
+    _, of = connected_components(links, directed=False)
     groups = []
     for number in np.unique(of[a]):
         inside = of[a] == number

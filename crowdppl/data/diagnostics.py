@@ -85,12 +85,13 @@ def review(data: Annotations) -> list[str]:
 
 @arguments.checked(data=arguments.annotation_data)
 def equal_answers(data: Annotations) -> list[str]:
-    """Return a sentence for each group of accounts that give the same answers (:mod:`crowdppl.data.copies`)."""
+    """Return a sentence for each group of workers who give the same answers (:mod:`crowdppl.data.copies`)."""
     return [
         f"{SAME_ANSWERS}: {listed(data.workers[list(group.workers)].tolist())} gave equal labels to {group.equal:,} of "
         f"{group.common:,} common items{'' if len(group.workers) == 2 else ', counted pair by pair'}, far more than their "
-        f"agreement with others explains: copies, or one person with several accounts? The fit counts them as "
-        f"{len(group.workers)} independent workers, who outvote others; leave the annotations of one of them in the table"
+        f"agreement with others explains: copies, one person with several accounts, or a criterion of their own? The fit counts "
+        f"them as {len(group.workers)} independent workers, who outvote others; if they are one, keep the annotations of "
+        f"only one of them and fit again"
         for group in copied_answers(data)
     ]
 

@@ -21,10 +21,10 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.worker_items import WorkerItems
 from crowdppl.errors import DataError, warn
 from crowdppl.metrics.scales import WEIGHTS, Weights, label_weights, places
 from crowdppl.metrics.score_intervals import TINY, score_interval
-from crowdppl.metrics.worker_items import WorkerItems
 from crowdppl.posterior.measures import default_level
 
 Array = npt.NDArray[Any]

@@ -17,9 +17,9 @@ from scipy import special
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.identifier_checks import numbers
+from crowdppl.data.worker_items import WorkerItems
 from crowdppl.errors import DataError, listed, warn
 from crowdppl.metrics.score_intervals import TINY, score_interval
-from crowdppl.metrics.worker_items import WorkerItems
 from crowdppl.posterior.measures import default_level
 
 Array = npt.NDArray[Any]

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import scipy.sparse
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.worker_items import WorkerItems
 from crowdppl.errors import warn
 from crowdppl.metrics.coefficients import Coefficient
 from crowdppl.metrics.scales import WEIGHTS, Weights, label_weights, places
-from crowdppl.metrics.worker_items import WorkerItems
 from crowdppl.posterior.measures import default_level
 
 Array = npt.NDArray[Any]
@@ -52,9 +51,7 @@ def pairwise_agreement(
     level = default_level(level)
     w = label_weights(places(data, weights), weights)
     cells = WorkerItems.of(data)
-    start = np.searchsorted(cells.worker, np.arange(data.J + 1))
-    has = scipy.sparse.csr_array((np.ones(len(cells.item), dtype=np.int32), cells.item, start), shape=(data.J, data.N))
-    common = scipy.sparse.triu(has @ has.T, 1).tocoo()
+    start, common = cells.starts(data.J), cells.common(data.J)
     least = min(COMMON, int(common.data.max(initial=1))) if minimum is None else minimum
     kept = common.data >= least
     left_out = int((~kept).sum())

@@ -1,4 +1,4 @@
-"""Accounts that give the same answers are named, honest ones are not."""
+"""Workers who give the same answers are named, honest ones are not."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from crowdppl.data.copies import copied_answers
 
 
 def crowd(seed, *, items=300, honest=4, copies=3, share=1.0, classes=3, experts=0, easy=False):
-    """Labels by honest workers, and by accounts that copy one of accuracy .7 with the given probability.
+    """Labels by honest workers, and by workers who copy one of accuracy .7 with the given probability.
 
     ``experts`` of the honest ones have accuracy .97. Where ``easy``, the first two workers see easy items only.
     """
@@ -51,8 +51,29 @@ def test_honest_workers_are_not_named(options):
     assert not any(groups(crowd(seed, copies=0, honest=8, **options)) for seed in range(30))
 
 
+def test_experts_among_workers_who_guess_are_not_named():
+    """The others do not agree: nothing tells accuracy from copying."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(2, size=300)
+        knows = np.where(np.arange(12) < 2, 0.97, 0.05)[:, None]
+        label = np.where(rng.random((12, 300)) < knows, truth, rng.integers(2, size=(12, 300)))
+        worker, item = np.divmod(np.arange(label.size), 300)
+        assert groups(Annotations.from_arrays(item, worker, label.ravel(), labels=range(2))) == []
+
+
+def test_a_popular_wrong_answer_is_no_copy():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        truth, hard = rng.integers(3, size=300), rng.random(300) < 0.3
+        label = np.where(rng.random((12, 300)) < 0.85, truth, rng.integers(3, size=(12, 300)))
+        label = np.where(hard & (rng.random((12, 300)) < 0.8), (truth + 1) % 3, label)
+        worker, item = np.divmod(np.arange(label.size), 300)
+        assert groups(Annotations.from_arrays(item, worker, label.ravel(), labels=range(3))) == []
+
+
 def test_constant_labels_are_no_copies():
-    """Accounts that always give one label agree by chance."""
+    """Workers who always give one label agree by chance."""
     data = crowd(0, copies=0, honest=6)
     label = np.where(data.worker.numpy() >= 4, 0, data.label.numpy())
     assert groups(Annotations.from_arrays(data.item.numpy(), data.worker.numpy(), label, labels=range(3))) == []

@@ -9,10 +9,10 @@ import pytest
 from catalog import tiny
 
 from crowdppl import Annotations, metrics
+from crowdppl.data.worker_items import WorkerItems
 from crowdppl.errors import CrowdpplWarning, DataError, OptionError, silent
 from crowdppl.metrics import coefficients
 from crowdppl.metrics.scales import label_weights, places
-from crowdppl.metrics.worker_items import WorkerItems
 
 # Krippendorff's example, as in Gwet's raw4raters: four workers, twelve items, 0 for missing.
 FOUR = np.array(

@@ -1,4 +1,4 @@
-"""What each worker said of each item: the cells that measures of agreement compare, each with the labels given in it."""
+"""What each worker said of each item: the cells that agreement of workers compares, each with the labels given in it."""
 
 from __future__ import annotations
 
@@ -48,6 +48,16 @@ class WorkerItems:
         )
         counts = scipy.sparse.coo_array((np.ones(data.A), (inverse, label)), shape=(len(code), data.K))
         return cls(code % data.N, code // data.N, counts.tocsr(), size, label[first], data.N)
+
+    def starts(self, workers: int) -> Array:
+        """Return the first cell of each worker, and the end of the last one's, ``(J + 1,)``."""
+        return np.searchsorted(self.worker, np.arange(workers + 1))
+
+    def common(self, workers: int) -> scipy.sparse.coo_array:
+        """Return the number of common items of each pair of workers that has some, ``(J, J)``, above the diagonal."""
+        ones = np.ones(len(self.item), dtype=np.int32)
+        has = scipy.sparse.csr_array((ones, self.item, self.starts(workers)), shape=(workers, self.items))
+        return scipy.sparse.triu(has @ has.T, 1).tocoo()
 
     @cached_property
     def shares(self) -> scipy.sparse.csr_array:
