@@ -32,6 +32,7 @@ from crowdppl import arguments
 from crowdppl.data import html
 from crowdppl.errors import OptionError
 from crowdppl.posterior.known_truth import truth_indices
+from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, interval
 
@@ -135,7 +136,7 @@ def gains(posterior: Posterior, *, by: By = "entropy", worker: Any = None) -> Ar
 
 
 @arguments.checked(
-    posterior=arguments.posterior, n=arguments.whole(1), by=arguments.choice(*CRITERIA), worker=arguments.identifier
+    posterior=arguments.any_posterior, n=arguments.whole(1), by=arguments.choice(*CRITERIA), worker=arguments.identifier
 )
 def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker: Any = None) -> pd.DataFrame:
     """Return the items for which one more annotation is most valuable, best first.
@@ -150,9 +151,14 @@ def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker:
         A row for each item: ``task``, current ``label`` and ``probability``, ``annotations`` so far, ``gain``. Items with a known
         true label are left out.
 
+    Of a result whose labels are numbers: ``value``, ``sd`` and ``sd_after``, the standard deviation that a further label by the
+    typical worker is expected to leave; ``gain`` is by how much it shrinks.
+
     Raises:
         OptionError: for fewer than one item.
     """
+    if isinstance(posterior, NumericPosterior):
+        return _next_numbers(posterior, n)
     gain = gains(posterior, by=by, worker=worker)
     gain[posterior.known_truth() >= 0] = -np.inf
     order = np.argsort(-gain, kind="stable")[:n]
@@ -395,6 +401,22 @@ class _State:
 
 
 # ---------------------------------------------------------------------- computation
+
+
+def _next_numbers(posterior: NumericPosterior, n: int) -> pd.DataFrame:
+    """Return the items whose number a further label tells most of, see :func:`next_items`."""
+    truth = posterior.truth()
+    # What all items have in common, such as the crowd's bias, no label of one item tells.
+    sd = posterior.tree["truth"][f"{posterior.reading}_relative_sd"].to_numpy()
+    slope, noise = posterior.draws("slope"), posterior.draws("sd")
+    information = np.median((slope**2 / noise**2).mean(0))
+    after = (sd**-2 + information) ** -0.5
+    gain = np.where(truth["known"], -np.inf, sd - after)
+    order = np.argsort(-gain, kind="stable")[:n]
+    order = order[gain[order] > -np.inf]
+    table = truth.iloc[order][[posterior.item_column, "value"]].reset_index(drop=True)
+    annotations = truth["annotations"].to_numpy()[order]
+    return table.assign(sd=sd[order], sd_after=after[order], annotations=annotations, gain=gain[order])
 
 
 def _gains(posterior: Posterior, by: str, workers: list[int | None]) -> Array:

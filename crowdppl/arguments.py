@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from crowdppl.errors import DataError, FileError, OptionError, suggestion
+from crowdppl.errors import CrowdpplError, DataError, FileError, OptionError, suggestion
 
 if TYPE_CHECKING:
     import torch
@@ -404,6 +404,20 @@ def instance(module: str, kind: str, how: str) -> Check:
     return check
 
 
+def one_of(*checks: Check) -> Check:
+    """Accept what one of several checks accepts; the message is that of the first."""
+
+    def check(name: str, value: Any) -> Any:
+        for other in checks[1:]:
+            try:
+                return other(name, value)
+            except CrowdpplError:
+                continue
+        return checks[0](name, value)
+
+    return check
+
+
 def _a(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
@@ -411,8 +425,14 @@ def _a(value: Any) -> str:
 confusions = array("draw", "worker", "class", "class")
 prevalences = array("draw", "class")
 posterior = instance("crowdppl.posterior.posterior", "Posterior", "a result of crowdppl.fit or crowdppl.load")
+numeric_posterior = instance(
+    "crowdppl.posterior.numbers", "NumericPosterior", "a result of crowdppl.fit whose labels are numbers"
+)
+numeric_data = instance("crowdppl.data.numeric", "NumericAnnotations", "annotations that were read with kind='numeric'")
 annotation_data = instance("crowdppl.data.annotations", "Annotations", "crowdppl.Annotations")
 judges_result = instance("crowdppl.judges.result", "JudgesResult", "a result of crowdppl.judges.fit")
+any_data = one_of(annotation_data, numeric_data)
+any_posterior = one_of(posterior, numeric_posterior)
 frame = instance("pandas", "DataFrame", "a pandas DataFrame")
 model = instance("crowdppl.model.base", "AnnotationModel", "an instance of a crowdppl.AnnotationModel")
 report_actions = instance("crowdppl.report.plan", "Actions", "the result of report.actions")

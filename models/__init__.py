@@ -15,6 +15,7 @@ from crowdppl.models.item_response import ItemResponse
 from crowdppl.models.item_subtypes import ItemSubtypes
 from crowdppl.models.judged_systems import JudgedSystems
 from crowdppl.models.lia import LIA
+from crowdppl.models.linear_gaussian import LinearGaussian
 from crowdppl.models.logistic_random_effects import LogisticRandomEffects
 from crowdppl.models.mace import MACE
 from crowdppl.models.majority_vote import MajorityVote
@@ -58,11 +59,15 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
     "pairwise-preference": PairwisePreference,
 }
 
+# Likewise of models whose labels are numbers.
+NUMERIC: dict[str, type[LinearGaussian]] = {"linear-gaussian": LinearGaussian}
+
 __all__ = [
     "CATALOGUE",
     "GLAD",
     "LIA",
     "MACE",
+    "NUMERIC",
     "ClassConditional",
     "CoNAL",
     "CommunityDawidSkene",
@@ -75,6 +80,7 @@ __all__ = [
     "ItemResponse",
     "ItemSubtypes",
     "JudgedSystems",
+    "LinearGaussian",
     "LogisticRandomEffects",
     "MajorityVote",
     "MinimaxEntropy",

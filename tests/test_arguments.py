@@ -12,6 +12,7 @@ import types
 import warnings
 
 import matplotlib.pyplot as plt
+import number_crowds
 import numpy as np
 import pandas as pd
 import pytest
@@ -35,10 +36,12 @@ from crowdppl import (
 from crowdppl.acquisition import Curve
 from crowdppl.criticism import sbc
 from crowdppl.data import datasets, diagnostics, download, experiments, read, synthetic
+from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, OptionError
 from crowdppl.inference import sharded, streaming, update
-from crowdppl.models import CATALOGUE, DawidSkene, WorkerGroups
+from crowdppl.models import CATALOGUE, DawidSkene, WorkerGroups, truth_discovery
 from crowdppl.posterior import workers
+from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.workers import groups
 
 MODULES = [
@@ -59,9 +62,9 @@ MODULES = [
     diagnostics,
     sbc,
 ]
-MODULES += [sharded, streaming, synthetic, update, workers]
+MODULES += [sharded, streaming, synthetic, update, workers, truth_discovery]
 CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve, aggregate.Aggregate, learning.Classifier]
-CLASSES += [judges.Verdicts, judges.HumanLabels]
+CLASSES += [judges.Verdicts, judges.HumanLabels, NumericAnnotations, NumericPosterior]
 # Methods that models and engines call with tensors of their own making, inside a fit.
 INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.by_block", "Posterior.worker_blocks"}
 
@@ -127,6 +130,16 @@ def frame():
 @functools.cache
 def data():
     return crowdppl.Annotations.from_frame(frame(), truth={0: 0}, timestamp="timestamp", seconds="seconds")
+
+
+@functools.cache
+def numeric_data():
+    return crowdppl.Annotations.from_frame(number_crowds.crowd(items=12, workers=4, each=3)[0], kind="numeric")
+
+
+@functools.cache
+def numeric_posterior():
+    return crowdppl.fit(numeric_data(), num_samples=10)
 
 
 @functools.cache
@@ -345,6 +358,25 @@ def calls(place):
         "diagnostics.review": {"data": data()},
         "diagnostics.equal_answers": {"data": data()},
         "diagnostics.connected_groups": {"data": data()},
+        "diagnostics.group_sizes": None,
+        "report.write_numbers": {"posterior": numeric_posterior(), "path": place / "n.html"},
+        "report.number_actions": {"posterior": numeric_posterior()},
+        "criticism.check_numbers": {"posterior": numeric_posterior(), "draws": 3},
+        "criticism.compare_numbers": {"data": numeric_data()},
+        "criticism.number_changes": {"earlier": numeric_posterior(), "later": numeric_posterior()},
+        **{f"truth_discovery.{name}": {"data": numeric_data()} for name in truth_discovery.METHODS},
+        "NumericAnnotations.to": {"self": numeric_data()},
+        "NumericAnnotations.means": {"self": numeric_data()},
+        "NumericPosterior.draws": {"self": numeric_posterior(), "name": "bias"},
+        "NumericPosterior.truth": {"self": numeric_posterior()},
+        "NumericPosterior.workers": {"self": numeric_posterior()},
+        "NumericPosterior.bias": {"self": numeric_posterior()},
+        "NumericPosterior.confusion": None,
+        "NumericPosterior.save": {"self": numeric_posterior(), "path": place / "n.nc"},
+        **{
+            f"NumericPosterior.{name}": {"self": numeric_posterior()}
+            for name in ("items", "worker_names", "known_truth", "data")
+        },
         "diagnostics.worker_information": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
         "diagnostics.names_score": {"item": item, "worker": worker, "label": label, "sizes": (12, 4, 2)},
         "sbc.ranks": {"model": "one-coin", **tiny, **GIBBS},

@@ -149,6 +149,11 @@ ELSEWHERE = {
     "predict.predict_correct",
     "predict.predict_workers",
     "predict.rebuilt",
+    # of labels that are numbers: tests/posterior/test_numbers.py
+    "criticism.check_numbers",
+    "criticism.number_changes",
+    "report.number_actions",
+    "report.write_numbers",
 }
 FEW = {"em, one draw", "svi, a point", "gibbs, one chain", "nuts, few draws"}
 SAMPLED = {name for name in FITS if name.startswith(("gibbs", "nuts"))}

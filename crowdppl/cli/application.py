@@ -20,6 +20,7 @@ from crowdppl.errors import CrowdpplError
 from crowdppl.files import overwriting
 
 if TYPE_CHECKING:
+    from crowdppl.posterior.numbers import NumericPosterior
     from crowdppl.posterior.posterior import Posterior
 
 app = typer.Typer(
@@ -108,7 +109,7 @@ def use_threads(threads: int | None) -> None:
         set_threads(threads)
 
 
-def leave(posterior: Posterior) -> None:
+def leave(posterior: Posterior | NumericPosterior) -> None:
     """Leave the command with a status of its own if the chains of a fit have not converged.
 
     Raises:

@@ -19,6 +19,7 @@ from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS, other_rate
 
 if TYPE_CHECKING:
     from crowdppl import criticism, report
+    from crowdppl.posterior.numbers import NumericPosterior
 
     Comparison = tuple[criticism.Calibration, criticism.Coverage]
 
@@ -37,7 +38,7 @@ def grid(title: str) -> Table:
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
 
 
-def show_alert(posterior: Posterior) -> None:
+def show_alert(posterior: Posterior | NumericPosterior) -> None:
     """Print first of all that the chains have not converged, or that classes were lost, if so."""
     if posterior.alert:
         console.print(f"[bold red]{escape(in_command(posterior.alert))}[/bold red]")

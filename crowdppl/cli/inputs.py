@@ -16,6 +16,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, candidate_names, column_of
 from crowdppl.data.identifiers import holds_integers
 from crowdppl.data.label_names import respelled
+from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.readers import bundles, formats
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import read_table
@@ -26,6 +27,7 @@ from crowdppl.errors import DataError, FileError, OptionError, listed, suggestio
 from crowdppl.files import digests
 from crowdppl.inference.catalogue import DEFAULT, named_model
 from crowdppl.model.base import AnnotationModel
+from crowdppl.models import NUMERIC, LinearGaussian
 
 # Columns of a table of names of labels.
 MAP_COLUMNS = ("from", "to")
@@ -60,6 +62,8 @@ def annotations_and_truth(
     )
     if truth is None or not len(truth):
         return data, None
+    if isinstance(data, NumericAnnotations):
+        return data, truth.set_index("task")["label"] if isinstance(truth, pd.DataFrame) else truth
     given = truth["label"] if isinstance(truth, pd.DataFrame) else pd.Series(truth, dtype=object)
     spelled = respelled(given.tolist(), data.labels.tolist(), names["map"])
     if isinstance(truth, pd.DataFrame):
@@ -89,7 +93,20 @@ def naming(how_read: Reading) -> dict[str, Any]:
         "other_labels": how_read.other_label or [],
         "kind": how_read.kind,
         "order": declared_classes(how_read.order),
+        "scale": None if how_read.scale is None else _ends(how_read.scale),
     }
+
+
+def _ends(text: str) -> list[float]:
+    """Read the ends of a scale.
+
+    Raises:
+        OptionError: if they are not numbers.
+    """
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise OptionError(f"--scale {text}: write the lowest and the highest number, such as --scale 0,100") from None
 
 
 def read_map(path: Path) -> dict[str, Any]:
@@ -196,7 +213,7 @@ def declared_classes(text: str | None) -> list[Any] | None:
     return None if text is None else integers(text.split(","))
 
 
-def chosen_model(choice: ModelChoice) -> AnnotationModel | None:
+def chosen_model(choice: ModelChoice) -> AnnotationModel | LinearGaussian | None:
     """Return the model with the hyperparameters of ``--prior``; ``None`` for the default one.
 
     Raises:
@@ -205,7 +222,7 @@ def chosen_model(choice: ModelChoice) -> AnnotationModel | None:
     if choice.model is None and not choice.prior:
         return None
     name = choice.model or DEFAULT
-    model = named_model(name)
+    model: Any = NUMERIC[name]() if name in NUMERIC else named_model(name)
     types = {field.name: str(field.type) for field in numeric_fields(type(model))}
     values: dict[str, float] = {}
     for text in choice.prior or []:
@@ -219,9 +236,9 @@ def chosen_model(choice: ModelChoice) -> AnnotationModel | None:
         except ValueError:
             kind = "whole number" if types[key] == "int" else "number"
             raise OptionError(f"--prior {text}: {value!r} is not a {kind}; write --prior {key}=2") from None
-    return dataclasses.replace(model, **values) if values else model  # type: ignore[type-var]  # zoo models are dataclasses
+    return dataclasses.replace(model, **values) if values else model
 
 
-def numeric_fields(kind: type[AnnotationModel]) -> list[dataclasses.Field[Any]]:
+def numeric_fields(kind: type[Any]) -> list[dataclasses.Field[Any]]:
     """Return the hyperparameters that ``--prior`` sets. Their types are text: no class is looked up."""
-    return [f for f in dataclasses.fields(kind) if str(f.type).startswith(("float", "int"))]  # type: ignore[arg-type]
+    return [f for f in dataclasses.fields(kind) if str(f.type).startswith(("float", "int"))]

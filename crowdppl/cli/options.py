@@ -180,9 +180,19 @@ class Reading:
         typer.Option(help="Label that is never a true label, such as 'cannot tell'; may be given several times."),
     ] = None
     kind: Annotated[
-        str | None, typer.Option(help="ordinal: labels are grades; nominal: they have no order. (default: nominal)")
+        str | None,
+        typer.Option(
+            help="ordinal: labels are grades; numeric: they are numbers; nominal: they have no order. (default: numeric for "
+            "numbers that are not all whole, else nominal)"
+        ),
     ] = None
     order: Annotated[str | None, typer.Option(help="All grades, lowest first, separated by commas.")] = None
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="Numbers: lowest and highest of a scale whose ends stand for everything beyond, such as 0,100."
+        ),
+    ] = None
     no_fold: Annotated[
         bool,
         typer.Option("--no-fold", help="Keep labels apart that differ in capitals, white space or look-alikes only."),

@@ -14,6 +14,14 @@ from crowdppl.criticism.comparison import Comparison, compare
 from crowdppl.criticism.cross_validation import LeaveOneOut, compare_elpd, kfold, leave_workers_out, loo
 from crowdppl.criticism.earlier_result import Changes, changes
 from crowdppl.criticism.group_selection import choose_groups
+from crowdppl.criticism.numbers import (
+    NumericChanges,
+    NumericCheck,
+    NumericComparison,
+    check_numbers,
+    compare_numbers,
+    number_changes,
+)
 from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, predictive_tree, prior_check, replicates
 from crowdppl.criticism.prior_sensitivity import prior_sensitivity
 from crowdppl.inference.catalogue import MODELS
@@ -27,20 +35,26 @@ __all__ = [
     "Comparison",
     "Coverage",
     "LeaveOneOut",
+    "NumericChanges",
+    "NumericCheck",
+    "NumericComparison",
     "PredictiveCheck",
     "advice",
     "better_form",
     "calibration",
     "changes",
     "check",
+    "check_numbers",
     "choose_groups",
     "compare",
     "compare_elpd",
+    "compare_numbers",
     "coverage",
     "kfold",
     "leave_workers_out",
     "loo",
     "loss_difference",
+    "number_changes",
     "predictive_tree",
     "prior_check",
     "prior_sensitivity",

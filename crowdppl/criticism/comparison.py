@@ -18,8 +18,10 @@ from scipy.special import betaincinv
 from crowdppl import arguments
 from crowdppl.criticism.calibration import FLOOR
 from crowdppl.criticism.cross_validation import MIN_DRAWS, loo
+from crowdppl.criticism.numbers import compare_numbers
 from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import CrowdpplError, OptionError, silent, warn
 from crowdppl.inference.catalogue import compared_models, named_model
 from crowdppl.inference.fit import fit
@@ -112,7 +114,7 @@ class Comparison:
 
 
 @arguments.checked(
-    data=arguments.annotation_data,
+    data=arguments.any_data,
     models=arguments.anything,
     method=require_method,
     truth=arguments.anything,
@@ -136,7 +138,7 @@ def compare(
     that. No fit uses them, neither those of ``truth`` nor those of the data, so every model is scored on truths it did not know.
 
     Args:
-        data: the annotations.
+        data: the annotations; for those that are numbers, see :func:`crowdppl.criticism.compare_numbers`.
         models: names in the catalogue or instances, at least two; or a mapping from names of your own to these. Defaults to
             ``crowdppl.criticism.MODELS``; for grades with ``"graded-facets"`` in place of ``"one-coin"``.
         method: engine of all fits.
@@ -151,6 +153,12 @@ def compare(
         ModelError: if a model does not fit the data or the method; the message begins with its name.
         DataError: if no item of ``truth`` is in the data, or a class is not one of its classes.
     """
+    if isinstance(data, NumericAnnotations):
+        if models is not None or method != "em" or options:
+            raise OptionError(
+                "of labels that are numbers the models compared are fixed: leave models=, method= and options out"
+            )
+        return compare_numbers(data, truth=truth, seed=seed)
     named = _named(compared_models(data) if models is None else models)
     level = default_level(level)
     unknown = dataclasses.replace(data, truth=torch.full_like(data.truth, -1))

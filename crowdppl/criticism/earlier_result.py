@@ -11,9 +11,11 @@ import pandas as pd
 from scipy.special import logit, ndtr
 
 from crowdppl import arguments
+from crowdppl.criticism.numbers import number_changes
 from crowdppl.data import html
 from crowdppl.errors import DataError, listed
 from crowdppl.posterior.measures import interval
+from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level
 
@@ -101,7 +103,7 @@ class Changes:
         return html.view("Changes between two results", *self.summary, html.table(self.items), html.table(self.workers))
 
 
-@arguments.checked(earlier=arguments.posterior, later=arguments.posterior, level=arguments.level)
+@arguments.checked(earlier=arguments.any_posterior, later=arguments.any_posterior, level=arguments.level)
 def changes(earlier: Posterior, later: Posterior, *, level: float | None = None) -> Changes:
     """Compare a result with a later one on the same task, such as those of two weeks or of two models.
 
@@ -118,6 +120,13 @@ def changes(earlier: Posterior, later: Posterior, *, level: float | None = None)
         DataError: if the results share neither items nor workers.
         OptionError: for a level outside (0, 1).
     """
+    numeric = [isinstance(one, NumericPosterior) for one in (earlier, later)]
+    if any(numeric):
+        if not all(numeric):
+            raise DataError(
+                "labels are numbers in one result and classes in the other; compare results of the same kind"
+            )
+        return number_changes(earlier, later, level=level)  # type: ignore  # which one it is follows from the results
     level = default_level(level)
     items = pd.Index(earlier.items()).intersection(pd.Index(later.items()), sort=False)
     names = [pd.Index(posterior.worker_names()) for posterior in (earlier, later)]

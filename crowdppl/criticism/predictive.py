@@ -20,6 +20,7 @@ import xarray as xr
 from torch import Tensor
 
 from crowdppl import arguments
+from crowdppl.criticism.numbers import check_numbers
 from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
@@ -30,6 +31,7 @@ from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.sampling import sample_labels, simulate
+from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level
 
@@ -409,7 +411,7 @@ def _from_tables(posterior: Posterior, draws: int, seed: int) -> Iterator[Array]
 
 
 @arguments.checked(
-    posterior=arguments.posterior,
+    posterior=arguments.any_posterior,
     draws=arguments.whole(1),
     level=arguments.level,
     seed=arguments.seed,
@@ -430,8 +432,10 @@ def check(
     Items, workers and the true labels of the draws are the same: the check concerns how annotations depend on them. A small
     p-value means that the model does not generate such data; in particular, a larger spread of agreement over items than
     predicted means that items differ in difficulty. The model is the one as published, without correlated errors, which the
-    check can detect.
+    check can detect. Of a result whose labels are numbers, see :func:`crowdppl.criticism.check_numbers`.
     """
+    if isinstance(posterior, NumericPosterior):
+        return check_numbers(posterior, draws=draws, level=level, seed=seed)
     item, worker, label = posterior.annotation_index()
     sizes = (len(posterior.items()), len(posterior.worker_names()), len(posterior.labels))
     replicated, source = replicates(posterior, draws, seed=seed, data=data, model=model)

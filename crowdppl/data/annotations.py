@@ -6,7 +6,7 @@ All later code works with integers: item ``0..N-1``, worker ``0..J-1``, class ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -22,13 +22,14 @@ from crowdppl.data.fields import Kind
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.layouts import AnnotationLayouts
+from crowdppl.data.numeric import numeric_annotations
 from crowdppl.data.other_labels import declared_too, names_of
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
 from crowdppl.data.structured import CHOICES_OF_SEVERAL, Several
 from crowdppl.data.timestamps import Dates
 from crowdppl.data.truths import Truth, truth_columns
-from crowdppl.errors import DataError
+from crowdppl.errors import DataError, OptionError
 
 # Name of the only worker in label counts, where the individual workers are unknown.
 CROWD = "crowd"
@@ -99,6 +100,7 @@ class Annotations(AnnotationLayouts):
         other_labels=arguments.anything,
         kind=arguments.choice(*kinds.KINDS),
         order=arguments.a_list,
+        scale=arguments.a_list,
         source=arguments.text,
     )
     def from_frame(
@@ -126,6 +128,7 @@ class Annotations(AnnotationLayouts):
         other_labels: str | Iterable[Any] = (),
         kind: Kind | None = None,
         order: Iterable[Any] | None = None,
+        scale: Sequence[float] | None = None,
         source: str = "the frame",
     ) -> Self:
         """Return the annotations of a table with one row per annotation.
@@ -164,18 +167,51 @@ class Annotations(AnnotationLayouts):
             other_labels: labels that are never a true label, such as ``"cannot tell"``. Workers may give them in place of a
                 class, at a rate that may depend on the true label, so that they are evidence on it.
             kind: ``"ordinal"`` for grades, whose default model is graded facets (``crowdppl.models.GradedFacets``);
-                ``"nominal"`` for classes without an order. Defaults to the latter; where labels look like grades a note asks.
+                ``"numeric"`` for numbers, which gives :class:`crowdppl.data.numeric.NumericAnnotations` with the default model
+                ``crowdppl.models.LinearGaussian``; ``"nominal"`` for classes without an order. Without it, numbers of which some
+                are not whole are numbers, and a note says so; all else are classes, and where they look like grades a note asks.
             order: all grades, lowest first. Defaults to ``labels``, or to the order of numbers.
+            scale: of numbers, the lowest and the highest one of a bounded scale: labels at its ends then stand for everything
+                beyond.
             source: name of the table in messages.
 
         Raises:
-            DataError: if the table cannot be used; the message names the rows, the column and a fix.
-            OptionError: for an unknown ``repeats``, ``several`` or ``kind``.
+            DataError: if the table cannot be used; the message names the rows, the column and a fix. Also for whole numbers with
+                more than 20 values, if neither ``kind`` nor ``labels`` says what they are.
+            OptionError: for an unknown ``repeats``, ``several`` or ``kind``, and for arguments that contradict each other.
         """
         kind, labels = kinds.declared(kind, order, labels)
         frame = to_pandas(frame, source, ", or use from_arrays")
         others = names_of(other_labels)
         task, worker, label = three_columns(frame, (task, worker, label), source)
+        of_classes = {"labels": labels, "map": map, "other_labels": others}
+        numeric, note = kinds.numbers_note("numeric" if scale is not None else kind, frame, label, of_classes, source)
+        if numeric:
+            unread = {
+                "features": features,
+                "worker_features": worker_features,
+                "timestamp": timestamp,
+                "seconds": seconds,
+            }
+            if named := [name for name, value in unread.items() if value is not None]:
+                raise OptionError(
+                    f"{named[0]}= is not used for labels that are numbers; leave it out, or read grades or classes"
+                )
+            # Which class it is follows from the data: callers that know write the type themselves.
+            return numeric_annotations(  # type: ignore[return-value]
+                frame,
+                task=task,
+                worker=worker,
+                label=label,
+                truth=truth,
+                items=items,
+                workers=workers,
+                repeats=repeats,
+                missing=words(missing),
+                scale=scale,
+                source=source,
+                note=note,
+            )
         known = [truth] if isinstance(truth, str) and truth in frame else []
         frame = kinds.halves_as_text(frame, [label, *known], kind)
         columns = encode_columns(
@@ -258,11 +294,12 @@ class Annotations(AnnotationLayouts):
             labels=classes,
             truth=truth,
             features=features,
+            kind="nominal",
             source=source,
         )
         # Repeated annotations are expected in label counts: no note.
         notes = tuple(note for note in data.notes if "repeated annotations" not in note)
-        return replace(data, notes=notes, item_column=item_column(named))
+        return replace(data, notes=notes, item_column=item_column(named), kind=None)
 
     @classmethod
     @arguments.checked(
@@ -276,6 +313,8 @@ class Annotations(AnnotationLayouts):
         repeats=arguments.choice("keep", "last", "refuse"),
         features=arguments.anything,
         worker_features=arguments.anything,
+        kind=arguments.choice(*kinds.KINDS),
+        scale=arguments.a_list,
     )
     def from_arrays(
         cls,
@@ -290,6 +329,8 @@ class Annotations(AnnotationLayouts):
         repeats: Repeats = "keep",
         features: Any = None,
         worker_features: Any = None,
+        kind: Kind | None = None,
+        scale: Sequence[float] | None = None,
     ) -> Self:
         """Return the annotations of three arrays of equal length ``(A,)``; other arguments as in :meth:`from_frame`.
 
@@ -314,6 +355,8 @@ class Annotations(AnnotationLayouts):
             repeats=repeats,
             features=features,
             worker_features=worker_features,
+            kind=kind,
+            scale=scale,
             source="the arrays",
         )
 

@@ -17,6 +17,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.data import download
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.readers.tables import integers, read_csv
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 
@@ -170,7 +171,8 @@ def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
 
     Args:
         name: name of the set, such as ``"rte"``.
-        **options: options of :meth:`Annotations.from_frame`, or :meth:`Annotations.from_counts` for a set of label counts.
+        **options: options of :meth:`Annotations.from_frame`, with ``kind="numeric"`` where the set says that its labels are
+            numbers, or :meth:`Annotations.from_counts` for a set of label counts.
 
     Returns:
         The annotations, and the true labels by item, for items that have one (empty if the set has none).
@@ -191,6 +193,8 @@ def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
         names = sorted({*present, *download.SOURCES})
         raise FileError(f"no data set {name!r}{suggestion(name, names)} ({where}, and it is not one of those to fetch)")
     _intact(here)
+    if _meta(here).get("label_type") == "number" and "labels" not in options:
+        options.setdefault("kind", "numeric")
     data = _counted(here, options) if _has_counts_only(here) else Annotations.from_csv(here / ANNOTATIONS, **options)
     if not (here / "truth.csv").is_file():
         return data, pd.Series(dtype=object)
@@ -204,6 +208,9 @@ def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
     item = {str(name): name for name in data.items.tolist()}
     item_text = table["item"].map(str)
     annotated = item_text.isin(item).to_numpy()
-    label = table["label"].map(str) if data.labels.dtype == object else table["label"]
+    if isinstance(data, NumericAnnotations):
+        label = table["label"].astype(float)
+    else:
+        label = table["label"].map(str) if data.labels.dtype == object else table["label"]
     truth = pd.Series(label[annotated].to_numpy(), index=item_text[annotated].map(item).to_numpy(), name="label")
     return data, truth.rename_axis("item")

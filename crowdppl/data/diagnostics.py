@@ -214,16 +214,23 @@ def far_from_votes(data: Annotations, probability: Tensor) -> list[str]:
 @arguments.checked(data=arguments.annotation_data)
 def connected_groups(data: Annotations) -> list[int]:
     """Return the number of workers in each connected group, largest first; workers of different groups share no item."""
-    item, worker = data.item.cpu().numpy(), data.worker.cpu().numpy()
-    active = np.bincount(worker, minlength=data.J) > 0
-    if _reaches_all(item, worker, active, data.N):
+    return group_sizes(data.item.cpu().numpy(), data.worker.cpu().numpy(), data.N, data.J)
+
+
+@arguments.checked(
+    item=arguments.anything, worker=arguments.anything, items=arguments.whole(0), workers=arguments.whole(0)
+)
+def group_sizes(item: Array, worker: Array, items: int, workers: int) -> list[int]:
+    """Return the same of item and worker of each annotation, ``(A,)`` each, and the numbers of items and workers."""
+    active = np.bincount(worker, minlength=workers) > 0
+    if _reaches_all(item, worker, active, items):
         return [int(active.sum())]
     from scipy.sparse.csgraph import connected_components  # here, since it takes a tenth of a second to load
 
-    size = data.N + data.J
-    graph = coo_matrix((np.ones(len(item), dtype=np.int8), (item, data.N + worker)), shape=(size, size))
+    size = items + workers
+    graph = coo_matrix((np.ones(len(item), dtype=np.int8), (item, items + worker)), shape=(size, size))
     _, component = connected_components(graph, directed=False)
-    return sorted([int(n) for n in np.bincount(component[data.N :][active]) if n], reverse=True)
+    return sorted([int(n) for n in np.bincount(component[items:][active]) if n], reverse=True)
 
 
 def _reaches_all(item: Array, worker: Array, active: npt.NDArray[np.bool_], N: int) -> bool:

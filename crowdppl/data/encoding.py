@@ -120,7 +120,7 @@ def encode_columns(
         )
     # Labels that look alike are one, or have a note of their own, unless the caller keeps them apart.
     for identifiers, role in ((items, "task"), (workers, "worker"), *([] if choices.fold else [(labels, "label")])):
-        _check_names(identifiers, role, source, notes)
+        check_names(identifiers, role, source, notes)
     _check_padding(labels, source, notes)
     if not explicit:
         _check_numeric_labels(labels, source, notes, graded=choices.graded)
@@ -131,7 +131,7 @@ def encode_columns(
         _note(notes, sentence)
         doubts += [sentence] * doubtful
     order = sort_by_item(item, len(items))
-    kept = _apply_repeats(item, worker, label, repeats, labelled_rows, source, notes)
+    kept = repeated(item, worker, label, repeats, labelled_rows, source, notes)
     if kept is not None:
         order = np.flatnonzero(kept) if isinstance(order, slice) else order[kept[order]]
     known_codes, truth_notes = truth_codes(known, items, labels, source)
@@ -179,7 +179,7 @@ def _drop_unlabelled(
     return [column.take(rows) for column in columns], rows
 
 
-def _check_names(identifiers: Array, role: str, source: str, notes: list[str]) -> None:
+def check_names(identifiers: Array, role: str, source: str, notes: list[str]) -> None:
     """Warn of names that differ in capitals, white space or Unicode form only, and of white space around names."""
     same_form = lookalikes(identifiers)
     case_pairs = [(name, other) for name, other in variants(identifiers) if name not in same_form]
@@ -274,10 +274,23 @@ def sort_by_item(item: npt.NDArray[np.int64], items: int) -> Array | slice:
     return rows.tocsr().indices
 
 
-def _apply_repeats(
+def repeated(
     item: Array, worker: Array, label: Array, repeats: Repeats, rows: Array | None, source: str, notes: list[str]
 ) -> Array | None:
-    """Return which annotations ``(A,)`` to keep under the policy for repeated ones; ``None`` for all."""
+    """Return which annotations ``(A,)`` to keep under the policy for repeated ones; ``None`` for all.
+
+    Args:
+        item: item of each annotation, ``(A,)``.
+        worker: worker of each, ``(A,)``.
+        label: code of the label of each, ``(A,)``.
+        repeats: the policy.
+        rows: rows of the annotations in the table, for messages; ``None`` if they are the whole table.
+        source: name of the table in messages.
+        notes: sentences on what was found, added to.
+
+    Raises:
+        DataError: for repeated annotations that are to be refused.
+    """
 
     def pair_codes() -> Array:
         key = item * (int(worker.max()) + 1)

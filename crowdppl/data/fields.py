@@ -19,7 +19,7 @@ from crowdppl.kernels.sparse import WorkerCounts
 
 Array = npt.NDArray[Any]
 Axis = Literal["annotation", "item", "worker"]
-Kind = Literal["nominal", "ordinal"]
+Kind = Literal["nominal", "ordinal", "numeric"]
 # The first axis of each field that is a tensor.
 AXES: dict[str, Axis] = {
     **dict.fromkeys(("item", "worker", "label", "timestamp", "seconds"), "annotation"),

@@ -50,6 +50,11 @@ def _surely_distinct(names: Array) -> bool:
     return bool(pc.count_distinct(normalised).as_py() == len(names))
 
 
+def written_number(text: str) -> bool:
+    """Return whether a text is a number as programs write it, such as ``-3.5`` or ``1e3``."""
+    return _NUMBER.fullmatch(text.strip()) is not None
+
+
 def fractions(names: Array) -> list[str]:
     """Return the string identifiers that are numbers with a fraction, if all identifiers are numbers."""
     if names.dtype != object or not all(map(_NUMBER.fullmatch, names.tolist())):

@@ -1,8 +1,8 @@
-"""Kinds of labels: classes without an order, or grades."""
+"""Kinds of labels: classes without an order, grades, or numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, get_args
 
@@ -12,7 +12,8 @@ import torch
 
 from crowdppl.data.fields import AnnotationFields, Kind
 from crowdppl.data.identifier_checks import numbers
-from crowdppl.errors import DataError, OptionError, listed
+from crowdppl.data.numeric import looks_numeric
+from crowdppl.errors import DataError, OptionError, listed, warn
 
 KINDS: tuple[str, ...] = get_args(Kind)
 Annotated = TypeVar("Annotated", bound=AnnotationFields)
@@ -30,11 +31,43 @@ def declared(
     """
     if order is None:
         return kind, labels
-    if kind == "nominal":
-        raise OptionError("order= is that of grades, and kind='nominal' says that labels have none; leave one out")
+    if kind in ("nominal", "numeric"):
+        raise OptionError(f"order= is that of grades, and kind={kind!r} says that labels are none; leave one out")
     if labels is not None:
         raise OptionError("order= and labels= both name all grades; give order= alone, lowest first")
     return "ordinal", order
+
+
+def numbers_note(
+    kind: Kind | None, frame: pd.DataFrame, label: str, classes: Mapping[str, Any], source: str
+) -> tuple[bool, str | None]:
+    """Return whether labels are read as numbers, and a note where they were recognised as such.
+
+    Args:
+        kind: what the caller said.
+        frame: the table.
+        label: its column of labels.
+        classes: arguments of the caller that are about classes, by name, those not given being empty.
+        source: name of the table in messages.
+
+    Raises:
+        OptionError: for arguments about classes, of labels that the caller calls numbers.
+        DataError: for whole numbers with many values, where the caller said nothing.
+    """
+    given = [name for name, value in classes.items() if value is not None and not (np.isscalar(value) and not value)]
+    given = [name for name in given if not isinstance(classes[name], (tuple, list)) or len(classes[name])]
+    if kind == "numeric":
+        if given:
+            raise OptionError(
+                f"{given[0]}= is about classes, and kind='numeric' says that labels are numbers; leave one out"
+            )
+        return True, None
+    if kind is not None or given:
+        return False, None
+    note = looks_numeric(frame[label], source)
+    if note is not None:
+        warn(note)
+    return note is not None, note
 
 
 def halves_as_text(frame: pd.DataFrame, columns: Iterable[str], kind: Kind | None) -> pd.DataFrame:

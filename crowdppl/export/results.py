@@ -15,11 +15,14 @@ from crowdppl import arguments, export
 from crowdppl.errors import FileError
 from crowdppl.export.folders import recover, replaced, tidy
 from crowdppl.files import overwriting, require_disk_space
+from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior, load
 
 # Files computed from a result, which are removed when it is replaced, unless they were changed since.
 DERIVED = ("report.html",)
 FILES = ("truth.csv", "workers.csv", "confusion.csv", "posterior.nc", "run.json")
+# Of labels that are numbers.
+NUMERIC_FILES = ("truth.csv", "workers.csv", "posterior.nc", "run.json")
 
 
 def free(folder: Path, *, overwrite: bool, size: int = 0, files: Sequence[str] = FILES) -> None:
@@ -87,7 +90,7 @@ class Written(NamedTuple):
 
 
 def write(
-    posterior: Posterior,
+    posterior: Posterior | NumericPosterior,
     folder: Path,
     *,
     level: float | None = None,
@@ -114,13 +117,17 @@ def write(
     """
     failed: BaseException | None = None
     workers = pd.DataFrame()
+    classes = isinstance(posterior, Posterior)
+    names = FILES if classes else NUMERIC_FILES
     with replaced(folder, (*FILES, *DERIVED), then) as staging:
         posterior.save(staging / "posterior.nc", keep=keep)
         try:
             workers = posterior.workers(level=level)
-            export.write(posterior.truth(), staging / "truth.csv", raw=raw)
+            truth = posterior.truth() if isinstance(posterior, Posterior) else posterior.truth(level=level)
+            export.write(truth, staging / "truth.csv", raw=raw)
             export.write(workers, staging / "workers.csv", raw=raw)
-            export.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
+            if classes:
+                export.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
         except BaseException as error:  # neither tables of an earlier run nor incomplete tables beside this posterior
             for name in FILES[:3]:
                 (staging / name).unlink(missing_ok=True)
@@ -129,8 +136,7 @@ def write(
             posterior.info
             | {
                 "interval_method": posterior.interval_method,
-                "correlation": posterior.correlation,
-                "coverage": posterior.coverage,
+                **_of_classes(posterior),
                 "warnings": posterior.warnings,
                 "notes": posterior.notes,
             }
@@ -142,7 +148,14 @@ def write(
             f"the tables were not written, the posterior is in {folder}; crowdppl export {folder} writes them"
         )
         raise failed
-    return Written([folder / name for name in FILES], workers, story)
+    return Written([folder / name for name in names], workers, story)
+
+
+def _of_classes(posterior: Posterior | NumericPosterior) -> dict[str, str]:
+    """Return what is known of results for classes only."""
+    if not isinstance(posterior, Posterior):
+        return {}
+    return {"correlation": posterior.correlation, "coverage": posterior.coverage}
 
 
 def write_run(staging: Path, story: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from crowdppl.errors import OptionError, suggestion
 from crowdppl.export import delimited
 from crowdppl.files import atomic
 from crowdppl.posterior.descriptions import descriptions
+from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior, probability_columns
 
 __all__ = ["SUFFIXES", "TABLES", "confusion", "neutral", "soft", "to_file", "truth", "weights", "workers", "write"]
@@ -92,7 +93,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 
 
 @arguments.checked(
-    posterior=arguments.posterior,
+    posterior=arguments.any_posterior,
     what=arguments.text,
     path=arguments.output_file,
     level=arguments.level,
@@ -115,12 +116,20 @@ def to_file(
         OptionError: for an unknown table or suffix.
         FileError: if the file cannot be written.
     """
+    if isinstance(posterior, NumericPosterior):
+        if what not in ("truth", "workers"):
+            raise OptionError(f"no table {what!r} of labels that are numbers; use one of truth, workers")
+        table = posterior.truth(level=level) if what == "truth" else posterior.workers(level=level)
+        return _written(table, Path(path), raw)
     if what not in TABLES:
         raise OptionError(f"no table {what!r}{suggestion(what, TABLES)}; use one of {', '.join(TABLES)}")
-    path = Path(path)
+    table = TABLES[what](posterior, level) if what in ("workers", "confusion") else TABLES[what](posterior)
+    return _written(table, Path(path), raw)
+
+
+def _written(table: pd.DataFrame, path: Path, raw: bool) -> Path:
     if path.suffix not in SUFFIXES:
         raise OptionError(f"{path.name}: write to a file that ends in {', '.join(SUFFIXES)}")
-    table = TABLES[what](posterior, level) if what in ("workers", "confusion") else TABLES[what](posterior)
     write(table, path, raw=raw)
     return path
 

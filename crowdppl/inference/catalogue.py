@@ -16,6 +16,7 @@ from crowdppl.errors import ModelError, OptionError, listed, suggestion
 if TYPE_CHECKING:
     from crowdppl.data.annotations import Annotations
     from crowdppl.model.base import AnnotationModel
+    from crowdppl.models.linear_gaussian import LinearGaussian
 
 DEFAULT, LARGE, ALIKE, GRADES = "item-effects", "dawid-skene", "majority-vote", "graded-facets"
 # The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
@@ -32,7 +33,7 @@ def catalogue() -> dict[str, type[AnnotationModel]]:
     return dict(CATALOGUE)
 
 
-def named_model(model: str | AnnotationModel) -> AnnotationModel:
+def named_model(model: str | AnnotationModel | LinearGaussian) -> AnnotationModel:
     """Return the model of this name with its default priors, or the instance itself.
 
     Raises:
@@ -40,7 +41,12 @@ def named_model(model: str | AnnotationModel) -> AnnotationModel:
         ModelError: for anything else that is not a model.
     """
     from crowdppl.model.base import AnnotationModel
+    from crowdppl.models import NUMERIC, LinearGaussian
 
+    if isinstance(model, LinearGaussian) or (isinstance(model, str) and model in NUMERIC):
+        raise ModelError(
+            f"{listed(NUMERIC)} is a model of numbers, and labels are classes; read them with kind='numeric'"
+        )
     if isinstance(model, str):
         zoo = catalogue()
         if model not in zoo:

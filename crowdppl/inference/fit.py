@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import platform
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +28,7 @@ from crowdppl.data.diagnostics import (
 )
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.kinds import graded
+from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.truths import Truth
 from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
 from crowdppl.inference import distributed
@@ -48,15 +46,18 @@ from crowdppl.inference.em import em
 from crowdppl.inference.evaluate import evaluate, evaluate_point
 from crowdppl.inference.fingerprint import of_model
 from crowdppl.inference.gibbs import gibbs
+from crowdppl.inference.numeric.fit import fit_numbers
 from crowdppl.inference.nuts import nuts
 from crowdppl.inference.options import Engine, filled, require_engine, taken_apart, with_options
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.result import Rest, can_wait
 from crowdppl.inference.svi import svi
+from crowdppl.inference.versions import versions
 from crowdppl.isolation import isolated, limited_threads, random_state
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
 from crowdppl.model.program import reads_features
+from crowdppl.models.linear_gaussian import LinearGaussian
 from crowdppl.posterior.posterior import Posterior
 
 ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs, "nuts": nuts}
@@ -64,13 +65,6 @@ ENGINES: dict[str, Callable[..., Draws]] = {"em": em, "svi": svi, "gibbs": gibbs
 REVIEWED = 2_000_000
 # With fewer draws the ends of an 89% interval are the smallest and the largest draw.
 FEW_DRAWS = 19
-PACKAGES = ("crowdppl", "torch", "pyro-ppl", "numpy", "pandas", "xarray", "arviz-base", "arviz-stats")
-
-
-@cache
-def _versions() -> dict[str, str]:
-    """Return the versions recorded with a result; reading them takes longer than a small fit by EM."""
-    return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
 @with_options
@@ -85,7 +79,7 @@ def _versions() -> dict[str, str]:
 )
 def fit(
     data: Annotations | pd.DataFrame | Any,
-    model: str | AnnotationModel | None = None,
+    model: str | AnnotationModel | LinearGaussian | None = None,
     *,
     method: str | Engine | None = None,
     seed: int = 0,
@@ -106,12 +100,13 @@ def fit(
     Args:
         data: annotations, or a frame of pandas or another library, which :meth:`Annotations.from_frame` converts.
         model: a name in the catalogue (``crowdppl.models.CATALOGUE``) or an instance, which may be of a class of your own.
-            Defaults to graded facets for grades. For classes it defaults to item effects; to Dawid and Skene's model where item
-            effects would take too long; and to majority vote where labels cannot tell workers apart
-            (:mod:`crowdppl.inference.catalogue`).
+            Defaults to graded facets for grades, and to the linear Gaussian model for numbers. For classes it defaults to
+            item effects; to Dawid and Skene's model where item effects would take too long; and to majority vote where labels
+            cannot tell workers apart (:mod:`crowdppl.inference.catalogue`).
         method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
             ``"nuts"`` (posterior draws, any model, small data). Defaults to EM without a model, and for item effects; for
-            other models to Gibbs sampling if they allow it, else EM. Or an engine with options: ``EM(restarts=2)``,
+            other models to Gibbs sampling if they allow it, else EM; for numbers to Gibbs sampling up to 100,000 annotations,
+            else EM. Or an engine with options: ``EM(restarts=2)``,
             ``SVI(...)``, ``Gibbs(...)``, ``NUTS(...)``.
         seed: of all random numbers; the same seed on the same machine gives the same result.
         device: ``"cpu"`` or ``"cuda"``. Defaults to the device of the data.
@@ -132,6 +127,9 @@ def fit(
         truth: likewise, known true labels.
         **options: of the engine, where ``method`` is a name, see :mod:`crowdppl.inference.options`.
 
+    Returns:
+        The result; of labels that are numbers, a :class:`crowdppl.posterior.numbers.NumericPosterior`.
+
     Raises:
         OptionError: for an unknown model, method, device or option, or a value outside its range.
         ModelError: where the model does not fit the data or the method.
@@ -145,10 +143,17 @@ def fit(
         )
     engine, options = taken_apart(method, options)
     columns = {"task": task, "worker": worker, "label": label, "truth": truth}
-    if not isinstance(data, Annotations):
+    if not isinstance(data, (Annotations, NumericAnnotations)):
         data = Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"), **columns)  # type: ignore[arg-type]
     elif named := [name for name, value in columns.items() if value is not None]:
         raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
+    if isinstance(data, NumericAnnotations):
+        of_classes = {"independent": independent, "rho": rho is not None, "checkpoint": checkpoint is not None}
+        if unread := [name for name, given in of_classes.items() if given]:
+            raise OptionError(f"{unread[0]}= is not used for labels that are numbers; leave it out")
+        return fit_numbers(  # type: ignore[return-value]  # which one it is follows from the data
+            data, model, engine, options, seed=int(seed), device=device, progress=progress
+        )
     chosen, note = default_model(data) if model is None else (named_model(model), None)
     if data.kind is None and provides(chosen, "reading"):
         data = graded(data, "the annotations")
@@ -280,7 +285,7 @@ def fitted(
         "feature_names": {"features": data.feature_names, "worker_features": data.worker_feature_names},
         "facts": draws.facts,
         "seconds": seconds,
-        "versions": _versions(),
+        "versions": versions(),
     }
     coverage = ""
     if draws.kind != "point":

@@ -23,6 +23,7 @@ from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import default_model, model_name
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.fit import fit
+from crowdppl.inference.numeric.update import update_numbers
 from crowdppl.inference.options import OPTIONS, taken_apart
 from crowdppl.inference.predict import data_of, rebuilt
 from crowdppl.isolation import isolated
@@ -30,6 +31,7 @@ from crowdppl.kernels.ops import normalise
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
 from crowdppl.model.program import reads_features
+from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
 
 # What is known of single annotations besides, by its name in the data and in the result.
@@ -39,7 +41,7 @@ SWEEPS = 2
 
 
 @arguments.checked(
-    posterior=arguments.posterior,
+    posterior=arguments.any_posterior,
     more=arguments.anything,
     data=arguments.annotation_data,
     model=arguments.model,
@@ -79,6 +81,12 @@ def update(
         DataError: for a class that the result does not have, names of another kind, or repeated annotations that are refused.
         ModelError: if ``data`` or ``model`` is required.
     """
+    if isinstance(posterior, NumericPosterior):
+        if data is not None or model is not None:
+            raise OptionError(
+                "a result whose labels are numbers is updated with its own data and model; leave them out"
+            )
+        return update_numbers(posterior, more, seed=seed, repeats=repeats, **options)
     before = data_of(posterior) if data is None else data.to("cpu")
     if not isinstance(more, Annotations):
         more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"), labels=_all_labels(before))

@@ -16,8 +16,9 @@ import xarray as xr
 from crowdppl.errors import DataError, FileError, OptionError
 from crowdppl.files import atomic, digests, require_disk_space
 from crowdppl.isolation import preserved_warning_filters
-from crowdppl.posterior import first_look
+from crowdppl.posterior import first_look, numeric_schema
 from crowdppl.posterior.compact import CODED_FORMAT, DRAW, Coded, compact, expand
+from crowdppl.posterior.numeric_schema import is_numeric
 from crowdppl.posterior.schema import check_values, is_known, validate
 from crowdppl.posterior.stored import Source, StoredArray, require_memory
 from crowdppl.posterior.stored import variable as stored_variable
@@ -116,6 +117,8 @@ def opened(source: Source, *, sealed: bool) -> xr.DataTree:
             _check_format(tree.attrs, path.name)
             if SEALED in tree.attrs and not sealed:
                 raise _changed(path)
+            if is_numeric(tree):
+                return _numbers(tree, path)
             coded = _coded(tree.attrs)
             groups = {str(name): node.to_dataset(inherit=False) for name, node in tree.children.items()}
             require_memory(path.name, sum(_eager_bytes(name, group) for name, group in groups.items()))
@@ -132,6 +135,23 @@ def opened(source: Source, *, sealed: bool) -> xr.DataTree:
         raise FileError(f"{path.name} is not a readable NetCDF file: {' '.join(str(error).split())[:120]}") from None
     try:
         sizes |= validate(out, waiting.keys())
+    except DataError as error:
+        raise FileError(f"{path.name} is damaged or was changed: {error}; fit again, or restore a copy of it") from None
+    return out
+
+
+def _numbers(tree: xr.DataTree, path: Path) -> xr.DataTree:
+    """Return the tree of a result whose labels are numbers, which is small and read at once.
+
+    Raises:
+        FileError: if it is damaged.
+    """
+    require_memory(path.name, sum(variable.nbytes for node in tree.subtree for variable in node.variables.values()))
+    groups = {f"/{name}": node.to_dataset(inherit=False).load() for name, node in tree.children.items()}
+    out = xr.DataTree.from_dict(groups)
+    out.attrs = {name: value for name, value in tree.attrs.items() if name != SEALED}
+    try:
+        numeric_schema.validate(out)
     except DataError as error:
         raise FileError(f"{path.name} is damaged or was changed: {error}; fit again, or restore a copy of it") from None
     return out

@@ -16,6 +16,8 @@ from crowdppl.data.identifiers import class_columns
 from crowdppl.errors import DataError
 from crowdppl.posterior import io
 from crowdppl.posterior.measures import DEFAULT_MEASURES, interval
+from crowdppl.posterior.numbers import NumericPosterior
+from crowdppl.posterior.numeric_schema import is_numeric
 from crowdppl.posterior.variables import PosteriorVariables
 from crowdppl.posterior.workers import grading, other_rates
 from crowdppl.posterior.workers.table import table as worker_table
@@ -254,10 +256,15 @@ def probability_columns(labels: Array) -> list[str]:
 def load(path: str | Path) -> Posterior:
     """Read a result written by :meth:`Posterior.save` and validate it, see :mod:`crowdppl.posterior.schema`.
 
+    A result whose labels are numbers is a :class:`crowdppl.posterior.numbers.NumericPosterior`.
+
     Large draws are read, and validated, when they are first used. The file is open only while it is read. What was not read of a
     file that has been moved, replaced or changed since gives a ``FileError``; ``posterior.tree.load()`` reads all at once.
 
     Raises:
         FileError: if the file is missing, damaged, of another kind, or of an earlier or later format.
     """
-    return Posterior(io.read(Path(path)))
+    tree = io.read(Path(path))
+    if is_numeric(tree):
+        return NumericPosterior(tree)  # type: ignore[return-value]  # which one it is follows from the file
+    return Posterior(tree)

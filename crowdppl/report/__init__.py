@@ -2,7 +2,8 @@
 
 from crowdppl.report.figures import content
 from crowdppl.report.items import carried, columns, describe, from_file
-from crowdppl.report.layout import page, write, write_judges
+from crowdppl.report.layout import page, write, write_judges, write_numbers
+from crowdppl.report.numbers import number_actions
 from crowdppl.report.plan import Actions, actions, lines, price
 
 __all__ = [
@@ -14,10 +15,12 @@ __all__ = [
     "describe",
     "from_file",
     "lines",
+    "number_actions",
     "page",
     "price",
     "write",
     "write_judges",
+    "write_numbers",
 ]
 
 

@@ -16,12 +16,42 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.files import atomic, digests
 from crowdppl.judges.result import JudgesResult
+from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.variables import NOT_CONVERGED
 from crowdppl.report import judged, still
 from crowdppl.report.figures import content
 from crowdppl.report.items import Descriptions
+from crowdppl.report.numbers import numbers_content
 from crowdppl.report.plan import Actions
+
+
+@arguments.checked(
+    posterior=arguments.numeric_posterior,
+    path=arguments.output_file,
+    run=arguments.mapping,
+    level=arguments.level,
+    title=arguments.text,
+)
+def write_numbers(
+    posterior: NumericPosterior,
+    path: str | Path,
+    run: Mapping[str, Any] | None = None,
+    *,
+    level: float | None = None,
+    title: str | None = None,
+) -> Path:
+    """Write the report of a result whose labels are numbers to a file, atomically; arguments as of :func:`write`.
+
+    Raises:
+        FileError: if the file cannot be written.
+        OptionError: for a level outside (0, 1).
+    """
+    path = Path(path)
+    data, markup = numbers_content(posterior, run, level=level, title=title)
+    alerts = "".join(_alert(one) for one in posterior.alerts)
+    _write(path, _assembled("numbers.html", "numbers.js", data, markup, alerts))
+    return path
 
 
 @arguments.checked(posterior=arguments.posterior, run=arguments.mapping, options=arguments.anything)
@@ -45,7 +75,7 @@ def _alert(sentence: str) -> str:
 
 
 @arguments.checked(
-    posterior=arguments.posterior,
+    posterior=arguments.any_posterior,
     path=arguments.output_file,
     run=arguments.mapping,
     level=arguments.level,
@@ -74,7 +104,7 @@ def write(
     """Write the report to a file, atomically.
 
     Args:
-        posterior: a result.
+        posterior: a result; of labels that are numbers, texts, links, prices and actions are not used.
         path: of the HTML file.
         run: how the result was computed (``run.json``): input, command, timings.
         level: probability of the intervals.
@@ -93,6 +123,8 @@ def write(
         DataError: for texts or links of other items.
     """
     path = Path(path)
+    if isinstance(posterior, NumericPosterior):
+        return write_numbers(posterior, path, run, level=level, title=title)
     html_page = page(
         posterior,
         run,

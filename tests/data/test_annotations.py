@@ -339,12 +339,16 @@ REFUSALS = {
     "floats among strings": (lambda: frame_of(BASE.assign(task=["a", "b", "c", 1.5])), DataError, "(float in row 4)"),
     "uuid among strings": (lambda: frame_of(BASE.assign(task=[*UUIDS, "x"])), DataError, "(str in row 4)"),
     "half label": (
-        lambda: frame_of(BASE.assign(label=[0, 1, 0.5, 1])),
+        lambda: frame_of(BASE.assign(label=[0, 1, 0.5, 1]), kind="nominal"),
         DataError,
         "the frame, column 'label', row 3: label 0.5 is not a whole number",
         "use integers or strings",
     ),
-    "half label after a missing one": (lambda: frame_of(BASE.assign(label=[0, None, 1, 0.25])), DataError, "row 4"),
+    "half label after a missing one": (
+        lambda: frame_of(BASE.assign(label=[0, None, 1, 0.25]), kind="nominal"),
+        DataError,
+        "row 4",
+    ),
     "infinite label": (lambda: frame_of(BASE.assign(label=[0, 1, np.inf, -np.inf])), DataError, "rows 3, 4", "inf"),
     "half as an object": (
         lambda: frame_of(BASE.assign(task=pd.Series([1, 2, 3, 2.5], dtype=object))),

@@ -170,7 +170,7 @@ REFUSED = {
         r"labels are integers but the declared labels are strings; declare them as integers",
     ),
     "label that is no whole number": (
-        taken(frame(label=[0.5, 1, 1, 1, 0, 0])),
+        taken(frame(label=[0.5, 1, 1, 1, 0, 0]), kind="nominal"),
         r"row 1: label 0.5 is not a whole number",
     ),
     "infinite label": (taken(frame(label=[np.inf, 1, 1, 1, 0, 0])), r"label inf is not a whole number"),

@@ -152,11 +152,11 @@ def test_many_names_are_looked_at_as_few_are():
 def test_labels_that_look_like_something_else(labels, pattern, tmp_path):
     frame = pd.DataFrame({"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": labels})
     with pytest.warns(CrowdpplWarning, match=pattern):
-        data = Annotations.from_frame(frame)
+        data = Annotations.from_frame(frame, kind="nominal")
     assert any(re.search(pattern, note) for note in data.notes)
     frame.to_csv(tmp_path / "x.csv", index=False)
     with pytest.warns(CrowdpplWarning, match=pattern):
-        Annotations.from_csv(tmp_path / "x.csv")
+        Annotations.from_csv(tmp_path / "x.csv", kind="nominal")
 
 
 def test_labels_that_are_as_they_should_be():
@@ -170,7 +170,10 @@ def test_labels_that_are_as_they_should_be():
 def test_labels_that_are_no_classes():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"task": np.arange(60) // 3, "worker": np.arange(60) % 3, "label": rng.permutation(60) // 2})
-    assert any("30 of 30 labels were given 2 times or fewer" in note for note in review(Annotations.from_frame(frame)))
+    assert any(
+        "30 of 30 labels were given 2 times or fewer" in note
+        for note in review(Annotations.from_frame(frame, kind="nominal"))
+    )
     assert not any(
         "or fewer" in note for note in review(Annotations.from_frame(frame.assign(label=frame["label"] % 9)))
     )

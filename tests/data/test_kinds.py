@@ -41,7 +41,7 @@ def test_half_grades():
     assert data.labels.tolist() == ["1", "1.5", "2", "10"]
     np.testing.assert_array_equal(data.labels[data.label.numpy()].astype(float), given["label"])
     with pytest.raises(DataError, match="not a whole number"):
-        Annotations.from_frame(given)
+        Annotations.from_frame(given, kind="nominal")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,9 @@ def test_an_ordered_column_states_its_order():
         ({"kind": "ordinal"}, DataError, r"the order of the grades 'high', 'low', 'medium' is not known.*order=\["),
         ({"kind": "nominal", "order": SIZES}, OptionError, "leave one out"),
         ({"labels": SIZES, "order": SIZES}, OptionError, "give order= alone"),
-        ({"kind": "numeric"}, OptionError, "kind"),
+        ({"kind": "numeric"}, DataError, "'high', 'medium', 'low' are not a number"),
+        ({"kind": "numeric", "order": SIZES}, OptionError, "leave one out"),
+        ({"kind": "numeric", "labels": SIZES}, OptionError, "labels= is about classes"),
         ({"order": ["low", "high"]}, DataError, "medium"),
     ],
 )
@@ -90,7 +92,7 @@ def test_a_model_of_grades_wants_an_order():
         ([1, 2, 3], {"kind": "nominal"}, False),
         ([0, 1], {}, False),
         ([1, 2, 7], {}, False),
-        (list(range(25)), {}, False),
+        (list(range(25)), {"kind": "nominal"}, False),
         (SIZES, {}, False),
     ],
 )

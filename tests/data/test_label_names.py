@@ -219,7 +219,7 @@ def test_typing_errors_beside_opposites():
     assert pairs == {("strogly agree", "strongly agree"), ("strongly disagre", "strongly disagree")}
 
 
-@pytest.mark.parametrize("name", ["irt-science", "medical-relations", "movie-reviews", "rte", "dog"])
+@pytest.mark.parametrize("name", ["irt-science", "medical-relations", "rte", "dog"])
 def test_labels_of_public_sets_are_taken_as_they_are(name, public):
     data, _ = public(name)
     assert (data.doubts, data.misspelt) == ((), ())

@@ -121,7 +121,7 @@ def compare(
 ) -> None:
     """Where do several models differ on my labels? Or, given two folders of results: who and which labels changed?"""
     from crowdppl import criticism
-    from crowdppl.cli import display, inputs
+    from crowdppl.cli import display, display_numbers, inputs
 
     use_threads(threads)
     if later is not None or (file / "posterior.nc").exists():
@@ -131,6 +131,9 @@ def compare(
     with silent():
         data, truth = inputs.annotations_and_truth(file, how_read, columns, known)
         result = criticism.compare(data, names, method=method, truth=truth, level=level, seed=seed)
+    if isinstance(result, criticism.NumericComparison):
+        display_numbers.show_comparison(result)
+        return
     display.show_comparison(result, data.N)
 
 
@@ -141,7 +144,7 @@ def _changes(context: typer.Context, earlier: Path, later: Path | None, level: f
         OptionError: without the later one, or with options on the fits of models.
     """
     from crowdppl import criticism
-    from crowdppl.cli import display, display_changes
+    from crowdppl.cli import display, display_changes, display_numbers
     from crowdppl.export import results
 
     if later is None:
@@ -153,7 +156,11 @@ def _changes(context: typer.Context, earlier: Path, later: Path | None, level: f
     posteriors = [results.opened(folder)[0] for folder in (earlier, later)]
     for posterior in posteriors:
         display.show_alert(posterior)
-    display_changes.show(criticism.changes(*posteriors, level=level))
+    result = criticism.changes(*posteriors, level=level)
+    if isinstance(result, criticism.NumericChanges):
+        display_numbers.show_changes(result)
+    else:
+        display_changes.show(result)
 
 
 def _given(context: typer.Context) -> set[str]:
@@ -172,7 +179,7 @@ def check(
 ) -> None:
     """Would the fitted model give labels like these? And can the numbers be relied on?"""
     from crowdppl import criticism
-    from crowdppl.cli import display
+    from crowdppl.cli import display, display_numbers
     from crowdppl.export import results
     from crowdppl.posterior.workers import default_level
 
@@ -180,6 +187,9 @@ def check(
     posterior, _ = results.opened(folder)
     result = criticism.check(posterior, draws=draws, level=level)
     display.show_alert(posterior)
+    if isinstance(result, criticism.NumericCheck):
+        display_numbers.show_check(result, default_level(level))
+        return
     for sentence in (*result.summary, *criticism.advice(posterior)):
         console.print(escape(in_command(sentence)))
     for sentence in result.sentences:

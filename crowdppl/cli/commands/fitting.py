@@ -81,9 +81,13 @@ def fit_command(
     del status  # written as the program ends, see crowdppl.cli.statuses
     from crowdppl import report
     from crowdppl.cli import inputs
+    from crowdppl.cli.commands import numbers
+    from crowdppl.data.numeric import NumericAnnotations
     from crowdppl.export import results
     from crowdppl.inference.fit import fit
     from crowdppl.inference.memory import most_draws, result_bytes
+    from crowdppl.model.base import AnnotationModel
+    from crowdppl.posterior.numbers import NumericPosterior
     from crowdppl.posterior.workers import default_level
 
     use_threads(threads)
@@ -101,13 +105,21 @@ def fit_command(
         seconds = time.perf_counter() - start
         name = escape(source["file"])
         err.print(f"[bold]{name}[/bold]: {data.A:,} annotations of {data.N:,} items by {data.J:,} workers")
+        numeric = isinstance(data, NumericAnnotations)
+        if numeric:
+            numbers.refuse_unused(report_options)
         # A model that leaves the choice to the fit gets Gibbs sampling or EM, which keeps no more draws.
-        method = choice.method or ("em" if model is None else model.default_method or "gibbs")
-        size = result_bytes(data, most_draws(method, engine), kept)
+        method = choice.method or ("em" if not isinstance(model, AnnotationModel) else model.default_method or "gibbs")
+        size = 8 * 2**20 if numeric else result_bytes(data, most_draws(method, engine), kept)
         results.free(output.out, overwrite=output.overwrite, size=size)
         options = engine | correlation.options() | vars(checkpoints)
         options |= {"method": choice.method, "seed": choice.seed, "device": device, "progress": err.is_terminal}
         posterior = fit(data, model, **options)
+    if isinstance(posterior, NumericPosterior):
+        story = {"input": source, "timings": {"read": seconds}}
+        numbers.finish_fit(posterior, output, story, report_options, raw=raw, with_report=with_report)
+        leave(posterior)
+        return
     if texts:
         posterior = report.describe(posterior, **texts)
     run: dict[str, Any] = {"input": source, "timings": {"read": seconds}}
@@ -350,10 +362,12 @@ def update_command(
     """Add annotations to a result: fit again, starting from the earlier result."""
     from crowdppl import report
     from crowdppl.cli import inputs
+    from crowdppl.cli.commands import numbers
     from crowdppl.data import read as reading
     from crowdppl.data.readers.streams import source_name
     from crowdppl.export import results
     from crowdppl.inference.update import update
+    from crowdppl.posterior.numbers import NumericPosterior
     from crowdppl.posterior.workers import default_level
 
     use_threads(threads)
@@ -364,12 +378,17 @@ def update_command(
     earlier, run = results.opened(result)
     with silent():
         records, digest = inputs.read_annotations(file, format, None)
-        more = reading.to_annotations(records, source_name(file), **vars(columns))
+        numeric: dict[str, Any] = {"kind": "numeric"} if isinstance(earlier, NumericPosterior) else {}
+        more = reading.to_annotations(records, source_name(file), **vars(columns), **numeric)
         err.print(f"[bold]{escape(source_name(file))}[/bold]: {more.A:,} further annotations")
         later = update(earlier, more, repeats=cast(Any, repeats), progress=err.is_terminal)
-        later = report.carried(earlier, later)
+        later = later if numeric else report.carried(earlier, later)
     source = {"file": source_name(file), "sha256": digest, "rows": more.A, "added to": run.get("input", {})}
     title = {"title": run["title"]} if run.get("title") else {}
+    if isinstance(later, NumericPosterior):
+        numbers.finish(later, target, level, {"input": source, "timings": {}} | title, raw=raw)
+        leave(later)
+        return
     _finish(later, target, level, {"input": source, "timings": {}} | title, raw=raw, keep=kept, verbose=verbose)
     leave(later)
 

@@ -75,13 +75,17 @@ def models_command(
         _explain(name)
         return
     from crowdppl.inference.catalogue import catalogue
+    from crowdppl.inference.options import OPTIONS
     from crowdppl.model.hyperparameters import summary
+    from crowdppl.models import NUMERIC
 
     table = Table(title="Models", title_justify="left", show_lines=True)
     for column in ("name", "what it assumes", "methods"):
         table.add_column(column, no_wrap=column == "name")
     for name, kind in catalogue().items():
         table.add_row(name, summary(kind), ", ".join(_methods(kind)))
+    for name, numeric in NUMERIC.items():
+        table.add_row(name, summary(numeric), ", ".join(OPTIONS))
     console.print(table)
     from crowdppl.learning import METHODS
 
@@ -100,9 +104,11 @@ def _explain(name: str) -> None:
     from crowdppl.cli import display
     from crowdppl.cli.inputs import numeric_fields
     from crowdppl.inference.catalogue import named_model
+    from crowdppl.inference.options import OPTIONS
     from crowdppl.model.hyperparameters import described, summary
+    from crowdppl.models import NUMERIC
 
-    kind = type(named_model(name))
+    kind: type[Any] = NUMERIC[name] if name in NUMERIC else type(named_model(name))
     console.print(f"[bold]{name}[/bold]: {escape(summary(kind))}\n")
     for paragraph in inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "").replace("``", "").split("\n\n"):
         # A generative story is printed line by line; prose is wrapped for the terminal.
@@ -110,7 +116,7 @@ def _explain(name: str) -> None:
         text = paragraph if story else " ".join(paragraph.split()).replace("::", ":")
         console.print(escape(text), soft_wrap=story)
         console.print()
-    console.print(f"Methods: {', '.join(_methods(kind))}.")
+    console.print(f"Methods: {', '.join(OPTIONS if name in NUMERIC else _methods(kind))}.")
     meanings = described(kind)
     fields = numeric_fields(kind)
     if not fields:

@@ -36,7 +36,9 @@ def report_command(
     """Write one HTML file for people to read: what to do, workers, who confuses what, items to send out again, checks."""
     from crowdppl import report
     from crowdppl.cli import display
+    from crowdppl.cli.commands import numbers
     from crowdppl.export import results
+    from crowdppl.posterior.numbers import NumericPosterior
     from crowdppl.posterior.workers import default_level
 
     default_level(level)
@@ -48,6 +50,10 @@ def report_command(
         raise OptionError("--text-column and --url-column need the table of items here; name it with --items")
     path = folder / "report.html" if out is None else out
     posterior, run = results.opened(folder)
+    if isinstance(posterior, NumericPosterior):
+        numbers.refuse_unused(options)
+        numbers.report(posterior, path, run, level, options.title)
+        return
     workers = posterior.workers(level=level)
     actions = report.actions(posterior, cost=options.cost, worker_table=workers)
     report.write(
@@ -88,8 +94,11 @@ def next_command(
     from crowdppl import export
     from crowdppl.cli import display
     from crowdppl.export import results
+    from crowdppl.posterior.numbers import NumericPosterior
 
     posterior, _ = results.opened(folder)
+    if isinstance(posterior, NumericPosterior) and (pairs or sure is not None or by != "entropy"):
+        raise OptionError("--pairs, --sure and --by are about classes, and labels are numbers; leave them out")
     batch = _batch(posterior, n, by, pairs, sure)
     path = folder / "next.csv" if out is None else out
     if path.suffix not in export.SUFFIXES:

@@ -303,7 +303,7 @@ def test_bad_parquet(write, tmp_path):
     )
     frame.assign(worker=1).to_parquet(tmp_path / "z.parquet")
     refused(
-        lambda: Annotations.from_parquet(tmp_path / "z.parquet"),
+        lambda: Annotations.from_parquet(tmp_path / "z.parquet", kind="nominal"),
         DataError,
         "z.parquet, column 'label', row 1: label 0.5",
     )

@@ -1,0 +1,166 @@
+"""Fits of models to labels that are numbers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from crowdppl.data.diagnostics import group_sizes
+from crowdppl.data.numeric import NumericAnnotations
+from crowdppl.errors import ModelError, OptionError, listed, suggestion, warn
+from crowdppl.inference.convergence import warning as not_converged
+from crowdppl.inference.numeric import em, gibbs, gradients
+from crowdppl.inference.numeric.datatree import to_datatree
+from crowdppl.inference.numeric.draws import NumericDraws
+from crowdppl.inference.numeric.residuals import correlated_errors
+from crowdppl.inference.options import filled
+from crowdppl.inference.progress import ProgressCallback, progress_bar
+from crowdppl.inference.versions import versions
+from crowdppl.isolation import isolated
+from crowdppl.model.base import AnnotationModel
+from crowdppl.model.numeric import NumericModel, StandardLabels
+from crowdppl.models import CATALOGUE, NUMERIC
+from crowdppl.models.linear_gaussian import LinearGaussian
+from crowdppl.posterior.numbers import NumericPosterior
+
+ENGINES: dict[str, Callable[..., NumericDraws]] = {
+    "em": em.em,
+    "gibbs": gibbs.gibbs,
+    "svi": gradients.svi,
+    "nuts": gradients.nuts,
+}
+
+
+def numeric_model(model: Any) -> LinearGaussian:
+    """Return the model of this name, or the instance itself.
+
+    Raises:
+        OptionError: for an unknown name, or a class in place of an instance.
+        ModelError: for a model of classes or grades.
+    """
+    if model is None:
+        return LinearGaussian()
+    if isinstance(model, str):
+        if model in NUMERIC:
+            return NUMERIC[model]()
+        if model in CATALOGUE:
+            raise ModelError(
+                f"{model!r} is a model of classes or grades, and labels are numbers; use {listed(NUMERIC)}"
+            )
+        raise OptionError(f"no model {model!r}{suggestion(model, NUMERIC)}; models of numbers are {listed(NUMERIC)}")
+    if isinstance(model, type) and issubclass(model, NumericModel):
+        raise OptionError(f"model is the class {model.__name__}; pass an instance, {model.__name__}()")
+    if isinstance(model, AnnotationModel):
+        raise ModelError(
+            f"{type(model).__name__} is a model of classes or grades, and labels are numbers; use {listed(NUMERIC)}"
+        )
+    if not isinstance(model, LinearGaussian):
+        raise ModelError(
+            f"model is a {type(model).__name__}; pass {listed(NUMERIC)} or crowdppl.models.LinearGaussian(...)"
+        )
+    return model
+
+
+def fit_numbers(
+    data: NumericAnnotations,
+    model: Any,
+    method: str | None,
+    options: Mapping[str, Any],
+    *,
+    seed: int,
+    device: str | torch.device | None,
+    progress: bool | ProgressCallback,
+) -> NumericPosterior:
+    """Fit a model of numbers; arguments as of :func:`crowdppl.fit`.
+
+    Raises:
+        OptionError: for an unknown model, method or option.
+        ModelError: for a model of classes, and where the method does not allow for the ends of a bounded scale.
+    """
+    chosen = numeric_model(model)
+    few = data.A <= SAMPLED or data.scale is not None
+    engine = method if method is not None else "gibbs" if few else "em"
+    if engine == "em":
+        unused = [name for name in options if name in em.UNUSED]
+        if unused:
+            raise OptionError(f"{unused[0]}= is not used by models of numbers; leave it out")
+    taken = filled(engine, options, chosen.engine_defaults.get(engine))
+    if engine == "em":
+        taken = {name: taken[name] for name in ("max_iter", "num_samples")}
+    if data.scale is not None and engine != "gibbs":
+        raise ModelError(
+            f"method={engine!r} does not allow for labels at the ends of a bounded scale; use method='gibbs', or read the labels "
+            f"without scale=..."
+        )
+    data = data.to(device)
+    began = time.perf_counter()
+    with isolated(seed=seed, device=data.item.device), progress_bar(progress, engine) as report:
+        standard = StandardLabels.of(data)
+        draws = ENGINES[engine](chosen, standard, report, **taken)
+        shared = correlated_errors(data, standard, draws)
+    seconds = time.perf_counter() - began
+    if draws.kind == "posterior":
+        failed = not_converged(draws.facts)
+        draws.warnings[:0] = [failed] if failed else []
+    notes = _notes(data)
+    if standard.has_reference:
+        notes += shared  # true numbers that are known tell how large shared errors are
+    else:
+        draws.warnings += shared
+    run = {
+        "model": chosen.name,
+        "default_model": model is None,
+        "hyperparameters": dict(chosen.hyperparameters()),
+        "method": engine,
+        "options": {name: value if name != "validation" else value is not None for name, value in taken.items()},
+        "seed": seed,
+        "device": str(data.item.device),
+        "counts": {
+            "items": data.N,
+            "workers": data.J,
+            "annotations": data.A,
+            "known": int(data.known.sum()),
+        },
+        "facts": draws.facts,
+        "seconds": seconds,
+        "versions": versions(),
+    }
+    posterior = NumericPosterior(to_datatree(data, standard, draws, run=run, notes=notes))
+    for sentence in draws.warnings:
+        warn(sentence)
+    return posterior
+
+
+def _notes(data: NumericAnnotations) -> list[str]:
+    """Return sentences on what is unusual about the data."""
+    notes = []
+    groups = group_sizes(data.item.cpu().numpy(), data.worker.cpu().numpy(), data.N, data.J)
+    if len(groups) > 1:
+        sizes = ", ".join(f"{size:,}" for size in groups[:5]) + (" ..." if len(groups) > 5 else "")
+        notes.append(
+            f"the workers fall into {len(groups):,} groups that share no item ({sizes} workers): biases of workers of different "
+            f"groups can be compared through the prior only"
+        )
+    if data.J == 1:
+        notes.append("there is only one worker, whose bias and noise cannot be estimated from their own labels")
+    if float(data.value.min()) == float(data.value.max()):
+        notes.append(f"every label given is {float(data.value[0]):g}: workers and items cannot be told apart")
+    if data.scale is None and data.A >= 50:
+        low, high = data.value.min(), data.value.max()
+        at = float(((data.value == low) | (data.value == high)).double().mean())
+        if at > AT_ENDS and data.spacing > 0:
+            notes.append(
+                f"{at:.0%} of the labels are {float(low):g} or {float(high):g}. They are taken as they are; if they stand for "
+                f"everything beyond the ends of a scale, say so with scale=({float(low):g}, {float(high):g})"
+            )
+    return notes
+
+
+# Annotations up to which the default is Gibbs sampling; EM takes a hundredth of the time, with intervals of workers that are
+# narrower.
+SAMPLED = 100_000
+# Share of labels at the lowest and the highest number above which a note asks for the scale.
+AT_ENDS = 0.15

@@ -1,0 +1,446 @@
+"""Gibbs sampling of the linear Gaussian model: every conditional in closed form or on a grid, all chains side by side.
+
+A sweep draws truths, then intercept and slope of each worker together, variances, and the crowd. Two moves follow that leave the
+likelihood as it is, since without them truths and workers would move together only in small steps: all truths are shifted,
+``z + c`` and ``b - g c`` (drawn exactly), and stretched, ``z d``, ``s d`` and ``g / d`` (Metropolis). Labels at the ends of a
+bounded scale are drawn beyond it from their truncated normal distribution (data augmentation; Tanner and Wong 1987).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from crowdppl.inference.monitor import Diagnosis, of_draws
+from crowdppl.inference.numeric.draws import NumericDraws, thinned
+from crowdppl.inference.numeric.em import Loop
+from crowdppl.inference.numeric.readings import Moments, Parameters, readings
+from crowdppl.inference.options import engine
+from crowdppl.inference.progress import ProgressCallback
+from crowdppl.kernels.linear_gaussian import WorkerSums
+from crowdppl.model.numeric import StandardLabels
+from crowdppl.models.linear_gaussian import (
+    COMMON,
+    FEWEST_DF,
+    MEAN_SCALE,
+    MOST_DF,
+    RANDOM_SD,
+    RANDOM_SHARE,
+    REFERENCE_DF,
+    REFERENCE_VARIANCE,
+    LinearGaussian,
+)
+
+INTERVAL_METHOD = "draws from the posterior (Gibbs sampling with exact conditionals)"
+# Sweeps between two looks at convergence.
+ROUND = 250
+# Nodes of the logarithm of a standard deviation, and of the degrees of freedom.
+SPREADS = (-9.0, 3.0, 240)
+NODES_DF = 80
+# Step of the stretch, in standard deviations of what it would be with known workers.
+STRETCH = 2.4
+# Workers whose parameters are watched for convergence, at most, the busiest of those with so many labels.
+WATCHED, JUDGED = 200, 10
+# Steps of EM from which chains start, and how far from each other they start, in standard deviations.
+FIRST_STEPS, DISPERSED = 30, 2.0
+# Draws of a variance below the floor before the floor is taken.
+TRIES = 8
+
+
+def draw_spread(squares: Tensor, count: int | Tensor, scale: float) -> Tensor:
+    """Draw a standard deviation, ``(C,)``, given ``count`` normal variables whose squares sum to ``squares``, ``(C,)``.
+
+    Its prior is half normal with this scale. The logarithm is drawn from a grid, evenly within a cell.
+    """
+    low, high, nodes = SPREADS
+    log = torch.linspace(low, high, nodes).to(squares)
+    square = (2 * log).exp()
+    size = torch.as_tensor(count).to(squares).unsqueeze(-1)
+    density = -(size - 1) * log - squares.unsqueeze(-1) / (2 * square) - square / (2 * scale**2)
+    return _from_grid(density, log)
+
+
+def _from_grid(density: Tensor, log: Tensor) -> Tensor:
+    """Draw a number, ``(C,)``, of log densities ``(C, nodes)`` of its logarithm, ``(nodes,)``: evenly within a cell."""
+    cell = torch.distributions.Categorical(logits=density, validate_args=False).sample()
+    width = log[1] - log[0]
+    return (log[cell] + width * (torch.rand_like(density[:, 0]) - 0.5)).exp()
+
+
+def draw_df(variance: Tensor, common: Tensor) -> Tensor:
+    """Draw the degrees of freedom, ``(C,)``, of variances ``(J, C)`` around a common one, ``(C,)``.
+
+    Their inverse is uniform a priori.
+    """
+    inverse = torch.linspace(1 / MOST_DF, 1 / FEWEST_DF, NODES_DF).to(variance)
+    df = 1 / inverse
+    half, J = df / 2, len(variance)
+    logs, inverses = variance.log().sum(0).unsqueeze(-1), (1 / variance).sum(0).unsqueeze(-1)
+    rate = half * common.unsqueeze(-1)
+    density = J * (half * rate.log() - half.lgamma()) - half * logs - rate * inverses
+    return df[torch.distributions.Categorical(logits=density, validate_args=False).sample()]
+
+
+@dataclass
+class Chains:
+    """``C`` chains of the sampler. Attributes as in :class:`crowdppl.models.LinearGaussian`, on the standard scale."""
+
+    model: LinearGaussian
+    data: StandardLabels
+    chains: int
+    intercept: Tensor = field(init=False)
+    slope: Tensor = field(init=False)
+    variance: Tensor = field(init=False)
+    mean: Tensor = field(init=False)
+    truth_sd: Tensor = field(init=False)
+    bias_sd: Tensor = field(init=False)
+    slope_sd: Tensor = field(init=False)
+    random_share: Tensor = field(init=False)
+    at_random: Tensor = field(init=False)
+    common: Tensor = field(init=False)
+    df: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        like, C, J = self.data.value, self.chains, self.data.columns
+        loop = Loop(self.model, self.data)
+        for _ in range(FIRST_STEPS):
+            loop.step()
+        state = loop.state
+        b, g, b_square, g_square, _ = state.overall()
+
+        def apart(mean: Tensor, variance: Tensor) -> Tensor:
+            """Return starts of the chains, farther from each other than draws of the posterior."""
+            spread = DISPERSED * variance.clamp(min=0).sqrt() + 0.01
+            return mean.unsqueeze(-1) + spread.unsqueeze(-1) * torch.randn(J, C).to(like)
+
+        def around(value: float) -> Tensor:
+            return value * (0.3 * torch.randn(C)).exp().to(like)
+
+        self.intercept, self.slope = apart(b, b_square - b**2), torch.ones(J, C).to(like)
+        if self.model.slopes:
+            self.slope = apart(g, g_square - g**2)
+        self.variance = (1 / state.weight).unsqueeze(-1) * (0.3 * torch.randn(J, C)).exp().to(like)
+        self.variance = self.variance.clamp(min=self.data.floor)
+        self.mean = torch.full((C,), state.mean).to(like)
+        self.truth_sd, self.common = around(state.truth_sd), around(state.common)
+        self.bias_sd, self.slope_sd = around(max(state.bias_sd, 0.02)), around(max(state.slope_sd, 0.02))
+        self.df = torch.full((C,), state.df).to(like)
+        self.random_share = torch.full((C,), 0.1).to(like)
+        self.at_random = torch.zeros(J, C, dtype=torch.bool, device=like.device)
+        self.ends = Ends(self.data, C) if self.data.ends is not None else None
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of the chains."""
+        return Parameters(self.intercept, self.slope, self.variance, self.mean, self.truth_sd)
+
+    def conditional(self) -> tuple[Tensor, Tensor]:
+        """Return mean and variance of the truths given all else, ``(N, C)`` each."""
+        weight = 1 / self.variance
+        precision, linear = self.data.tables.by_item(self.intercept, self.slope, weight)
+        if self.ends is not None:
+            linear = linear + self.ends.by_item(self.slope * weight)
+        precision = precision + self.truth_sd**-2
+        return linear / precision, 1 / precision
+
+    def sweep(self, mean: Tensor, variance: Tensor) -> None:
+        """Draw everything once.
+
+        Args:
+            mean: of the truths given all else, see :meth:`conditional`.
+            variance: likewise.
+        """
+        truth = mean + torch.randn_like(mean) * variance.sqrt()
+        if self.ends is not None:
+            self.ends.draw(truth, self.intercept, self.slope, self.variance)
+        sums = self.data.tables.by_worker(truth, truth**2)
+        if self.ends is not None:
+            sums = self.ends.added(sums, truth)
+        self._workers(sums)
+        self._crowd(truth)
+        truth = self._shifted(truth)
+        if self.model.slopes:
+            self._stretched()
+
+    def _of_workers(self, common: Tensor, reference: float) -> Tensor:
+        """Return a quantity of the priors of workers, ``(J, C)``: ``common`` ``(C,)``, and a number for the reference worker."""
+        out = common.expand(self.data.columns, -1)
+        if self.data.has_reference:
+            out = torch.cat([out[:-1], torch.full_like(out[:1], reference)])
+        return out
+
+    def _workers(self, sums: WorkerSums) -> None:
+        """Draw intercepts and slopes together, then variances."""
+        weight = 1 / self.variance
+        prior_b = self._of_workers(self.bias_sd, self.model.reference_bias) ** -2
+        # Precision of intercept and slope, and the linear term.
+        bb, linear_b = sums.size * weight + prior_b, sums.label * weight + prior_b * self.mean
+        if self.model.slopes:
+            bg = sums.truth * weight
+            # Precision and linear term of the slope from the labels, with the intercept summed out.
+            told = sums.truth_square * weight - bg**2 / bb, sums.product * weight - bg * linear_b / bb
+            self._draw_random(*told)
+            prior_g, at = self._prior_of_slopes()
+            left = told[0] + prior_g
+            centre = (told[1] + at * prior_g) / left
+            self.slope = centre + torch.randn_like(centre) / left.sqrt()
+            self._interweave(*told)
+            linear_b = linear_b - bg * self.slope
+        else:
+            linear_b = linear_b - sums.truth * weight
+        self.intercept = linear_b / bb + torch.randn_like(linear_b) / bb.sqrt()
+        df, common = self._of_workers(self.df, REFERENCE_DF), self._of_workers(self.common, REFERENCE_VARIANCE)
+        shape = (df + sums.size) / 2
+        rate = (df * common + sums.squares(self.intercept, self.slope)) / 2
+        drawn = rate / torch._standard_gamma(shape)
+        for _ in range(TRIES):
+            below = drawn < self.data.floor
+            if not bool(below.any()):
+                break
+            drawn = torch.where(below, rate / torch._standard_gamma(shape), drawn)
+        self.variance = drawn.clamp(min=self.data.floor)
+
+    def _prior_of_slopes(self) -> tuple[Tensor, Tensor]:
+        """Return precision and mean of the prior of slopes, ``(J, C)`` each."""
+        spread = self._of_workers(self.slope_sd, self.model.reference_slope)
+        return torch.where(self.at_random, RANDOM_SD, spread) ** -2, torch.where(self.at_random, 0.0, 1.0).to(spread)
+
+    def _interweave(self, precision: Tensor, linear: Tensor) -> None:
+        """Draw the spread of slopes once more with slopes on its scale, ``g = 1 + sigma u`` (Yu and Meng 2011).
+
+        Given slopes alone a small spread hardly moves; given ``u`` it moves as the labels allow.
+
+        Args:
+            precision: of the slope from the labels alone, ``(J, C)``.
+            linear: linear term likewise.
+        """
+        own = slice(0, self.data.workers)
+        follows = ~self.at_random[own]
+        scaled = torch.where(follows, (self.slope[own] - 1) / self.slope_sd, 0.0)
+        square = (precision[own] * scaled**2).sum(0).unsqueeze(-1)
+        single = ((linear - precision)[own] * scaled).sum(0).unsqueeze(-1)
+        low, high, nodes = SPREADS
+        log = torch.linspace(low, high, nodes).to(square)
+        spread = log.exp()
+        density = single * spread - square * spread**2 / 2 - spread**2 / (2 * self.model.slope_scale**2) + log
+        drawn = _from_grid(density, log)
+        self.slope = torch.cat(
+            [torch.where(follows, 1 + drawn * scaled, self.slope[own]), self.slope[self.data.workers :]]
+        )
+        self.slope_sd = drawn
+
+    def _draw_random(self, precision: Tensor, linear: Tensor) -> None:
+        """Draw which workers answer at random, with their intercepts and slopes summed out.
+
+        Args:
+            precision: of the slope from the labels alone, ``(J, C)``.
+            linear: linear term likewise.
+        """
+
+        def evidence(spread: Tensor, at: float) -> Tensor:
+            prior = spread**-2
+            total = precision + prior
+            return 0.5 * (prior.log() - total.log() - at**2 * prior + (linear + at * prior) ** 2 / total)
+
+        spread = self.slope_sd.expand_as(precision)
+        odds = evidence(torch.full_like(spread, RANDOM_SD), 0.0) - evidence(spread, 1.0)
+        odds = odds + self.random_share.log() - (-self.random_share).log1p()
+        self.at_random = torch.rand_like(odds) < odds.sigmoid()
+        if self.data.has_reference:
+            self.at_random[-1] = False
+        count = self.at_random[: self.data.workers].sum(0)
+        gammas = (
+            torch._standard_gamma(base + size)
+            for base, size in zip(RANDOM_SHARE, (count, self.data.workers - count), strict=True)
+        )
+        first, second = gammas
+        self.random_share = (first / (first + second)).clamp(1e-9, 1 - 1e-9)
+
+    def _crowd(self, truth: Tensor) -> None:
+        """Draw what workers and truths have in common."""
+        own = slice(0, self.data.workers)
+        intercept, slope, variance = self.intercept[own], self.slope[own], self.variance[own]
+        J = len(intercept)
+        precision = J / self.bias_sd**2 + MEAN_SCALE**-2
+        linear = intercept.sum(0) / self.bias_sd**2
+        if self.data.has_reference:
+            precision = precision + self.model.reference_bias**-2
+            linear = linear + self.intercept[-1] * self.model.reference_bias**-2
+        self.mean = linear / precision + torch.randn_like(linear) / precision.sqrt()
+        self.bias_sd = draw_spread(((intercept - self.mean) ** 2).sum(0), J, self.model.bias_scale)
+        if self.model.slopes:
+            own_scale = ~self.at_random[own]
+            squares = ((slope - 1) ** 2 * own_scale).sum(0)
+            self.slope_sd = draw_spread(squares, own_scale.sum(0), self.model.slope_scale)
+        self.truth_sd = draw_spread((truth**2).sum(0), len(truth), self.model.truth_scale)
+        shape, rate = J * self.df / 2 + COMMON, self.df * (1 / variance).sum(0) / 2 + COMMON
+        self.common = torch._standard_gamma(shape) / rate
+        self.df = draw_df(variance, self.common)
+
+    def _shifted(self, truth: Tensor) -> Tensor:
+        """Shift all truths, and intercepts so that the likelihood stays."""
+        spread = self._of_workers(self.bias_sd, self.model.reference_bias) ** -2
+        precision = len(truth) / self.truth_sd**2 + (self.slope**2 * spread).sum(0)
+        linear = -truth.sum(0) / self.truth_sd**2 + (self.slope * (self.intercept - self.mean) * spread).sum(0)
+        shift = linear / precision + torch.randn_like(linear) / precision.sqrt()
+        self.intercept = self.intercept - self.slope * shift
+        return truth + shift
+
+    def _stretched(self) -> None:
+        """Stretch truths and their standard deviation, and shrink slopes so that the likelihood stays."""
+        spread, at = self._prior_of_slopes()
+
+        def log_prior(slope: Tensor, truth_sd: Tensor) -> Tensor:
+            of_slopes = (-0.5 * spread * (slope - at) ** 2).sum(0)
+            return of_slopes - truth_sd**2 / (2 * self.model.truth_scale**2) + truth_sd.log()
+
+        J = self.data.columns
+        factor = (STRETCH * self.slope_sd / J**0.5 * torch.randn_like(self.mean)).exp()
+        slope, truth_sd = self.slope / factor, self.truth_sd * factor
+        ratio = log_prior(slope, truth_sd) - log_prior(self.slope, self.truth_sd) - J * factor.log()
+        accepted = torch.rand_like(ratio).log() < ratio
+        # The truths themselves are drawn anew in the next sweep, given all else.
+        self.slope = torch.where(accepted, slope, self.slope)
+        self.truth_sd = torch.where(accepted, truth_sd, self.truth_sd)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the sites, each with the chain as its first axis."""
+        own = slice(0, self.data.workers)
+        out = {
+            "mean": self.mean,
+            "truth_sd": self.truth_sd,
+            "bias_sd": self.bias_sd,
+            "noise_variance": self.common,
+            "noise_df": self.df,
+            "intercept": self.intercept[own].T,
+            "variance": self.variance[own].T,
+        }
+        if self.model.slopes:
+            out |= {"slope_sd": self.slope_sd, "random_share": self.random_share, "slope": self.slope[own].T}
+        if self.data.has_reference:
+            names = ("intercept", "slope", "variance") if self.model.slopes else ("intercept", "variance")
+            out |= {f"reference_{name}": getattr(self, name)[-1] for name in names}
+        return {name: value.clone() for name, value in out.items()}
+
+
+class Ends:
+    """Labels at the ends of a bounded scale, which stand for everything beyond.
+
+    The tables of the data hold the end itself; what labels exceed it by is added here. Known true numbers are not at an end.
+    """
+
+    def __init__(self, data: StandardLabels, chains: int):
+        assert data.ends is not None
+        low, high = data.ends
+        crowd = data.worker < data.workers
+        at_high = crowd & (data.value >= high - 1e-9)
+        at_low = crowd & (data.value <= low + 1e-9) & ~at_high
+        self.row = (at_high | at_low).nonzero().squeeze(-1)
+        self.item, self.worker = data.item[self.row], data.worker[self.row]
+        self.sign = torch.where(at_high[self.row], 1.0, -1.0).to(data.value).unsqueeze(-1)
+        self.bound = data.value[self.row].unsqueeze(-1)
+        self.items, self.workers = data.items, data.columns
+        self.beyond = torch.zeros(len(self.row), chains).to(data.value)  # in excess of the end, which the tables hold
+
+    def _sum(self, index: Tensor, values: Tensor, size: int) -> Tensor:
+        return values.new_zeros(size, values.shape[-1]).index_add_(0, index, values)
+
+    def by_item(self, weight: Tensor) -> Tensor:
+        """Return what labels beyond the ends add to the linear term of each item, ``(N, C)``."""
+        return self._sum(self.item, self.beyond * weight[self.worker], self.items)
+
+    def draw(self, truth: Tensor, intercept: Tensor, slope: Tensor, variance: Tensor) -> None:
+        """Draw the labels beyond the ends."""
+        centre = intercept[self.worker] + slope[self.worker] * truth[self.item]
+        spread = variance[self.worker].sqrt()
+        distance = self.sign * (self.bound - centre) / spread
+        tail = torch.special.ndtr(-distance) * torch.rand_like(distance)
+        drawn = -torch.special.ndtri(tail.clamp(min=1e-300))
+        self.beyond = centre + self.sign * spread * torch.maximum(drawn, distance) - self.bound
+
+    def added(self, sums: WorkerSums, truth: Tensor) -> WorkerSums:
+        """Return sums of workers with those of the labels beyond the ends."""
+        own = self.beyond
+        square = 2 * own * self.bound + own**2
+        more = [self._sum(self.worker, part, self.workers) for part in (own, square, own * truth[self.item])]
+        return sums._replace(
+            label=sums.label + more[0], label_square=sums.label_square + more[1], product=sums.product + more[2]
+        )
+
+
+@engine("gibbs")
+def gibbs(
+    model: LinearGaussian,
+    data: StandardLabels,
+    report: ProgressCallback,
+    *,
+    chains: int,
+    warmup: int,
+    num_samples: int | None,
+    max_seconds: float,
+) -> NumericDraws:
+    """Sample the posterior; see :class:`crowdppl.inference.options.Gibbs` for the options and their defaults."""
+    began = time.perf_counter()
+    sampler = Chains(model, data, chains)
+    moments = Moments()
+    kept: list[dict[str, Tensor]] = []
+    step = 1
+    diagnosis = Diagnosis()
+    sweeps, done = 0, 0
+    while True:
+        mean, variance = sampler.conditional()
+        if done >= warmup:
+            moments.add(mean, variance, readings(sampler.parameters, data))
+        sampler.sweep(mean, variance)
+        done += 1
+        if done <= warmup:
+            if done % 50 == 0:
+                report(done, warmup + (num_samples or 2 * ROUND), "warm-up")
+            continue
+        sweeps += 1
+        if sweeps % step == 0:
+            kept.append(sampler.state())
+        if sweeps % 50 == 0:
+            report(done, warmup + (num_samples or max(2 * ROUND, sweeps)), "sampling")
+        if num_samples is not None:
+            if sweeps == num_samples:
+                break
+            continue
+        if sweeps % ROUND == 0 and sweeps >= 2 * ROUND:
+            diagnosis = watched(kept, data)
+            if diagnosis.converged or time.perf_counter() - began > max_seconds:
+                break
+            if len(kept) * chains * data.workers * 3 > 6 * 4_000_000 or len(kept) >= 4 * ROUND:
+                kept, step = kept[1::2], step * 2
+    samples = {name: torch.stack([one[name] for one in kept], 1) for name in kept[0]}
+    if num_samples is not None:
+        diagnosis = watched(kept, data)
+    facts: dict[str, Any] = {"chains": chains, "warmup": warmup, "num_samples": sweeps, "thin": step}
+    facts |= {"ess": diagnosis.ess, "converged": diagnosis.converged, "modes": diagnosis.modes}
+    if num_samples is None:
+        facts["max_seconds"] = max_seconds
+    if chains > 1:
+        facts["r_hat"] = diagnosis.r_hat
+    return NumericDraws(thinned(samples), "posterior", INTERVAL_METHOD, moments, facts=facts)
+
+
+def watched(kept: list[dict[str, Tensor]], data: StandardLabels) -> Diagnosis:
+    """Judge draws of what results report: mean and spread of truths, and the parameters of the busiest workers."""
+    if len(kept) < 4:
+        return Diagnosis()
+    samples = {name: torch.stack([one[name] for one in kept], 1) for name in kept[0]}
+    count = data.tables.count[: data.workers].squeeze(-1)
+    # Of few labels a worker may follow the truth or answer at random: a slope that jumps between both says nothing on the chains.
+    judged = max(int((count >= JUDGED).sum()), min(5, data.workers))
+    busiest = count.topk(min(WATCHED, judged)).indices
+    values = {"mean": samples["mean"]}
+    if "slope" in samples:
+        values["slope"] = samples["slope"][..., busiest]
+    values["truth_sd"] = samples["truth_sd"]
+    values["bias"] = samples["intercept"][..., busiest] - samples["mean"].unsqueeze(-1)
+    values["sd"] = samples["variance"][..., busiest].sqrt()
+    return of_draws(values)

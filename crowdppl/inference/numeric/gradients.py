@@ -1,0 +1,191 @@
+"""SVI and NUTS on the Pyro program of a model of numbers, in which the truths are integrated out."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pyro
+import torch
+from pyro.infer import MCMC, NUTS, SVI, Trace_ELBO
+from pyro.infer.autoguide import (
+    AutoDelta,
+    AutoLowRankMultivariateNormal,
+    AutoMultivariateNormal,
+    AutoNormal,
+    init_to_value,
+)
+from torch import Tensor
+
+from crowdppl.errors import OptionError
+from crowdppl.inference.monitor import of_draws
+from crowdppl.inference.numeric.draws import NumericDraws, moments, thinned
+from crowdppl.inference.numeric.em import Loop
+from crowdppl.inference.options import engine
+from crowdppl.inference.progress import ProgressCallback
+from crowdppl.isolation import without_warnings
+from crowdppl.model.numeric import StandardLabels
+from crowdppl.models.linear_gaussian import LinearGaussian
+
+SVI_METHOD = "draws from a variational approximation ({guide}), truths exactly given these"
+NUTS_METHOD = "draws from the posterior (No-U-Turn sampler on the likelihood with the truth integrated out)"
+# Numbers of parameters up to which the default guide has a full covariance matrix.
+FULL_RANK = 200
+# Steps of EM that the gradients start from.
+FIRST_STEPS = 20
+# Steps over which the loss is compared with the steps before.
+WINDOW = 100
+
+
+def _start(model: LinearGaussian, data: StandardLabels) -> dict[str, Tensor]:
+    """Return values of the sites near the mode."""
+    loop = Loop(model, data)
+    for _ in range(FIRST_STEPS):
+        loop.step()
+    state, own = loop.state, slice(0, data.workers)
+    like = data.value
+    variance = (1 / state.weight).clamp(min=2 * data.floor)
+    overall = state.overall()
+    out = {
+        "mean": state.mean,
+        "truth_sd": state.truth_sd,
+        "bias_sd": max(state.bias_sd, 0.05),
+        "noise_variance": max(state.common, 0.01),
+        "inverse_noise_df": 0.2,
+        "intercept": overall[0][own],
+        "variance": variance[own],
+    }
+    if model.slopes:
+        share = min(max(state.random_share, 0.01), 0.9)
+        out |= {"slope_sd": max(state.slope_sd, 0.05), "random_share": share, "slope": overall[1][own]}
+    if data.has_reference:
+        out |= {"reference_intercept": overall[0][-1], "reference_variance": variance[-1]}
+        if model.slopes:
+            out["reference_slope"] = overall[1][-1]
+    return {name: torch.as_tensor(value).to(like) for name, value in out.items()}
+
+
+def _sites(samples: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return draws with the degrees of freedom in place of their inverse."""
+    return {name: value for name, value in samples.items() if name != "inverse_noise_df"} | {
+        "noise_df": 1 / samples["inverse_noise_df"]
+    }
+
+
+@engine("svi")
+def svi(
+    model: LinearGaussian,
+    data: StandardLabels,
+    report: ProgressCallback,
+    *,
+    max_iter: int,
+    tol: float,
+    learning_rate: float,
+    batch_size: int | None,
+    num_samples: int,
+    guide: str,
+    validation: Any,
+) -> NumericDraws:
+    """Fit a guide; see :class:`crowdppl.inference.options.SVI` for the options and their defaults."""
+    if batch_size is not None or validation is not None:
+        name = "batch_size" if batch_size is not None else "validation"
+        raise OptionError(f"{name}= is not used by models of numbers; leave it out")
+    first = _start(model, data)
+    size = sum(value.numel() for value in first.values())
+    if guide == "auto":
+        guide = "full-rank" if size <= FULL_RANK else "independent"
+    families = {
+        "full-rank": partial(AutoMultivariateNormal, init_scale=0.05),
+        "low-rank": partial(AutoLowRankMultivariateNormal, init_scale=0.05),
+        "independent": partial(AutoNormal, init_scale=0.05),
+        "point": AutoDelta,
+    }
+    family = families[guide](model.program, init_loc_fn=init_to_value(values=first))
+    decay = 0.1 ** (1 / max_iter)
+    optimiser = pyro.optim.ClippedAdam({"lr": learning_rate, "lrd": decay})
+    inference = SVI(model.program, family, optimiser, Trace_ELBO())
+    losses: list[float] = []
+    converged = False
+    for step in range(max_iter):
+        losses.append(float(inference.step(data)))
+        if step % 50 == 0:
+            report(step, max_iter, "SVI")
+        if step >= 4 * WINDOW and step % WINDOW == 0:
+            last, before = (sum(losses[a:b]) / WINDOW for a, b in ((-WINDOW, None), (-2 * WINDOW, -WINDOW)))
+            if before - last < tol * abs(before):
+                converged = True
+                break
+    with torch.no_grad():
+        drawn = [family(data) for _ in range(1 if guide == "point" else num_samples)]
+    samples = {name: torch.stack([one[name] for one in drawn]).unsqueeze(0).detach() for name in first}
+    samples = _sites(samples)
+    warnings = [] if converged else [f"SVI stopped after {len(losses)} steps before its loss stood; raise max_iter"]
+    facts = {"converged": converged, "iterations": len(losses), "loss": losses[-1]}
+    return NumericDraws(
+        thinned(samples),
+        "point" if guide == "point" else "approximation",
+        SVI_METHOD.format(guide=guide),
+        moments(samples, data),
+        facts=facts,
+        warnings=warnings,
+        trace=losses,
+    )
+
+
+@engine("nuts")
+def nuts(
+    model: LinearGaussian,
+    data: StandardLabels,
+    report: ProgressCallback,
+    *,
+    chains: int,
+    warmup: int,
+    num_samples: int,
+    target_accept: float,
+    max_tree_depth: int,
+    jit: bool | None,
+) -> NumericDraws:
+    """Sample the posterior; see :class:`crowdppl.inference.options.NUTS` for the options and their defaults."""
+    if jit:
+        raise OptionError("jit=True is not used by models of numbers; leave it out")
+    first = _start(model, data)
+    total, runs, divergent = chains * (warmup + num_samples), [], 0
+    for chain in range(chains):
+        ended: dict[str, Any] = {}
+
+        def after_draw(
+            kernel: Any, samples: Any, stage: str, i: int, chain: int = chain, ended: dict[str, Any] = ended
+        ) -> None:
+            del samples
+            warming = stage.startswith("Warmup")
+            if i == num_samples - 1 and not warming:
+                ended.update(kernel.diagnostics())
+            if i % 10 == 0:
+                report(chain * (warmup + num_samples) + i + (0 if warming else warmup), total, f"chain {chain + 1}")
+
+        away = {name: value * (1 + 0.05 * torch.randn_like(value)) for name, value in first.items()}
+        away["inverse_noise_df"] = first["inverse_noise_df"]
+        away["variance"] = away["variance"].clamp(min=2 * data.floor)
+        kernel = NUTS(
+            model.program,
+            target_accept_prob=target_accept,
+            max_tree_depth=max_tree_depth,
+            init_strategy=init_to_value(values=away),
+        )
+        sampler = MCMC(kernel, num_samples, warmup_steps=warmup, num_chains=1, disable_progbar=True, hook_fn=after_draw)
+        with without_warnings():
+            sampler.run(data)
+        runs.append(sampler.get_samples())
+        divergent += len(ended["divergences"])
+    samples = _sites({name: torch.stack([run[name] for run in runs]) for name in first})
+    diagnosis = of_draws({name: samples[name] for name in ("mean", "truth_sd", "intercept", "variance")})
+    facts: dict[str, Any] = {"chains": chains, "warmup": warmup, "num_samples": num_samples, "divergences": divergent}
+    facts |= {"ess": diagnosis.ess, "converged": diagnosis.converged, "modes": diagnosis.modes}
+    if chains > 1:
+        facts["r_hat"] = diagnosis.r_hat
+    warnings = []
+    if divergent:
+        warnings.append(f"{divergent} of {chains * num_samples} draws diverged; raise target_accept=...")
+    return NumericDraws(
+        thinned(samples), "posterior", NUTS_METHOD, moments(samples, data), facts=facts, warnings=warnings
+    )

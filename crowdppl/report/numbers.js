@@ -1,0 +1,1 @@
+// The page of numbers is markup: there is nothing to draw.
