@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import torch
 import xarray as xr
 from scipy.special import ndtri
 
 from crowdppl import arguments
 from crowdppl.data import html
-from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.posterior import io
 from crowdppl.posterior.measures import ENDS, default_level, interval
 from crowdppl.posterior.numeric_schema import READINGS
 from crowdppl.posterior.variables import ALERTS, NOT_CONVERGED
+
+if TYPE_CHECKING:
+    from crowdppl.data.numeric import NumericAnnotations
 
 Array = npt.NDArray[Any]
 Reading = Literal["consensus", "fair_average", "true_number"]
@@ -132,6 +133,10 @@ class NumericPosterior:
 
     def data(self) -> NumericAnnotations:
         """Return the annotations of the fit."""
+        import torch  # here: slow to import, and no table needs it
+
+        from crowdppl.data.numeric import NumericAnnotations
+
         constant = self.tree["constant_data"]
         item, worker = (torch.from_numpy(np.array(constant[name])) for name in ("item_index", "worker_index"))
         return NumericAnnotations(
@@ -146,8 +151,13 @@ class NumericPosterior:
             repeats=self.tree.attrs["repeats"],
         )
 
-    def _counts(self) -> Array:
-        return np.bincount(self.tree["constant_data"]["worker_index"].to_numpy(), minlength=len(self.worker_names()))
+    def _means(self, of: Literal["item", "worker"]) -> tuple[Array, Array]:
+        """Return the mean of the labels of each item or worker, NaN without any, and their number."""
+        index = self.tree["constant_data"][f"{of}_index"].to_numpy()
+        size = len(self.items() if of == "item" else self.worker_names())
+        count = np.bincount(index, minlength=size)
+        total = np.bincount(index, weights=self.tree["observed_data"]["labels"].to_numpy(), minlength=size)
+        return np.divide(total, count, out=np.full(size, np.nan), where=count > 0), count
 
     # -- tables
 
@@ -196,7 +206,7 @@ class NumericPosterior:
                 sd = np.where(given, 0.0, sd)
             if self.scale is not None:
                 value, low, high, fair = (np.clip(one, *self.scale) for one in (value, low, high, fair))
-        mean, count = self.data().means()
+        mean, count = self._means("item")
         return pd.DataFrame(
             {
                 self.item_column: self.items(),
@@ -240,14 +250,8 @@ class NumericPosterior:
             # Of the true number, on whose scale the mean item has the consensus mean + bias of the reference.
             steep = self.draws("reference_slope")[:, None]
             bias, slope = bias - self.draws("reference_bias")[:, None], slope / steep
-        index = self.tree["constant_data"]["worker_index"].to_numpy()
-        count = self._counts()
-        total = np.bincount(index, weights=self.tree["observed_data"]["labels"].to_numpy(), minlength=len(count))
-        table: dict[str, Any] = {
-            "worker": self.worker_names(),
-            "annotations": count,
-            "mean_label": np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0),
-        }
+        mean, count = self._means("worker")
+        table: dict[str, Any] = {"worker": self.worker_names(), "annotations": count, "mean_label": mean}
         for name, draws in (("bias", bias), ("slope", slope), ("sd", sd), ("correlation", correlation)):
             table |= {name + end: part for end, part in zip(ENDS, interval(draws, level), strict=True)}
         out = pd.DataFrame(table)
@@ -265,7 +269,7 @@ class NumericPosterior:
 
     def _verdicts(self, bias: Array, noise: Array, correlation: Array, truth_sd: Array) -> list[str]:
         """Return a word on each worker, of draws ``(S, J)``."""
-        count = self._counts()
+        count = self._means("worker")[1]
         active = count > 0
         if len(bias) < 2:
             return ["unclear" if enough else "too few annotations" for enough in count >= MIN_ANNOTATIONS]
@@ -348,7 +352,7 @@ class NumericPosterior:
         return html.view(repr(self), *self.alerts, html.table(table), "More: .workers(), .bias(), .tree")
 
 
-def _names(coordinate: xr.DataArray) -> Array:
+def _names(coordinate: Any) -> Array:
     """Return identifiers as annotations hold them: whole numbers, or text as objects."""
     values = coordinate.to_numpy()
     return values if values.dtype.kind in "iub" else values.astype(object)
