@@ -404,6 +404,17 @@ def instance(module: str, kind: str, how: str) -> Check:
     return check
 
 
+def not_numeric(check: Check, sentence: str) -> Check:
+    """Refuse annotations and results whose labels are numbers with a sentence of their own, before another check."""
+
+    def both(name: str, value: Any) -> Any:
+        if type(value).__name__ in ("NumericAnnotations", "NumericPosterior"):
+            raise DataError(f"{name} {sentence}")
+        return check(name, value)
+
+    return both
+
+
 def one_of(*checks: Check) -> Check:
     """Accept what one of several checks accepts; the message is that of the first."""
 
@@ -424,12 +435,18 @@ def _a(value: Any) -> str:
 
 confusions = array("draw", "worker", "class", "class")
 prevalences = array("draw", "class")
-posterior = instance("crowdppl.posterior.posterior", "Posterior", "a result of crowdppl.fit or crowdppl.load")
+posterior = not_numeric(
+    instance("crowdppl.posterior.posterior", "Posterior", "a result of crowdppl.fit or crowdppl.load"),
+    "is a result whose labels are numbers, for which this is not available",
+)
 numeric_posterior = instance(
     "crowdppl.posterior.numbers", "NumericPosterior", "a result of crowdppl.fit whose labels are numbers"
 )
 numeric_data = instance("crowdppl.data.numeric", "NumericAnnotations", "annotations that were read with kind='numeric'")
-annotation_data = instance("crowdppl.data.annotations", "Annotations", "crowdppl.Annotations")
+annotation_data = not_numeric(
+    instance("crowdppl.data.annotations", "Annotations", "crowdppl.Annotations"),
+    "has labels that are numbers, for which this is not available; kind='nominal' or kind='ordinal' reads classes or grades",
+)
 judges_result = instance("crowdppl.judges.result", "JudgesResult", "a result of crowdppl.judges.fit")
 any_data = one_of(annotation_data, numeric_data)
 any_posterior = one_of(posterior, numeric_posterior)

@@ -22,12 +22,12 @@ NAMES = {
 }
 
 
-def show(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame, weights: str, level: float) -> None:
+def show(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame | None, weights: str, level: float) -> None:
     """Print agreement of all workers, and of the pairs with most common items.
 
     Args:
         tables: of :func:`crowdppl.metrics.agreement` and :func:`crowdppl.metrics.intraclass_correlation`.
-        pairs: of :func:`crowdppl.metrics.pairwise_agreement`.
+        pairs: of :func:`crowdppl.metrics.pairwise_agreement`; ``None`` for labels that are numbers.
         weights: how far two labels agree.
         level: probability of the intervals.
     """
@@ -39,7 +39,7 @@ def show(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame, weights: str, leve
         bar = "" if pd.isna(low) else interval_bar(max(value, 0.0), max(low, 0.0), max(high, 0.0))
         table.add_row(NAMES[row["measure"]], _number(value), _interval(low, high), bar, f"{row['items']:,}")
     console.print(table)
-    if not len(pairs):
+    if pairs is None or not len(pairs):
         return
     most = pairs.sort_values("items", ascending=False, kind="stable").head(SHOWN_WORKERS)
     some = f", the {len(most)} of {len(pairs):,} with most items" if len(most) < len(pairs) else ""
@@ -61,7 +61,7 @@ def show(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame, weights: str, leve
     console.print(table)
 
 
-def rows(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame) -> pd.DataFrame:
+def rows(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame | None) -> pd.DataFrame:
     """Return all measures as one table.
 
     Columns: ``measure``; ``first`` and ``second``, the workers of a pair, blank for all; ``value``, ``low``, ``high``, ``items``.
@@ -70,12 +70,17 @@ def rows(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame) -> pd.DataFrame:
         "agreement": ("agreement", "agreement_low", "agreement_high"),
         "cohen_kappa": ("cohen_kappa", "low", "high"),
     }
-    of_pairs = [
-        pairs[["first", "second", "items"]].assign(
-            measure=measure, **{to: pairs[column] for to, column in zip(("value", "low", "high"), columns, strict=True)}
-        )
-        for measure, columns in names.items()
-    ]
+    of_pairs = (
+        []
+        if pairs is None
+        else [
+            pairs[["first", "second", "items"]].assign(
+                measure=measure,
+                **{to: pairs[column] for to, column in zip(("value", "low", "high"), columns, strict=True)},
+            )
+            for measure, columns in names.items()
+        ]
+    )
     # Names may be numbers, and are blank for all workers.
     parts = [part.astype({"first": object, "second": object}) for part in of_pairs if len(part)]
     whole = _one(tables).assign(first=None, second=None)

@@ -17,6 +17,7 @@ from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.columns import ITEM_COLUMNS, LABEL_COLUMNS, WORKER_COLUMNS
 from crowdppl.data.kinds import question
+from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.read import to_annotations
 from crowdppl.data.readers import formats
 from crowdppl.data.readers.records import Choices, Records
@@ -93,7 +94,7 @@ class Look:
     format: str
     description: str
     columns: pd.DataFrame
-    annotations: Annotations | None
+    annotations: Annotations | NumericAnnotations | None
     options: dict[str, str] = field(default_factory=dict)
     reason: str = ""
 
@@ -102,6 +103,8 @@ class Look:
         """What is unusual, in sentences; what makes a result likely wrong comes first."""
         if self.annotations is None:
             return []
+        if isinstance(self.annotations, NumericAnnotations):
+            return list(self.annotations.notes)
         doubts = list(self.annotations.doubts)
         asked = question(self.annotations)
         return doubts + [note for note in self.annotations.notes if note not in doubts] + ([asked] if asked else [])
@@ -182,7 +185,9 @@ def _parts(frame: pd.DataFrame, options: Mapping[str, Any]) -> dict[str, str]:
     return out
 
 
-def _read(records: Records, source: str, options: dict[str, Any]) -> tuple[Annotations | None, str]:
+def _read(
+    records: Records, source: str, options: dict[str, Any]
+) -> tuple[Annotations | NumericAnnotations | None, str]:
     try:
         with silent():
             return to_annotations(records, source, **options), ""
@@ -254,12 +259,16 @@ def commands(seen: Look, file: str) -> list[tuple[list[str], str]]:
     out = [
         (["crowdppl", "fit", file, *words, *extra, *text, "--report", "--out", "results"], "true labels and workers")
     ]
-    several = int(data.annotations_per_item.max()) > 1
+    if isinstance(data, NumericAnnotations):
+        out[0] = (["crowdppl", "fit", file, *words, "--report", "--out", "results"], "true numbers and workers")
+        several = False
+    else:
+        several = int(data.annotations_per_item.max()) > 1
     if several and data.J > 1:
         out.append((["crowdppl", "agreement", file, *words], "how far workers agree"))
         out.append((["crowdppl", "aggregate", file, *words], "votes, without a model"))
     gold = parts.get(PARTS["truth"])
-    if gold is not None and seen.format == formats.LONG:
+    if gold is not None and seen.format == formats.LONG and not isinstance(data, NumericAnnotations):
         out.append(
             (["crowdppl", "calibrate", file, *words, "--truth", gold], "whether intervals hold on known true labels")
         )

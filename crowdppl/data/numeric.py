@@ -154,7 +154,7 @@ def looks_numeric(labels: pd.Series[Any], source: str) -> str | None:
         return None
     raise DataError(
         f"{source}: labels are {len(values):,} different whole numbers from {low:g} to {high:g}; say what they are with "
-        f"kind='numeric' for numbers, kind='ordinal' for grades or kind='nominal' for classes (--kind at the command line)"
+        f"kind='numeric' for numbers, kind='ordinal' for grades or kind='nominal' for classes"
     )
 
 

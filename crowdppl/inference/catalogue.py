@@ -33,6 +33,13 @@ def catalogue() -> dict[str, type[AnnotationModel]]:
     return dict(CATALOGUE)
 
 
+def is_numeric(model: object) -> bool:
+    """Return whether something is a model of numbers, or its name."""
+    from crowdppl.models import NUMERIC, LinearGaussian
+
+    return isinstance(model, LinearGaussian) or (isinstance(model, str) and model in NUMERIC)
+
+
 def named_model(model: str | AnnotationModel | LinearGaussian) -> AnnotationModel:
     """Return the model of this name with its default priors, or the instance itself.
 
@@ -41,9 +48,9 @@ def named_model(model: str | AnnotationModel | LinearGaussian) -> AnnotationMode
         ModelError: for anything else that is not a model.
     """
     from crowdppl.model.base import AnnotationModel
-    from crowdppl.models import NUMERIC, LinearGaussian
+    from crowdppl.models import NUMERIC
 
-    if isinstance(model, LinearGaussian) or (isinstance(model, str) and model in NUMERIC):
+    if is_numeric(model):
         raise ModelError(
             f"{listed(NUMERIC)} is a model of numbers, and labels are classes; read them with kind='numeric'"
         )

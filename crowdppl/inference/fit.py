@@ -34,7 +34,7 @@ from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
 from crowdppl.inference import distributed
 from crowdppl.inference.anchoring import learned
 from crowdppl.inference.backends import choose
-from crowdppl.inference.catalogue import catalogue, default_model, model_name, named_model
+from crowdppl.inference.catalogue import catalogue, default_model, is_numeric, model_name, named_model
 from crowdppl.inference.checkpoint import EVERY, Checkpoint, digest
 from crowdppl.inference.convergence import convergence
 from crowdppl.inference.convergence import warning as not_converged
@@ -144,6 +144,7 @@ def fit(
     engine, options = taken_apart(method, options)
     columns = {"task": task, "worker": worker, "label": label, "truth": truth}
     if not isinstance(data, (Annotations, NumericAnnotations)):
+        columns |= {"kind": "numeric"} if is_numeric(model) else {}
         data = Annotations.from_frame(to_pandas(data, "data", ", or crowdppl.Annotations"), **columns)  # type: ignore[arg-type]
     elif named := [name for name, value in columns.items() if value is not None]:
         raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")

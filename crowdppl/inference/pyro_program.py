@@ -20,6 +20,7 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import ModelError, OptionError, listed
 from crowdppl.inference.anchoring import learned
 from crowdppl.inference.catalogue import named_model
@@ -27,6 +28,7 @@ from crowdppl.inference.draws import Draws
 from crowdppl.inference.fit import Work, effect_of, fitted
 from crowdppl.inference.guides import guide_of
 from crowdppl.inference.m_step import MStep
+from crowdppl.inference.numeric.program import NumericProgram
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import floating, isolated
 from crowdppl.model.base import AnnotationModel
@@ -42,7 +44,7 @@ INTERVAL_METHOD = "draws of the parameters that the caller brought"
 
 @arguments.checked(
     model=arguments.anything,  # by the catalogue
-    data=arguments.annotation_data,
+    data=arguments.any_data,
     truth=arguments.choice("enumerated", "marginal"),
     labels=arguments.choice("factor", "site"),
     seed=arguments.seed,
@@ -59,7 +61,8 @@ def pyro_program(
 
     Args:
         model: a name in the catalogue or an instance.
-        data: the annotations.
+        data: the annotations. For those that are numbers the program is a
+            :class:`crowdppl.inference.numeric.program.NumericProgram`, with the truths integrated out.
         truth: ``"enumerated"``: a discrete site ``truth`` in the plate ``item``, marked for parallel enumeration, over which
             ``TraceEnum_ELBO(max_plate_nesting=1)`` and ``NUTS`` sum, and which ``infer_discrete`` draws. ``"marginal"``: no such
             site; its classes are summed out in closed form, which is faster.
@@ -72,6 +75,10 @@ def pyro_program(
         OptionError: if the labels are to be a site and the truth is summed out.
         ModelError: if the model does not fit the data, or the data have item weights and the labels are to be a site.
     """
+    if isinstance(data, NumericAnnotations):
+        if labels == "site" or truth != "enumerated":
+            raise OptionError("a program of numbers has its truths integrated out: leave truth= and labels= out")
+        return NumericProgram.of(model, data, seed)
     chosen = named_model(model)
     if labels == "site" and truth == "marginal":
         raise OptionError("labels='site' needs truth='enumerated': a label depends on the true label")

@@ -17,6 +17,7 @@ from scipy import special
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.identifier_checks import numbers
+from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.data.worker_items import WorkerItems
 from crowdppl.errors import DataError, listed, warn
 from crowdppl.metrics.score_intervals import TINY, score_interval
@@ -25,8 +26,8 @@ from crowdppl.posterior.measures import default_level
 Array = npt.NDArray[Any]
 
 
-@arguments.checked(data=arguments.annotation_data, level=arguments.level)
-def intraclass_correlation(data: Annotations, *, level: float | None = None) -> pd.DataFrame:
+@arguments.checked(data=arguments.any_data, level=arguments.level)
+def intraclass_correlation(data: Annotations | NumericAnnotations, *, level: float | None = None) -> pd.DataFrame:
     """Return intraclass correlations of labels that are numbers, with intervals.
 
     Rows: ``icc_1``, of single labels, each item with workers of its own, on all items with two workers or more; ``icc_a_1``, the
@@ -43,31 +44,43 @@ def intraclass_correlation(data: Annotations, *, level: float | None = None) -> 
         DataError: if labels are not numbers, or fewer than two items have two workers.
     """
     level = default_level(level)
-    values = numbers(data.labels)
-    if values is None:
-        raise DataError(
-            f"labels are {listed(data.labels.tolist())}; intraclass correlation needs labels that are numbers"
-        )
-    cells = WorkerItems.of(data)
-    score = values[cells.first]
-    n = cells.raters
+    score, item, worker = _first_scores(data)
+    n = np.bincount(item, minlength=data.N)
     items = int((n > 1).sum())
     if items < 2:
         raise DataError(
             f"{items} items have two annotations or more by different workers; agreement needs two such items"
         )
-    used = (n > 1)[cells.item]
-    rows = [_one_way(score[used], np.unique(cells.item[used], return_inverse=True)[1], level)]
-    workers = int(cells.worker.max()) + 1
+    used = (n > 1)[item]
+    rows = [_one_way(score[used], np.unique(item[used], return_inverse=True)[1], level)]
+    workers = int(worker.max()) + 1
     complete = np.flatnonzero(n == workers)
     if len(complete) > 1:
-        chosen = np.isin(cells.item, complete)  # cells are sorted by worker, and then by item
+        chosen = np.isin(item, complete)  # scores are sorted by worker, and then by item
         rows += _two_way(score[chosen].reshape(workers, len(complete)).T, level)
     else:
         warn(f"{len(complete)} items have a label of every worker; icc_a_1 and icc_a_k need two, and are left out")
     if np.isnan(rows[0]["value"]):
         warn("all labels are the same, so that intraclass correlations are undefined (NaN)")
     return pd.DataFrame(rows)
+
+
+def _first_scores(data: Annotations | NumericAnnotations) -> tuple[Array, Array, Array]:
+    """Return the first score that each worker gave an item, with item and worker, ``(C,)`` each, by worker and then by item.
+
+    Raises:
+        DataError: if labels are not numbers.
+    """
+    if isinstance(data, NumericAnnotations):
+        code, first = np.unique((data.worker * data.N + data.item).cpu().numpy(), return_index=True)
+        return data.value.cpu().numpy()[first], code % data.N, code // data.N
+    values = numbers(data.labels)
+    if values is None:
+        raise DataError(
+            f"labels are {listed(data.labels.tolist())}; intraclass correlation needs labels that are numbers"
+        )
+    cells = WorkerItems.of(data)
+    return values[cells.first], cells.item, cells.worker
 
 
 def _row(measure: str, value: float, ends: tuple[float, float], items: int) -> dict[str, Any]:

@@ -299,6 +299,41 @@ def test_independent_workers_are_not_named():
     assert named <= 5
 
 
+# ---------------------------------------------------------------------- the Pyro program
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_the_program_runs_under_pyro_and_samples_come_back(known):
+    """A guide of the caller's own, fitted by Pyro, gives the truths of the library's EM."""
+    import pyro
+
+    frame, x, _ = crowd(items=100, workers=6, each=4)
+    truth = {n: x[n] for n in range(20)} if known else None
+    data = Annotations.from_frame(frame, kind="numeric", truth=truth)
+    program = crowdppl.pyro_program("linear-gaussian", data)
+    with isolated(seed=0):
+        # Slopes start near 1: with all of them negative the likelihood is the same.
+        start = pyro.infer.autoguide.init_to_median(num_samples=25)
+        guide = pyro.infer.autoguide.AutoNormal(program, init_scale=0.05, init_loc_fn=start)
+        inference = pyro.infer.SVI(program, guide, pyro.optim.Adam({"lr": 0.03}), pyro.infer.Trace_ELBO())
+        for _ in range(800):
+            inference.step()
+        drawn = [guide() for _ in range(100)]
+    samples = {name: torch.stack([one[name] for one in drawn]).detach() for name in program.sizes}
+    posterior = program.posterior(samples, kind="approximation")
+    assert posterior.info["method"] == "samples"
+    assert ("reference_slope" in samples) == known
+    # A guide with independent parts finds the scale slowly; the order of items it has.
+    values = [one.truth(relative=True)["value"] for one in (posterior, quiet(data, method="em"))]
+    assert np.corrcoef(*values)[0, 1] > 0.98
+    with pytest.raises(OptionError, match="samples lack the site 'slope'"):
+        program.posterior({name: value for name, value in samples.items() if name != "slope"})
+    with pytest.raises(OptionError, match=r"samples\['slope'\] has the shape"):
+        program.posterior(samples | {"slope": samples["slope"][:, :3]})
+    with pytest.raises(OptionError, match="integrated out"):
+        crowdppl.pyro_program(LinearGaussian(), data, truth="marginal")
+
+
 # ---------------------------------------------------------------------- odd data, and what is refused
 
 
@@ -370,6 +405,12 @@ def test_hyperparameters_are_positive(name):
     for value in (0, -1.0, float("inf"), float("nan")):
         with pytest.raises(ModelError, match=f"LinearGaussian: {name}"):
             LinearGaussian(**{name: value})
+
+
+def test_a_model_of_numbers_reads_a_frame_as_numbers():
+    frame = crowd(items=10, workers=3, each=2)[0].assign(label=lambda table: (10 * table["label"]).round().astype(int))
+    assert quiet(frame, "linear-gaussian", method="em").info["model"] == "linear-gaussian"
+    assert quiet(frame, LinearGaussian(slopes=False), method="em").info["hyperparameters"]["slopes"] is False
 
 
 def test_engines_are_objects_too():

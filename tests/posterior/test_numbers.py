@@ -309,6 +309,22 @@ def test_the_command(tmp_path, monkeypatch):
     assert "rmse_relative" in compared.output
 
 
+def test_looking_and_agreement(tmp_path):
+    frame, _, _ = crowd(items=40, workers=5, each=5)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    seen = run("look", tmp_path / "x.csv")
+    assert seen.exit_code == 0
+    assert "numbers from" in seen.output
+    agreed = run("agreement", tmp_path / "x.csv", "--out", tmp_path / "a.csv")
+    assert agreed.exit_code == 0
+    assert "ICC(A,1)" in agreed.output
+    table = crowdppl.metrics.intraclass_correlation(Annotations.from_frame(frame, kind="numeric"))
+    # The same of the numbers as names of classes.
+    with silent():
+        named = Annotations.from_frame(frame.assign(label=frame["label"].map(repr)), kind="nominal")
+        pd.testing.assert_frame_equal(table, crowdppl.metrics.intraclass_correlation(named))
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -350,4 +366,4 @@ def test_other_functions_refuse_in_one_line(fits):
         with pytest.raises(CrowdpplError) as caught:
             call()
         assert "\n" not in str(caught.value)
-        assert "Numeric" in str(caught.value)
+        assert re.search("numbers|Numeric", str(caught.value))

@@ -42,17 +42,22 @@ def agreement_command(
     from crowdppl import export, metrics
     from crowdppl.cli import display, display_agreement, inputs
     from crowdppl.data.identifier_checks import numbers
+    from crowdppl.data.numeric import NumericAnnotations
     from crowdppl.posterior.workers import default_level
 
     if out is not None and out.suffix not in export.SUFFIXES:
         raise OptionError(f"{out.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
     with silent() as notes:
         data, _ = inputs.annotations_and_truth(file, how_read, columns, KnownTruth())
-        tables = [metrics.agreement(data, weights=weights, level=level)]  # type: ignore[arg-type]  # checked there
-        # Numbers may be names of classes: they are scores where the caller says that they are ordered.
-        if weights != "nominal" and numbers(data.labels) is not None:
-            tables.append(metrics.intraclass_correlation(data, level=level))
-        pairs = metrics.pairwise_agreement(data, minimum=minimum, weights=weights, level=level)  # type: ignore[arg-type]
+        if isinstance(data, NumericAnnotations):
+            # Labels that are numbers hardly ever agree: correlations are all that is left.
+            tables, pairs, weights = [metrics.intraclass_correlation(data, level=level)], None, "numbers"
+        else:
+            tables = [metrics.agreement(data, weights=weights, level=level)]  # type: ignore[arg-type]  # checked there
+            # Numbers may be names of classes: they are scores where the caller says that they are ordered.
+            if weights != "nominal" and numbers(data.labels) is not None:
+                tables.append(metrics.intraclass_correlation(data, level=level))
+            pairs = metrics.pairwise_agreement(data, minimum=minimum, weights=weights, level=level)  # type: ignore[arg-type]
     name = escape(file.name)
     err.print(f"[bold]{name}[/bold]: {data.A:,} annotations of {data.N:,} items by {data.J:,} workers")
     display_agreement.show(tables, pairs, weights, default_level(level))

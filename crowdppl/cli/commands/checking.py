@@ -36,6 +36,7 @@ def calibrate(
     """How well calibrated are the intervals on my crowd? Fit without the known true labels, then compare with them."""
     from crowdppl import criticism
     from crowdppl.cli import display, inputs
+    from crowdppl.data.numeric import NumericAnnotations
     from crowdppl.inference.fit import fit
     from crowdppl.posterior.workers import default_level
 
@@ -47,6 +48,11 @@ def calibrate(
     options: dict[str, Any] = {"method": choice.method, "seed": choice.seed, "progress": err.is_terminal}
     with silent():
         data, truth = inputs.annotations_and_truth(file, how_read, columns, known)
+        if isinstance(data, NumericAnnotations):
+            raise OptionError(
+                "calibrate is about classes, and labels are numbers; give --truth-file to fit, whose intervals use it, or to "
+                "compare"
+            )
         if truth is None:
             raise OptionError(
                 "no known truths to compare with; name their column with --truth, or a table of them with --truth-file"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from functools import partial
@@ -87,6 +88,7 @@ def fit_command(
     from crowdppl.inference.fit import fit
     from crowdppl.inference.memory import most_draws, result_bytes
     from crowdppl.model.base import AnnotationModel
+    from crowdppl.models import NUMERIC
     from crowdppl.posterior.numbers import NumericPosterior
     from crowdppl.posterior.workers import default_level
 
@@ -101,6 +103,8 @@ def fit_command(
     model = inputs.chosen_model(choice)
     with silent():  # notes and warnings are in the result and shown once, below it
         start = time.perf_counter()
+        if how_read.kind is None and choice.model in NUMERIC:
+            how_read = dataclasses.replace(how_read, kind="numeric")
         data, texts, source = _read(file, how_read, columns, known, covariates, report_options)
         seconds = time.perf_counter() - start
         name = escape(source["file"])

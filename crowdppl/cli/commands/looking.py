@@ -50,12 +50,19 @@ def look_command(
 def _show(seen: Any) -> None:
     from crowdppl.cli import display
     from crowdppl.data.look import guessed
+    from crowdppl.data.numeric import NumericAnnotations
 
     name = escape(seen.source)
     option = f" (--format {seen.format})" if seen.format != "long" else ""
     console.print(f"[bold]{name}[/bold] is read as {escape(seen.description)}{option}")
     data = seen.annotations
-    if data is not None:
+    if isinstance(data, NumericAnnotations):
+        low, high = float(data.value.min()), float(data.value.max())
+        console.print(
+            f"{data.A:,} numbers from {low:g} to {high:g}, of {data.N:,} items by {data.J:,} workers"
+            + (f", true numbers of {int(data.known.sum()):,} items" if bool(data.known.any()) else "")
+        )
+    elif data is not None:
         known = int((data.truth >= 0).sum())
         console.print(
             f"{data.A:,} annotations of {data.N:,} items by {data.J:,} workers in {data.K:,} classes"

@@ -100,38 +100,53 @@ def fit_numbers(
     with isolated(seed=seed, device=data.item.device), progress_bar(progress, engine) as report:
         standard = StandardLabels.of(data)
         draws = ENGINES[engine](chosen, standard, report, **taken)
-        shared = correlated_errors(data, standard, draws)
-    seconds = time.perf_counter() - began
     if draws.kind == "posterior":
         failed = not_converged(draws.facts)
         draws.warnings[:0] = [failed] if failed else []
+    run = {
+        "default_model": model is None,
+        "method": engine,
+        "options": {name: value if name != "validation" else value is not None for name, value in taken.items()},
+        "seed": seed,
+        "seconds": time.perf_counter() - began,
+    }
+    posterior = result(data, standard, chosen, draws, run)
+    for sentence in draws.warnings:
+        warn(sentence)
+    return posterior
+
+
+def result(
+    data: NumericAnnotations,
+    standard: StandardLabels,
+    model: LinearGaussian,
+    draws: NumericDraws,
+    run: Mapping[str, Any],
+) -> NumericPosterior:
+    """Return the result of draws, with warnings and notes on the data.
+
+    Args:
+        data: the annotations.
+        standard: the same on the standard scale.
+        model: the model.
+        draws: of an engine; warnings are added to.
+        run: description of the fit.
+    """
+    shared = correlated_errors(data, standard, draws)
     notes = _notes(data)
     if standard.has_reference:
         notes += shared  # true numbers that are known tell how large shared errors are
     else:
         draws.warnings += shared
-    run = {
-        "model": chosen.name,
-        "default_model": model is None,
-        "hyperparameters": dict(chosen.hyperparameters()),
-        "method": engine,
-        "options": {name: value if name != "validation" else value is not None for name, value in taken.items()},
-        "seed": seed,
+    story = {
+        "model": model.name,
+        "hyperparameters": dict(model.hyperparameters()),
         "device": str(data.item.device),
-        "counts": {
-            "items": data.N,
-            "workers": data.J,
-            "annotations": data.A,
-            "known": int(data.known.sum()),
-        },
+        "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "known": int(data.known.sum())},
         "facts": draws.facts,
-        "seconds": seconds,
         "versions": versions(),
     }
-    posterior = NumericPosterior(to_datatree(data, standard, draws, run=run, notes=notes))
-    for sentence in draws.warnings:
-        warn(sentence)
-    return posterior
+    return NumericPosterior(to_datatree(data, standard, draws, run=story | dict(run), notes=notes))
 
 
 def _notes(data: NumericAnnotations) -> list[str]:

@@ -65,7 +65,7 @@ def _start(model: LinearGaussian, data: StandardLabels) -> dict[str, Tensor]:
     return {name: torch.as_tensor(value).to(like) for name, value in out.items()}
 
 
-def _sites(samples: dict[str, Tensor]) -> dict[str, Tensor]:
+def without_inverse(samples: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return draws with the degrees of freedom in place of their inverse."""
     return {name: value for name, value in samples.items() if name != "inverse_noise_df"} | {
         "noise_df": 1 / samples["inverse_noise_df"]
@@ -118,7 +118,7 @@ def svi(
     with torch.no_grad():
         drawn = [family(data) for _ in range(1 if guide == "point" else num_samples)]
     samples = {name: torch.stack([one[name] for one in drawn]).unsqueeze(0).detach() for name in first}
-    samples = _sites(samples)
+    samples = without_inverse(samples)
     warnings = [] if converged else [f"SVI stopped after {len(losses)} steps before its loss stood; raise max_iter"]
     facts = {"converged": converged, "iterations": len(losses), "loss": losses[-1]}
     return NumericDraws(
@@ -177,7 +177,7 @@ def nuts(
             sampler.run(data)
         runs.append(sampler.get_samples())
         divergent += len(ended["divergences"])
-    samples = _sites({name: torch.stack([run[name] for run in runs]) for name in first})
+    samples = without_inverse({name: torch.stack([run[name] for run in runs]) for name in first})
     diagnosis = of_draws({name: samples[name] for name in ("mean", "truth_sd", "intercept", "variance")})
     facts: dict[str, Any] = {"chains": chains, "warmup": warmup, "num_samples": num_samples, "divergences": divergent}
     facts |= {"ess": diagnosis.ess, "converged": diagnosis.converged, "modes": diagnosis.modes}
