@@ -22,6 +22,7 @@ from crowdppl.errors import OptionError, suggestion
 from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.result import JudgesResult
 from crowdppl.posterior import workers
+from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ __all__ = [
     "simplex",
     "systems",
     "trace",
+    "values",
     "workers_map",
     "wright_map",
 ]
@@ -135,9 +137,18 @@ def confusion(
 def forest(
     posterior: Posterior, *, by: str = "accuracy", most: int = 40, level: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw a measure of workers with intervals, best at the top. The size of a dot shows the number of annotations."""
-    _require(posterior, Posterior, "forest")
-    table = posterior.workers(level=level, sort=by, measures=["accuracy"] if by in NO_MEASURES else [by])
+    """Draw a measure of workers with intervals, best at the top. The size of a dot shows the number of annotations.
+
+    Of labels that are numbers, the measure is ``bias`` (the default), ``slope``, ``sd`` or ``correlation``.
+    """
+    if isinstance(posterior, NumericPosterior):
+        by = "bias" if by == "accuracy" else by
+        if by not in ("bias", "slope", "sd", "correlation"):
+            raise OptionError(f"by={by!r}; of labels that are numbers use 'bias', 'slope', 'sd' or 'correlation'")
+        table = posterior.workers(level=level, sort=by)
+    else:
+        _require(posterior, Posterior, "forest")
+        table = posterior.workers(level=level, sort=by, measures=["accuracy"] if by in NO_MEASURES else [by])
     everybody = len(table)
     table = table.head(most).iloc[::-1]
     ax = _axes(ax, (6, 1.1 + 0.2 * len(table)))
@@ -561,6 +572,27 @@ def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> A
     return ax
 
 
+@arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
+def values(posterior: NumericPosterior, *, most: int = 40, level: float | None = None, ax: Axes | None = None) -> Axes:
+    """Draw items of numbers by value: dots with intervals, and rings at the means of the labels given.
+
+    With more than ``most`` items, as many of them, evenly spaced from the lowest to the highest.
+    """
+    _require(posterior, NumericPosterior, "values")
+    table = posterior.truth(level=level).sort_values("value", kind="stable")
+    everybody = len(table)
+    table = table.iloc[np.unique(np.linspace(0, everybody - 1, min(most, everybody)).round().astype(int))]
+    ax = _axes(ax, (6, 1.1 + 0.2 * len(table)))
+    y = np.arange(len(table))
+    ax.hlines(y, table["low"], table["high"], color=BLUE, alpha=0.6, lw=2)
+    ax.scatter(table["value"], y, s=24, c=BLUE, zorder=3, label=posterior.reading.replace("_", " "))
+    ax.scatter(table["mean_label"], y, s=24, facecolors="none", edgecolors=RED, zorder=3, label="mean label")
+    _rows(ax, [_name(name) for name in table[posterior.item_column]], f"item{_of(everybody, most)}")
+    ax.legend(fontsize=7, frameon=False)
+    ax.set_xlabel(f"value\n{_intervals(posterior, level)}", fontsize=8)
+    return ax
+
+
 @arguments.checked(result=arguments.anything, most=arguments.whole(1), ax=arguments.axes)
 def systems(result: JudgesResult, *, most: int = 40, ax: Axes | None = None) -> Axes:
     """Draw the corrected rate of each system with its interval beside the uncorrected one, the best at the top.
@@ -666,10 +698,12 @@ def _require(given: Any, kind: type, name: str, example: str = "crowdppl.fit(...
         )
 
 
-def _intervals(posterior: Posterior, level: float | None) -> str:
+def _intervals(posterior: Posterior | NumericPosterior, level: float | None) -> str:
     """Return a short description of the intervals."""
     if posterior.kind == "point":
         return "one point, no intervals"
+    if isinstance(posterior, NumericPosterior):
+        return f"{workers.default_level(level):.0%} intervals"
     errors = "allowing for correlated errors" if posterior.calibrated else "annotations of an item taken as independent"
     return f"{workers.default_level(level):.0%} intervals, {errors}"
 

@@ -265,7 +265,7 @@ DESIGNS = {
     "eight classes, long names": (160, 40, LONG, "annotator-{:03d}@some.long.company-domain.example.org"),
     "thirty classes": (300, 6, [f"class number {k}" for k in range(30)], "{}"),
     "three hundred workers": (400, 300, [0, 1, 2], "worker {}"),
-    "equal numbers of annotations": (50, 4, [0.5, 1.5, 10.25], "{}"),
+    "equal numbers of annotations": (50, 4, ["level 0.5", "level 1.5", "level 10.25"], "{}"),
 }
 
 

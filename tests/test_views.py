@@ -152,6 +152,7 @@ ELSEWHERE = {
     # of labels that are numbers: tests/posterior/test_numbers.py
     "criticism.check_numbers",
     "criticism.number_changes",
+    "plots.values",
     "report.number_actions",
     "report.write_numbers",
 }

@@ -67,6 +67,11 @@ class NumericPosterior:
         return str(self.tree.attrs["interval_method"])
 
     @property
+    def kind(self) -> str:
+        """Kind of the draws: ``posterior``, ``approximation`` or ``point``."""
+        return str(self.tree.attrs["kind"])
+
+    @property
     def warnings(self) -> list[str]:
         """Warnings about the reliability of the result."""
         return list(json.loads(self.tree.attrs["warnings"]))

@@ -3,6 +3,8 @@
 import json
 import re
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,6 +22,7 @@ from crowdppl import (
     acquisition,
     criticism,
     export,
+    plots,
     report,
 )
 from crowdppl.cli.main import app
@@ -27,6 +30,8 @@ from crowdppl.errors import silent
 from crowdppl.isolation import without_warnings
 from crowdppl.models import LinearGaussian, truth_discovery
 from crowdppl.posterior.numbers import NumericPosterior
+
+mpl.use("Agg")
 
 FITS = {
     "em": ("em", {"num_samples": 60}),
@@ -80,6 +85,10 @@ def test_every_view(name, fits, tmp_path):
     assert not set(following["item"]) & set(truth.loc[truth["known"], "item"])
     assert len(criticism.check(again, draws=10).table) == 7
     assert report.write(again, tmp_path / "x.html").stat().st_size > 10_000
+    for by in ("bias", "slope", "sd", "correlation"):
+        plt.close(plots.forest(again, by=by).figure)
+    plt.close(plots.forest(again).figure)
+    plt.close(plots.values(again, most=10).figure)
     for what in ("truth", "workers"):
         for suffix in export.SUFFIXES:
             assert export.to_file(again, what, tmp_path / f"{what}{suffix}").is_file()
@@ -359,7 +368,8 @@ def test_other_functions_refuse_in_one_line(fits):
         lambda: crowdppl.predict(posterior, pd.DataFrame()),
         lambda: criticism.loo(posterior),
         lambda: acquisition.curve(posterior),
-        lambda: crowdppl.plots.forest(posterior),
+        lambda: plots.forest(posterior, by="severity"),
+        lambda: plots.ranks(posterior),
         lambda: crowdppl.aggregate.majority(numbers()),
         lambda: crowdppl.metrics.agreement(numbers()),
     ):
