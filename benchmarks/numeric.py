@@ -121,18 +121,18 @@ def with_known(repeats: int) -> dict[str, Any]:
         judged = Annotations.from_frame(frame, kind="numeric", truth=known)
         assert isinstance(judged, NumericAnnotations)
         posterior = fitted(judged)
-        found = posterior.truth(level=LEVEL).set_index("task")
-        rest = found.index.difference(known.index)
-        found, true = found.loc[rest], truth.loc[rest].astype(float)
-        x = found["mean_label"]
+        estimate = posterior.truth(level=LEVEL).set_index("task")
+        rest = estimate.index.difference(known.index)
+        estimate, true = estimate.loc[rest], truth.loc[rest].astype(float)
+        x = estimate["mean_label"]
         at = posterior.truth().set_index("task")["mean_label"].loc[known.index]
         line = np.polyfit(at, known.astype(float), 1)
         rows.append(
             {
                 "mean": errors(x.to_numpy(), true.to_numpy())[0],
                 "regression on the mean": errors(np.polyval(line, x), true.to_numpy())[0],
-                "linear-gaussian": errors(found["value"].to_numpy(), true.to_numpy())[0],
-                "covered": float(((found["low"] <= true) & (true <= found["high"])).mean()),
+                "linear-gaussian": errors(estimate["value"].to_numpy(), true.to_numpy())[0],
+                "covered": float(((estimate["low"] <= true) & (true <= estimate["high"])).mean()),
             }
         )
         print("hanna", rows[-1], flush=True)
@@ -176,9 +176,9 @@ def coverage(simulations: int) -> list[dict[str, Any]]:
                 data, x, kind = simulated(seed, items, workers, each)
                 posterior = fitted(data, method=method)
                 for name, relative in (("truth", False), ("truth, relative", True)):
-                    found = posterior.truth(level=LEVEL, relative=relative)
+                    estimate = posterior.truth(level=LEVEL, relative=relative)
                     true = x - relative * x.mean()
-                    hits[name] += ((found["low"] <= true) & (true <= found["high"])).tolist()
+                    hits[name] += ((estimate["low"] <= true) & (true <= estimate["high"])).tolist()
                 rated = posterior.workers(level=LEVEL).set_index("worker").loc[kind.index]
                 for name in ("bias", "slope", "sd"):
                     hits[name] += (
@@ -238,7 +238,7 @@ def page(results: dict[str, Any]) -> str:
     times = results["time"]
     return f"""
 Labels are numbers. The model is [linear-gaussian](../models/linear-gaussian.md). `relative` is the error with the means of true
-and estimated numbers taken away: whether a whole crowd is too high cannot be told without known true numbers.
+and estimated numbers taken away: whether a whole crowd is too high cannot be known without known true numbers.
 
 ## No true number known
 

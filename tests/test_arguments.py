@@ -65,8 +65,14 @@ MODULES = [
 MODULES += [sharded, streaming, synthetic, update, workers, truth_discovery]
 CLASSES = [crowdppl.Posterior, crowdppl.Annotations, Curve, aggregate.Aggregate, learning.Classifier]
 CLASSES += [judges.Verdicts, judges.HumanLabels, NumericAnnotations, NumericPosterior]
-# Methods that models and engines call with tensors of their own making, inside a fit.
-INTERNAL = {"Annotations.weighted", "Annotations.mean_by_worker", "Posterior.by_block", "Posterior.worker_blocks"}
+# Methods that models and engines call with tensors of their own making, inside a fit; and one that always refuses.
+INTERNAL = {
+    "NumericPosterior.confusion",
+    "Annotations.weighted",
+    "Annotations.mean_by_worker",
+    "Posterior.by_block",
+    "Posterior.worker_blocks",
+}
 
 
 def discovered():
@@ -139,7 +145,7 @@ def numeric_data():
 
 @functools.cache
 def numeric_posterior():
-    return crowdppl.fit(numeric_data(), num_samples=10)
+    return crowdppl.fit(numeric_data(), method="em", num_samples=10)
 
 
 @functools.cache
@@ -361,6 +367,7 @@ def calls(place):
         "diagnostics.group_sizes": None,
         "report.write_numbers": {"posterior": numeric_posterior(), "path": place / "n.html"},
         "report.number_actions": {"posterior": numeric_posterior()},
+        "plots.values": {"posterior": numeric_posterior()},
         "criticism.check_numbers": {"posterior": numeric_posterior(), "draws": 3},
         "criticism.compare_numbers": {"data": numeric_data()},
         "criticism.number_changes": {"earlier": numeric_posterior(), "later": numeric_posterior()},
@@ -371,7 +378,6 @@ def calls(place):
         "NumericPosterior.truth": {"self": numeric_posterior()},
         "NumericPosterior.workers": {"self": numeric_posterior()},
         "NumericPosterior.bias": {"self": numeric_posterior()},
-        "NumericPosterior.confusion": None,
         "NumericPosterior.save": {"self": numeric_posterior(), "path": place / "n.nc"},
         **{
             f"NumericPosterior.{name}": {"self": numeric_posterior()}

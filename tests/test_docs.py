@@ -32,7 +32,7 @@ def test_code_runs(page, tmp_path, monkeypatch):
     )
     space = {"__name__": "page"}
     # Pyro's own inference draws from torch's stream, as its users expect.
-    own = torch.random.fork_rng(devices=[]) if page.stem == "pyro-program" else nullcontext()
+    own = torch.random.fork_rng(devices=[]) if page.stem in ("pyro-program", "numbers") else nullcontext()
     with warnings.catch_warnings(), own:
         warnings.simplefilter("ignore")
         for block in BLOCK.findall(page.read_text(encoding="utf-8")):

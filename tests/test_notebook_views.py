@@ -60,7 +60,7 @@ def test_many_classes_and_items_stay_short():
     rng = np.random.default_rng(0)
     rows = [(i, j, int(rng.integers(300))) for i in range(900) for j in range(3)]
     with silent():
-        data = crowdppl.Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]))
+        data = crowdppl.Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]), kind="nominal")
         posterior = crowdppl.fit(data, "majority-vote", method="em", num_samples=4, max_iter=3, seed=0)
     for one in (data, posterior):
         assert len(one._repr_html_()) < 20_000

@@ -73,7 +73,7 @@ def number_actions(
         )
     if posterior.reading == "consensus":
         out.append(
-            "Whether all workers are too high together cannot be told without known true numbers. Differences between items do "
+            "Whether all workers are too high together cannot be known without known true numbers. Differences between items do "
             "not depend on it."
         )
     return out

@@ -119,7 +119,7 @@ def test_engines_agree(method, known):
     np.testing.assert_allclose(first["value"], second["value"], atol=0.05 if method == "gibbs" else 0.2)
     assert abs(np.log(first["sd"] / second["sd"])).mean() < 0.2
     mine, yours = one.workers(), other.workers()
-    np.testing.assert_allclose(mine["slope"], yours["slope"], atol=0.08)
+    np.testing.assert_allclose(mine["slope"], yours["slope"], atol=0.08 if method == "gibbs" else 0.25)
     np.testing.assert_allclose(mine["sd"], yours["sd"], atol=0.05)
     np.testing.assert_allclose(mine["bias"] - mine["bias"].mean(), yours["bias"] - yours["bias"].mean(), atol=0.08)
 

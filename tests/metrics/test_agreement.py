@@ -300,7 +300,7 @@ def test_numbers_as_text_have_the_order_of_numbers(weights, scale):
     given = np.concatenate([np.clip(score + rng.integers(-1, 2, 40), 1, 10) for _ in range(3)])
     place = (np.tile(np.arange(40), 3), np.repeat(["a", "b", "c"], 40))
     with silent():  # numbers that are not whole are noted
-        as_text = Annotations.from_arrays(*place, [f"{scale * value:g}" for value in given])
+        as_text = Annotations.from_arrays(*place, [f"{scale * value:g}" for value in given], kind="nominal")
     number = Annotations.from_arrays(*place, given)
     assert values(as_text, weights=weights).tolist() == pytest.approx(values(number, weights=weights).tolist())
     assert values(number, weights=weights)["krippendorff_alpha"] > 0.7

@@ -47,18 +47,18 @@ FITS = {
 @pytest.fixture(scope="module")
 def fits():
     """Return a result by name, each fitted once."""
-    made = {}
+    results = {}
 
     def get(name):
-        if name not in made:
+        if name not in results:
             method, options = FITS[name]
             frame, x, _ = crowd(items=30, workers=5, each=4)
             given = {"known": {"truth": {n: x[n] for n in range(8)}}, "a scale": {"scale": (-20, 20)}}.get(name, {})
             with silent():
-                made[name] = crowdppl.fit(
+                results[name] = crowdppl.fit(
                     Annotations.from_frame(frame, kind="numeric", **given), method=method, **options
                 )
-        return made[name]
+        return results[name]
 
     return get
 

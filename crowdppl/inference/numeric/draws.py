@@ -59,7 +59,7 @@ def blocks(samples: dict[str, Tensor], data: StandardLabels) -> Iterator[Paramet
         yield Parameters(**worker, mean=part["mean"], truth_sd=part["truth_sd"])
 
 
-def moments(samples: dict[str, Tensor], data: StandardLabels) -> Moments:
+def of_readings(samples: dict[str, Tensor], data: StandardLabels) -> Moments:
     """Return the moments of the readings over draws."""
     out = Moments()
     for parameters in blocks(samples, data):

@@ -162,10 +162,10 @@ class Loop:
             state.intercept = (gg * linear_b - bg * linear_g) / determinant
             state.slope = (bb * linear_g - bg * linear_b) / determinant
             state.var_b, state.var_g, state.cov = gg / determinant, (bb / determinant).expand_as(gg), -bg / determinant
-            # Evidence of each part, with intercept and slope summed out.
+            # Log marginal likelihood of each part, with intercept and slope summed out.
             fit = state.intercept * linear_b + state.slope * linear_g
-            evidence = 0.5 * (prior_g.log() - determinant.log() + fit - at**2 * prior_g) + self._log_shares()
-            state.part = evidence.softmax(0)
+            marginal = 0.5 * (prior_g.log() - determinant.log() + fit - at**2 * prior_g) + self._log_shares()
+            state.part = marginal.softmax(0)
         else:
             state.intercept, state.var_b = (
                 ((linear_b - sums.truth * state.weight) / bb).unsqueeze(0),

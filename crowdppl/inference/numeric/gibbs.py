@@ -182,13 +182,13 @@ class Chains:
         if self.model.slopes:
             bg = sums.truth * weight
             # Precision and linear term of the slope from the labels, with the intercept summed out.
-            told = sums.truth_square * weight - bg**2 / bb, sums.product * weight - bg * linear_b / bb
-            self._draw_random(*told)
+            of_labels = sums.truth_square * weight - bg**2 / bb, sums.product * weight - bg * linear_b / bb
+            self._draw_random(*of_labels)
             prior_g, at = self._prior_of_slopes()
-            left = told[0] + prior_g
-            centre = (told[1] + at * prior_g) / left
+            left = of_labels[0] + prior_g
+            centre = (of_labels[1] + at * prior_g) / left
             self.slope = centre + torch.randn_like(centre) / left.sqrt()
-            self._interweave(*told)
+            self._interweave(*of_labels)
             linear_b = linear_b - bg * self.slope
         else:
             linear_b = linear_b - sums.truth * weight
@@ -241,13 +241,13 @@ class Chains:
             linear: linear term likewise.
         """
 
-        def evidence(spread: Tensor, at: float) -> Tensor:
+        def log_marginal(spread: Tensor, at: float) -> Tensor:
             prior = spread**-2
             total = precision + prior
             return 0.5 * (prior.log() - total.log() - at**2 * prior + (linear + at * prior) ** 2 / total)
 
         spread = self.slope_sd.expand_as(precision)
-        odds = evidence(torch.full_like(spread, RANDOM_SD), 0.0) - evidence(spread, 1.0)
+        odds = log_marginal(torch.full_like(spread, RANDOM_SD), 0.0) - log_marginal(spread, 1.0)
         odds = odds + self.random_share.log() - (-self.random_share).log1p()
         self.at_random = torch.rand_like(odds) < odds.sigmoid()
         if self.data.has_reference:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from crowdppl.errors import OptionError
 from crowdppl.inference.monitor import of_draws
-from crowdppl.inference.numeric.draws import NumericDraws, moments, thinned
+from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
 from crowdppl.inference.numeric.em import Loop
 from crowdppl.inference.options import engine
 from crowdppl.inference.progress import ProgressCallback
@@ -125,7 +125,7 @@ def svi(
         thinned(samples),
         "point" if guide == "point" else "approximation",
         SVI_METHOD.format(guide=guide),
-        moments(samples, data),
+        of_readings(samples, data),
         facts=facts,
         warnings=warnings,
         trace=losses,
@@ -187,5 +187,5 @@ def nuts(
     if divergent:
         warnings.append(f"{divergent} of {chains * num_samples} draws diverged; raise target_accept=...")
     return NumericDraws(
-        thinned(samples), "posterior", NUTS_METHOD, moments(samples, data), facts=facts, warnings=warnings
+        thinned(samples), "posterior", NUTS_METHOD, of_readings(samples, data), facts=facts, warnings=warnings
     )

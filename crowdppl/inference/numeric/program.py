@@ -14,7 +14,7 @@ from torch import Tensor
 
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import OptionError, listed
-from crowdppl.inference.numeric.draws import NumericDraws, moments, thinned
+from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
 from crowdppl.inference.numeric.fit import numeric_model, result
 from crowdppl.inference.numeric.gradients import without_inverse
 from crowdppl.isolation import floating, isolated
@@ -78,7 +78,7 @@ class NumericProgram:
         drawn = without_inverse(self._checked(samples))
         chains, count = drawn["mean"].shape
         facts = {"chains": chains, "num_samples": count, "converged": True}
-        draws = NumericDraws(thinned(drawn), kind, INTERVAL_METHOD, moments(drawn, self.layout), facts=facts)
+        draws = NumericDraws(thinned(drawn), kind, INTERVAL_METHOD, of_readings(drawn, self.layout), facts=facts)
         story = {"method": "samples", "options": {}, "seed": seed, "default_model": False}
         return result(
             self.annotations, self.layout, self.model, draws, story | {"seconds": time.perf_counter() - began}
