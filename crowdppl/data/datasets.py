@@ -17,7 +17,8 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.data import download
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.numeric import NumericAnnotations
+from crowdppl.data.fields import Kind
+from crowdppl.data.numeric import MOST_VALUES, NumericAnnotations
 from crowdppl.data.readers.tables import integers, read_csv
 from crowdppl.errors import FileError, OptionError, listed, suggestion
 
@@ -125,6 +126,13 @@ def _intact(here: Path) -> None:
                 )
 
 
+def _kind(meta: Mapping[str, Any]) -> Kind | None:
+    """Return what the description of a set says of its labels; ``None`` where labels themselves show it."""
+    if meta.get("label_type") == "number" or str(meta.get("notes", "")).startswith("Numbers"):
+        return "numeric"
+    return "nominal" if (meta.get("n_classes") or 0) > MOST_VALUES else None
+
+
 def _has_counts_only(here: Path) -> bool:
     return not (here / ANNOTATIONS).is_file()
 
@@ -193,8 +201,8 @@ def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
         names = sorted({*present, *download.SOURCES})
         raise FileError(f"no data set {name!r}{suggestion(name, names)} ({where}, and it is not one of those to fetch)")
     _intact(here)
-    if _meta(here).get("label_type") == "number" and "labels" not in options:
-        options.setdefault("kind", "numeric")
+    if "labels" not in options and (kind := _kind(_meta(here))) is not None:
+        options.setdefault("kind", kind)
     data = _counted(here, options) if _has_counts_only(here) else Annotations.from_csv(here / ANNOTATIONS, **options)
     if not (here / "truth.csv").is_file():
         return data, pd.Series(dtype=object)

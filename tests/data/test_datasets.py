@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from crowdppl.data import datasets
-from crowdppl.errors import CrowdpplError, CrowdpplWarning, DataError, FileError, OptionError
+from crowdppl.errors import CrowdpplError, CrowdpplWarning, FileError, OptionError
 
 
 @pytest.fixture
@@ -135,10 +135,7 @@ def test_every_folder_is_read_or_says_why_not():
         if name in listed:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CrowdpplWarning)
-                try:
-                    data, _ = datasets.public(name)
-                except DataError:  # whole numbers with many values, of which the set does not say what they are
-                    data, _ = datasets.public(name, kind="numeric")
+                data, _ = datasets.public(name)
             assert data.A > 0
         else:
             refused(lambda name=name: datasets.public(name), "contains no annotations")
