@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow
 import torch
 from torch import Tensor
 
@@ -160,29 +161,68 @@ def looks_numeric(labels: pd.Series[Any], source: str) -> str | None:
 
 def _distinct_numbers(labels: pd.Series[Any]) -> Array | None:
     """Return the different numbers of a column, ``(n,)``; ``None`` if some label is not a number."""
-    is_object = pd.api.types.is_object_dtype(labels.dtype)
-    kind = labels.dtype
-    if pd.api.types.is_bool_dtype(kind) or isinstance(kind, pd.CategoricalDtype):
-        return None
-    if pd.api.types.is_integer_dtype(kind) or pd.api.types.is_float_dtype(kind):
+    labels = _decoded(labels)
+    stored = _stored(labels)
+    if stored == "numbers":
         values = pd.to_numeric(pd.Series(labels.unique())).dropna().to_numpy(dtype=float)
         return values if np.isfinite(values).all() else None
+    if stored != "text":
+        return None
     # A few cells tell most columns of names, without a look at all rows.
-    few = labels.iloc[: MOST_VALUES + 1]
-    first = (few if is_object else as_objects(few)).dropna().tolist()
+    first = _objects(labels.iloc[: MOST_VALUES + 1]).dropna().tolist()
     if not any(isinstance(one, (str, int, float)) and written_number(str(one)) for one in first):
         return None
     try:
-        names = coded(as_text(_text(labels) if is_object else labels), "label", "").names.tolist()
+        names = coded(
+            as_text(_text(labels) if pd.api.types.is_object_dtype(labels.dtype) else labels), "label", ""
+        ).names.tolist()
     except DataError:  # it is reported where labels are read
         return None
     if any(isinstance(name, bool) for name in names):
         return None
     text = [str(name).strip() for name in names]
-    text = [one for one in text if one and one not in words_for_nothing(text)[0]]
+    nothing = words_for_nothing(text)[0]
+    text = [one for one in text if one and one not in nothing]
     if not text or not all(map(written_number, text)):
         return None
     return np.unique(np.array(text, dtype=float))
+
+
+def _decoded(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column without Arrow's dictionaries, as which files are read."""
+    kind = column.dtype
+    if not (isinstance(kind, pd.ArrowDtype) and pyarrow.types.is_dictionary(kind.pyarrow_dtype)):
+        return column
+    if pyarrow.types.is_nested(kind.pyarrow_dtype.value_type):  # no numbers, and without a cast
+        return column
+    values: Any = pyarrow.array(column.array)
+    cast = values.cast(kind.pyarrow_dtype.value_type)
+    return pd.Series(pd.arrays.ArrowExtensionArray(cast), index=column.index, name=column.name)
+
+
+def _stored(column: pd.Series[Any]) -> Literal["numbers", "text", "booleans", "categories", "other"]:
+    """Return how the cells of a column are stored; objects of any type count as text."""
+    kind = column.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        return "categories"
+    if isinstance(kind, pd.ArrowDtype):  # of which pandas does not know all types
+        own = kind.pyarrow_dtype
+        if pyarrow.types.is_boolean(own):
+            return "booleans"
+        if pyarrow.types.is_integer(own) or pyarrow.types.is_floating(own):
+            return "numbers"
+        texts = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
+        return "text" if any(test(own) for test in texts) else "other"
+    if pd.api.types.is_bool_dtype(kind):
+        return "booleans"
+    if pd.api.types.is_integer_dtype(kind) or pd.api.types.is_float_dtype(kind):
+        return "numbers"
+    return "text" if pd.api.types.is_object_dtype(kind) or pd.api.types.is_string_dtype(kind) else "other"
+
+
+def _objects(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column with its cells as Python objects."""
+    return as_objects(column) if isinstance(column.dtype, pd.ArrowDtype) else column.astype(object)
 
 
 # ---------------------------------------------------------------------- reading them
@@ -275,10 +315,13 @@ def values_of(column: pd.Series[Any], where: str, missing: Sequence[str], notes:
     Raises:
         DataError: for text that is not a number, and for numbers that are not finite; the message names rows.
     """
-    kind = column.dtype
-    if pd.api.types.is_bool_dtype(kind):
+    column = _decoded(column)
+    stored = _stored(column)
+    if stored == "booleans":
         raise DataError(f"{where}: labels are True and False, not numbers; leave kind='numeric' out")
-    if pd.api.types.is_integer_dtype(kind) or pd.api.types.is_float_dtype(kind):
+    if stored == "other":
+        raise DataError(f"{where}: labels are of the type {column.dtype}, not numbers; convert them to numbers or text")
+    if stored == "numbers":
         out = column.to_numpy(dtype=float, na_value=np.nan)
     else:
         text = coded(_text(column), "label", where)
@@ -291,7 +334,7 @@ def values_of(column: pd.Series[Any], where: str, missing: Sequence[str], notes:
 
 def _text(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return a column with its cells as text, as numbers beside words are one type only then."""
-    filled = column if column.dtype == object else as_objects(column)
+    filled = _objects(column)
     return filled.where(filled.isna(), filled.map(lambda one: one if isinstance(one, str) else str(one)))
 
 

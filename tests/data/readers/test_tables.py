@@ -296,7 +296,7 @@ def test_bad_parquet(write, tmp_path):
             "x.parquet cannot be read as Parquet",
         )
     refused(
-        lambda: Annotations.from_parquet(tmp_path / "y.parquet"),
+        lambda: Annotations.from_parquet(tmp_path / "y.parquet", kind="nominal"),
         DataError,
         "y.parquet, column 'worker'",
         "of type bytes",
