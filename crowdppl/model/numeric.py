@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -67,6 +67,14 @@ class StandardLabels:
             floor=max((data.spacing / unit) ** 2 / 12, LEAST_VARIANCE),
             ends=None if data.scale is None else tuple((end - centre) / unit for end in data.scale),  # type: ignore[arg-type]
         )
+
+    def without_reference(self) -> StandardLabels:
+        """Return the labels of the workers alone."""
+        if not self.has_reference:
+            return self
+        own = self.worker < self.workers
+        parts = {name: getattr(self, name)[own] for name in ("item", "worker", "value")}
+        return replace(self, **parts, has_reference=False)
 
     @property
     def columns(self) -> int:

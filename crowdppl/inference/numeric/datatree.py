@@ -71,18 +71,7 @@ def log_likelihood(draws: NumericDraws, data: StandardLabels) -> Tensor | None:
     kept = samples["mean"].shape[1]
     if chains * kept < min(FEWEST, chains * count):
         return None
-    own = data.worker < data.workers  # known true numbers are not labels
-    crowd = StandardLabels(
-        data.item[own],
-        data.worker[own],
-        data.value[own],
-        data.items,
-        data.workers,
-        False,
-        data.centre,
-        data.unit,
-        data.floor,
-    )
+    crowd = data.without_reference()  # known true numbers are not labels
     samples = {name: value for name, value in samples.items() if not name.startswith("reference_")}
     parts = [
         log_marginal(crowd.tables, crowd.per_item, one.intercept, one.slope, one.variance, one.truth_sd)

@@ -38,32 +38,28 @@ def correlated_errors(data: NumericAnnotations, standard: StandardLabels, draws:
     }
     one = middle["intercept"].new_ones(data.J, 1)
     workers = (middle["intercept"], middle.get("slope", one), middle["variance"])
-    own = standard.worker < standard.workers
-    crowd = StandardLabels(
-        standard.item[own], standard.worker[own], standard.value[own], data.N, data.J, False, 0.0, 1.0, standard.floor
-    )
+    crowd = standard.without_reference()
     truth_sd = draws.samples["truth_sd"].mean().reshape(1)
     mean, spread = conditional(Parameters(*workers, mean=0 * truth_sd, truth_sd=truth_sd), crowd)
     intercept, slope, variance = (_numpy(part) for part in workers)
     item, worker, value = (_numpy(part) for part in (crowd.item, crowd.worker, crowd.value))
     at, by = item.astype(int), worker.astype(int)
     mu, v = _numpy(mean), _numpy(spread)
-    parts = {
-        "residual": value - intercept[by] - slope[by] * mu[at],
-        "shared": slope[by] * np.sqrt(v[at]),
-        "variance": np.maximum(variance[by] - slope[by] ** 2 * v[at], 1e-12),
-        "count": np.ones(len(at)),
-    }
+    shared = slope[by] * np.sqrt(v[at])
+    variance = np.maximum(variance[by] - shared**2, 1e-12)
+    # One product for both sums: the real part of z_a times the conjugate of z_b is r_a r_b + s_a s_b.
+    both = (value - intercept[by] - slope[by] * mu[at]) + 1j * shared
     tables = {
-        name: scipy.sparse.coo_array((part, (by, at)), shape=(data.J, data.N)).tocsr() for name, part in parts.items()
+        name: scipy.sparse.coo_array((part, (by, at)), shape=(data.J, data.N)).tocsr()
+        for name, part in (("both", both), ("variance", variance), ("count", np.ones(len(at))))
     }
-    products = {name: (table @ table.T).toarray() for name, table in tables.items()}
+    products = {name: (table @ table.conj().T).toarray().real for name, table in tables.items()}
     first, second = np.triu_indices(data.J, 1)
     pick = {name: product[first, second] for name, product in products.items()}
     many = pick["count"] >= LEAST_ITEMS
     if not many.any():
         return []
-    score = (pick["residual"] + pick["shared"])[many] / np.sqrt(pick["variance"][many])
+    score = pick["both"][many] / np.sqrt(pick["variance"][many])
     correlation = score / np.sqrt(pick["count"][many])
     limit = float(ndtri(1 - FALSE_ALARM / many.sum()))
     named = np.flatnonzero((score > limit) & (correlation > LEAST_CORRELATION))
