@@ -18,8 +18,8 @@ from crowdppl.posterior.numbers import SHARED_ERRORS
 LEAST_ITEMS, LEAST_CORRELATION = 20, 0.25
 # Probability that a pair is named where no errors are shared, over all pairs.
 FALSE_ALARM = 0.01
-# Most workers and annotations whose pairs are looked at.
-MOST_WORKERS, MOST_ANNOTATIONS = 3000, 2_000_000
+# Most workers whose pairs are looked at, and annotations, about.
+MOST_WORKERS, LOOKED_AT = 3000, 300_000
 
 
 def correlated_errors(data: NumericAnnotations, standard: StandardLabels, draws: NumericDraws) -> list[str]:
@@ -29,7 +29,7 @@ def correlated_errors(data: NumericAnnotations, standard: StandardLabels, draws:
     labels have the covariance ``D - g g' / P`` under the model. The sum over common items of ``r_a r_b + g_a g_b / P``,
     divided by the root of the sum of the products of the two variances, is standard normal for many items.
     """
-    if not 1 < data.J <= MOST_WORKERS or data.A > MOST_ANNOTATIONS:
+    if not 1 < data.J <= MOST_WORKERS:
         return []
     middle = {
         name: value.mean((0, 1)).unsqueeze(-1)
@@ -43,7 +43,9 @@ def correlated_errors(data: NumericAnnotations, standard: StandardLabels, draws:
     mean, spread = conditional(Parameters(*workers, mean=0 * truth_sd, truth_sd=truth_sd), crowd)
     intercept, slope, variance = (_numpy(part) for part in workers)
     item, worker, value = (_numpy(part) for part in (crowd.item, crowd.worker, crowd.value))
-    at, by = item.astype(int), worker.astype(int)
+    # Of large data every so many items are looked at, which is enough to see correlations of this size.
+    seen = item % -(-len(item) // LOOKED_AT) == 0
+    at, by, value = item[seen].astype(int), worker[seen].astype(int), value[seen]
     mu, v = _numpy(mean), _numpy(spread)
     shared = slope[by] * np.sqrt(v[at])
     variance = np.maximum(variance[by] - shared**2, 1e-12)
