@@ -158,6 +158,8 @@ def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker:
         OptionError: for fewer than one item.
     """
     if isinstance(posterior, NumericPosterior):
+        if by != "entropy" or worker is not None:
+            raise OptionError("by= and worker= are about classes, and labels are numbers; leave them out")
         return _next_numbers(posterior, n)
     gain = gains(posterior, by=by, worker=worker)
     gain[posterior.known_truth() >= 0] = -np.inf

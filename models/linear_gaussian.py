@@ -27,6 +27,7 @@ one more worker, with wide priors of its own (``reference_*``), whose labels are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -82,8 +83,8 @@ def random_probability(slope: Tensor, slope_sd: Tensor, random_share: Tensor) ->
         random_share: ``(...)``.
     """
     spread, share = slope_sd.unsqueeze(-1), random_share.unsqueeze(-1)
-    at_random = share.log() + Normal(0.0, RANDOM_SD).log_prob(slope)
-    other = (1 - share).log() + Normal(1.0, spread).log_prob(slope)
+    at_random = share.log() - (slope / RANDOM_SD) ** 2 / 2 - math.log(RANDOM_SD)
+    other = (1 - share).log() - ((slope - 1) / spread) ** 2 / 2 - spread.log()
     return (at_random - other).sigmoid()
 
 

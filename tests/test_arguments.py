@@ -364,7 +364,7 @@ def calls(place):
         "diagnostics.review": {"data": data()},
         "diagnostics.equal_answers": {"data": data()},
         "diagnostics.connected_groups": {"data": data()},
-        "diagnostics.group_sizes": None,
+        "diagnostics.separate_groups": None,
         "report.write_numbers": {"posterior": numeric_posterior(), "path": place / "n.html"},
         "report.number_actions": {"posterior": numeric_posterior()},
         "plots.values": {"posterior": numeric_posterior()},

@@ -8,7 +8,7 @@ import pandas as pd
 from rich.markup import escape
 
 from crowdppl.cli.application import console, in_command
-from crowdppl.cli.display import SHOWN_ITEMS, SHOWN_WORKERS, grid, show_notes
+from crowdppl.cli.display import SHOWN_ITEMS, SHOWN_WORKERS, grid, show_alert, show_notes
 from crowdppl.criticism import NumericChanges, NumericCheck, NumericComparison
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.report.numbers import shown
@@ -16,8 +16,7 @@ from crowdppl.report.numbers import shown
 
 def show_result(posterior: NumericPosterior, workers: pd.DataFrame, actions: Sequence[str], level: float) -> None:
     """Print alerts, what to do, the items whose mean misleads most, workers, and how all was computed."""
-    for alert in posterior.alerts:
-        console.print(f"[bold red]{escape(in_command(alert))}[/bold red]")
+    show_alert(posterior)
     show_todo(actions)
     _items(posterior, level)
     _workers(workers, level)

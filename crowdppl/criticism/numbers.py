@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+from scipy.special import ndtri
 
 from crowdppl import arguments
 from crowdppl.data.numeric import NumericAnnotations, known_numbers
@@ -354,6 +355,4 @@ def number_changes(earlier: NumericPosterior, later: NumericPosterior, *, level:
 
 
 def _quantile(level: float) -> float:
-    from scipy.special import ndtri
-
     return float(ndtri((1 + level) / 2))

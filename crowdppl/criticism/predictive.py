@@ -435,6 +435,10 @@ def check(
     check can detect. Of a result whose labels are numbers, see :func:`crowdppl.criticism.check_numbers`.
     """
     if isinstance(posterior, NumericPosterior):
+        if data is not None or model is not None:
+            raise OptionError(
+                "a result whose labels are numbers has its own data and model; leave data= and model= out"
+            )
         return check_numbers(posterior, draws=draws, level=level, seed=seed)
     item, worker, label = posterior.annotation_index()
     sizes = (len(posterior.items()), len(posterior.worker_names()), len(posterior.labels))

@@ -185,6 +185,8 @@ class Annotations(AnnotationLayouts):
         others = names_of(other_labels)
         task, worker, label = three_columns(frame, (task, worker, label), source)
         of_classes = {"labels": labels, "map": map, "other_labels": others}
+        if scale is not None and kind not in (None, "numeric"):
+            raise OptionError(f"scale= is that of numbers, and kind={kind!r} says that labels are none; leave one out")
         numeric, note = kinds.numbers_note("numeric" if scale is not None else kind, frame, label, of_classes, source)
         if numeric:
             unread = {

@@ -201,9 +201,12 @@ def public(name: str, **options: Any) -> tuple[Annotations, pd.Series[Any]]:
         names = sorted({*present, *download.SOURCES})
         raise FileError(f"no data set {name!r}{suggestion(name, names)} ({where}, and it is not one of those to fetch)")
     _intact(here)
-    if "labels" not in options and (kind := _kind(_meta(here))) is not None:
-        options.setdefault("kind", kind)
-    data = _counted(here, options) if _has_counts_only(here) else Annotations.from_csv(here / ANNOTATIONS, **options)
+    if _has_counts_only(here):
+        data = _counted(here, options)
+    else:
+        if "labels" not in options and (kind := _kind(_meta(here))) is not None:
+            options.setdefault("kind", kind)
+        data = Annotations.from_csv(here / ANNOTATIONS, **options)
     if not (here / "truth.csv").is_file():
         return data, pd.Series(dtype=object)
     table = read_csv(here / "truth.csv")

@@ -45,13 +45,7 @@ def review(data: Annotations) -> list[str]:
     """Return sentences about unusual properties of annotations, none of which prevents a fit."""
     item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
     notes = []
-    groups = connected_groups(data)
-    if len(groups) > 1:
-        sizes = ", ".join(f"{size:,}" for size in groups[:5]) + (" ..." if len(groups) > 5 else "")
-        notes.append(
-            f"the workers fall into {len(groups):,} groups that share no item ({sizes} workers): workers of different groups "
-            f"can be compared through the prior only"
-        )
+    notes += separate_groups(item, worker, data.N, data.J)
     if data.J == 1:
         notes.append("there is only one worker, whose quality cannot be estimated from their own labels")
     given = np.bincount(label, minlength=data.K)
@@ -214,14 +208,32 @@ def far_from_votes(data: Annotations, probability: Tensor) -> list[str]:
 @arguments.checked(data=arguments.annotation_data)
 def connected_groups(data: Annotations) -> list[int]:
     """Return the number of workers in each connected group, largest first; workers of different groups share no item."""
-    return group_sizes(data.item.cpu().numpy(), data.worker.cpu().numpy(), data.N, data.J)
+    return _group_sizes(data.item.cpu().numpy(), data.worker.cpu().numpy(), data.N, data.J)
 
 
 @arguments.checked(
     item=arguments.anything, worker=arguments.anything, items=arguments.whole(0), workers=arguments.whole(0)
 )
-def group_sizes(item: Array, worker: Array, items: int, workers: int) -> list[int]:
-    """Return the same of item and worker of each annotation, ``(A,)`` each, and the numbers of items and workers."""
+def separate_groups(item: Array, worker: Array, items: int, workers: int) -> list[str]:
+    """Return a sentence where workers fall into groups that share no item.
+
+    Args:
+        item: item of each annotation, ``(A,)``.
+        worker: worker of each annotation, ``(A,)``.
+        items: number of items.
+        workers: number of workers.
+    """
+    groups = _group_sizes(item, worker, items, workers)
+    if len(groups) < 2:
+        return []
+    sizes = ", ".join(f"{size:,}" for size in groups[:5]) + (" ..." if len(groups) > 5 else "")
+    return [
+        f"the workers fall into {len(groups):,} groups that share no item ({sizes} workers): workers of different groups "
+        f"can be compared through the prior only"
+    ]
+
+
+def _group_sizes(item: Array, worker: Array, items: int, workers: int) -> list[int]:
     active = np.bincount(worker, minlength=workers) > 0
     if _reaches_all(item, worker, active, items):
         return [int(active.sum())]

@@ -47,15 +47,14 @@ def numbers_note(
         kind: what the caller said.
         frame: the table.
         label: its column of labels.
-        classes: arguments of the caller that are about classes, by name, those not given being empty.
+        classes: arguments of the caller that are about classes, by name; those not given are ``None`` or empty.
         source: name of the table in messages.
 
     Raises:
         OptionError: for arguments about classes, of labels that the caller calls numbers.
         DataError: for whole numbers with many values, where the caller said nothing.
     """
-    given = [name for name, value in classes.items() if value is not None and not (np.isscalar(value) and not value)]
-    given = [name for name in given if not isinstance(classes[name], (tuple, list)) or len(classes[name])]
+    given = [n for n, v in classes.items() if v is not None and not (isinstance(v, (str, tuple, list)) and not v)]
     if kind == "numeric":
         if given:
             raise OptionError(

@@ -371,7 +371,7 @@ def known_numbers(truth: Any, items: Array, source: str, notes: list[str]) -> Ar
         notes: sentences on what was changed, added to.
 
     Raises:
-        DataError: if an item has two, or none of the items occurs.
+        DataError: if an item has two true numbers, or a cell is none.
     """
     out = np.full(len(items), np.nan)
     if truth is None:

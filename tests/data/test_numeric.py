@@ -101,6 +101,7 @@ def test_a_decimal_comma():
         ([1.0, 2.0, 3.0, 4.0], {"scale": (10, 0)}, OptionError, "lowest and the highest"),
         ([1.0, 2.0, 3.0, 4.0], {"scale": (0, 5, 10)}, OptionError, "lowest and the highest"),
         ([1.0, 2.0, 3.0, 4.0], {"scale": ["a", "b"]}, OptionError, "number"),
+        ([1.0, 2.0, 3.0, 4.0], {"scale": (0, 5), "kind": "nominal"}, OptionError, "scale= is that of numbers"),
         ([1.0, 2.0, 3.0, 4.0], {"other_labels": ["x"]}, OptionError, "other_labels= is about classes"),
         ([1.0, 2.0, 3.0, 4.0], {"map": {1: "a"}}, OptionError, "map= is about classes"),
         ([1.0, 2.0, 3.0, 4.0], {"features": np.ones((2, 1))}, OptionError, "features= is not used"),

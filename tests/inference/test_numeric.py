@@ -326,6 +326,12 @@ def test_the_program_runs_under_pyro_and_samples_come_back(known):
     # A guide with independent parts finds the scale slowly; the order of items it has.
     values = [one.truth(relative=True)["value"] for one in (posterior, quiet(data, method="em"))]
     assert np.corrcoef(*values)[0, 1] > 0.98
+    # Draws that are said to be of the posterior are judged: chains that go different ways have not converged.
+    apart = {name: torch.stack([value, value + 1.0]) for name, value in samples.items()}
+    with pytest.warns(CrowdpplWarning, match="not converged: do not use the intervals"):
+        assert program.posterior(apart).not_converged
+    with pytest.raises(OptionError, match="name the engine with method="):
+        crowdppl.update(posterior, frame.head(3))
     with pytest.raises(OptionError, match="samples lack the site 'slope'"):
         program.posterior({name: value for name, value in samples.items() if name != "slope"})
     with pytest.raises(OptionError, match=r"samples\['slope'\] has the shape"):
@@ -357,6 +363,12 @@ def test_odd_data_have_an_answer(name, method):
     posterior = quiet(data, method=method, **QUICK[method])
     assert np.isfinite(posterior.truth()[["value", "low", "high"]].to_numpy()).all()
     assert np.isfinite(posterior.workers()[["bias", "slope", "sd", "correlation"]].to_numpy()).all()
+
+
+def test_workers_who_share_no_item_are_noted():
+    table = pd.DataFrame({"task": [0, 0, 1, 1], "worker": ["a", "b", "c", "d"], "label": [1.0, 2.0, 3.0, 4.5]})
+    posterior = quiet(Annotations.from_frame(table, kind="numeric"), method="em", num_samples=20)
+    assert any("2 groups that share no item (2, 2 workers)" in note for note in posterior.notes)
 
 
 def test_items_and_workers_without_labels_have_wide_intervals():

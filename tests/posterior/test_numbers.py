@@ -123,6 +123,10 @@ def test_tables():
     assert set(workers["rank"]) == set(range(1, 6))
     with pytest.raises(OptionError, match="is no column"):
         posterior.workers(sort="accuracy")
+    with pytest.raises(OptionError, match="by= and worker= are about classes"):
+        acquisition.next_items(posterior, by="accuracy")
+    with pytest.raises(OptionError, match="leave data= and model= out"):
+        criticism.check(posterior, model=crowdppl.models.DawidSkene())
     with pytest.raises(DataError, match="have no confusion matrix"):
         posterior.confusion()
     with pytest.raises(OptionError, match="no variable 'confusion'"):

@@ -94,11 +94,8 @@ def next_command(
     from crowdppl import export
     from crowdppl.cli import display
     from crowdppl.export import results
-    from crowdppl.posterior.numbers import NumericPosterior
 
     posterior, _ = results.opened(folder)
-    if isinstance(posterior, NumericPosterior) and (pairs or sure is not None or by != "entropy"):
-        raise OptionError("--pairs, --sure and --by are about classes, and labels are numbers; leave them out")
     batch = _batch(posterior, n, by, pairs, sure)
     path = folder / "next.csv" if out is None else out
     if path.suffix not in export.SUFFIXES:

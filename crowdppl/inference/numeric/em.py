@@ -124,7 +124,6 @@ class Loop:
             common=0.4,
             df=5.0,
         )
-        self.count = data.tables.count.squeeze(-1)
         self.truth, self.spread = self.expectation()
 
     # -- truths

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from crowdppl.data.diagnostics import group_sizes
+from crowdppl.data.diagnostics import separate_groups
 from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import ModelError, OptionError, listed, suggestion, warn
 from crowdppl.inference.convergence import warning as not_converged
@@ -26,6 +26,11 @@ from crowdppl.models import CATALOGUE, NUMERIC
 from crowdppl.models.linear_gaussian import LinearGaussian
 from crowdppl.posterior.numbers import NumericPosterior
 
+# Annotations up to which the default is Gibbs sampling; EM takes a hundredth of the time, with intervals of workers that are
+# narrower.
+SAMPLED = 100_000
+# Share of labels at the lowest and the highest number above which a note asks for the scale.
+AT_ENDS = 0.15
 ENGINES: dict[str, Callable[..., NumericDraws]] = {
     "em": em.em,
     "gibbs": gibbs.gibbs,
@@ -100,9 +105,6 @@ def fit_numbers(
     with isolated(seed=seed, device=data.item.device), progress_bar(progress, engine) as report:
         standard = StandardLabels.of(data)
         draws = ENGINES[engine](chosen, standard, report, **taken)
-    if draws.kind == "posterior":
-        failed = not_converged(draws.facts)
-        draws.warnings[:0] = [failed] if failed else []
     run = {
         "default_model": model is None,
         "method": engine,
@@ -110,10 +112,7 @@ def fit_numbers(
         "seed": seed,
         "seconds": time.perf_counter() - began,
     }
-    posterior = result(data, standard, chosen, draws, run)
-    for sentence in draws.warnings:
-        warn(sentence)
-    return posterior
+    return result(data, standard, chosen, draws, run)
 
 
 def result(
@@ -123,7 +122,7 @@ def result(
     draws: NumericDraws,
     run: Mapping[str, Any],
 ) -> NumericPosterior:
-    """Return the result of draws, with warnings and notes on the data.
+    """Return the result of draws, with notes on the data and warnings, which are issued.
 
     Args:
         data: the annotations.
@@ -132,6 +131,9 @@ def result(
         draws: of an engine; warnings are added to.
         run: description of the fit.
     """
+    if draws.kind == "posterior":
+        failed = not_converged(draws.facts)
+        draws.warnings[:0] = [failed] if failed else []
     shared = correlated_errors(data, standard, draws)
     notes = _notes(data)
     if standard.has_reference:
@@ -146,19 +148,14 @@ def result(
         "facts": draws.facts,
         "versions": versions(),
     }
+    for sentence in draws.warnings:
+        warn(sentence)
     return NumericPosterior(to_datatree(data, standard, draws, run=story | dict(run), notes=notes))
 
 
 def _notes(data: NumericAnnotations) -> list[str]:
     """Return sentences on what is unusual about the data."""
-    notes = []
-    groups = group_sizes(data.item.cpu().numpy(), data.worker.cpu().numpy(), data.N, data.J)
-    if len(groups) > 1:
-        sizes = ", ".join(f"{size:,}" for size in groups[:5]) + (" ..." if len(groups) > 5 else "")
-        notes.append(
-            f"the workers fall into {len(groups):,} groups that share no item ({sizes} workers): biases of workers of different "
-            f"groups can be compared through the prior only"
-        )
+    notes = separate_groups(data.item.cpu().numpy(), data.worker.cpu().numpy(), data.N, data.J)
     if data.J == 1:
         notes.append("there is only one worker, whose bias and noise cannot be estimated from their own labels")
     if float(data.value.min()) == float(data.value.max()):
@@ -172,10 +169,3 @@ def _notes(data: NumericAnnotations) -> list[str]:
                 f"everything beyond the ends of a scale, say so with scale=({float(low):g}, {float(high):g})"
             )
     return notes
-
-
-# Annotations up to which the default is Gibbs sampling; EM takes a hundredth of the time, with intervals of workers that are
-# narrower.
-SAMPLED = 100_000
-# Share of labels at the lowest and the highest number above which a note asks for the scale.
-AT_ENDS = 0.15

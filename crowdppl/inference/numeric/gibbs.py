@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from crowdppl.inference.monitor import Diagnosis, of_draws
-from crowdppl.inference.numeric.draws import NumericDraws, thinned
+from crowdppl.inference.numeric.draws import STORED, NumericDraws, thinned
 from crowdppl.inference.numeric.em import Loop
 from crowdppl.inference.numeric.readings import Moments, Parameters, readings
 from crowdppl.inference.options import engine
@@ -414,7 +414,7 @@ def gibbs(
             diagnosis = watched(kept, data)
             if diagnosis.converged or time.perf_counter() - began > max_seconds:
                 break
-            if len(kept) * chains * data.workers * 3 > 6 * 4_000_000 or len(kept) >= 4 * ROUND:
+            if len(kept) * chains * data.workers > 2 * STORED or len(kept) >= 4 * ROUND:
                 kept, step = kept[1::2], step * 2
     samples = {name: torch.stack([one[name] for one in kept], 1) for name in kept[0]}
     if num_samples is not None:

@@ -72,6 +72,15 @@ def without_inverse(samples: dict[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
+def judged(samples: dict[str, Tensor]) -> dict[str, Any]:
+    """Return the facts on the convergence of posterior draws."""
+    chains, count = samples["mean"].shape
+    diagnosis = of_draws({name: samples[name] for name in ("mean", "truth_sd", "intercept", "variance")})
+    facts: dict[str, Any] = {"chains": chains, "num_samples": count, "ess": diagnosis.ess}
+    facts |= {"converged": diagnosis.converged, "modes": diagnosis.modes}
+    return facts | ({"r_hat": diagnosis.r_hat} if chains > 1 else {})
+
+
 @engine("svi")
 def svi(
     model: LinearGaussian,
@@ -178,11 +187,7 @@ def nuts(
         runs.append(sampler.get_samples())
         divergent += len(ended["divergences"])
     samples = without_inverse({name: torch.stack([run[name] for run in runs]) for name in first})
-    diagnosis = of_draws({name: samples[name] for name in ("mean", "truth_sd", "intercept", "variance")})
-    facts: dict[str, Any] = {"chains": chains, "warmup": warmup, "num_samples": num_samples, "divergences": divergent}
-    facts |= {"ess": diagnosis.ess, "converged": diagnosis.converged, "modes": diagnosis.modes}
-    if chains > 1:
-        facts["r_hat"] = diagnosis.r_hat
+    facts: dict[str, Any] = {"warmup": warmup, "divergences": divergent} | judged(samples)
     warnings = []
     if divergent:
         warnings.append(f"{divergent} of {chains * num_samples} draws diverged; raise target_accept=...")

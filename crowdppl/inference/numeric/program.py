@@ -16,7 +16,7 @@ from crowdppl.data.numeric import NumericAnnotations
 from crowdppl.errors import OptionError, listed
 from crowdppl.inference.numeric.draws import NumericDraws, of_readings, thinned
 from crowdppl.inference.numeric.fit import numeric_model, result
-from crowdppl.inference.numeric.gradients import without_inverse
+from crowdppl.inference.numeric.gradients import judged, without_inverse
 from crowdppl.isolation import floating, isolated
 from crowdppl.model.numeric import StandardLabels
 from crowdppl.models.linear_gaussian import LinearGaussian
@@ -76,8 +76,7 @@ class NumericProgram:
         """
         began = time.perf_counter()
         drawn = without_inverse(self._checked(samples))
-        chains, count = drawn["mean"].shape
-        facts = {"chains": chains, "num_samples": count, "converged": True}
+        facts = judged(drawn) if kind == "posterior" else {}
         draws = NumericDraws(thinned(drawn), kind, INTERVAL_METHOD, of_readings(drawn, self.layout), facts=facts)
         story = {"method": "samples", "options": {}, "seed": seed, "default_model": False}
         return result(

@@ -13,9 +13,9 @@ from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.identifiers import kind_of
 from crowdppl.data.numeric import NumericAnnotations, numeric_annotations
-from crowdppl.errors import DataError
+from crowdppl.errors import DataError, OptionError
 from crowdppl.inference.numeric.fit import fit_numbers
-from crowdppl.inference.options import taken_apart
+from crowdppl.inference.options import OPTIONS, taken_apart
 from crowdppl.models.linear_gaussian import LinearGaussian
 from crowdppl.posterior.numbers import NumericPosterior
 
@@ -71,6 +71,8 @@ def update_numbers(
     info = posterior.info
     method, options = taken_apart(options.pop("method", None), options)
     device, progress = options.pop("device", None), options.pop("progress", False)
+    if method is None and info["method"] not in OPTIONS:
+        raise OptionError("the result was made of samples that the caller brought; name the engine with method=...")
     if method is None or method == info["method"]:
         method = info["method"]
         unused = {"validation"} if method == "svi" else set()
