@@ -452,6 +452,7 @@ any_data = one_of(annotation_data, numeric_data)
 any_posterior = one_of(posterior, numeric_posterior)
 frame = instance("pandas", "DataFrame", "a pandas DataFrame")
 model = instance("crowdppl.model.base", "AnnotationModel", "an instance of a crowdppl.AnnotationModel")
+groups_of_copies = several(instance("crowdppl.data.copies", "Copies", "groups, as copied_answers returns them"), 0)
 report_actions = instance("crowdppl.report.plan", "Actions", "the result of report.actions")
 axes = instance("matplotlib.axes", "Axes", "axes of matplotlib, such as plt.gca()")
 

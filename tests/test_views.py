@@ -144,6 +144,7 @@ VIEWS = {
 # Views with tests of their own for every engine they suit: they take a design or a model beside the result.
 ELSEWHERE = {
     "export.predictions",  # of an export of Label Studio: tests/export/test_label_studio.py
+    "predict.counted",
     "predict.data_of",
     "predict.parameter_draws",
     "predict.predict_correct",

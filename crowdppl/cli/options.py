@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -292,7 +292,7 @@ class Covariates:
 
 @dataclass(frozen=True)
 class Correlation:
-    """The correlation between errors on one item."""
+    """The correlation between errors on one item, and between workers who copy each other."""
 
     independent: Annotated[
         bool,
@@ -306,15 +306,22 @@ class Correlation:
             "(default: average of public crowds, updated likewise)"
         ),
     ] = None
+    copies: Annotated[
+        Literal["one", "all"] | None,
+        typer.Option(
+            help="Of workers who give the same answers, count one for each item, or all of them. "
+            "(default: one where everybody else agrees well enough)"
+        ),
+    ] = None
 
     def options(self) -> dict[str, Any]:
-        """Return both as arguments of a fit.
+        """Return them as arguments of a fit.
 
         Raises:
             OptionError: for a ``rho`` that is neither a number nor two.
         """
         if self.rho is None:
-            return {"independent": self.independent, "rho": None}
+            return {"independent": self.independent, "rho": None, "copies": self.copies}
         try:
             values = tuple(float(part) for part in self.rho.split(","))
         except ValueError:
@@ -323,7 +330,8 @@ class Correlation:
             raise OptionError(
                 f"--rho {self.rho}; it must be mean and sd of the logit, such as --rho=-1,3, or a correlation from 0 to 1"
             )
-        return {"independent": self.independent, "rho": values if values[1:] else values[0]}
+        rho = values if values[1:] else values[0]
+        return {"independent": self.independent, "rho": rho, "copies": self.copies}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.evaluate import item_log_likelihood
 from crowdppl.inference.fit import fit
 from crowdppl.inference.options import require_method
-from crowdppl.inference.predict import parameter_draws, rebuilt
+from crowdppl.inference.predict import counted, parameter_draws, rebuilt
 from crowdppl.isolation import isolated, without_warnings
 from crowdppl.model.base import AnnotationModel
 from crowdppl.model.program import without_unread_features
@@ -127,7 +127,9 @@ def loo(
         info = posterior.info
         fitted = rebuilt(posterior) if model is None else model
         options = {name: value for name, value in info["options"].items() if name != "validation"}
-        refitted = kfold(data, fitted, method=info["method"], items=high, folds=folds, seed=seed, **options)
+        refitted = kfold(
+            counted(posterior, data), fitted, method=info["method"], items=high, folds=folds, seed=seed, **options
+        )
         table.loc[high, "elpd"] = refitted["elpd"].to_numpy()
         table.loc[high, "refitted"] = True
         p += total - float(table["elpd"].sum())

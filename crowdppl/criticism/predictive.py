@@ -25,7 +25,7 @@ from crowdppl.data import html
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
-from crowdppl.inference.predict import data_of, parameter_draws, rebuilt
+from crowdppl.inference.predict import counted, parameter_draws, rebuilt
 from crowdppl.inference.sampling import sample_truth, sample_truth_from_probabilities
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
@@ -262,7 +262,7 @@ def _replicated(
 ) -> tuple[Iterator[Array], str]:
     """Return what :func:`replicates` does, one after the other."""
     try:
-        fitted = data_of(posterior) if data is None else data.to("cpu")
+        fitted = counted(posterior, data)
         labels = _from_model(posterior, draws, seed, fitted, model)
         return chain([next(labels)], labels), "model"  # what cannot be done fails at the first
     except ModelError:
@@ -342,7 +342,7 @@ def _from_prior(
     agreement: Callable[[Array], Array],
 ) -> dict[str, xr.Dataset]:
     """Return draws of the sites from the prior, and the agreement within items of labels drawn with them."""
-    data = data_of(posterior) if data is None else data
+    data = counted(posterior, data)
     chosen = rebuilt(posterior) if model is None else model
     values, labels = zip(*(_simulated(chosen, data, seed + n) for n in range(draws)), strict=True)
     own = posterior.tree["posterior"].to_dataset()

@@ -109,7 +109,9 @@ def ranks(
         given = rng.normal(size=(items, features)) if features else None
         data, truth, drawn = simulate(chosen, task, worker, classes=classes, seed=seed + s, features=given)
         with silent():  # short chains are part of the simulation
-            posterior = fit(data, chosen, method=method, seed=seed + s, independent=independent, **options)
+            posterior = fit(
+                data, chosen, method=method, seed=seed + s, independent=independent, copies="all", **options
+            )
         if posterior.kind == "point":
             raise NoDraws(
                 f"{type(chosen).__name__} by method={method!r} returns a point estimate; "

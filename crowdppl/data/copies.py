@@ -6,17 +6,22 @@ very items that ``a`` and ``b`` have in common. Easy items, good workers and err
 A pair is named where its equal labels cannot be explained even if half of them were copied. Labels alone do not tell copies from
 workers who apply a criterion of their own, other than everybody else's, in nearly the same way. That copying is what two sources
 have in common beyond their accuracy is the idea of Dong, Berti-Equille and Srivastava (2009), Integrating conflicting data.
+
+A fit counts one of a group for each item: every model and every engine then sees a group as often as one worker, and each of its
+members keeps a share of the own annotations, at random, from which the member's quality is learned. Where everybody else hardly
+agrees, nothing tells a group that copies from one that knows better, and all of them count unless the caller asks for one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 import scipy.special
+import torch
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
@@ -35,6 +40,9 @@ COPIED = 0.5
 MARGIN = 1.0
 # Standard errors by which the agreement of others must exceed 0.
 AGREEING = 3.0
+# Chance-corrected agreement of everybody else from which a group counts as one worker. Where it is lower, a group may as well
+# know better than the others: prompts of one language model in judges-llmbar (.24; simulated copies .38 to .49).
+TRUSTED = 1 / 3
 # Pairs that agree as often as this may belong to one group: neither counts as another worker for the other's pairs.
 NEAR = 0.75
 # Most pairs that are looked at closely, most further workers that are left out for a pair, and most cells of working arrays.
@@ -51,11 +59,18 @@ class Copies:
         workers: their codes, at least two, ascending.
         common: number of common items, summed over the pairs that were named.
         equal: number of these with equal labels.
+        others: chance-corrected agreement, on the items of these workers, of those who are in no group.
     """
 
     workers: tuple[int, ...]
     common: int
     equal: int
+    others: float = np.nan
+
+    @arguments.checked(copies=arguments.anything)
+    def counts_once(self, copies: Literal["one", "all"] | None) -> bool:
+        """Return whether a fit counts one of them for each item: as the caller asks, else where others agree."""
+        return copies == "one" or (copies is None and self.others >= TRUSTED)
 
 
 @dataclass(frozen=True)
@@ -100,7 +115,34 @@ def copied_answers(data: Annotations) -> list[Copies]:
         bound = votes.explained(one, other, suspects if len(suspects) <= SUSPECTS else set())
         if bound is not None and _at_least(equal[pair], common[pair], bound) * len(a) < FALSE_ALARMS:
             named.append((one, other, int(common[pair]), int(equal[pair])))
-    return _groups(named, data.J)
+    groups = _groups(named, data.J)
+    return [replace(group, others=agreement) for group, agreement in zip(groups, votes.others(groups), strict=True)]
+
+
+@arguments.checked(data=arguments.annotation_data, groups=arguments.groups_of_copies)
+def one_of_each(data: Annotations, groups: list[Copies]) -> tuple[Annotations, Annotations]:
+    """Return annotations in which one member of each group, at random, has annotated an item, and those that are set aside.
+
+    Who keeps an item does not depend on the labels, and is the same in every call. Repeated annotations of one member stay
+    together. Labels that are never a true label are not set aside.
+
+    Args:
+        data: the annotations.
+        groups: of workers, none in two of them, as :func:`copied_answers` returns them.
+    """
+    item, worker = data.item.cpu().numpy(), data.worker.cpu().numpy()
+    kept = np.ones(data.A, dtype=bool)
+    rng = np.random.default_rng(0)
+    for group in groups:
+        rows = np.flatnonzero(np.isin(worker, group.workers))
+        rows = rows[np.lexsort((worker[rows], item[rows]))]  # whatever the order of the annotations of an item
+        drawn = rows[rng.permutation(len(rows))]
+        items, first = np.unique(item[drawn], return_index=True)
+        keeper = np.zeros(data.N, dtype=worker.dtype)
+        keeper[items] = worker[drawn[first]]
+        kept[rows] = worker[rows] == keeper[item[rows]]
+    selected = torch.from_numpy(kept)
+    return replace(data.keep(selected), notes=data.notes), data.keep(~selected)
 
 
 @dataclass(frozen=True)
@@ -145,6 +187,19 @@ class _Votes:
         given = scipy.sparse.csr_array((ones, self.cells.item * K + self.cells.first, self.start), shape=(J, N * K))
         return a, b, number, np.asarray((given @ given.T).tocsr()[a, b]).ravel()
 
+    def others(self, groups: list[Copies]) -> list[float]:
+        """Return, for the items of each group, the chance-corrected agreement of workers who are in no group; NaN if unknown."""
+        counts = self.counts.copy()  # (N, L)
+        for worker in (member for group in groups for member in group.workers):
+            items, labels = self.of_worker(worker)
+            counts[items, labels] -= 1
+        out = []
+        for group in groups:
+            own = np.unique(np.concatenate([self.of_worker(member)[0] for member in group.workers]))
+            rest = _agreement_within(counts[own])
+            out.append(np.nan if rest is None else rest.kappa)
+        return out
+
     def explained(self, a: int, b: int, suspects: set[int]) -> float | None:
         """Return the share of equal labels of a pair if half were copied, at most, or ``None`` where too little is known."""
         of_a, of_b = self.of_worker(a), self.of_worker(b)
@@ -159,18 +214,16 @@ class _Votes:
             _, here, there = np.intersect1d(items, theirs, assume_unique=True, return_indices=True)
             others[here, labels[there]] -= 1
         number = others.sum(1)
-        pairs = number * (number - 1)
-        if number.sum() < OTHERS or pairs.sum() < OTHERS:
+        rest = _agreement_within(others)
+        if number.sum() < OTHERS or rest is None:
             return None
 
         def shares(labels: Array, weight: Array) -> Array:
             return np.bincount(labels, weight, minlength=others.shape[1]) / weight.sum()
 
         all_others = others.sum(0) / number.sum()
-        in_pairs = (others * np.maximum(number - 1, 0)[:, None]).sum(0) / pairs.sum()
         one = _Agreement.of(others[each, first], number, float(shares(first, number) @ all_others))
         two = _Agreement.of(others[each, second], number, float(shares(second, number) @ all_others))
-        rest = _Agreement.of((others * (others - 1)).sum(1), pairs, float(in_pairs @ in_pairs))
         if rest.kappa <= AGREEING * rest.error:  # a crowd of guesses says nothing of two workers who agree
             return None
         honest = max(0.0, one.kappa) * max(0.0, two.kappa) / rest.kappa
@@ -179,6 +232,16 @@ class _Votes:
         equal = np.ones(len(items))
         chance = float(shares(first, equal) @ shares(second, equal))
         return chance + (1 - chance) * (COPIED + (1 - COPIED) * honest)
+
+
+def _agreement_within(counts: Array) -> _Agreement | None:
+    """Return the agreement between the workers of an item from counts of labels ``(n, L)``, ``None`` for too few pairs."""
+    number = counts.sum(1)
+    pairs = number * (number - 1)
+    if pairs.sum() < OTHERS:
+        return None
+    shares = (counts * np.maximum(number - 1, 0)[:, None]).sum(0) / pairs.sum()
+    return _Agreement.of((counts * (counts - 1)).sum(1), pairs, float(shares @ shares))
 
 
 def _at_least(equal: Array, common: Array, rate: float) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.alerts import CLASSES_LOST, SAME_ANSWERS
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.copies import copied_answers
+from crowdppl.data.copies import Copies
 from crowdppl.errors import listed
 
 Array = npt.NDArray[np.int64]
@@ -77,16 +77,30 @@ def review(data: Annotations) -> list[str]:
     return notes
 
 
-@arguments.checked(data=arguments.annotation_data)
-def equal_answers(data: Annotations) -> list[str]:
-    """Return a sentence for each group of workers who give the same answers (:mod:`crowdppl.data.copies`)."""
+@arguments.checked(data=arguments.annotation_data, groups=arguments.groups_of_copies, copies=arguments.anything)
+def equal_answers(data: Annotations, groups: list[Copies], copies: Literal["one", "all"] | None) -> list[str]:
+    """Return a sentence for each group of workers who give the same answers (:mod:`crowdppl.data.copies`).
+
+    Args:
+        data: the annotations.
+        groups: of workers.
+        copies: what the caller asked to count, see :func:`crowdppl.fit`.
+    """
+    once = (
+        "The fit counts one of them for each item, taken at random, so that they do not outvote others; if they are different "
+        "people who judge for themselves, fit with copies='all'"
+    )
+    each = "The fit counts all of them, so that they outvote others; copies='one' counts one of them for each item"
+    unclear = (
+        "The fit counts all of them, since everybody else agrees too little to tell copies from workers who know better; "
+        "copies='one' counts one of them for each item"
+    )
     return [
         f"{SAME_ANSWERS}: {listed(data.workers[list(group.workers)].tolist())} gave equal labels to {group.equal:,} of "
         f"{group.common:,} common items{'' if len(group.workers) == 2 else ', counted pair by pair'}, far more than their "
-        f"agreement with others explains: copies, one person with several accounts, or a criterion of their own? The fit counts "
-        f"them as {len(group.workers)} independent workers, who outvote others; if they are one, keep the annotations of "
-        f"only one of them and fit again"
-        for group in copied_answers(data)
+        f"agreement with others explains: copies, one person with several accounts, or a criterion of their own? "
+        + (once if group.counts_once(copies) else each if copies == "all" else unclear)
+        for group in groups
     ]
 
 

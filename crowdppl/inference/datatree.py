@@ -22,6 +22,7 @@ from crowdppl.inference.evaluate import EvaluatedDraws
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.networks import is_weight
 from crowdppl.posterior.io import FORMAT
+from crowdppl.posterior.schema import SET_ASIDE
 
 # Dimensions and value of a variable.
 Variable = tuple[tuple[str, ...], Tensor]
@@ -38,6 +39,7 @@ def to_datatree(
     *,
     weights: Mapping[str, Tensor],
     attrs: Mapping[str, Any],
+    aside: Annotations | None = None,
 ) -> xr.DataTree:
     """Lay out the result of a fit.
 
@@ -48,8 +50,9 @@ def to_datatree(
         evaluated: the model evaluated at the draws.
         weights: of networks, by name.
         attrs: of the tree, see :func:`attributes`.
+        aside: annotations that the fit did not count, if any.
     """
-    coordinates = _coordinates(data, evaluated.lp.shape)
+    coordinates = _coordinates(data, evaluated.lp.shape, aside)
     dataset = partial(_dataset, coordinates)
     dims = _site_dims(model, draws)
     stats: dict[str, Variable] = {"lp": (_DRAW, evaluated.lp)}
@@ -74,7 +77,7 @@ def to_datatree(
         "log_prior": dataset({"parameters": (_DRAW, evaluated.log_prior)}),
         "truth": dataset(truth),
         "observed_data": dataset({"labels": (("annotation",), data.label)}),
-        "constant_data": dataset(_constant_data(data)),
+        "constant_data": dataset(_constant_data(data, aside)),
     }
     if calibrated:
         groups["calibrated"] = dataset(calibrated)
@@ -97,6 +100,7 @@ def first_datatree(
     published: Tensor | None,
     *,
     attrs: Mapping[str, Any],
+    aside: Annotations | None = None,
 ) -> xr.DataTree:
     """Lay out what is known of a result before its draws: class probabilities, the point, the data, and all coordinates.
 
@@ -107,15 +111,16 @@ def first_datatree(
         probability: of the classes, ``(N, K)``.
         published: likewise by the model as published, if that differs.
         attrs: of the tree, see :func:`attributes`.
+        aside: annotations that the fit did not count, if any.
     """
-    coordinates = _coordinates(data, (1, draws.count))
+    coordinates = _coordinates(data, (1, draws.count), aside)
     axes = ("item", "true_label")
     groups = {
         "posterior": xr.Dataset(coords={dim: values for dim, values in coordinates.items() if dim != "item"}),
         "truth": _dataset(coordinates, {"probability": (axes, probability if published is None else published)}),
         "point": _dataset(coordinates, _point(_site_dims(model, draws), draws)),
         "observed_data": _dataset(coordinates, {"labels": (("annotation",), data.label)}),
-        "constant_data": _dataset(coordinates, _constant_data(data)),
+        "constant_data": _dataset(coordinates, _constant_data(data, aside)),
     }
     if published is not None:
         groups["calibrated"] = _dataset(coordinates, {"probability": (axes, probability)})
@@ -184,12 +189,13 @@ def _point(dims: Mapping[str, tuple[str, ...]], draws: Draws) -> dict[str, Varia
     return {name: (dims[name], value) for name, value in point.items() if not is_weight(draws.sites[name])}
 
 
-def _coordinates(data: Annotations, draws: Sequence[int]) -> dict[str, pd.Index]:
+def _coordinates(data: Annotations, draws: Sequence[int], aside: Annotations | None) -> dict[str, pd.Index]:
     """Return the coordinates of all dimensions: as indexes, which xarray would otherwise build for every group anew.
 
     Args:
         data: the annotations.
         draws: number of chains, and of the draws of each.
+        aside: annotations that the fit did not count, if any.
     """
     items, workers, labels = (pd.Index(part, dtype=part.dtype) for part in (data.items, data.workers, data.labels))
     return {
@@ -199,6 +205,7 @@ def _coordinates(data: Annotations, draws: Sequence[int]) -> dict[str, pd.Index]
         "given_label": labels,
         "annotation": pd.RangeIndex(data.A),
         **({} if data.others is None else _of_others(data.others)),
+        **({} if aside is None else {"aside_annotation": pd.RangeIndex(aside.A)}),
         "chain": pd.RangeIndex(draws[0]),
         "draw": pd.RangeIndex(draws[1]),
     }
@@ -216,8 +223,8 @@ def _posterior(
     return posterior
 
 
-def _constant_data(data: Annotations) -> dict[str, Variable]:
-    """Return what a fit conditions on."""
+def _constant_data(data: Annotations, aside: Annotations | None) -> dict[str, Variable]:
+    """Return what a fit conditions on, and the annotations that it did not count."""
     variables: dict[str, Variable] = {
         "item_index": (("annotation",), data.item),
         "worker_index": (("annotation",), data.worker),
@@ -231,6 +238,11 @@ def _constant_data(data: Annotations) -> dict[str, Variable]:
     if data.others is not None:
         parts = {"other_item": data.others.item, "other_worker": data.others.worker, "other_label": data.others.label}
         variables |= {name: (("other_annotation",), value) for name, value in parts.items()}
+    if aside is not None:
+        fields = {name: getattr(aside, name) for name in SET_ASIDE}
+        variables |= {
+            f"aside_{name}": (("aside_annotation",), value) for name, value in fields.items() if value is not None
+        }
     return variables
 
 

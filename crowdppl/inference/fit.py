@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import torch
@@ -18,6 +18,7 @@ from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.copies import copied_answers, one_of_each
 from crowdppl.data.diagnostics import (
     equal_answers,
     far_from_votes,
@@ -74,6 +75,7 @@ FEW_DRAWS = 19
     device=arguments.device,
     progress=arguments.progress,
     independent=arguments.flag,
+    copies=arguments.choice("one", "all"),
     checkpoint=arguments.folder,
     every=arguments.at_least_zero,
 )
@@ -87,6 +89,7 @@ def fit(
     progress: bool | ProgressCallback = False,
     independent: bool = False,
     rho: float | tuple[float, float] | None = None,
+    copies: Literal["one", "all"] | None = None,
     checkpoint: str | Path | None = None,
     every: float = EVERY,
     task: str | None = None,
@@ -117,6 +120,8 @@ def fit(
         rho: correlation between errors on one item: mean and standard deviation of its logit, which known true labels of the
             data update (:mod:`crowdppl.inference.known_truths`). Defaults to its distribution over public data sets. Or the
             correlation itself, from 0 to 1, as if it were known exactly: intervals are then too narrow for most crowds.
+        copies: of workers who give the same answers (:mod:`crowdppl.data.copies`), count ``"one"`` for each item, or ``"all"``.
+            Defaults to one where everybody else agrees well enough to tell that they are copies.
         checkpoint: a folder for the state of the fit. A fit that was stopped, by Ctrl-C or killed, continues from there when it
             is called again with the same data, model, options and seed, and ends with the same result. NUTS saves its state
             between chains, SVI only without ``validation``.
@@ -149,17 +154,48 @@ def fit(
     elif named := [name for name, value in columns.items() if value is not None]:
         raise OptionError(f"{named[0]}= names a column of a frame; give it where the Annotations are made")
     if isinstance(data, NumericAnnotations):
-        of_classes = {"independent": independent, "rho": rho is not None, "checkpoint": checkpoint is not None}
+        of_classes = {
+            "independent": independent,
+            "rho": rho is not None,
+            "copies": copies is not None,
+            "checkpoint": checkpoint is not None,
+        }
         if unread := [name for name, given in of_classes.items() if given]:
             raise OptionError(f"{unread[0]}= is not used for labels that are numbers; leave it out")
         return fit_numbers(  # type: ignore[return-value]  # which one it is follows from the data
             data, model, engine, options, seed=int(seed), device=device, progress=progress
         )
+    data, aside, sentences = without_copies(data, copies)
     chosen, note = default_model(data) if model is None else (named_model(model), None)
     if data.kind is None and provides(chosen, "reading"):
         data = graded(data, "the annotations")
-    work = Work(data, chosen, effect_of(chosen, data, independent, rho), int(seed), default=model is None, note=note)
+    work = Work(
+        data,
+        chosen,
+        effect_of(chosen, data, independent, rho),
+        int(seed),
+        default=model is None,
+        note=note,
+        copies=copies,
+        aside=aside,
+        warnings=tuple(sentences),
+    )
     return fitted(work, engine, options, device=device, progress=progress, checkpoint=checkpoint, every=every)
+
+
+def without_copies(
+    data: Annotations, copies: Literal["one", "all"] | None
+) -> tuple[Annotations, Annotations | None, list[str]]:
+    """Return the annotations that a fit counts, those of copies that it sets aside, if any, and a warning for each group.
+
+    Args:
+        data: the annotations.
+        copies: as in :func:`fit`.
+    """
+    groups = copied_answers(data) if data.A <= REVIEWED or copies == "one" else []
+    sentences = equal_answers(data, groups, copies)
+    counted_once = [group for group in groups if group.counts_once(copies)]
+    return (*one_of_each(data, counted_once), sentences) if counted_once else (data, None, sentences)
 
 
 def effect_of(
@@ -188,6 +224,9 @@ class Work:
         seed: of all random numbers.
         default: whether the model was chosen by the library.
         note: a sentence on that choice.
+        copies: what the caller asked to count of workers who give the same answers.
+        aside: annotations of such workers that are not counted.
+        warnings: a sentence for each group of such workers.
     """
 
     data: Annotations
@@ -196,6 +235,9 @@ class Work:
     seed: int
     default: bool = False
     note: str | None = None
+    copies: Literal["one", "all"] | None = "all"
+    aside: Annotations | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def fitted(
@@ -261,8 +303,7 @@ def fitted(
         draws.warnings[:0] = [failed] if failed else []
     draws.warnings += [f"{LABELS_UNCLEAR}: {sentence}" for sentence in data.doubts]
     draws.warnings += nothing_learned(data, probability)
-    if data.A <= REVIEWED:
-        draws.warnings += equal_answers(data)
+    draws.warnings += work.warnings
     if data.kind != "ordinal":  # of grades the most frequent one is no vote
         draws.warnings += lost_classes(data, probability)
         draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)
@@ -277,10 +318,12 @@ def fitted(
         "options": {name: value if name != "validation" else value is not None for name, value in options.items()},
         "seed": seed,
         "rho": None if effect is None else effect.as_json(),
+        "copies": work.copies,
         "device": str(data.device),
         "backend": draws.backend,
         "dtype": str(data.dtype).removeprefix("torch."),
         "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K, "features": data.D}
+        | ({} if work.aside is None else {"set_aside": work.aside.A})
         | ({} if data.worker_features is None else {"worker_features": data.worker_features.shape[-1]}),
         "reads": reads,
         "feature_names": {"features": data.feature_names, "worker_features": data.worker_feature_names},
@@ -296,11 +339,12 @@ def fitted(
     notes += [sentence for sentence in (work.note, chosen.caveat) if sentence]
     attrs = attributes(data, draws, effect if weighted else None, run=run, notes=notes, coverage=coverage)
     if evaluated is not None:
-        posterior = Posterior(to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs))
+        tree = to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs, aside=work.aside)
+        posterior = Posterior(tree)
         posterior._correct = None if evaluated.correct is None else evaluated.correct.numpy()
     else:
-        first = first_datatree(data, bound, draws, probability, published, attrs=attrs)
-        posterior = Posterior(first, Rest(data, bound, draws, effect, attrs, isolation, stream))
+        first = first_datatree(data, bound, draws, probability, published, attrs=attrs, aside=work.aside)
+        posterior = Posterior(first, Rest(data, bound, draws, effect, attrs, isolation, stream, work.aside))
     keep.clear()
     for sentence in draws.warnings:
         warn(sentence)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.copies import copied_answers, one_of_each
 from crowdppl.data.other_labels import OtherLabels
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
@@ -23,6 +24,7 @@ from crowdppl.model.bound import BoundModel, bind
 from crowdppl.model.program import unknowns
 from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior, truth_table
+from crowdppl.posterior.schema import SET_ASIDE
 from crowdppl.posterior.workers import other_rates
 
 # Draws averaged in a prediction: its error is then a tenth of the spread of one draw's.
@@ -162,8 +164,12 @@ def _require_read(posterior: Posterior, model: AnnotationModel | None) -> None:
         )
 
 
-def data_of(posterior: Posterior) -> Annotations:
+def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
     """Return the annotations a result was fitted to, as it keeps them: without features.
+
+    Args:
+        posterior: a result.
+        aside: whether to return also those of copies, which the fit did not count.
 
     Raises:
         ModelError: where the model has networks of features.
@@ -177,6 +183,16 @@ def data_of(posterior: Posterior) -> Annotations:
         for name in ("weight", "timestamp", "seconds")
         if name in constant
     }
+    if aside and "aside_item" in constant:
+        more = {name: constant[f"aside_{name}"].to_numpy() for name in SET_ASIDE if f"aside_{name}" in constant}
+        item, worker, label = (
+            torch.cat([one, torch.from_numpy(more.pop(name).astype(np.int64))])
+            for one, name in ((item, "item"), (worker, "worker"), (label, "label"))
+        )
+        besides |= {name: torch.cat([besides[name], torch.from_numpy(value)]) for name, value in more.items()}
+        order = item.argsort(stable=True)
+        item, worker, label = item[order], worker[order], label[order]
+        besides |= {name: besides[name][order] for name in more}
     if "other_item" in constant:
         codes = [constant[f"other_{name}"].to_numpy().astype(np.int64) for name in ("item", "worker", "label")]
         item_code, worker_code, code = (torch.from_numpy(part) for part in codes)
@@ -194,6 +210,22 @@ def data_of(posterior: Posterior) -> Annotations:
         kind=posterior.tree.attrs.get("labels_kind") or None,
         **besides,
     )
+
+
+def counted(posterior: Posterior, data: Annotations | None) -> Annotations:
+    """Return the annotations that a fit counted: of ``data``, those that were fitted, or as the result keeps them.
+
+    Raises:
+        ModelError: where the model has networks of features, and ``data`` is ``None``.
+    """
+    if data is None:
+        return data_of(posterior)
+    data = data.to("cpu")
+    if not posterior.info["counts"].get("set_aside"):
+        return data
+    return one_of_each(data, [group for group in copied_answers(data) if group.counts_once(posterior.info["copies"])])[
+        0
+    ]
 
 
 def _design(posterior: Posterior, items: Annotations | Any, name: str) -> Annotations:

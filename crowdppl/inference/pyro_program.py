@@ -25,7 +25,7 @@ from crowdppl.errors import ModelError, OptionError, listed
 from crowdppl.inference.anchoring import learned
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.draws import Draws
-from crowdppl.inference.fit import Work, effect_of, fitted
+from crowdppl.inference.fit import Work, effect_of, fitted, without_copies
 from crowdppl.inference.guides import guide_of
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.numeric.program import NumericProgram
@@ -206,9 +206,9 @@ class PyroProgram:
             )
 
         effect = effect_of(self.bound.model, self.annotations, independent, rho)
-        return fitted(
-            Work(self.annotations, self.bound.model, effect, seed), "samples", {"num_samples": count}, draw=draw
-        )
+        _, _, sentences = without_copies(self.annotations, "all")
+        work = Work(self.annotations, self.bound.model, effect, seed, warnings=tuple(sentences))
+        return fitted(work, "samples", {"num_samples": count}, draw=draw)
 
     def _checked(self, samples: Mapping[str, Any]) -> dict[str, Tensor]:
         missing = [name for name in self.sites if name not in samples]

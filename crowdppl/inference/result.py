@@ -41,6 +41,7 @@ class Rest:
         attrs: of the tree.
         isolation: arguments of :func:`crowdppl.isolation.isolated`.
         stream: the random stream where the engine left it, see :func:`crowdppl.isolation.random_state`.
+        aside: annotations that the fit did not count, if any.
     """
 
     def __init__(
@@ -52,10 +53,11 @@ class Rest:
         attrs: Mapping[str, Any],
         isolation: Mapping[str, Any],
         stream: RandomState,
+        aside: Annotations | None = None,
     ):
         self._data, self._model, self._effect, self._attrs = data, model, effect, attrs
         self._draws = dataclasses.replace(draws, passes=None)  # compiled passes hold arrays as large as the data
-        self._isolation, self._stream = isolation, stream
+        self._isolation, self._stream, self._aside = isolation, stream, aside
         self._whole: tuple[xr.DataTree, np.ndarray | None] | None = None
 
     def __call__(self) -> tuple[xr.DataTree, np.ndarray | None]:
@@ -65,6 +67,7 @@ class Rest:
                 set_random_state(self._stream, self._data.device)
                 draws = dataclasses.replace(self._draws).drawn()
                 evaluated = evaluate(self._model, self._data, draws, self._effect)
-                tree = to_datatree(self._data, self._model, draws, evaluated, weights={}, attrs=self._attrs)
+                parts = self._data, self._model, draws, evaluated
+                tree = to_datatree(*parts, weights={}, attrs=self._attrs, aside=self._aside)
                 self._whole = tree, None if evaluated.correct is None else evaluated.correct.numpy()
             return self._whole

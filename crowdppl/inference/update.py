@@ -87,7 +87,7 @@ def update(
                 "a result whose labels are numbers is updated with its own data and model; leave them out"
             )
         return update_numbers(posterior, more, seed=seed, repeats=repeats, **options)
-    before = data_of(posterior) if data is None else data.to("cpu")
+    before = data_of(posterior, aside=True) if data is None else data.to("cpu")
     if not isinstance(more, Annotations):
         more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"), labels=_all_labels(before))
     together = joined(before, more, repeats)
@@ -127,7 +127,11 @@ def update(
     if not {"independent", "rho"} & options.keys():
         effect = DesignEffect.of_json(info["rho"])
         settings |= {"independent": effect is None, "rho": None if effect is None else effect.given_as}
-    settings |= {"method": info["method"], "seed": info["seed"] if seed is None else seed} | options
+    settings |= {
+        "copies": info.get("copies"),
+        "method": info["method"],
+        "seed": info["seed"] if seed is None else seed,
+    } | options
     doubts = tuple(
         sentence.removeprefix(f"{LABELS_UNCLEAR}: ")
         for sentence in posterior.warnings

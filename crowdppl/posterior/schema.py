@@ -34,6 +34,8 @@ CALIBRATED: dict[str, tuple[str, ...]] = {
     **DRAWN,
     "rho": DRAW,
 }
+# What is kept of annotations that a fit did not count (:mod:`crowdppl.data.copies`): fields of annotations.
+SET_ASIDE = ("item", "worker", "label", "timestamp", "seconds")
 # Axes of optional variables, by group.
 OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
     "posterior": {"other_rate": (*DRAW, "worker", "true_label", "answer")},
@@ -42,6 +44,7 @@ OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
         "seconds": ("annotation",),
         "weight": ("item",),
         **{f"other_{name}": ("other_annotation",) for name in ("item", "worker", "label")},
+        **{f"aside_{name}": ("aside_annotation",) for name in SET_ASIDE},
     },
 }
 # Index variables by group: the axis that they index, and their minimum.
@@ -52,6 +55,9 @@ INDICES = {
     ("constant_data", "other_item"): ("item", 0),
     ("constant_data", "other_worker"): ("worker", 0),
     ("constant_data", "other_label"): ("answer", 0),
+    ("constant_data", "aside_item"): ("item", 0),
+    ("constant_data", "aside_worker"): ("worker", 0),
+    ("constant_data", "aside_label"): ("true_label", 0),
     ("observed_data", "labels"): ("true_label", 0),
     ("truth", "draw_of"): ("true_label", 0),
     ("calibrated", "draw_of"): ("true_label", 0),

@@ -254,7 +254,7 @@ class PosteriorVariables:
 
     def mean_confusion(self) -> Array:
         """Return draws of the mean confusion matrix, workers weighted by their numbers of annotations: ``(S, K, K)``."""
-        share = self.annotations_per_worker() / max(1, len(self.annotation_index()[0]))
+        share = self.annotations_per_worker() / max(1, self.annotations_per_worker().sum())
         parts = [np.einsum("j,sjkl->skl", share[part], confusion) for part, confusion, _ in self.worker_blocks()]
         return np.sum(parts, axis=0)
 
@@ -300,8 +300,12 @@ class PosteriorVariables:
         return self._values("constant_data", "known_truth")
 
     def annotations_per_worker(self) -> Array:
-        """Return the number of annotations of each worker, ``(J,)``."""
-        return np.bincount(self.annotation_index()[1], minlength=len(self.worker_names()))
+        """Return the number of annotations of each worker, ``(J,)``, with those of copies that the fit set aside."""
+        workers = len(self.worker_names())
+        counted = np.bincount(self.annotation_index()[1], minlength=workers)
+        if not self.info["counts"].get("set_aside"):
+            return counted
+        return counted + np.bincount(self._values("constant_data", "aside_worker"), minlength=workers)
 
     def annotations_per_item(self) -> Array:
         """Return the number of annotations of each item, ``(N,)``."""

@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
 from catalog import quiet_fit
 
+import crowdppl
 from crowdppl import Annotations
 from crowdppl.data.alerts import SAME_ANSWERS
-from crowdppl.data.copies import copied_answers
+from crowdppl.data.copies import Copies, copied_answers, one_of_each
+from crowdppl.errors import silent
+from crowdppl.inference.predict import data_of
 
 
 def crowd(seed, *, items=300, honest=4, copies=3, share=1.0, classes=3, experts=0, easy=False):
@@ -93,7 +97,107 @@ def test_a_fit_warns_of_copies():
     (sentence,) = [text for text in posterior.warnings if text.startswith(SAME_ANSWERS)]
     assert "4, 5, 6" in sentence
     assert "900 of 900" in sentence
+    assert "counts one of them" in sentence
     assert sentence in posterior.alerts
     assert not any(
         text.startswith(SAME_ANSWERS) for text in quiet_fit(crowd(1, copies=0), "dawid-skene", seed=0).warnings
     )
+
+
+def test_one_of_each_group_is_kept():
+    """Each item keeps the labels of one member, all members keep a share, and nothing else is touched."""
+    data = crowd(1)
+    again = data.keep(torch.arange(data.A) < data.A - 60)
+    kept, aside = one_of_each(again, [Copies((4, 5, 6), 0, 0)])
+    assert kept.A + aside.A == again.A
+    inside = np.isin(kept.worker.numpy(), (4, 5, 6))
+    assert np.bincount(kept.item.numpy()[inside], minlength=300).max() == 1
+    assert set(kept.item.numpy()[inside]) == set(again.item.numpy()[np.isin(again.worker.numpy(), (4, 5, 6))])
+    assert np.isin(aside.worker.numpy(), (4, 5, 6)).all()
+    # Each member keeps a third: 100 of 300, within four standard deviations.
+    assert np.abs(np.bincount(kept.worker.numpy())[4:] - 100).max() < 4 * (300 * 2 / 9) ** 0.5 + 20
+
+
+def test_who_is_kept_does_not_depend_on_the_order_of_rows():
+    data = crowd(1)
+    order = np.random.default_rng(0).permutation(data.A)
+    parts = [part.numpy()[order] for part in (data.item, data.worker, data.label)]
+    other = Annotations.from_arrays(*parts, labels=range(3))
+    cells = []
+    for one in (data, other):
+        kept, _ = one_of_each(one, [Copies((4, 5, 6), 0, 0)])
+        cells.append(sorted(zip(kept.item.tolist(), kept.worker.tolist(), strict=True)))
+    assert cells[0] == cells[1]
+
+
+def test_repeated_annotations_of_a_member_stay_together():
+    item, worker, label = np.repeat(np.arange(50), 4), np.tile([0, 0, 1, 1], 50), np.tile([0, 1, 1, 0], 50)
+    data = Annotations.from_arrays(item, worker, label, labels=range(2))
+    kept, aside = one_of_each(data, [Copies((0, 1), 0, 0)])
+    assert (np.bincount(kept.item.numpy(), minlength=50) == 2).all()
+    assert aside.A == 100
+
+
+def test_copies_do_not_outvote_others():
+    """Within a point of the labels without the group in the mean of six crowds; counting all loses more than ten points."""
+    correct = {"one": [], "all": [], "none": []}
+    for seed in range(6):
+        data, truth = crowd(seed, items=150), np.random.default_rng(seed).integers(3, size=150)
+        fits = {
+            "one": quiet_fit(data, seed=0),
+            "all": quiet_fit(data, seed=0, copies="all"),
+            "none": quiet_fit(data.keep(data.worker < 4), seed=0),
+        }
+        for name, posterior in fits.items():
+            correct[name].append((posterior.probability().argmax(1) == truth).mean())
+    assert np.mean(correct["one"]) >= np.mean(correct["none"]) - 0.01
+    assert np.mean(correct["all"]) < np.mean(correct["one"]) - 0.1
+
+
+@pytest.mark.parametrize("method", ["em", "gibbs"])
+def test_nothing_is_lost(method, tmp_path):
+    """Tables count what was set aside; it survives a file, a check of the fit, and an update, which equals a fit of all."""
+    data = crowd(1)
+    options = {"num_samples": 50} | ({"warmup": 50, "chains": 1} if method == "gibbs" else {})
+    posterior = quiet_fit(data, "dawid-skene", method=method, seed=0, **options)
+    assert posterior.info["counts"]["set_aside"] == 600
+    loaded = crowdppl.load(posterior.save(tmp_path / "posterior.nc"))
+    assert loaded.annotations_per_worker().tolist() == [300] * 7
+    assert loaded.workers()["annotations"].tolist() == [300] * 7
+    whole = data_of(loaded, aside=True)
+    names = ("item", "worker", "label")
+    rows = [set(zip(*(getattr(one, name).tolist() for name in names), strict=True)) for one in (data, whole)]
+    assert rows[0] == rows[1]
+    assert data_of(loaded).A == data.A - 600
+    assert crowdppl.criticism.replicates(posterior, 2, data=data)[0][0].shape == (data.A - 600,)
+    if method == "em":
+        first = quiet_fit(data.batch(torch.arange(200)), "dawid-skene", method="em", seed=0)
+        with silent():
+            updated = crowdppl.update(first, data.batch(torch.arange(200, 300)))
+        assert updated.info["counts"]["set_aside"] == 600
+        np.testing.assert_allclose(updated.probability(), posterior.probability(), atol=1e-3)
+
+
+def test_all_are_counted_on_request():
+    posterior = quiet_fit(crowd(1), "dawid-skene", seed=0, copies="all")
+    assert "set_aside" not in posterior.info["counts"]
+    assert "copies='one'" in posterior.alerts[-1]
+
+
+def test_a_group_among_workers_who_hardly_agree_is_counted_in_full():
+    """Labels do not tell whether such a group copies or knows better; the caller decides."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=600)
+    knows = np.where(np.arange(12) < 3, 0.95, 0.4)[:, None]
+    label = np.where(rng.random((12, 600)) < knows, truth, rng.integers(2, size=(12, 600)))
+    label[1:3] = label[0]
+    worker, item = np.divmod(np.arange(label.size), 600)
+    data = Annotations.from_arrays(item, worker, label.ravel(), labels=range(2))
+    (group,) = copied_answers(data)
+    assert group.workers == (0, 1, 2)
+    # Nine workers who know with probability .4 agree by .16; their standard error is .02.
+    assert abs(group.others - 0.16) < 0.08
+    posterior = quiet_fit(data, "dawid-skene", seed=0)
+    assert "set_aside" not in posterior.info["counts"]
+    assert "agrees too little" in posterior.alerts[-1]
+    assert quiet_fit(data, "dawid-skene", seed=0, copies="one").info["counts"]["set_aside"] == 1_200
