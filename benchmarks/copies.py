@@ -162,12 +162,12 @@ def public_labels() -> list[dict[str, object]]:
                 posterior = fit(data, copies=copies)
             accuracy, loss = _scores(posterior, truth)
             aside = posterior.info["counts"].get("set_aside", 0)
-            rows.append({"set": name, "copies": str(copies), "aside": aside, "accuracy": accuracy, "log loss": loss})
+            rows.append({"set": name, "copies": copies or "not given", "aside": aside, "accuracy": accuracy, "log loss": loss})
     return rows
 
 
 def _scores(posterior: Posterior, truth: pd.Series) -> tuple[float, float]:
-    table = posterior.truth().set_index("task")
+    table = posterior.truth().set_index(posterior.item_column)
     known = truth.index.intersection(table.index)
     places = [posterior.labels.tolist().index(label) for label in truth[known]]
     rows = posterior.probability()[table.index.get_indexer(known), places]
@@ -233,8 +233,8 @@ def main() -> None:
     body = f"""A pair of workers is named where its equal labels cannot be explained even if half of them were copied, given
 how often both agree with the other annotations of the same items (`crowdppl.data.copies`). Every fit of up to two million
 annotations looks for such pairs, and warns. It counts one worker of a group for each item, taken at random, where everybody
-else agrees well enough: a chance-corrected agreement of at least 1/3 between the workers who are in no group. `copies="one"`
-and `copies="all"` ask for either.
+else agrees well enough: the chance-corrected agreement of the workers who are in no group is not surely below .4, which Landis
+and Koch (1977) call moderate. `copies="one"` and `copies="all"` ask for either.
 
 ## Copies
 
@@ -270,8 +270,8 @@ differ in a few words.
 {sets}
 
 Accuracy and log loss by what the fit counts. In `judges-llmbar`, whose items were made to mislead language models, the group
-of nine knows better than the others, who agree with each other by .24 only: one cannot tell from labels alone. Hence the
-limit of 1/3; in the simulated crowds above, the others agree by .38 to .49.
+of nine knows better than the others, who agree with each other by .34 only, where the others of the simulated crowds above
+agree by .38 to .49. Labels alone do not tell who is right. Without the limit, the default would follow the others.
 
 {scores}
 """

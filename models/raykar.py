@@ -17,6 +17,7 @@ logistic (the paper: Newton-Raphson), by Adam over mini-batches where it is a ne
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -33,6 +34,9 @@ from crowdppl.model.networks import Factory, build, features_of, perceptron
 from crowdppl.model.plates import Plates
 from crowdppl.model.priors import confusion_prior
 
+# Standard deviation that the prior gives a logit of the logistic classifier, and a weight of another network.
+LOGIT, NETWORK = 2.0, 3.0
+
 
 @final
 @dataclass(frozen=True)
@@ -43,7 +47,9 @@ class Raykar(AnnotationModel):
         network: classifier, a module or a function that makes one from (D, K), with ``K`` outputs.
         hidden: units of the layers of the default network; none is a logistic classifier.
         dropout: of the default network.
-        prior_scale: standard deviation of the normal prior of the classifier's weights, features standardised.
+        prior_scale: standard deviation of the normal prior of the classifier's weights, features standardised. Defaults, for the
+            logistic classifier of ``D`` features, to ``2 / sqrt(D)``, so that a logit has a standard deviation of 2 however many
+            features there are (docs/benchmarks/classifier-prior.md); for networks to 3.
         prior_correct: correct pseudo-annotations of every worker in every class, on top of a flat prior.
         prior_incorrect: incorrect pseudo-annotations, shared evenly by the incorrect labels.
     """
@@ -51,7 +57,7 @@ class Raykar(AnnotationModel):
     network: Factory | None = None
     hidden: tuple[int, ...] = ()
     dropout: float = 0.0
-    prior_scale: float = 3.0
+    prior_scale: float | None = None
     prior_correct: float = 4.0
     prior_incorrect: float = 1.0
 
@@ -59,14 +65,24 @@ class Raykar(AnnotationModel):
 
     def __post_init__(self) -> None:
         require_pseudo_counts(self, "prior_correct", "prior_incorrect")
-        require_positive(self, "prior_scale")
+        if self.prior_scale is not None:
+            require_positive(self, "prior_scale")
         require_share(self, "dropout")
 
     @property
     def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
         """EM of the default logistic classifier is over all items at once, by L-BFGS."""
-        logistic = self.network is None and not self.hidden
-        return {"em": {"max_iter": 200, "tol": 1e-8} | ({"batch_size": None} if logistic else {})}
+        return {"em": {"max_iter": 200, "tol": 1e-8} | ({"batch_size": None} if self._logistic else {})}
+
+    @property
+    def _logistic(self) -> bool:
+        return self.network is None and not self.hidden
+
+    def _scale(self, data: Annotations) -> float:
+        """Return the standard deviation of the prior of the weights."""
+        if self.prior_scale is not None:
+            return self.prior_scale
+        return LOGIT / math.sqrt(max(data.D, 1)) if self._logistic else NETWORK
 
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return the classifier ``f(x; theta)``."""
@@ -81,7 +97,7 @@ class Raykar(AnnotationModel):
             )
         return {
             "confusion": confusion,
-            "classifier": plates.network("classifier", scale=self.prior_scale),
+            "classifier": plates.network("classifier", scale=self._scale(data)),
         }
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:

@@ -362,6 +362,7 @@ def calls(place):
         "report.write": {**p, "path": place / "r.html"},
         "report.write_judges": {"result": judged_result(), "path": place / "j.html"},
         "diagnostics.review": {"data": data()},
+        "diagnostics.hardly_agree": {"data": data()},
         "diagnostics.equal_answers": {"data": data(), "groups": [], "copies": "one"},
         "diagnostics.connected_groups": {"data": data()},
         "diagnostics.separate_groups": None,

@@ -30,7 +30,7 @@ PICTURES = {
     "non-structural": {"majority": 50.0, "original EM": 50.6, "adaptive": 76.7, "fixed, prior of the program": 78.2},
 }
 MODELS = {
-    "original EM": Raykar(prior_correct=0.0, prior_incorrect=0.0),
+    "original EM": Raykar(prior_scale=3.0, prior_correct=0.0, prior_incorrect=0.0),
     "adaptive": TwoCoinDifficulty(),
     "adaptive, lambda free": TwoCoinDifficulty(positive=False),
     "fixed, prior of the program": TwoCoinDifficulty("fixed"),

@@ -2,4 +2,5 @@
 
 LABELS_UNCLEAR = "labels to be cleaned first"
 CLASSES_LOST = "classes lost: do not use these labels"
+HARDLY_AGREE = "workers hardly agree"
 SAME_ANSWERS = "workers with the same answers"

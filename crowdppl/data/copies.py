@@ -25,6 +25,7 @@ import torch
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.chance_agreement import ChanceAgreement
 from crowdppl.data.worker_items import WorkerItems
 
 Array = npt.NDArray[Any]
@@ -40,9 +41,9 @@ COPIED = 0.5
 MARGIN = 1.0
 # Standard errors by which the agreement of others must exceed 0.
 AGREEING = 3.0
-# Chance-corrected agreement of everybody else from which a group counts as one worker. Where it is lower, a group may as well
-# know better than the others: prompts of one language model in judges-llmbar (.24; simulated copies .38 to .49).
-TRUSTED = 1 / 3
+# Chance-corrected agreement of everybody else from which a group counts as one worker: "moderate" by Landis and Koch (1977).
+# Where it is surely lower, by so many standard errors, a group may as well know better than the others.
+TRUSTED, SURELY = 0.4, 2.0
 # Pairs that agree as often as this may belong to one group: neither counts as another worker for the other's pairs.
 NEAR = 0.75
 # Most pairs that are looked at closely, most further workers that are left out for a pair, and most cells of working arrays.
@@ -59,34 +60,20 @@ class Copies:
         workers: their codes, at least two, ascending.
         common: number of common items, summed over the pairs that were named.
         equal: number of these with equal labels.
-        others: chance-corrected agreement, on the items of these workers, of those who are in no group.
+        others: chance-corrected agreement, on the items of these workers, of those who are in no group; ``None`` for too few.
     """
 
     workers: tuple[int, ...]
     common: int
     equal: int
-    others: float = np.nan
+    others: ChanceAgreement | None = None
 
     @arguments.checked(copies=arguments.anything)
     def counts_once(self, copies: Literal["one", "all"] | None) -> bool:
         """Return whether a fit counts one of them for each item: as the caller asks, else where others agree."""
-        return copies == "one" or (copies is None and self.others >= TRUSTED)
-
-
-@dataclass(frozen=True)
-class _Agreement:
-    """Chance-corrected agreement and its standard error, with items as clusters."""
-
-    kappa: float
-    error: float
-
-    @staticmethod
-    def of(equal: Array, pairs: Array, chance: float) -> _Agreement:
-        """Return it from the numbers of equal and of all pairs of labels of each item ``(n,)``."""
-        rate = float(equal.sum() / pairs.sum())
-        error = float(np.sqrt(((equal - rate * pairs) ** 2).sum()) / pairs.sum())
-        rest = max(1 - chance, 1e-9)
-        return _Agreement((rate - chance) / rest, error / rest)
+        if copies is not None or self.others is None:
+            return copies == "one"
+        return self.others.value + SURELY * self.others.error >= TRUSTED
 
 
 @arguments.checked(data=arguments.annotation_data)
@@ -187,8 +174,8 @@ class _Votes:
         given = scipy.sparse.csr_array((ones, self.cells.item * K + self.cells.first, self.start), shape=(J, N * K))
         return a, b, number, np.asarray((given @ given.T).tocsr()[a, b]).ravel()
 
-    def others(self, groups: list[Copies]) -> list[float]:
-        """Return, for the items of each group, the chance-corrected agreement of workers who are in no group; NaN if unknown."""
+    def others(self, groups: list[Copies]) -> list[ChanceAgreement | None]:
+        """Return, for the items of each group, the chance-corrected agreement of workers who are in no group."""
         counts = self.counts.copy()  # (N, L)
         for worker in (member for group in groups for member in group.workers):
             items, labels = self.of_worker(worker)
@@ -196,8 +183,7 @@ class _Votes:
         out = []
         for group in groups:
             own = np.unique(np.concatenate([self.of_worker(member)[0] for member in group.workers]))
-            rest = _agreement_within(counts[own])
-            out.append(np.nan if rest is None else rest.kappa)
+            out.append(ChanceAgreement.within(counts[own]))
         return out
 
     def explained(self, a: int, b: int, suspects: set[int]) -> float | None:
@@ -214,7 +200,7 @@ class _Votes:
             _, here, there = np.intersect1d(items, theirs, assume_unique=True, return_indices=True)
             others[here, labels[there]] -= 1
         number = others.sum(1)
-        rest = _agreement_within(others)
+        rest = ChanceAgreement.within(others)
         if number.sum() < OTHERS or rest is None:
             return None
 
@@ -222,26 +208,16 @@ class _Votes:
             return np.bincount(labels, weight, minlength=others.shape[1]) / weight.sum()
 
         all_others = others.sum(0) / number.sum()
-        one = _Agreement.of(others[each, first], number, float(shares(first, number) @ all_others))
-        two = _Agreement.of(others[each, second], number, float(shares(second, number) @ all_others))
-        if rest.kappa <= AGREEING * rest.error:  # a crowd of guesses says nothing of two workers who agree
+        one = ChanceAgreement.of(others[each, first], number, float(shares(first, number) @ all_others))
+        two = ChanceAgreement.of(others[each, second], number, float(shares(second, number) @ all_others))
+        if rest.value <= AGREEING * rest.error:  # a crowd of guesses says nothing of two workers who agree
             return None
-        honest = max(0.0, one.kappa) * max(0.0, two.kappa) / rest.kappa
-        relative = sum((part.error / max(part.kappa, 1e-3)) ** 2 for part in (one, two, rest))
+        honest = max(0.0, one.value) * max(0.0, two.value) / rest.value
+        relative = sum((part.error / max(part.value, 1e-3)) ** 2 for part in (one, two, rest))
         honest = min(1.0, honest * (1 + MARGIN * relative**0.5))
         equal = np.ones(len(items))
         chance = float(shares(first, equal) @ shares(second, equal))
         return chance + (1 - chance) * (COPIED + (1 - COPIED) * honest)
-
-
-def _agreement_within(counts: Array) -> _Agreement | None:
-    """Return the agreement between the workers of an item from counts of labels ``(n, L)``, ``None`` for too few pairs."""
-    number = counts.sum(1)
-    pairs = number * (number - 1)
-    if pairs.sum() < OTHERS:
-        return None
-    shares = (counts * np.maximum(number - 1, 0)[:, None]).sum(0) / pairs.sum()
-    return _Agreement.of((counts * (counts - 1)).sum(1), pairs, float(shares @ shares))
 
 
 def _at_least(equal: Array, common: Array, rate: float) -> Array:

@@ -11,14 +11,18 @@ from scipy.sparse import coo_matrix
 from torch import Tensor
 
 from crowdppl import arguments
-from crowdppl.data.alerts import CLASSES_LOST, SAME_ANSWERS
+from crowdppl.data.alerts import CLASSES_LOST, HARDLY_AGREE, SAME_ANSWERS
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.chance_agreement import ChanceAgreement
 from crowdppl.data.copies import Copies
 from crowdppl.errors import listed
 
 Array = npt.NDArray[np.int64]
 Floats = npt.NDArray[Any]
 
+# Krippendorff's alpha below which labels say little, the standard errors that it must be away from it, and most cells of counts.
+AGREEMENT, SURELY = 0.1, 2.0
+CELLS = 20_000_000
 # Steps over the graph of items and workers before all of its components are looked for.
 MOST_STEPS = 6
 # Permutation test of worker names: required numbers of annotations and of workers with at least so many annotations, and the z
@@ -101,6 +105,23 @@ def equal_answers(data: Annotations, groups: list[Copies], copies: Literal["one"
         f"agreement with others explains: copies, one person with several accounts, or a criterion of their own? "
         + (once if group.counts_once(copies) else each if copies == "all" else unclear)
         for group in groups
+    ]
+
+
+@arguments.checked(data=arguments.annotation_data)
+def hardly_agree(data: Annotations) -> list[str]:
+    """Return a sentence if the labels of an item agree little more than by chance: Krippendorff's alpha is surely below .1.
+
+    Grades are left out: those that differ by one agree in part.
+    """
+    if data.K < 2 or data.kind == "ordinal" or data.N * data.K > CELLS:
+        return []
+    alpha = ChanceAgreement.krippendorff(data.votes.cpu().numpy())
+    if alpha is None or alpha.value + SURELY * alpha.error >= AGREEMENT:
+        return []
+    return [
+        f"{HARDLY_AGREE}: Krippendorff's alpha is {alpha.value:.2f}, where 0 is chance and 1 full agreement, so that the labels "
+        f"alone say little about what is true; state the true labels of some items (truth=...), and look at those that differ"
     ]
 
 

@@ -22,6 +22,7 @@ from crowdppl.data.copies import copied_answers, one_of_each
 from crowdppl.data.diagnostics import (
     equal_answers,
     far_from_votes,
+    hardly_agree,
     lost_classes,
     nothing_learned,
     review,
@@ -303,7 +304,7 @@ def fitted(
         draws.warnings[:0] = [failed] if failed else []
     draws.warnings += [f"{LABELS_UNCLEAR}: {sentence}" for sentence in data.doubts]
     draws.warnings += nothing_learned(data, probability)
-    draws.warnings += work.warnings
+    draws.warnings += [*work.warnings, *(hardly_agree(data) if data.A <= REVIEWED else [])]
     if data.kind != "ordinal":  # of grades the most frequent one is no vote
         draws.warnings += lost_classes(data, probability)
         draws.warnings += unused_classes(data, probability) + far_from_votes(data, probability)

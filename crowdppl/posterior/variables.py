@@ -16,7 +16,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from crowdppl import arguments
-from crowdppl.data.alerts import CLASSES_LOST, LABELS_UNCLEAR, SAME_ANSWERS
+from crowdppl.data.alerts import CLASSES_LOST, HARDLY_AGREE, LABELS_UNCLEAR, SAME_ANSWERS
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.isolation import Threads
 from crowdppl.posterior.measures import measure as measure_of
@@ -35,7 +35,7 @@ QUALITY = ("confusion", "prevalence")
 # The beginning of the first warning of a result whose chains have not converged.
 NOT_CONVERGED = "not converged: do not use the intervals"
 # Beginnings of the warnings that come first in every view.
-ALERTS = (LABELS_UNCLEAR, NOT_CONVERGED, CLASSES_LOST, SAME_ANSWERS)
+ALERTS = (LABELS_UNCLEAR, NOT_CONVERGED, CLASSES_LOST, HARDLY_AGREE, SAME_ANSWERS)
 
 
 class PosteriorVariables:

@@ -1,5 +1,6 @@
 """Diagnostics of annotations: groups without common items, shuffled worker names, names that differ in capitals."""
 
+import dataclasses
 import re
 import warnings
 from itertools import combinations
@@ -12,15 +13,19 @@ from catalog import quiet_fit
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning
+from crowdppl.data.alerts import HARDLY_AGREE
+from crowdppl.data.chance_agreement import ChanceAgreement
 from crowdppl.data.diagnostics import (
     _permutation_moments,
     connected_groups,
     far_from_votes,
+    hardly_agree,
     review,
     unused_classes,
     worker_information,
 )
 from crowdppl.data.identifier_checks import variants
+from crowdppl.metrics import agreement
 
 
 def crowd(seed=0, items=1200, workers=30, spread=0.5):
@@ -240,3 +245,39 @@ def test_a_fit_far_from_the_votes_says_so():
     assert far_from_votes(tied, third[:40]) == []  # too few items, too
     single = Annotations.from_arrays(np.arange(60), np.zeros(60, int), np.zeros(60, int), labels=[0, 1, 2])
     assert far_from_votes(single, third) == []
+
+
+def test_workers_who_hardly_agree_are_named():
+    """Of workers who mostly guess, not of few items, nor of workers who agree a little."""
+    rng = np.random.default_rng(0)
+    for knows, items, expected in ((0.05, 400, True), (0.05, 8, False), (0.6, 400, False)):
+        truth = rng.integers(3, size=items)
+        label = np.where(rng.random((6, items)) < knows, truth, rng.integers(3, size=(6, items)))
+        worker, item = np.divmod(np.arange(label.size), items)
+        data = Annotations.from_arrays(item, worker, label.ravel(), labels=range(3))
+        assert bool(hardly_agree(data)) == expected
+        if expected:
+            posterior = quiet_fit(data, "one-coin", method="em", seed=0)
+            assert posterior.alerts[0].startswith(HARDLY_AGREE)
+            assert hardly_agree(dataclasses.replace(data, kind="ordinal")) == []
+
+
+def test_alpha_of_counts_is_that_of_the_metrics():
+    rng = np.random.default_rng(1)
+    item, worker, label = rng.integers(30, size=200), np.arange(200), rng.integers(4, size=200)
+    data = Annotations.from_arrays(item, worker, label, labels=range(4))
+    alpha = agreement(data).set_index("measure")["value"]["krippendorff_alpha"]
+    assert ChanceAgreement.krippendorff(data.votes.numpy()).value == pytest.approx(alpha, abs=1e-12)
+
+
+def test_the_error_of_alpha_is_its_spread_over_samples_of_items():
+    """Within a fifth: the spread over 400 samples is known to 4%, and the error leaves out that of the agreement by chance."""
+    rng = np.random.default_rng(2)
+    drawn = []
+    for _ in range(400):
+        truth = rng.integers(3, size=200)
+        label = np.where(rng.random((5, 200)) < 0.5, truth, rng.integers(3, size=(5, 200)))
+        counts = np.stack([(label == k).sum(0) for k in range(3)], axis=1).astype(float)
+        drawn.append(ChanceAgreement.krippendorff(counts))
+    errors = [one.error for one in drawn]
+    assert np.mean(errors) == pytest.approx(np.std([one.value for one in drawn]), rel=0.2)

@@ -1,0 +1,224 @@
+"""The prior of a logistic classifier's weights: new items and labels by its scale, and beside logistic regression on the votes.
+
+Public sets with features, and three sets of scikit-learn with simulated crowds: twelve workers with accuracies from .4 to .85,
+three labels an item, 60% of the items with labels and 40% as new items.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from common import arguments, table, write
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+
+import crowdppl
+from crowdppl import Annotations
+from crowdppl.data import datasets
+from crowdppl.models import Raykar
+
+# Scales of the weights that are the same for all sets, and standard deviations of a logit, which differ by number of features.
+FIXED = (3.0, 1.0, 0.3, 0.1, 0.03)
+LOGITS = (0.5, 1.0, 2.0, 4.0, 8.0)
+SIMULATED = {"wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
+PUBLIC = ("labelme", "music-genre", "leaves")
+
+
+@dataclass(frozen=True)
+class Task:
+    """Annotated items with features, and new items; classes as codes, -1 where unknown."""
+
+    data: Annotations
+    truth: np.ndarray
+    features: np.ndarray | None = None
+    classes: np.ndarray | None = None
+
+
+def simulated(load: Callable[..., Any], seed: int) -> Task:
+    """Draw a crowd for a set of scikit-learn."""
+    x, y = load(return_X_y=True)
+    known, new, truth, classes = train_test_split(x, y, test_size=0.4, random_state=seed, stratify=y)
+    rng = np.random.default_rng(seed)
+    K, N, J = int(y.max()) + 1, len(truth), 12
+    accuracy = rng.uniform(0.4, 0.85, J)
+    item = np.repeat(np.arange(N), 3)
+    worker = np.concatenate([rng.choice(J, 3, replace=False) for _ in range(N)])
+    wrong = (truth[item] + rng.integers(1, K, size=len(item))) % K
+    label = np.where(rng.random(len(item)) < accuracy[worker], truth[item], wrong)
+    data = Annotations.from_arrays(item, worker, label, labels=range(K)).with_features(known)
+    return Task(data, truth, new, classes)
+
+
+def public(name: str) -> Task:
+    """Read a public set with features."""
+    data, truth = datasets.public(name)
+    folder = datasets.folder()
+    assert folder is not None
+    with np.load(folder / name / "features.npz", allow_pickle=False) as file:
+        arrays = {key: file[key] for key in file.files}
+    data = data.with_features(pd.DataFrame(arrays["x"].astype(float), index=arrays["items"]))
+    code = {label: n for n, label in enumerate(data.labels.tolist())}
+    known = dict(truth)
+    classes = np.array([code.get(known.get(item), -1) for item in data.items.tolist()])
+    if "x_test" not in arrays:
+        return Task(data, classes)
+    return Task(
+        data, classes, arrays["x_test"].astype(float), np.array([code[one] for one in arrays["y_test"].tolist()])
+    )
+
+
+def scores(probability: np.ndarray, classes: np.ndarray) -> tuple[float, float]:
+    """Return accuracy and log loss on items of known class."""
+    known = classes >= 0
+    p, t = probability[known], classes[known]
+    chosen = np.maximum(p[np.arange(len(t)), t], 1e-12)
+    return float((p.argmax(1) == t).mean()), float(-np.log(chosen).mean())
+
+
+def regression(task: Task) -> tuple[float, float]:
+    """Score logistic regression of scikit-learn, with its default penalty, on the votes; features standardised."""
+    x = task.data.features
+    assert x is not None
+    assert task.features is not None
+    assert task.classes is not None
+    mean, spread = x.numpy().mean(0), x.numpy().std(0)
+    spread[spread == 0] = 1
+    model = LogisticRegression(max_iter=2_000).fit((x.numpy() - mean) / spread, task.data.votes.numpy().argmax(1))
+    probability = np.zeros((len(task.features), task.data.K))
+    probability[:, model.classes_] = model.predict_proba((task.features - mean) / spread)
+    return scores(probability, task.classes)
+
+
+def classified(task: Task, scale: float | None) -> dict[str, float]:
+    """Fit a classifier with this scale; score labels, and new items where there are any."""
+    posterior = crowdppl.fit(task.data, Raykar(prior_scale=scale), method="em", seed=0)
+    labels = scores(posterior.probability(), task.truth)
+    new = (float("nan"), float("nan"))
+    if task.features is not None and task.classes is not None:
+        predicted = crowdppl.predict(posterior, task.features)
+        new = scores(predicted[[name for name in predicted if name.startswith("p_")]].to_numpy(), task.classes)
+    return {"new": new[0], "new loss": new[1], "labels": labels[0], "labels loss": labels[1]}
+
+
+def measured(tasks: list[Task]) -> dict[str, Any]:
+    """Return the figures of a set, means over its crowds."""
+
+    def mean(rows: list[dict[str, float]]) -> dict[str, float]:
+        return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+
+    D = tasks[0].data.D
+    out: dict[str, Any] = {"features": D, "items": tasks[0].data.N, "classes": tasks[0].data.K}
+    out["fixed"] = {str(scale): mean([classified(task, scale) for task in tasks]) for scale in FIXED}
+    out["logit"] = {str(sd): mean([classified(task, sd / math.sqrt(D)) for task in tasks]) for sd in LOGITS}
+    out["default"] = mean([classified(task, None) for task in tasks])
+    plain = [scores(crowdppl.fit(task.data, seed=0).probability(), task.truth) for task in tasks]
+    out["without"] = {
+        "labels": float(np.mean([one[0] for one in plain])),
+        "labels loss": float(np.mean([one[1] for one in plain])),
+    }
+    if tasks[0].features is not None:
+        each = [regression(task) for task in tasks]
+        out["regression"] = {
+            "new": float(np.mean([one[0] for one in each])),
+            "new loss": float(np.mean([one[1] for one in each])),
+        }
+    return out
+
+
+def chosen_on_others(figures: dict[str, Any]) -> dict[str, float]:
+    """Return, for each set with new items, the standard deviation of a logit that is best on the others by mean log loss."""
+    scored = [name for name in figures if "regression" in figures[name]]
+    return {
+        left: min(
+            LOGITS, key=lambda sd: np.mean([figures[n]["logit"][str(sd)]["new loss"] for n in scored if n != left])
+        )
+        for left in scored
+    }
+
+
+def main() -> None:
+    """Measure, and write the page."""
+    options = arguments(__doc__)
+    crowds = 1 if options.quick else 5
+    figures: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, load in SIMULATED.items():
+            figures[name] = measured([simulated(load, seed) for seed in range(crowds)])
+        for name in PUBLIC:
+            figures[name] = measured([public(name)])
+    others = chosen_on_others(figures)
+    scored = list(others)
+
+    def cell(one: dict[str, float], what: str) -> str:
+        return f"{one[what]:.3f} ({one[f'{what} loss']:.2f})"
+
+    new = table(
+        ("set", "features", "default", *(f"scale {scale:g}" for scale in FIXED), "regression on votes"),
+        [
+            [
+                name,
+                f["features"],
+                cell(f["default"], "new"),
+                *(cell(f["fixed"][str(s)], "new") for s in FIXED),
+                cell(f["regression"], "new"),
+            ]
+            for name, f in figures.items()
+            if name in scored
+        ],
+    )
+    logits = table(
+        ("set", *(f"{sd:g} / √D" for sd in LOGITS), "best on the others"),
+        [
+            [name, *(cell(figures[name]["logit"][str(sd)], "new") for sd in LOGITS), f"{others[name]:g}"]
+            for name in scored
+        ],
+    )
+    labels = table(
+        ("set", "default of the library, without features", "classifier", *(f"scale {scale:g}" for scale in FIXED)),
+        [
+            [
+                name,
+                cell(f["without"], "labels"),
+                cell(f["default"], "labels"),
+                *(cell(f["fixed"][str(s)], "labels") for s in FIXED),
+            ]
+            for name, f in figures.items()
+        ],
+    )
+    body = f"""`Raykar`, a logistic classifier and a confusion matrix for each worker, by EM. Its weights have a normal prior,
+whose standard deviation is by default `2 / sqrt(D)` for `D` standardised features: a logit then has a standard deviation of 2,
+however many features there are. Cells are accuracy (log loss); wine, breast cancer and digits are means over {crowds}
+simulated crowds.
+
+## New items
+
+By the classifier alone, for items without labels. *Regression on votes* is scikit-learn's logistic regression on the most
+frequent labels.
+
+{new}
+
+## How wide
+
+The same by the standard deviation of a logit, and which of the {len(LOGITS)} has the best mean log loss on the other sets.
+
+{logits}
+
+## Labels
+
+Of the items with labels: the default model of the library, which reads no features, and the classifier.
+
+{labels}
+"""
+    write("classifier-prior", "The prior of a classifier", body, figures, options, "classifier_prior")
+
+
+if __name__ == "__main__":
+    main()
