@@ -162,7 +162,9 @@ def public_labels() -> list[dict[str, object]]:
                 posterior = fit(data, copies=copies)
             accuracy, loss = _scores(posterior, truth)
             aside = posterior.info["counts"].get("set_aside", 0)
-            rows.append({"set": name, "copies": copies or "not given", "aside": aside, "accuracy": accuracy, "log loss": loss})
+            rows.append(
+                {"set": name, "copies": copies or "not given", "aside": aside, "accuracy": accuracy, "log loss": loss}
+            )
     return rows
 
 

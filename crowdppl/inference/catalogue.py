@@ -3,8 +3,9 @@
 For grades that model is graded facets. For classes it is item effects, which find the most true labels on public data
 (``docs/benchmarks/default-model.md``). An item then has a state for each pair of class and effect, ``K (2 K + 1)`` of them for
 more than two classes, so that their cost grows with the third to fifth power of the number of classes. Where that is too much, it
-is Dawid and Skene's model. Where labels cannot tell workers apart (:mod:`crowdppl.data.worker_evidence`), it is majority vote,
-the model in which all workers are alike. In both cases a note says so.
+is Dawid and Skene's model, as it is where the caller says that annotations of an item are independent. Where labels cannot
+tell workers apart (:mod:`crowdppl.data.worker_evidence`), it is majority vote, the model in which all workers are alike. In each
+case a note says so.
 """
 
 from __future__ import annotations
@@ -76,10 +77,14 @@ def compared_models(data: Annotations) -> tuple[str, ...]:
     return tuple(GRADES if name == "one-coin" else name for name in MODELS) if data.kind == "ordinal" else MODELS
 
 
-def default_model(data: Annotations) -> tuple[AnnotationModel, str | None]:
+def default_model(data: Annotations, *, independent: bool = False) -> tuple[AnnotationModel, str | None]:
     """Return the model of a fit that names none, and a note where it is not the usual one, or where labels look like grades.
 
     The data are too large for the usual one, or cannot tell workers apart.
+
+    Args:
+        data: the annotations.
+        independent: whether the caller says that annotations of one item are independent: then no item has an effect.
     """
     from crowdppl.data.kinds import question
     from crowdppl.data.worker_evidence import why_not_apart
@@ -91,6 +96,11 @@ def default_model(data: Annotations) -> tuple[AnnotationModel, str | None]:
     if reason is not None:
         return named_model(ALIKE), (
             f"{ALIKE} was fitted, in which all workers are alike: {reason}; model={DEFAULT!r} rates workers all the same"
+        )
+    if independent:
+        return named_model(LARGE), (
+            f"{LARGE} was fitted: where annotations of one item are independent, no item leads workers astray, which {DEFAULT} "
+            f"is about; model={DEFAULT!r} fits it all the same"
         )
     usual = named_model(DEFAULT)
     # Each annotation adds to the states of its item; each row of a worker's table has a matrix of second derivatives, to which

@@ -105,8 +105,8 @@ def fit(
         data: annotations, or a frame of pandas or another library, which :meth:`Annotations.from_frame` converts.
         model: a name in the catalogue (``crowdppl.models.CATALOGUE``) or an instance, which may be of a class of your own.
             Defaults to graded facets for grades, and to the linear Gaussian model for numbers. For classes it defaults to
-            item effects; to Dawid and Skene's model where item effects would take too long; and to majority vote where labels
-            cannot tell workers apart (:mod:`crowdppl.inference.catalogue`).
+            item effects; to Dawid and Skene's model with ``independent``, or where item effects would take too long; and to
+            majority vote where labels cannot tell workers apart (:mod:`crowdppl.inference.catalogue`).
         method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
             ``"nuts"`` (posterior draws, any model, small data). Defaults to EM without a model, and for item effects; for
             other models to Gibbs sampling if they allow it, else EM; for numbers to Gibbs sampling up to 100,000 annotations,
@@ -167,7 +167,7 @@ def fit(
             data, model, engine, options, seed=int(seed), device=device, progress=progress
         )
     data, aside, sentences = without_copies(data, copies)
-    chosen, note = default_model(data) if model is None else (named_model(model), None)
+    chosen, note = default_model(data, independent=independent) if model is None else (named_model(model), None)
     if data.kind is None and provides(chosen, "reading"):
         data = graded(data, "the annotations")
     work = Work(

@@ -1,7 +1,9 @@
 """The model and the engine of a fit that names none."""
 
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 from catalog import quiet_fit, tiny
 
 import crowdppl
@@ -30,9 +32,9 @@ def test_another_model_by_gibbs_sampling_where_it_can():
 
 def test_another_model_where_item_effects_would_take_too_long(monkeypatch):
     """By EM as well, and the notes say so; whoever names item effects gets them."""
-    assert not [note for note in quiet_fit(tiny()).notes if "was fitted" in note]
+    assert not [note for note in quiet_fit(tiny(), independent=False).notes if "was fitted" in note]
     monkeypatch.setattr(catalogue, "MOST_OPERATIONS", 1.0)
-    posterior = quiet_fit(tiny())
+    posterior = quiet_fit(tiny(), independent=False)
     assert ran(posterior) == (LARGE, "em")
     assert posterior.notes[-1].startswith("dawid-skene was fitted: with 3 classes, ")
     assert "model='item-effects' fits it all the same" in posterior.notes[-1]
@@ -59,6 +61,26 @@ def test_what_takes_too_long(items, workers, classes, annotations, name):
     model, note = catalogue.default_model(data)
     assert catalogue.model_name(model) == name
     assert (note is None) == (name == DEFAULT)
+
+
+def test_independent_annotations_have_no_item_effects():
+    """A textbook crowd: Dawid and Skene's model, which states what is correct, also after an update."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=400)
+    label = np.where(rng.random((5, 400)) < 0.85, truth, 1 - truth)
+    worker, item = np.divmod(np.arange(label.size), 400)
+    data = crowdppl.Annotations.from_arrays(item, worker, label.ravel(), labels=range(2))
+    posterior = crowdppl.fit(data, seed=0, independent=True)
+    assert posterior.info["model"] == LARGE
+    assert any("independent" in note for note in posterior.notes)
+    table = posterior.truth()
+    correct = (table["label"].to_numpy() == truth).mean()
+    # The standard error of the share correct is .008; that of the mean probability is smaller.
+    assert abs(table["probability"].mean() - correct) < 0.03
+    assert abs(posterior.workers()["share_correct"].mean() - (label == truth).mean()) < 0.02
+    first = crowdppl.fit(data.batch(torch.arange(300)), seed=0, independent=True)
+    assert crowdppl.update(first, data.batch(torch.arange(300, 400))).info["model"] == LARGE
+    assert crowdppl.update(first, data.batch(torch.arange(300, 400)), independent=False).info["model"] == DEFAULT
 
 
 def test_options_of_another_engine_are_refused_with_its_name():

@@ -45,6 +45,7 @@ def calibrate(
     model = inputs.chosen_model(choice)
     fits: dict[str, display.Comparison] = {}
     notes: list[str] = []
+    models: dict[str, None] = {}
     options: dict[str, Any] = {"method": choice.method, "seed": choice.seed, "progress": err.is_terminal}
     with silent():
         data, truth = inputs.annotations_and_truth(file, how_read, columns, known)
@@ -59,6 +60,7 @@ def calibrate(
             )
         for name, independent in (("published", True), ("correlated", False)):
             posterior = fit(data, model, independent=independent, **options)
+            models.setdefault(f"{posterior.info['model']} by {posterior.info['method']}")
             with silent() as caught:
                 fits[name] = (
                     criticism.calibration(posterior, truth, level=level),
@@ -67,8 +69,8 @@ def calibrate(
             # An alert of either fit comes first.
             notes[:0] = [posterior.alert] if posterior.alert else []
             notes += caught
-    info, (calibration, coverage) = posterior.info, fits["correlated"]
-    title = f"{info['model']} by {info['method']} on {calibration.items:,} items of known truth"
+    calibration, coverage = fits["correlated"]
+    title = f"{' and '.join(models)} on {calibration.items:,} items of known truth"
     display.show_calibration(title, fits, probability)
     console.print(
         f"{len(coverage.workers):,} workers have at least {minimum} annotations of items of known truth.", style="dim"
