@@ -420,7 +420,7 @@ def test_a_users_m_step_may_be_simple():
         m_step = crowdppl.AnnotationModel.m_step
 
     data, _, _ = simulated(items=80)
-    closed, gradient = (fit(data, model, method="em", num_samples=5) for model in (OneAccuracy(), ByGradient()))
+    closed, gradient = (quiet_fit(data, model, method="em", num_samples=5) for model in (OneAccuracy(), ByGradient()))
     assert float(closed.tree["point"]["accuracy"]) == pytest.approx(float(gradient.tree["point"]["accuracy"]), abs=1e-4)
 
 
