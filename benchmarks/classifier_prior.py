@@ -15,19 +15,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import arguments, table, write
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import crowdppl
 from crowdppl import Annotations
 from crowdppl.data import datasets
+from crowdppl.learning import CrowdClassifier
 from crowdppl.models import Raykar
 
 # Scales of the weights that are the same for all sets, and standard deviations of a logit, which differ by number of features.
 FIXED = (3.0, 1.0, 0.3, 0.1, 0.03)
 LOGITS = (0.5, 1.0, 2.0, 4.0, 8.0)
 SIMULATED = {"wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
+ESTIMATORS = {
+    "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=2_000)),
+    "nearest neighbours": make_pipeline(StandardScaler(), KNeighborsClassifier(15)),
+}
 PUBLIC = ("labelme", "music-genre", "leaves")
 
 
@@ -96,6 +105,24 @@ def regression(task: Task) -> tuple[float, float]:
     return scores(probability, task.classes)
 
 
+def inside(task: Task, estimator: Any) -> dict[str, float]:
+    """Score a classifier of scikit-learn inside ``CrowdClassifier``, and trained on the votes."""
+    x, votes = task.data.features, task.data.votes.numpy().argmax(1)
+    assert x is not None
+    assert task.features is not None
+    assert task.classes is not None
+    labels = np.full((task.data.N, task.data.J), np.nan)
+    labels[task.data.item.numpy(), task.data.worker.numpy()] = task.data.label.numpy()
+    crowd = CrowdClassifier(estimator).fit(x.numpy(), labels)
+    plain = clone(estimator).fit(x.numpy(), votes)
+    probability = np.zeros((len(task.features), task.data.K))
+    probability[:, plain.classes_] = plain.predict_proba(task.features)
+    new, of_votes = scores(crowd.predict_proba(task.features), task.classes), scores(probability, task.classes)
+    known = scores(crowd.label_probability_, task.truth)
+    names = ("new", "new loss", "votes", "votes loss", "labels", "labels loss")
+    return dict(zip(names, (*new, *of_votes, *known), strict=True))
+
+
 def classified(task: Task, scale: float | None) -> dict[str, float]:
     """Fit a classifier with this scale; score labels, and new items where there are any."""
     posterior = crowdppl.fit(task.data, Raykar(prior_scale=scale), method="em", seed=0)
@@ -124,6 +151,7 @@ def measured(tasks: list[Task]) -> dict[str, Any]:
         "labels loss": float(np.mean([one[1] for one in plain])),
     }
     if tasks[0].features is not None:
+        out["inside"] = {name: mean([inside(task, one) for task in tasks]) for name, one in ESTIMATORS.items()}
         each = [regression(task) for task in tasks]
         out["regression"] = {
             "new": float(np.mean([one[0] for one in each])),
@@ -193,6 +221,14 @@ def main() -> None:
             for name, f in figures.items()
         ],
     )
+    classifiers = table(
+        ("set", "classifier", "new items", "trained on the votes", "labels"),
+        [
+            [name, kind, cell(one, "new"), cell(one, "votes"), cell(one, "labels")]
+            for name in scored
+            for kind, one in figures[name]["inside"].items()
+        ],
+    )
     body = f"""`Raykar`, a logistic classifier and a confusion matrix for each worker, by EM. Its weights have a normal prior,
 whose standard deviation is by default `2 / sqrt(D)` for `D` standardised features: a logit then has a standard deviation of 2,
 however many features there are. Cells are accuracy (log loss); wine, breast cancer and digits are means over {crowds}
@@ -216,6 +252,13 @@ The same by the standard deviation of a logit, and which of the {len(LOGITS)} ha
 Of the items with labels: the default model of the library, which reads no features, and the classifier.
 
 {labels}
+
+## Classifiers of scikit-learn
+
+Inside `CrowdClassifier`: new items, beside the same classifier trained on the votes, and the items with labels. Logistic
+regression with its default penalty, and 15 nearest neighbours.
+
+{classifiers}
 """
     write("classifier-prior", "The prior of a classifier", body, figures, options, "classifier_prior")
 

@@ -98,7 +98,7 @@ def default_model(data: Annotations, *, independent: bool = False) -> tuple[Anno
             f"{ALIKE} was fitted, in which all workers are alike: {reason}; model={DEFAULT!r} rates workers all the same"
         )
     if independent:
-        return named_model(LARGE), (
+        return named_model(LARGE), note or (
             f"{LARGE} was fitted: where annotations of one item are independent, no item leads workers astray, which {DEFAULT} "
             f"is about; model={DEFAULT!r} fits it all the same"
         )
