@@ -259,6 +259,9 @@ Inside `CrowdClassifier`: new items, beside the same classifier trained on the v
 regression with its default penalty, and 15 nearest neighbours.
 
 {classifiers}
+
+Nearest neighbours do not take weights, so that they learn from the most probable class; in hundreds of dimensions they are worse
+than on the votes.
 """
     write("classifier-prior", "The prior of a classifier", body, figures, options, "classifier_prior")
 

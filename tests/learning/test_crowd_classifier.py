@@ -82,7 +82,7 @@ def test_workers_are_found():
 
 
 def test_a_flexible_classifier_does_not_confirm_itself():
-    """A tree repeats what it was taught; judged by trees of other items, labels do not stay where the votes were."""
+    """A tree repeats what it was trained on; judged by trees of other items, labels do not stay where the votes were."""
     x, y, truth, _, _ = crowd()
     classifier = CrowdClassifier(DecisionTreeClassifier(random_state=0)).fit(x, y)
     votes = np.array([np.bincount(row[~np.isnan(row)].astype(int), minlength=4).argmax() for row in y])
