@@ -3,8 +3,8 @@
 The classifier and the workers are learned together, as in Raykar et al. (2010), Learning from crowds, JMLR 11: in turn, the
 class probabilities of each item from the classifier and from its labels, and from these the confusion matrices and the
 classifier. Two things differ, so that any classifier may stand inside. The probabilities that judge an item are those of
-classifiers that have not seen it (cross-fitting), since a flexible one repeats whatever it was trained on; and they are raised to the
-power that suits the current class probabilities best, since many classifiers are too sure of themselves.
+classifiers that have not seen it (cross-fitting), since a flexible one repeats whatever it was trained on; and they are raised to
+the power that suits the current class probabilities best, since many classifiers are too sure of themselves.
 """
 
 from __future__ import annotations
