@@ -80,9 +80,11 @@ def _lead(data: Data) -> str:
         if correct is None
         else f" About {percent(correct)} of the {what or 'resulting labels are expected to be correct'}."
     )
+    aside = counts.get("set_aside", 0)  # of workers with the same answers
+    uncounted = f", of which {aside:,} of workers with the same answers do not count" if aside else ""
     return (
-        f"{count(counts['workers'], 'worker')} gave {count(counts['annotations'], 'annotation')} to "
-        f"{count(counts['items'], 'item')} in {classes}.{expected}"
+        f"{count(counts['workers'], 'worker')} gave {count(counts['annotations'] + aside, 'annotation')} to "
+        f"{count(counts['items'], 'item')} in {classes}{uncounted}.{expected}"
     )
 
 

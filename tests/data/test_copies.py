@@ -6,7 +6,7 @@ import torch
 from catalog import quiet_fit
 
 import crowdppl
-from crowdppl import Annotations
+from crowdppl import Annotations, report
 from crowdppl.data.alerts import SAME_ANSWERS
 from crowdppl.data.copies import Copies, copied_answers, one_of_each
 from crowdppl.errors import silent
@@ -164,6 +164,7 @@ def test_nothing_is_lost(method, tmp_path):
     loaded = crowdppl.load(posterior.save(tmp_path / "posterior.nc"))
     assert loaded.annotations_per_worker().tolist() == [300] * 7
     assert loaded.workers()["annotations"].tolist() == [300] * 7
+    assert "7 workers gave 2,100 annotations to 300 items in 3 classes, of which 600 of workers" in report.page(loaded)
     whole = data_of(loaded, aside=True)
     names = ("item", "worker", "label")
     rows = [set(zip(*(getattr(one, name).tolist() for name in names), strict=True)) for one in (data, whole)]
