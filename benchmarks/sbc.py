@@ -70,7 +70,7 @@ MODELS: dict[str, AnnotationModel] = {
     "graded-facets": GradedFacets(nodes=9),
     "mace": MACE(),
     "prototype-mixture": PrototypeMixture(),
-    "raykar": Raykar(),
+    "raykar": Raykar(prior_scale=3.0),
     "crowd-mixture": CrowdMixture(groups=2, hidden=(), prior_correct=2.0, prior_incorrect=1.0, prior_members=1.0),
     "conal": CoNAL(hidden=(), embedding=2),
     "two-coin-difficulty": TwoCoinDifficulty(),
