@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -307,9 +307,9 @@ class Correlation:
         ),
     ] = None
     copies: Annotated[
-        Literal["one", "all"] | None,
+        str | None,
         typer.Option(
-            help="Of workers who give the same answers, count one for each item, or all of them. "
+            help="Of workers who give the same answers, count one for each item, or all of them: one or all. "
             "(default: one where everybody else agrees well enough)"
         ),
     ] = None
