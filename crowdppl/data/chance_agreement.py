@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-# Fewest pairs of labels of one item.
-FEWEST = 20
+# Fewest pairs of labels, those of one item each, from which agreement is computed; and standard errors that make a value sure.
+FEWEST, SURELY = 20, 2.0
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,10 @@ class ChanceAgreement:
 
     value: float
     error: float
+
+    def surely_below(self, bound: float) -> bool:
+        """Return whether it is below a bound by two standard errors."""
+        return self.value + SURELY * self.error < bound
 
     @staticmethod
     def of(equal: Array, pairs: Array, chance: float) -> ChanceAgreement:

@@ -42,8 +42,8 @@ MARGIN = 1.0
 # Standard errors by which the agreement of others must exceed 0.
 AGREEING = 3.0
 # Chance-corrected agreement of everybody else from which a group counts as one worker: "moderate" by Landis and Koch (1977).
-# Where it is surely lower, by so many standard errors, a group may as well know better than the others.
-TRUSTED, SURELY = 0.4, 2.0
+# Where it is surely lower, a group may as well know better than the others.
+TRUSTED = 0.4
 # Pairs that agree as often as this may belong to one group: neither counts as another worker for the other's pairs.
 NEAR = 0.75
 # Most pairs that are looked at closely, most further workers that are left out for a pair, and most cells of working arrays.
@@ -73,7 +73,7 @@ class Copies:
         """Return whether a fit counts one of them for each item: as the caller asks, else where others agree."""
         if copies is not None or self.others is None:
             return copies == "one"
-        return self.others.value + SURELY * self.others.error >= TRUSTED
+        return not self.others.surely_below(TRUSTED)
 
 
 @arguments.checked(data=arguments.annotation_data)

@@ -14,15 +14,14 @@ from crowdppl import arguments
 from crowdppl.data.alerts import CLASSES_LOST, HARDLY_AGREE, SAME_ANSWERS
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.chance_agreement import ChanceAgreement
-from crowdppl.data.copies import Copies
+from crowdppl.data.copies import CELLS, Copies
 from crowdppl.errors import listed
 
 Array = npt.NDArray[np.int64]
 Floats = npt.NDArray[Any]
 
-# Krippendorff's alpha below which labels say little, the standard errors that it must be away from it, and most cells of counts.
-AGREEMENT, SURELY = 0.1, 2.0
-CELLS = 20_000_000
+# Krippendorff's alpha below which labels say little.
+AGREEMENT = 0.1
 # Steps over the graph of items and workers before all of its components are looked for.
 MOST_STEPS = 6
 # Permutation test of worker names: required numbers of annotations and of workers with at least so many annotations, and the z
@@ -117,7 +116,7 @@ def hardly_agree(data: Annotations) -> list[str]:
     if data.K < 2 or data.kind == "ordinal" or data.N * data.K > CELLS:
         return []
     alpha = ChanceAgreement.krippendorff(data.votes.cpu().numpy())
-    if alpha is None or alpha.value + SURELY * alpha.error >= AGREEMENT:
+    if alpha is None or not alpha.surely_below(AGREEMENT):
         return []
     return [
         f"{HARDLY_AGREE}: Krippendorff's alpha is {alpha.value:.2f}, where 0 is chance and 1 full agreement, so that the labels "

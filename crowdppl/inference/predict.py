@@ -12,12 +12,12 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.copies import copied_answers, one_of_each
 from crowdppl.data.other_labels import OtherLabels
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.early_stopping import class_probabilities
+from crowdppl.inference.fit import without_copies
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind
@@ -221,11 +221,8 @@ def counted(posterior: Posterior, data: Annotations | None) -> Annotations:
     if data is None:
         return data_of(posterior)
     data = data.to("cpu")
-    if not posterior.info["counts"].get("set_aside"):
-        return data
-    return one_of_each(data, [group for group in copied_answers(data) if group.counts_once(posterior.info["copies"])])[
-        0
-    ]
+    aside = posterior.info["counts"].get("set_aside")
+    return without_copies(data, posterior.info["copies"])[0] if aside else data
 
 
 def _design(posterior: Posterior, items: Annotations | Any, name: str) -> Annotations:

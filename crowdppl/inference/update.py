@@ -101,7 +101,8 @@ def update(
     # What the earlier fit chose for its data is chosen anew for all of them: the model, where none was named, and rho below.
     fitted: AnnotationModel | None = chosen
     if model is None and info.get("default_model", False):
-        usual, _ = default_model(together, independent=options.get("independent", info["rho"] is None))
+        as_before = "rho" not in options and info["rho"] is None
+        usual, _ = default_model(together, independent=options.get("independent", as_before))
         fitted, chosen = None, chosen if type(usual) is type(chosen) else usual
     widths = {name: info["counts"][name] for name in ("features", "worker_features") if info["counts"].get(name)}
     if data is None and widths and _reads_any(chosen, before, widths):

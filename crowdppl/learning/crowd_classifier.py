@@ -24,12 +24,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter, validate_data
 from torch import nn
 
+from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError, silent
 from crowdppl.inference.design_effect import NODES, DesignEffect
 from crowdppl.inference.fit import fit
 from crowdppl.inference.predict import predict
 from crowdppl.models.raykar import Raykar
+from crowdppl.posterior.posterior import Posterior
 
 Array = npt.NDArray[Any]
 
@@ -90,7 +92,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Train on features and labels.
 
         Args:
-            X: features ``(n, D)``.
+            X: features ``(n, D)``, finite numbers.
             y: labels ``(n, J)``, a column for each worker, missing (``None`` or NaN) where a worker did not label an item; or
                 ``(n,)`` of one worker, who is taken for correct.
 
@@ -114,7 +116,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Return the class probabilities of items from their features alone, ``(n, K)``."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        if isinstance(self.estimator_, BaseEstimator):
+        if not isinstance(self.estimator_, Posterior):
             return _powered(_probabilities(self.estimator_, X, len(self.classes_)), self.power_)
         with silent():
             table = predict(self.estimator_, X, model=self._model())
@@ -129,10 +131,12 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Refuse arguments that cannot be used.
 
         Raises:
-            OptionError: for folds, or an estimator, of another kind.
+            OptionError: for a number outside its range, or an estimator without probabilities.
         """
-        if not isinstance(self.folds, int) or self.folds < 2:
-            raise OptionError(f"folds={self.folds!r}; it must be a whole number of at least 2")
+        arguments.whole(2)("folds", self.folds)
+        arguments.whole(1)("max_iter", self.max_iter)
+        for name in ("tol", "prior_correct", "prior_incorrect"):
+            arguments.at_least_zero(name, getattr(self, name))
         if self._by_model:
             return
         if not hasattr(self.estimator, "fit") or not hasattr(self.estimator, "predict_proba"):
@@ -271,9 +275,11 @@ def _coded(labels: Array) -> tuple[Array, Array]:
     """Return labels as codes ``(n, J)``, -1 where missing, and the classes.
 
     Raises:
-        ValueError: for fewer than two classes.
+        ValueError: for fewer than two classes, or words beside numbers.
     """
     missing = np.asarray(pd.isna(labels))
+    if labels.dtype == object and len({isinstance(label, str) for label in labels[~missing].tolist()}) > 1:
+        raise ValueError("y has words and numbers; write all labels alike")
     classes, code = np.unique(np.asarray(labels[~missing].tolist()), return_inverse=True)
     if classes.dtype.kind == "f" and bool((classes == np.floor(classes)).all()) and missing.any():
         classes = classes.astype(np.int64)  # whole numbers, which are floats only because some are missing

@@ -126,6 +126,10 @@ def test_what_cannot_be_used_is_refused():
         CrowdClassifier(LinearSVC()).fit(x, y)
     with pytest.raises(OptionError, match="folds"):
         CrowdClassifier(LOGISTIC, folds=1).fit(x, y)
+    with pytest.raises(OptionError, match="max_iter"):
+        CrowdClassifier(LOGISTIC, max_iter=0).fit(x, y)
+    with pytest.raises(ValueError, match="words and numbers"):
+        CrowdClassifier(LOGISTIC).fit(x, np.where(np.arange(10) == 0, "a", y.astype(object)))
     with pytest.raises(ValueError, match="the labels of 3"):
         CrowdClassifier(LOGISTIC).fit(x, y[:3])
     with pytest.raises(ValueError, match="contains NaN"):
