@@ -341,13 +341,14 @@ def curve(
     crowd = np.einsum("j,jkl->kl", weights, mean)
     rhos, truths, counts = _all_rho(posterior), posterior.truth_draws(), posterior.annotations_per_item().astype(float)
     logs = np.log(np.maximum(posterior.probability_as_published(), np.finfo(float).tiny))
+    class_logs = _class_logs(posterior)
     confusion = posterior.variable("confusion")
     per_chain, draws = confusion.sizes["draw"], confusion.sizes["chain"] * confusion.sizes["draw"]
     accuracies = np.empty((replicates, steps + 1))
     for r, s in enumerate(_chosen(posterior, replicates, draws).tolist()):
         rho = rhos[s]
         theta = np.asarray(confusion[s // per_chain, s % per_chain].values)  # (J, K, K)
-        tempered = logs / (1 + np.maximum(counts - 1, 0) * rho)[:, None]
+        tempered = logs / (1 + np.maximum(counts - 1, 0) * rho)[:, None] + class_logs[s]
         state = _State(truths[s].astype(int), counts.copy(), tempered, rho)
         accuracies[r, 0] = state.accuracy()
         for step, size in enumerate(sizes, 1):
@@ -478,6 +479,14 @@ def _all_rho(posterior: Posterior) -> Array:
     if posterior.calibrated:
         return np.clip(posterior.draws("rho"), 0.0, 1.0)
     return np.zeros(len(posterior.draws("prevalence")))
+
+
+def _class_logs(posterior: Posterior) -> Array:
+    """Return logarithms of the weights of the classes in every draw, ``(S, K)``; zeros without known true labels."""
+    if posterior.calibrated and "class_weight" in posterior.tree["calibrated"].data_vars:
+        return np.log(posterior.draws("class_weight"))
+    count = posterior.variable("confusion").sizes
+    return np.zeros((count["chain"] * count["draw"], len(posterior.labels())))
 
 
 def _rho(posterior: Posterior, count: int = RHOS) -> Array:

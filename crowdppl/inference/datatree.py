@@ -65,6 +65,8 @@ def to_datatree(
     calibrated: dict[str, Variable] = {}
     if evaluated.rho is not None and evaluated.published is not None:
         calibrated = truth | {"rho": (_DRAW, evaluated.rho)}
+        if evaluated.lift is not None:
+            calibrated["class_weight"] = ((*_DRAW, "true_label"), evaluated.lift)
         calibrated |= {name: (_DRAW + _QUALITY[name], value) for name, value in evaluated.calibrated.items()}
         truth = {"probability": (("item", "true_label"), evaluated.published)}
     averaged = {name: (model.dims[name], value) for name, value in evaluated.averaged.items()}

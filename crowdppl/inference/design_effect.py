@@ -32,6 +32,7 @@ from torch import Tensor
 from crowdppl.arguments import at_least_zero, number, share, shown
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import OptionError
+from crowdppl.inference.class_weights import ClassWeights
 from crowdppl.kernels.ops import sample_dirichlet
 
 # Mean and standard deviation of logit rho over public data sets, estimated by benchmarks/calibration/design_effect.py.
@@ -86,6 +87,7 @@ class DesignEffect:
         known: ``rho`` itself, in place of both.
         likelihood: what known true labels say; ``None`` without them.
         public: whether mean and spread are those over public crowds.
+        classes: weights of the classes that known true labels say; ``None`` without them.
     """
 
     mean: float = POPULATION[0]
@@ -93,6 +95,7 @@ class DesignEffect:
     known: float | None = None
     likelihood: RhoLikelihood | None = field(default=None, compare=False)
     public: bool = field(default=False, compare=False)
+    classes: ClassWeights | None = field(default=None, compare=False)
 
     @classmethod
     def of_crowds(cls, residual: tuple[float, float] | None, annotations_per_item: float) -> DesignEffect:
@@ -172,6 +175,10 @@ class DesignEffect:
         """Return the posterior of ``rho`` given true labels, with this distribution as its prior."""
         return replace(self, likelihood=likelihood)
 
+    def weighing(self, classes: ClassWeights) -> DesignEffect:
+        """Return the same with weights of the classes."""
+        return replace(self, classes=classes)
+
     @cached_property
     def _crowd(self) -> tuple[Array, Array]:
         """Evenly spaced values of ``logit rho``, and weights of the crowd's mean there, given the true labels: their sum is 1."""
@@ -242,13 +249,15 @@ class DesignEffect:
             return f"rho = {1 / (1 + math.exp(-self.mean)):.2g}, as given"
         prior = f"logit rho normal with mean {self.mean:g} and sd {self.spread:g}"
         average = "average of public crowds" if self.public else "prior as given"
+        weights = "" if self.classes is None else "; probabilities of classes are weighted as known true labels say"
         if self.likelihood is None:
-            return f"rho drawn anew with every draw, {average}: {prior}"
+            return f"rho drawn anew with every draw, {average}: {prior}{weights}"
         (low, high), (mean, spread) = self.crowd_interval(LEVEL), self.mean_sd
         count = f"{self.likelihood.items:,} known true label{'' if self.likelihood.items == 1 else 's'}"
         return (
             f"rho estimated from {count} of this crowd, at its mean {low:.2g} to {high:.2g} ({LEVEL:.0%}), and drawn anew with "
             f"every draw: logit rho with mean {mean:.2g} and sd {spread:.2g} ({average}: {self.mean:g} and {self.spread:g})"
+            f"{weights}"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -269,6 +278,8 @@ class DesignEffect:
                 "crowd_mean": crowd_mean,
                 "crowd_spread": crowd_spread,
             }
+        if self.classes is not None:
+            out["log_class_weights"] = self.classes.average.tolist()
         return out
 
     @property

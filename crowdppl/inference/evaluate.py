@@ -12,10 +12,10 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.counting import LabelCounts
-from crowdppl.inference.backends.evaluation import Evaluation, by_item
+from crowdppl.inference.backends.evaluation import Evaluation, Weighing, by_item
 from crowdppl.inference.backends.passes import Items
 from crowdppl.inference.backends.readings import Drawn, Readings
-from crowdppl.inference.design_effect import DesignEffect, factors, quality
+from crowdppl.inference.design_effect import DesignEffect, quality
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.known_truths import informed
 from crowdppl.inference.memory import chunk
@@ -25,6 +25,8 @@ from crowdppl.model.bound import BoundModel
 # Above this many cells in all confusion matrices, convergence is judged by workers' accuracies: each quantity costs about a
 # millisecond.
 MIXING_CELLS = 500
+# Pairs of rho and weights of the classes that probabilities at a point are averaged over.
+PAIRS = 256
 
 
 @dataclass
@@ -46,6 +48,7 @@ class EvaluatedDraws:
         mixing: quantities by which convergence is judged, from the model as published: ``lp``, ``prevalence``, and workers'
             ``confusion``, or ``accuracy`` where the matrices have more than ``MIXING_CELLS`` cells; each ``(C, S, ...)``.
         rho: correlation between annotations of one item, ``(C, S)``; ``None`` where they count as independent.
+        lift: weights of the classes, ``(C, S, K)``, that known true labels say; ``None`` without them.
         published: ``probability`` of the model as published, where the reported one allows for ``rho``.
         effect: the distribution that ``rho`` was drawn from: that given to :func:`evaluate`, and known true labels.
     """
@@ -62,6 +65,7 @@ class EvaluatedDraws:
     averaged: Parameters = field(default_factory=dict)
     mixing: Parameters = field(default_factory=dict)
     rho: Tensor | None = None
+    lift: Tensor | None = None
     correct: Tensor | None = None
     published: Tensor | None = None
     effect: DesignEffect | None = None
@@ -85,10 +89,12 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     arranged = model.expand(data)
     rho: Tensor | None = None
     nodes: Tensor | None = None
+    lift: Tensor | None = None
     if effect is not None and arranged.parent_item is None:
         with torch.no_grad():
             effect = out.effect = informed(effect, model, arranged, flat, draws.fixed, draws.sites)
         rho, nodes = effect.draw(total, data)
+        lift = None if effect.classes is None else effect.classes.draw(total, data)[0]
         out.published = torch.zeros_like(out.probability)
         out.calibrated = {name: torch.empty_like(getattr(out, name)) for name in ("confusion", "prevalence")}
     several_nodes = nodes is not None and nodes.shape[-1] > 1
@@ -98,19 +104,20 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
         draws.passes = None  # they hold arrays as large as the data: released when this function ends
         if chosen.readings is not None:
             averaged = nodes if several_nodes else None
-            _read(chosen.readings, model, data, flat, rho, averaged, total, out, derived)
+            _read(chosen.readings, model, data, flat, rho, averaged, lift, total, out, derived)
         items = chosen.items
         labels = None if rho is None or items is None else choose.label_counts(data, items)
         each = items.each(flat, draws.fixed, total) if items is not None and chosen.readings is None else ()
         for part, parameters, joint, log_prior in each:
             assert items is not None
-            factor = None if rho is None else factors(rho[part], data)
+            weights = None if lift is None else lift[part]
+            weighing = None if rho is None else Weighing(rho[part], weights)
             mean = out.probability
             if nodes is not None and several_nodes:
-                items.add_averaged(parameters, joint, nodes[part], 1 / total, out.probability)
+                items.add_averaged(parameters, joint, Weighing(nodes[part], weights), 1 / total, out.probability)
                 mean = torch.zeros_like(mean)  # that of the drawn rho is not needed
             memory = Items(out.log_likelihood[part], out.truth[part], mean, out.published)
-            items.read(parameters, joint, factor, 1 / total, memory)
+            items.read(parameters, joint, weighing, 1 / total, memory)
             out.lp[part] = out.log_likelihood[part].sum(-1) + log_prior
             out.log_prior[part] = log_prior
             confusion = model.confusion_of(parameters, data)
@@ -121,7 +128,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
                 pair = _quality(out.truth[part], data, labels)
                 out.calibrated["confusion"][part], out.calibrated["prevalence"][part] = pair
             # As large as the items: freed before those of the next draw, or of the point, are allocated.
-            del joint, factor
+            del joint, weighing
             _derive(model, data, parameters, part, total, out, derived)
         if draws.point is not None:  # engines that maximise report the true labels at the point
             assert items is not None
@@ -136,7 +143,7 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
     def by_chain(value: Tensor) -> Tensor:
         return value.unflatten(0, (chains, count))
 
-    out.rho = None if rho is None else by_chain(rho)
+    out.rho, out.lift = (None if value is None else by_chain(value) for value in (rho, lift))
     out.derived = {name: by_chain(torch.cat(values)) for name, values in derived.items()}
     for name in ("truth", "log_likelihood", "lp", "confusion", "prevalence", "log_prior"):
         setattr(out, name, by_chain(getattr(out, name)))
@@ -152,6 +159,7 @@ def _read(
     flat: Parameters,
     rho: Tensor | None,
     nodes: Tensor | None,
+    lift: Tensor | None,
     total: int,
     out: EvaluatedDraws,
     derived: dict[str, list[Tensor]],
@@ -170,7 +178,7 @@ def _read(
     # In float64, and in place where the data have it.
     rooms = [value if value.dtype in (torch.float64, torch.int16) else value.double() for value in written]
     likelihood, truth, *quality = rooms
-    mean, published = readings.read(flat, rho, nodes, Drawn(likelihood, truth, out.correct, *quality))
+    mean, published = readings.read(flat, rho, nodes, lift, Drawn(likelihood, truth, out.correct, *quality))
     for value, room in zip(written, rooms, strict=True):
         if room is not value:  # no probability is 0
             value.copy_(room if value is out.log_likelihood else room.clamp(min=torch.finfo(value.dtype).tiny))
@@ -264,7 +272,12 @@ def _at_point(items: Evaluation, point: Parameters, effect: DesignEffect | None)
     if effect is None:
         return items.probabilities(parameters, joint), None
     averaged = items.zeros()
-    items.add_averaged(parameters, joint, effect.nodes(items.data), 1.0, averaged)
+    if effect.classes is None:
+        items.add_averaged(parameters, joint, Weighing(effect.nodes(items.data), None), 1.0, averaged)
+    else:
+        lifts, uniform = effect.classes.draw(PAIRS, items.data)
+        for rho, lift in zip(effect.quantiles(uniform).split(1), lifts, strict=True):
+            items.add_averaged(parameters, joint, Weighing(rho, lift), 1 / PAIRS, averaged)
     return averaged, items.probabilities(parameters, joint)  # writes over the joint: comes last
 
 

@@ -1,4 +1,4 @@
-"""What known true labels say about the correlation of errors, ``rho``.
+"""What known true labels say about the correlation of errors, ``rho``, and about the classes.
 
 Where the true label of an item is known, its annotations alone, tempered by the design effect, give that label a probability at
 every ``rho``. A crowd that agrees on wrong labels has a large ``rho``, a crowd whose confidence is deserved a small one.
@@ -15,6 +15,9 @@ spread within the crowd for correlation: its mean is higher, and workers seem le
 The parameters were learned with these true labels, and would find each of them too probable. Draws are therefore weighted for
 each item by the reciprocal of the probability that they give to its own true label, as if only the others had been known:
 importance sampling for leaving one out (Gelfand, Dey and Chang 1992), with weights truncated (Ionides 2008).
+
+The same probabilities say whether the crowd prefers a class (:mod:`crowdppl.inference.class_weights`); ``rho`` is estimated with
+the weights of the classes at their mean.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends.evaluation import TorchEvaluation
+from crowdppl.inference.class_weights import class_weights
 from crowdppl.inference.design_effect import PLACES, DesignEffect, RhoLikelihood
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
@@ -36,6 +40,8 @@ from crowdppl.model.bound import BoundModel
 # Draws of the parameters that probabilities are averaged over: at most, at least, and the cells (draws x items x classes x values
 # of rho) that decide between the two.
 MOST, LEAST, CELLS = 100, 10, 2**24
+# Values of rho that the weights of the classes are averaged over.
+NODES = 16
 # Lowest probability of a known true label: a label that the model takes for impossible says nothing more about rho.
 FLOOR = 1e-12
 
@@ -48,7 +54,9 @@ def informed(
     fixed: Parameters,
     sites: Mapping[str, Any],
 ) -> DesignEffect:
-    """Return the posterior of ``rho`` given the known true labels of the data, or ``effect`` as it is where none say anything.
+    """Return the posterior of ``rho`` and of the weights of classes given the known true labels of the data.
+
+    Where no item with a known true label has annotations, or ``rho`` is fixed, ``effect`` is returned as it is.
 
     Args:
         effect: the prior.
@@ -58,16 +66,51 @@ def informed(
         fixed: sites without draws.
         sites: of the model's prior.
     """
-    known = ((data.truth >= 0) & (data.weighted_per_item > 1)).nonzero().squeeze(-1)
+    known = ((data.truth >= 0) & (data.weighted_per_item > 0)).nonzero().squeeze(-1)
     if effect.fixed or not len(known):
         return effect
     logs = class_log_probabilities(model, data, known, flat, fixed, sites)
+    truth, annotations = data.truth[known], data.weighted_per_item[known]
     often = None if data.multiplicity is None else data.multiplicity[known]
-    return effect.given(rho_likelihood(effect, logs, data.truth[known], data.weighted_per_item[known], often))
+    shift = None
+    # Where classes are read off the place of an item, known true labels move the places.
+    if not model.reads:
+        effect = _weighing(effect, logs, truth, annotations, often)
+        assert effect.classes is not None
+        shift = torch.from_numpy(effect.classes.average).to(logs)
+    several = annotations > 1
+    if not bool(several.any()):
+        return effect
+    often = None if often is None else often[several]
+    return effect.given(rho_likelihood(effect, logs[:, several], truth[several], annotations[several], often, shift))
+
+
+def _weighing(
+    effect: DesignEffect, logs: Tensor, truth: Tensor, annotations: Tensor, often: Tensor | None
+) -> DesignEffect:
+    """Return the design effect with the weights of classes; arguments as of :func:`rho_likelihood`."""
+    own = logs.log_softmax(-1).nan_to_num(math.log(FLOOR))  # (S, n, K)
+    chosen = own.gather(-1, truth.view(1, -1, 1).expand(len(own), -1, 1)).squeeze(-1).clamp(min=math.log(FLOOR))
+    mean = (left_out(chosen, often).unsqueeze(-1) * own.exp()).sum(0)  # (n, K)
+    rho = effect.quantiles((torch.arange(NODES, dtype=torch.float64) + 0.5) / NODES)
+    factors = 1 + (annotations - 1).clamp(min=0).double().cpu().unsqueeze(-1) * rho  # (n, Q)
+    return effect.weighing(
+        class_weights(
+            mean.double().cpu().clamp(min=math.exp(-690)).log().numpy(),
+            truth.cpu().numpy(),
+            factors.numpy(),
+            None if often is None else often.double().cpu().numpy(),
+        )
+    )
 
 
 def rho_likelihood(
-    effect: DesignEffect, logs: Tensor, truth: Tensor, annotations: Tensor, often: Tensor | None = None
+    effect: DesignEffect,
+    logs: Tensor,
+    truth: Tensor,
+    annotations: Tensor,
+    often: Tensor | None = None,
+    shift: Tensor | None = None,
 ) -> RhoLikelihood:
     """Return what true labels say about ``rho``.
 
@@ -78,6 +121,7 @@ def rho_likelihood(
         truth: known classes, ``(n,)``.
         annotations: number of annotations of each item, ``(n,)``.
         often: how often each item counts, ``(n,)``; once where ``None``.
+        shift: what is added to tempered log-probabilities, ``(K,)``, if anything.
     """
     places, values, kernel = effect.averages()
     more = (annotations - 1).clamp(min=0).to(logs.dtype)  # (n,)
@@ -85,22 +129,34 @@ def rho_likelihood(
 
     chosen = logs.gather(-1, at).squeeze(-1)  # (S, n)
 
-    def log_probability(rho: float) -> Tensor:
+    def log_probability(rho: float, shift: Tensor | None = None) -> Tensor:
         factor = 1 + more * rho
-        value = chosen / factor - (logs / factor.unsqueeze(-1)).logsumexp(-1)  # (S, n)
+        if shift is None:
+            value = chosen / factor - (logs / factor.unsqueeze(-1)).logsumexp(-1)  # (S, n)
+        else:
+            value = chosen / factor + shift[truth] - (logs / factor.unsqueeze(-1) + shift).logsumexp(-1)
         return value.nan_to_num(math.log(FLOOR)).clamp(min=math.log(FLOOR))
 
-    own = log_probability(0.0)
-    weight = truncated(-own if often is None else -own * often)
+    weight = left_out(log_probability(0.0), often)
     probability = torch.stack(
         [
-            (weight * log_probability(rho).exp()).sum(0).double()
+            (weight * log_probability(rho, shift).exp()).sum(0).double()
             for rho in torch.sigmoid(torch.from_numpy(values)).tolist()
         ]
     )  # (V, n)
     averaged = (torch.from_numpy(kernel) @ probability.cpu()).log()  # (G, n)
     total = (averaged if often is None else averaged * often.cpu()).sum(-1).numpy()
     return RhoLikelihood(len(truth), places, total)
+
+
+def left_out(own: Tensor, often: Tensor | None) -> Tensor:
+    """Return weights of draws ``(S, n)``, as if each item's true label had been unknown.
+
+    Args:
+        own: log-probability of each known true label, ``(S, n)``.
+        often: how often each item counts, ``(n,)``; once where ``None``.
+    """
+    return truncated(-own if often is None else -own * often)
 
 
 def truncated(logs: Tensor) -> Tensor:

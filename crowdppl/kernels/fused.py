@@ -213,7 +213,8 @@ def adding(S: int, real: str) -> Any:
 def accumulate(real: str) -> Any:
     """Return the pass that draws true labels and accumulates probabilities from the item log joint ``(N, S)``.
 
-    ``bounds (T+1,)`` are the items of each thread and ``factor (N,)`` their design effects, or none ``(0,)``. It writes
+    ``bounds (T+1,)`` are the items of each thread and ``factor (N,)`` their design effects, or none ``(0,)``, with which the
+    classes have weights ``lift (K,)``. It writes
     ``likelihood (N,)``, the log-likelihood, and ``truth (N,)`` int16, drawn by the stream of a ``seed``, uint64; ``share`` times
     the probabilities is added to ``mean (N, S)``. With design effects true labels and ``mean`` follow the log joint divided by
     them, and the probabilities without them are added to ``published (N, S)``, unless it is ``(0, S)``.
@@ -224,6 +225,7 @@ def accumulate(real: str) -> Any:
         bounds: Any,
         joint: Any,
         factor: Any,
+        lift: Any,
         seed: Any,
         share: Any,
         likelihood: Any,
@@ -248,11 +250,11 @@ def accumulate(real: str) -> Any:
                         published[i, s] += p[s] * (share / whole)
                 by, whole = 1.0 / factor[i], 0.0
                 for s in range(states):
-                    p[s] = math.exp((joint[i, s] - top) * by)
+                    p[s] = math.exp((joint[i, s] - top) * by) * lift[s]
                     whole += p[s]
             truth[i] = _chosen(p, states, _uniform(seed, np.uint64(i)) * whole)
             for s in range(states):
                 mean[i, s] += p[s] * (share / whole)
 
-    kinds = "u8, u8[::1], real[:,::1], real[::1], u8, f8, real[::1], i2[::1], real[:,::1], real[:,::1]"
+    kinds = "u8, u8[::1], real[:,::1], real[::1], real[::1], u8, f8, real[::1], i2[::1], real[:,::1], real[:,::1]"
     return Pass(run, f"void({kinds})", real)

@@ -20,11 +20,11 @@ from crowdppl.kernels.random import fill_dirichlet, uniform
 
 
 @leaf
-def _temper(logs: Any, factor: Any, out: Any) -> Any:
-    """Write weights by class from logs ``(K,)``, none above 0, divided by a design effect; return their sum."""
+def _temper(logs: Any, factor: Any, lift: Any, out: Any) -> Any:
+    """Write weights by class from logs ``(K,)``, none above 0, divided by a design effect, times ``lift``; return their sum."""
     total = 0.0
     for k in range(logs.shape[0]):
-        out[k] = math.exp(logs[k] / factor) if logs[k] < 0.0 else 1.0
+        out[k] = (math.exp(logs[k] / factor) if logs[k] < 0.0 else 1.0) * lift[k]
         total += out[k]
     return total
 
@@ -86,6 +86,8 @@ def _read(
     stream: Any,
     rho: Any,
     nodes: Any,
+    lift: Any,
+    lifted: Any,
     likelihood: Any,
     truth: Any,
     mean: Any,
@@ -94,7 +96,7 @@ def _read(
 ) -> None:
     """Read the items off one draw, and count by their drawn truths; arguments as of :func:`reading`, of one draw.
 
-    ``rho`` is less than 0 for none; ``S`` is the number of states, and ``room`` memory for 2 W + 3 K numbers.
+    ``rho`` is less than 0 for none; ``lifted`` says whether weights of the classes differ from 1; ``S`` is the number of states, and ``room`` memory for 2 W + 3 K numbers.
     """
     W, K = table.shape[1], counts.shape[1]
     M, flat, numbers = S // K, table.reshape(-1), counts.reshape(-1)
@@ -116,7 +118,7 @@ def _read(
             most = max(most, total)
             least = min(least, total) if only < 0 or k == only else least
         more = max(np.float64(end - first) - 1.0, 0.0)
-        tempered, factor = rho >= 0.0 and more > 0.0, 1.0 + more * rho
+        tempered, factor = rho >= 0.0 and (more > 0.0 or lifted), 1.0 + more * rho
         # A probability that underflows may matter once it is tempered.
         if whole < LOST or (tempered and least < LOST):
             fill_log_joint(p[:S], prior[:S], only, K, table, column, first, end)
@@ -137,7 +139,7 @@ def _read(
         else:
             total, each = whole, nodes.shape[0]
             if tempered:
-                total = _temper(logs, factor, weight)
+                total = _temper(logs, factor, lift, weight)
             else:
                 for k in range(K):
                     weight[k] = mass[k]
@@ -145,7 +147,7 @@ def _read(
                 _add(mean[i], weight, 1.0 / total)
             state = np.uint64(choose(weight, 0, K, uniform(stream) * total))
             for q in range(each):
-                total = _temper(logs, 1.0 + more * nodes[q], weight) if tempered else whole
+                total = _temper(logs, 1.0 + more * nodes[q], lift, weight) if tempered else whole
                 _add(mean[i], weight, 1.0 / (total * each))
         truth[i] = np.int16(state)
         numbers[labels * K + np.intp(state)] += 1.0
@@ -174,10 +176,10 @@ def _fill_quality(table: Any, prior: Any, S: Any, confusion: Any, prevalence: An
                 confusion[j, k, y] = total
 
 
-# Parameters; rho, nodes, pseudo; S; start, column, known; sizes and numbers of the step; stream, table, prior, counts;
+# Parameters; rho, nodes, lift, pseudo; S; start, column, known; sizes and numbers of the step; stream, table, prior, counts;
 # likelihood, truth, correct, mean, published; confusion and prevalence; those that follow drawn truths.
 SIGNATURE = (
-    "void(f8[:,::1], f8[::1], f8[:,::1], f8, i8, u8[::1], u4[::1], i2[::1], i8[::1], f8[::1], u8[::1], f8[:,::1], f8[::1], "
+    "void(f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8, i8, u8[::1], u4[::1], i2[::1], i8[::1], f8[::1], u8[::1], f8[:,::1], f8[::1], "
     "f8[:,::1], f8[:,::1], i2[:,::1], i4[:,::1], f8[:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1])"
 )
 
@@ -190,7 +192,7 @@ def reading(family: str) -> Any:
 
     - ``parameters (D, P)``;
     - ``rho (D,)``, by which truths are drawn, or ``(0,)`` where annotations count as independent; ``nodes (D, Q)``, equally
-      probable values of rho to average probabilities over, ``Q = 0`` for the drawn one; ``pseudo``, annotations of an average
+      probable values of rho to average probabilities over, ``Q = 0`` for the drawn one; ``lift (D, K)``, weights of the classes with rho, ``D = 0`` for none; ``pseudo``, annotations of an average
       member of the crowd that each worker starts with; ``S``;
     - the data, and sizes and numbers of the step, as :func:`crowdppl.kernels.chains.sweeps` takes them;
     - ``stream (4,)`` of random numbers, changed; memory for the ``table (J*K, width)`` and the ``prior (width,)``, both zero from
@@ -208,6 +210,7 @@ def reading(family: str) -> Any:
         parameters: Any,
         rho: Any,
         nodes: Any,
+        lift: Any,
         pseudo: Any,
         S: Any,
         start: Any,
@@ -230,6 +233,7 @@ def reading(family: str) -> Any:
         calibrated_prevalence: Any,
     ) -> None:
         start, column, known, nodes = borrowed(start), borrowed(column), borrowed(known), borrowed(nodes)
+        lift = borrowed(lift)
         sizes, numbers, parameters, stream = borrowed(sizes), borrowed(numbers), borrowed(parameters), borrowed(stream)
         table, prior, counts = borrowed(table), borrowed(prior), borrowed(counts)
         likelihood, truth, correct = borrowed(likelihood), borrowed(truth), borrowed(correct)
@@ -238,7 +242,8 @@ def reading(family: str) -> Any:
         calibrated, calibrated_prevalence = borrowed(calibrated), borrowed(calibrated_prevalence)
         K, W, weighted, kept = mean.shape[1], table.shape[1], rho.shape[0] > 0, confusion.shape[0] > 0
         own = np.empty(2 * W + 3 * K + K * (K + 2))
-        room, nothing = borrowed(own), confusion.reshape(-1)[:0].reshape(0, K, K)
+        ones, lifted = np.ones(K), lift.shape[0] > 0
+        even, room, nothing = borrowed(ones), borrowed(own), confusion.reshape(-1)[:0].reshape(0, K, K)
         for d in range(parameters.shape[0]):
             tabulate(parameters[d], sizes, numbers, table, prior)
             _fill_quality(table, prior, S, confusion[d] if kept else nothing, prevalence[d])
@@ -254,6 +259,8 @@ def reading(family: str) -> Any:
                 stream,
                 correlation,
                 nodes[d],
+                lift[d] if lifted else even,
+                lifted,
                 likelihood[d],
                 truth[d],
                 mean,
@@ -266,7 +273,7 @@ def reading(family: str) -> Any:
                     correct[d, j] += np.int32(counts[j * K + k, k])
             if weighted:
                 _draw_quality(counts, pseudo, room, stream, calibrated[d], calibrated_prevalence[d])
-        own[0] = 0.0  # what is borrowed from it ends before
+        own[0] = ones[0] = 0.0  # what is borrowed from them ends before
 
     run.__qualname__ += f".{family.replace(' ', '_')}.{version(str(module.__file__), __file__)}"
     return compiled(run, SIGNATURE, nogil=True, error_model="numpy")

@@ -479,14 +479,32 @@ class BoundModel:
         M = self.states_per_class
         return log_joint.clone() if M == 1 else log_joint.unflatten(-1, (-1, M)).logsumexp(-1)
 
-    def tempered(self, log_joint: Tensor, factor: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
+    def tempered(
+        self,
+        log_joint: Tensor,
+        factor: Tensor,
+        parameters: Parameters,
+        data: Annotations,
+        lift: Tensor | None = None,
+    ) -> Tensor:
         """Return class probabilities ``(..., N, K)`` where the log joint of each item counts ``1 / factor (..., N)``.
 
         Tempered on the log scale: a probability that underflows may matter once tempered. Where classes are read off the states,
         the likelihood alone is tempered: the spread of the items is not that of correlated errors.
+
+        Args:
+            log_joint: of the items, ``(..., N, S)``.
+            factor: design effects, ``(..., N)``.
+            parameters: of the model.
+            data: the annotations.
+            lift: weights of the classes, ``(..., K)``, if any; not where classes are read off the states.
         """
         if not self.reads:
-            return self.log_by_class(log_joint, parameters, data).div_(factor.unsqueeze(-1)).softmax(-1)
+            probability = self.log_by_class(log_joint, parameters, data).div_(factor.unsqueeze(-1)).softmax(-1)
+            if lift is None:
+                return probability
+            probability = probability * lift.unsqueeze(-2)
+            return probability.div_(probability.sum(-1, keepdim=True))
         log_prior = self.log_truth(parameters, data)
         log_prior = log_prior.unsqueeze(-2) if log_prior.dim() < log_joint.dim() else log_prior
         states = (log_prior + (log_joint - log_prior) / factor.unsqueeze(-1)).softmax(-1)

@@ -39,6 +39,7 @@ SET_ASIDE = ("item", "worker", "label", "timestamp", "seconds")
 # Axes of optional variables, by group.
 OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
     "posterior": {"other_rate": (*DRAW, "worker", "true_label", "answer")},
+    "calibrated": {"class_weight": (*DRAW, "true_label")},
     "constant_data": {
         "timestamp": ("annotation",),
         "seconds": ("annotation",),
@@ -73,7 +74,7 @@ DISTRIBUTIONS = (
     ("calibrated", "confusion"),
 )
 # Largest value of variables that are at least 0.
-RANGES = {("calibrated", "rho"): 1.0, ("constant_data", "weight"): np.inf}
+RANGES = {("calibrated", "rho"): 1.0, ("calibrated", "class_weight"): np.inf, ("constant_data", "weight"): np.inf}
 # Variables without missing values.
 NUMBERS = (("sample_stats", "lp"), ("log_likelihood", "labels"), ("log_prior", "parameters"))
 KINDS = ("posterior", "approximation", "point")

@@ -182,7 +182,7 @@ class PosteriorVariables:
         """Return draws of a variable with its axes and coordinates, ``(chain, draw, ...)``.
 
         Args:
-            name: of a variable of ``posterior``; or ``"rho"``.
+            name: of a variable of ``posterior``; or ``"rho"``, or ``"class_weight"`` where known true labels weigh the classes.
             published: take ``confusion`` and ``prevalence`` from the model as published, also where the result has calibrated
                 ones, which are the default.
 
@@ -193,7 +193,8 @@ class PosteriorVariables:
         better = self.tree["calibrated"].to_dataset() if self.calibrated else own
         if name in QUALITY and not published:
             return better[name]
-        if name == "rho" and self.calibrated:
+        beside = [extra for extra in ("rho", "class_weight") if self.calibrated and extra in better]
+        if name in beside:
             return better[name]
         if name not in own.data_vars:
             if f"posterior/{name}" in dropped(self._known):
@@ -201,7 +202,7 @@ class PosteriorVariables:
                     f"name={name!r}: this result was loaded from a small file, which has no draws of it; fit again and save "
                     f"with keep='full' (--keep full)"
                 )
-            known = [str(variable) for variable in own.data_vars] + ["rho"] * self.calibrated
+            known = [str(variable) for variable in own.data_vars] + beside
             raise OptionError(
                 f"name={name!r}: no such variable{suggestion(name, known)}; use one of {listed(known, 20)}"
             )

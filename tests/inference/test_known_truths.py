@@ -266,7 +266,9 @@ def test_draws_and_probabilities_follow_the_posterior(method):
     logs = np.log(np.maximum(published, np.finfo(float).tiny))
     reported = effect.nodes(data).numpy()
     assert np.mean(reported) == pytest.approx(rho.mean(), abs=1e-3)
-    by_hand = np.exp(logs[None] / (1 + (n - 1)[None, :, None] * reported[:, None, None]))
+    weights = posterior.tree["calibrated"]["class_weight"].values.reshape(-1, 1, data.K)
+    np.testing.assert_allclose(np.log(weights).mean((0, 1)), posterior.info["rho"]["log_class_weights"], atol=0.05)
+    by_hand = weights * np.exp(logs[None] / (1 + (n - 1)[None, :, None] * rho[:, None, None]))
     by_hand = (by_hand / by_hand.sum(-1, keepdims=True)).mean(0)
     # Posterior draws: probabilities of each are tempered before they are averaged.
     np.testing.assert_allclose(posterior.probability(), by_hand, atol=0.01 if method == "em" else 0.05)

@@ -19,9 +19,10 @@ from crowdppl.inference import evaluate
 from crowdppl.inference import fit as fit_module
 from crowdppl.inference.backends import choose, counting
 from crowdppl.inference.backends import passes as sweeps
-from crowdppl.inference.backends.evaluation import PassEvaluation, TorchEvaluation
+from crowdppl.inference.backends.evaluation import PassEvaluation, TorchEvaluation, Weighing
 from crowdppl.inference.backends.expectation import SummedExpectation
 from crowdppl.inference.backends.passes import Items, SparseSums, Sweeps
+from crowdppl.inference.design_effect import factors
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
@@ -280,7 +281,7 @@ def test_what_is_impossible_is_no_number(K):
     assert not torch.isfinite(Sweeps.over(data, 2).expect(table, prior).log_likelihood)
 
 
-@pytest.mark.parametrize("effects", [False, True])
+@pytest.mark.parametrize("effects", ["none", "rho", "rho and classes"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("K", [2, 9])
 def test_items_are_read_off_as_by_the_products(K, dtype, effects):
@@ -288,18 +289,20 @@ def test_items_are_read_off_as_by_the_products(K, dtype, effects):
     data = crowd(K).to(dtype=dtype)
     table, prior = (part.to(dtype) for part in tables(K, data))
     passes = Sweeps.over(data, 2)
-    factor = 1 + 3 * torch.rand(data.N, generator=torch.Generator().manual_seed(1), dtype=dtype) if effects else None
+    lift = torch.linspace(0.2, 3.0, K, dtype=dtype) if effects == "rho and classes" else None
+    weighing = None if effects == "none" else Weighing(torch.tensor(0.4, dtype=dtype), lift)
+    factor = None if weighing is None else factors(weighing.rho, data)
     results, drawn = [], torch.zeros(data.N, K, dtype=torch.float64)
     with isolated(5):
         for turn in range(200):
             joint = passes.joint(table, prior)
             likelihood, truth = torch.empty(data.N, dtype=dtype), torch.empty(data.N, dtype=torch.int16)
             mean, published = (torch.full((data.N, K), 0.5, dtype=dtype) for _ in range(2))
-            into = Items(likelihood, truth, mean, published if effects else None)
+            into = Items(likelihood, truth, mean, published if weighing else None)
             if turn == 0:
-                TorchEvaluation(bind(DawidSkene(), data), data, data).read({}, joint, factor, 0.25, into)
+                TorchEvaluation(bind(DawidSkene(), data), data, data).read({}, joint, weighing, 0.25, into)
             else:
-                passes.accumulate(joint, factor, 0.25, into)
+                passes.accumulate(joint, factor, lift, 0.25, into)
                 drawn += one_hot(truth.long(), data)
             results.append((likelihood, mean, published))
     for result in results[1:3]:
@@ -370,7 +373,7 @@ def test_truths_at_a_point_are_those_of_the_products(K, rho):
     passes = Sweeps.over(data, 2)
     theta = model.conjugacy.m_step(passes.given(data.majority()))
     nodes, both = None if rho is None else torch.tensor(rho, dtype=torch.float64), []
-    effect = None if rho is None else SimpleNamespace(nodes=lambda _: nodes)
+    effect = None if rho is None else SimpleNamespace(nodes=lambda _: nodes, classes=None)
     with isolated(0):
         by_passes = PassEvaluation(model, data, passes)
         for items in (by_passes, by_passes, TorchEvaluation(model, data, data)):

@@ -36,6 +36,18 @@ class Evaluated(NamedTuple):
     log_prior: Tensor
 
 
+class Weighing(NamedTuple):
+    """How reported class probabilities differ from those of the model as published.
+
+    Attributes:
+        rho: correlation between annotations of one item, ``(...)``.
+        classes: weights of the classes, ``(..., K)``, if any.
+    """
+
+    rho: Tensor
+    classes: Tensor | None
+
+
 class Evaluation(ABC):
     """The item log joint of a model, and what follows from it.
 
@@ -57,25 +69,27 @@ class Evaluation(ABC):
         """Return what the prior returns at a point, and the item log joint ``(N, S)``."""
 
     @abstractmethod
-    def read(self, parameters: Parameters, joint: Tensor, factor: Tensor | None, share: float, items: Items) -> None:
+    def read(self, parameters: Parameters, joint: Tensor, weighing: Weighing | None, share: float, items: Items) -> None:
         """Fill ``items`` from their log joint, which may be written over.
 
         Args:
             parameters: at which the joint is.
             joint: of the items, ``(..., N, S)``.
-            factor: design effects ``(..., N)``, by which the log joint is divided for the truths, where there are any.
+            weighing: of the truths, where there is any, for the leading axes.
             share: what is added of probabilities.
             items: memory for what is read, with the leading axes.
         """
 
     @abstractmethod
-    def add_averaged(self, parameters: Parameters, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
+    def add_averaged(
+        self, parameters: Parameters, joint: Tensor, weighing: Weighing, share: float, out: Tensor
+    ) -> None:
         """Add class probabilities averaged over equally probable values of rho.
 
         Args:
             parameters: at which the joint is.
             joint: log joint of the items, ``(..., N, S)``; it is not changed.
-            nodes: values of rho, ``(..., Q)``.
+            weighing: with values of rho ``(..., Q)``.
             share: weight of the average.
             out: probabilities ``(N, K)`` to add to, summed over leading axes.
         """
@@ -113,10 +127,10 @@ class TorchEvaluation(Evaluation):
         parameters = self.model.at_sites(point, self.arranged)
         return parameters, self.model.item_log_joint(parameters, self.arranged)
 
-    def read(self, parameters: Parameters, joint: Tensor, factor: Tensor | None, share: float, items: Items) -> None:
+    def read(self, parameters: Parameters, joint: Tensor, weighing: Weighing | None, share: float, items: Items) -> None:
         """Fill ``items`` from their log joint, which is written over."""
         N, K = self.data.N, self.data.K
-        tempered = None if factor is None else self.model.tempered(joint, factor, parameters, self.arranged)
+        tempered = None if weighing is None else self._weighed(parameters, joint, weighing)
         marginal, probability = by_item(self.model, parameters, joint, self.arranged, self.data)
         items.likelihood.copy_(marginal)
         if tempered is not None and items.published is not None:
@@ -125,11 +139,19 @@ class TorchEvaluation(Evaluation):
         items.truth.copy_(sample_truth_from_probabilities(probability))
         items.mean.add_(probability.reshape(-1, N, K).sum(0), alpha=share)
 
-    def add_averaged(self, parameters: Parameters, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
+    def add_averaged(
+        self, parameters: Parameters, joint: Tensor, weighing: Weighing, share: float, out: Tensor
+    ) -> None:
         """Add class probabilities averaged over rho."""
-        for rho in nodes.unbind(-1):
-            probability = self.model.tempered(joint, factors(rho, self.data), parameters, self.arranged)
-            out.add_(probability.reshape(-1, self.data.N, self.data.K).sum(0), alpha=share / nodes.shape[-1])
+        nodes = weighing.rho.unbind(-1)
+        for rho in nodes:
+            probability = self._weighed(parameters, joint, weighing._replace(rho=rho))
+            out.add_(probability.reshape(-1, self.data.N, self.data.K).sum(0), alpha=share / len(nodes))
+
+    def _weighed(self, parameters: Parameters, joint: Tensor, weighing: Weighing) -> Tensor:
+        """Return class probabilities ``(..., N, K)`` with weights."""
+        factor = factors(weighing.rho, self.data)
+        return self.model.tempered(joint, factor, parameters, self.arranged, weighing.classes)
 
     def probabilities(self, parameters: Parameters, joint: Tensor) -> Tensor:
         """Return class probabilities; the joint is written over."""
@@ -159,20 +181,26 @@ class PassEvaluation(Evaluation):
         """Return the point, and the item log joint, in memory that the next call writes over."""
         return point, self.passes.joint(*self.model.tables(point, self.data), self.spare)
 
-    def read(self, parameters: Parameters, joint: Tensor, factor: Tensor | None, share: float, items: Items) -> None:
+    def read(self, parameters: Parameters, joint: Tensor, weighing: Weighing | None, share: float, items: Items) -> None:
         """Fill ``items`` from their log joint."""
-        self.passes.accumulate(joint, factor, share, items)
+        if weighing is None:
+            self.passes.accumulate(joint, None, None, share, items)
+        else:
+            self.passes.accumulate(joint, factors(weighing.rho, self.data), weighing.classes, share, items)
 
-    def add_averaged(self, parameters: Parameters, joint: Tensor, nodes: Tensor, share: float, out: Tensor) -> None:
+    def add_averaged(
+        self, parameters: Parameters, joint: Tensor, weighing: Weighing, share: float, out: Tensor
+    ) -> None:
         """Add class probabilities averaged over rho."""
         items = Items(*self._unused(), out, None)
-        for rho in nodes.unbind(-1):
-            self.passes.accumulate(joint, factors(rho, self.data), share / nodes.shape[-1], items)
+        nodes = weighing.rho.unbind(-1)
+        for rho in nodes:
+            self.passes.accumulate(joint, factors(rho, self.data), weighing.classes, share / len(nodes), items)
 
     def probabilities(self, parameters: Parameters, joint: Tensor) -> Tensor:
         """Return class probabilities."""
         out = self.zeros()
-        self.passes.accumulate(joint, None, 1.0, Items(*self._unused(), out, None))
+        self.passes.accumulate(joint, None, None, 1.0, Items(*self._unused(), out, None))
         return out
 
     def _unused(self) -> tuple[Tensor, Tensor]:

@@ -184,6 +184,7 @@ class Sweeps(ABC):
         self,
         joint: Tensor,
         factor: Tensor | None,
+        lift: Tensor | None,
         share: float,
         items: Items,
     ) -> None:
@@ -192,15 +193,17 @@ class Sweeps(ABC):
         Args:
             joint: as :meth:`joint` returns it.
             factor: design effects ``(N,)``, by which the log joint is divided for the truths, where there are any.
+            lift: weights of the classes with them, ``(K,)``, if any.
             share: what is added of probabilities.
             items: memory for what is read.
         """
         factors = torch.empty(0, dtype=self.data.dtype) if factor is None else factor
+        lifts = torch.ones(self.data.K, dtype=self.data.dtype) if lift is None else lift.contiguous()
         seed = np.uint64(int(torch.empty((), dtype=torch.int64).random_()))
         published = items.mean[:0] if items.published is None else items.published
         arrays = (part.numpy() for part in (items.likelihood, items.truth, items.mean, published))
         self.passes.accumulate(self.real)(
-            self.threads, self.bounds, joint.numpy(), factors.numpy(), seed, share, *arrays
+            self.threads, self.bounds, joint.numpy(), factors.numpy(), lifts.numpy(), seed, share, *arrays
         )
 
     def spare(self) -> Tensor:

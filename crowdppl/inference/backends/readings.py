@@ -65,13 +65,16 @@ class Readings:
         # Operations on one draw: products of probabilities, logarithms and powers, gamma variables.
         self.work = step.states * data.A + 20 * data.N * K + J * K * (2 * step.states + 20 * K)
 
-    def read(self, flat: Parameters, rho: Tensor | None, nodes: Tensor | None, out: Drawn) -> tuple[Tensor, Tensor]:
+    def read(
+        self, flat: Parameters, rho: Tensor | None, nodes: Tensor | None, lift: Tensor | None, out: Drawn
+    ) -> tuple[Tensor, Tensor]:
         """Evaluate draws of the parameters; of torch's random stream one number is taken for each part.
 
         Args:
             flat: sites, ``(D, ...)``.
             rho: by which truths are drawn, ``(D,)``; ``None`` where annotations count as independent.
             nodes: values of rho to average class probabilities over, ``(D, Q)``; ``None`` for the drawn one.
+            lift: weights of the classes with rho, ``(D, K)``, if any.
             out: is written.
 
         Returns:
@@ -81,10 +84,11 @@ class Readings:
         vectors = self.step.vector(flat, shared=True).contiguous()
         given = torch.empty(0, dtype=torch.float64) if rho is None else rho.double().contiguous()
         several = vectors.new_empty(total, 0) if nodes is None else nodes.double().contiguous()
+        lifts = vectors.new_empty(0, data.K) if lift is None else lift.double().contiguous()
         bounds = np.linspace(0, total, min(self.parts, total) + 1).astype(int).tolist()
         averages = torch.zeros(len(bounds) - 1, 2, data.N, data.K, dtype=torch.float64)
         tasks = [
-            partial(self._some, slice(first, end), vectors, given, several, begun(), averages[n], out)
+            partial(self._some, slice(first, end), vectors, given, several, lifts, begun(), averages[n], out)
             for n, (first, end) in enumerate(pairwise(bounds))
         ]
         with closing(Threads(len(tasks))) as threads:
@@ -94,7 +98,15 @@ class Readings:
         return mean, published
 
     def _some(
-        self, part: slice, vectors: Tensor, rho: Tensor, nodes: Tensor, stream: Tensor, averages: Tensor, out: Drawn
+        self,
+        part: slice,
+        vectors: Tensor,
+        rho: Tensor,
+        nodes: Tensor,
+        lifts: Tensor,
+        stream: Tensor,
+        averages: Tensor,
+        out: Drawn,
     ) -> None:
         """Evaluate a part of the draws, some at a time; torch is not called."""
         from crowdppl.kernels.items import width_of
@@ -109,6 +121,7 @@ class Readings:
                 vectors[some].numpy(),
                 rho[some].numpy(),
                 nodes[some].numpy(),
+                lifts[some].numpy(),
                 START,
                 self.step.states,
                 self.arrays.start,
