@@ -486,7 +486,7 @@ def _class_logs(posterior: Posterior) -> Array:
     if posterior.calibrated and "class_weight" in posterior.tree["calibrated"].data_vars:
         return np.log(posterior.draws("class_weight"))
     count = posterior.variable("confusion").sizes
-    return np.zeros((count["chain"] * count["draw"], len(posterior.labels())))
+    return np.zeros((count["chain"] * count["draw"], len(posterior.labels)))
 
 
 def _rho(posterior: Posterior, count: int = RHOS) -> Array:

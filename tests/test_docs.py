@@ -4,6 +4,7 @@ import importlib
 import inspect
 import itertools
 import re
+import sys
 import warnings
 from contextlib import nullcontext
 from pathlib import Path
@@ -37,6 +38,8 @@ def test_code_runs(page, tmp_path, monkeypatch):
         warnings.simplefilter("ignore")
         for block in BLOCK.findall(page.read_text(encoding="utf-8")):
             exec(compile(block, str(page), "exec"), space)
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")  # many open figures are a warning in whatever comes next
 
 
 def test_custom_model_is_at_most_twenty_lines():

@@ -1,6 +1,7 @@
-"""Known true labels in a fit: coverage of workers' intervals before and after, on items whose true label was not given.
+"""Known true labels in a fit: labels, and coverage of workers' intervals, on items whose true label was not given.
 
-Writes docs/benchmarks/known-truths.md. `WITHIN` in crowdppl/inference/design_effect.py is chosen by its last tables.
+Writes docs/benchmarks/known-truths.md. `WITHIN` in crowdppl/inference/design_effect.py is chosen by its last tables, and
+`WIDTHS` in crowdppl/inference/class_weights.py by those of labels.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import torch
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 from typer.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -30,7 +33,7 @@ import crowdppl
 from crowdppl import Annotations, Posterior, criticism
 from crowdppl.cli.main import app
 from crowdppl.errors import silent
-from crowdppl.inference import design_effect
+from crowdppl.inference import class_weights, design_effect, known_truths
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.models import CATALOGUE
 from crowdppl.posterior.known_truth import truth_indices
@@ -51,6 +54,11 @@ DONE = Path(__file__).parents[2] / "build" / "known_truths.jsonl"
 SUMMED = ("share", "accuracy", "accuracy_all")  # counts of workers
 DROP = 0.03  # of coverage, that a set is named for
 MEANS = ("width", "log_loss", "ece", "expected_ece")
+# What labels are compared by: a fit without the true labels, one in which they inform rho alone, one with weights of the classes
+# of a single width of the prior, and of all; and the fit without them, calibrated after it.
+KINDS = ("without", "rho alone", "width 0.5", "width 1", "with", "after")
+NAMES = ("without", "rho alone", "one width, 0.5", "one width, 1", "**default**", "calibrated after the fit")
+LABELS = ("hits", "log_loss", "ece")
 
 
 def options() -> argparse.Namespace:
@@ -108,6 +116,32 @@ def measured(posterior: Posterior, truths: dict[Any, Any], known: np.ndarray) ->
     }
 
 
+def of_labels(probability: np.ndarray, known: np.ndarray) -> dict[str, float]:
+    """Return accuracy, log loss and calibration error (ten bins) of items ``(n, K)`` with true classes ``(n,)``."""
+    p = np.maximum(probability.astype(float), 1e-12)
+    confidence, correct = p.max(1), p.argmax(1) == known
+    place = np.minimum((confidence * 10).astype(int), 9)
+    gaps = np.bincount(place, correct - confidence, 10)
+    loss = -np.log(p[np.arange(len(p)), known]).mean()
+    return {"hits": float(correct.mean()), "log_loss": float(loss), "ece": float(np.abs(gaps).sum() / len(p))}
+
+
+def calibrated_after(posterior: Posterior, known: np.ndarray) -> np.ndarray:
+    """Return the probabilities of a fit without true labels, with a slope and intercepts fitted to some, ``(N,)``.
+
+    The slope has a normal prior with mean 1 and sd .5, intercepts one with mean 0 and sd 1.
+    """
+    logs = np.log(np.maximum(posterior.probability().astype(float), 1e-12))
+    given = np.flatnonzero(known >= 0)
+
+    def loss(x: np.ndarray) -> float:
+        p = log_softmax(x[0] * logs[given] + x[1:], 1)
+        return float(-p[np.arange(len(given)), known[given]].sum() + 2 * (x[0] - 1) ** 2 + (x[1:] ** 2).sum() / 2)
+
+    x = minimize(loss, np.r_[1.0, np.zeros(logs.shape[1])]).x
+    return np.exp(log_softmax(x[0] * logs + x[1:], 1))
+
+
 def proposed(data: Annotations, truths: dict[Any, Any], model: str, method: str, seed: int) -> Posterior:
     """Run `crowdppl calibrate` with some true labels, then the command that it proposes, and return its result."""
     with tempfile.TemporaryDirectory() as folder:
@@ -156,7 +190,7 @@ def repetition(job: tuple[str, int, str, str]) -> dict[str, Any]:
         data, truth = load(name)
     codes = {str(label): k for k, label in enumerate(data.labels.tolist())}
     known = np.array([codes.get(truth.get(str(item), ""), -1) for item in data.items.tolist()])
-    rng = np.random.default_rng([number, 1])
+    rng, public = np.random.default_rng([number, 1]), name in GROUPS["public"]
     out: dict[str, Any] = {"set": name, "repetition": number, "model": model, "method": method, "annotations": data.A}
     for count in (FEW, MANY):
         have = np.flatnonzero(known >= 0)
@@ -172,16 +206,26 @@ def repetition(job: tuple[str, int, str, str]) -> dict[str, Any]:
         runs = {"without": uninformed(name, model, method)}
         runs["with"] = (
             proposed(data, gold, model, method, number)
-            if count == MANY and number == 0
+            if count == MANY and number == 0 and public
             else fit(informed, model, **more)[0]
         )
-        for share in WITHIN if number == 0 and data.A <= LARGE else ():
+        with mock.patch.object(known_truths, "_weighing", lambda effect, *_: effect):
+            runs["rho alone"], _ = fit(informed, model, **more)
+        for width in (0.5, 1):
+            with mock.patch.object(class_weights, "WIDTHS", (width,)):
+                runs[f"width {width:g}"], _ = fit(informed, model, **more)
+        rest = np.flatnonzero((known >= 0) & (given < 0))
+        labels = {kind: of_labels(p.probability()[rest], known[rest]) for kind, p in runs.items()}
+        labels["after"] = of_labels(calibrated_after(runs["without"], given)[rest], known[rest])
+        for share in WITHIN if number == 0 and data.A <= LARGE and public else ():
             if share == design_effect.WITHIN:
                 runs[f"within {share}"] = runs["with"]
                 continue
             with mock.patch.object(design_effect, "WITHIN", share):
                 runs[f"within {share}"], _ = fit(informed, model, **more)
-        out[str(count)] = {kind: measured(p, truths, known) | rho_of(p) for kind, p in runs.items()}
+        kept = {kind: p for kind, p in runs.items() if kind not in KINDS[1:4]}
+        out[str(count)] = {kind: measured(p, truths, known) | rho_of(p) for kind, p in kept.items()} if public else {}
+        out[str(count)]["labels"] = labels
     return out
 
 
@@ -241,11 +285,67 @@ def summary(by_set: dict[str, list[dict[str, Any]]], count: int, after: str = "w
     return out
 
 
+def compare_labels(by_set: dict[str, list[dict[str, Any]]], count: int) -> str:
+    """Return a table of accuracy and log loss of labels by set, and their means."""
+    rows, means = [], []
+    for name, runs in by_set.items():
+        parts = [run[str(count)]["labels"] for run in runs if str(count) in run]
+        if not parts:
+            continue
+        one = np.array([[np.mean([part[kind][what] for part in parts]) for what in LABELS] for kind in KINDS])
+        means.append(one)
+        rows.append([name, f"{len(parts)}", *(f"{hits:.3f}; {loss:.3f}" for hits, loss, _ in one)])
+    total = np.mean(means, 0)
+    rows.append([f"mean of {len(means)}", "", *(f"**{hits:.4f}; {loss:.4f}**" for hits, loss, _ in total)])
+    rows.append(["calibration error", "", *(f"{error:.3f}" for _, _, error in total)])
+    fallen = [f"{100 * min(one[k, 0] - one[0, 0] for one in means):.1f}" for k in range(len(KINDS))]
+    rows.append(["largest change of accuracy, points", "", *fallen])
+    return table(["set", "repetitions", *NAMES], rows)
+
+
+def chosen_by_class(seeds: int) -> str:
+    """Return a table of simulated crowds whose known items are chosen at random, or as many of each class.
+
+    600 items with five labels each by 20 workers of accuracy .8 ± .08, in half of the crowds on items that differ in difficulty.
+    """
+    rows = []
+    for spread in (0.0, 1.5):
+        for share in (0.05, 0.15, 0.4):
+            scores: dict[tuple[str, str], list[np.ndarray]] = {}
+            for seed in range(seeds):
+                g = np.random.default_rng(seed)
+                truth = (g.random(600) < share).astype(int)
+                item = np.repeat(np.arange(600), 5)
+                worker = np.concatenate([g.choice(20, 5, replace=False) for _ in range(600)])
+                accuracy = np.clip(g.normal(0.8, 0.08, 20), 0.55, 0.97)[worker]
+                odds = np.log(accuracy / (1 - accuracy)) + (spread * g.normal(size=600))[item]
+                label = np.where(g.random(3000) < 1 / (1 + np.exp(-odds)), truth[item], 1 - truth[item])
+                data = Annotations.from_arrays(item, worker, label, labels=[0, 1])
+                each = [g.choice(np.flatnonzero(truth == k), FEW // 2, replace=False) for k in (0, 1)]
+                for how, chosen in {
+                    "at random": g.choice(600, FEW, replace=False),
+                    "by class": np.concatenate(each),
+                }.items():
+                    given = np.full(600, -1)
+                    given[chosen] = truth[chosen]
+                    informed, rest = replace(data, truth=torch.from_numpy(given)), np.flatnonzero(given < 0)
+                    for kind, one in {"without": data, "rho alone": informed, "default": informed}.items():
+                        off = {"side_effect": lambda effect, *_: effect} if kind == "rho alone" else {}
+                        with mock.patch.object(known_truths, "_weighing", wraps=known_truths._weighing, **off):
+                            p = crowdppl.fit(one, "item-effects", method="em", seed=0, num_samples=100).probability()
+                        labels = of_labels(p[rest], truth[rest])
+                        scores.setdefault((how, kind), []).append(np.array([labels["hits"], labels["log_loss"]]))
+            cells = ["; ".join(f"{value:.3f}" for value in np.mean(one, 0)) for one in scores.values()]
+            rows.append(["yes" if spread else "no", f"{share:.0%}", *cells])
+    kinds = ("without", "rho alone", "default")
+    return table(["difficult items", "share of the class", *kinds, *kinds], rows)
+
+
 def main() -> None:
     """Repeat on every set, write the page."""
     chosen = options()
     with silent():
-        sizes = {name: load(name)[0].A for name in GROUPS["public"]}
+        sizes = {name: load(name)[0].A for group in ("public", "spammers", "judges") for name in GROUPS[group]}
         often = {name: chosen.slow if slow(load(name)[0]) else chosen.repetitions for name in sizes}
     sets = sorted(sizes, key=lambda name: (sizes[name] > LARGE, slow(load(name)[0]), sizes[name]))[
         : 3 if chosen.quick else None
@@ -263,7 +363,10 @@ def main() -> None:
                 kept.write(json.dumps(run) + "\n")
                 kept.flush()
             print(run["set"], run["repetition"], flush=True)
-    by_set = {name: [done[job] for job in jobs if job[0] == name and job in done] for name in sets}
+    measured_sets = {name: [done[job] for job in jobs if job[0] == name and job in done] for name in sets}
+    by_set, others = (
+        {n: runs for n, runs in measured_sets.items() if (n in GROUPS["public"]) == public} for public in (True, False)
+    )
     head = ["set", "annotations", "repetitions", "workers", "share correct covered", "accuracy covered"]
     head += ["accuracy covered, all known items", "width"]
     head += ["log loss", "calibration error", "if calibrated", "logit rho"]
@@ -311,10 +414,11 @@ def main() -> None:
 
     columns = ["share within", "share correct", "accuracy", "accuracy, all known items", "width", "log loss"]
     columns += ["calibration error", f"sets that lose more than {100 * DROP:g} points", "sets below .60"]
+    widths = ", ".join(f"{width:g}" for width in class_weights.WIDTHS)
     missing = [name for name, runs in by_set.items() if not runs]
     left = f" Not measured: {', '.join(missing)}." if missing else ""
     body = f"""
-{chosen.model} by {chosen.method}; {len(sets) - len(missing)} public sets with known truth, of those of
+{chosen.model} by {chosen.method}; {len(by_set) - len(missing)} public sets with known truth, of those of
 [the default model](default-model.md).{left}
 *Repetitions*: choices of known items at random; fewer where a set has more than {ANNOTATIONS:,} annotations or {CLASSES} classes,
 since its fits take long. Workers with at least {MINIMUM} annotations of evaluated items: those whose true label is known, but was
@@ -329,13 +433,48 @@ sample of it, of as few as {MINIMUM} annotations, from which the given items are
 parameter and leave the error of the sample: coverage that was above 89% can then fall towards it. *All known items* compares the
 interval of the accuracy with the share over all items of known truth, the given ones included, both before and after.
 
-## {FEW} known true labels in the fit
+## Labels
+
+Accuracy; log loss of the evaluated items: of a fit without true labels; with them, where they inform rho alone; where they weigh
+the classes as well, with one width of the prior, and with {widths}, the default; and of the fit without them, its
+probabilities calibrated after it by a slope and intercepts (normal priors: 1 ± .5, 0 ± 1). Items that were given are not
+evaluated. The widths were chosen on these sets, of some twenty variants: one width from .3 to 2, with and without a point at no
+weights, weights that are tempered with the probabilities or not.
+
+Crowds, {FEW} known true labels:
+
+{compare_labels(by_set, FEW)}
+
+Crowds, {MANY}:
+
+{compare_labels(by_set, MANY)}
+
+Panels of language models, and a crowd of spammers, {FEW}:
+
+{compare_labels(others, FEW)}
+
+The same, {MANY}:
+
+{compare_labels(others, MANY)}
+
+## How known items are chosen
+
+Simulated crowds of 600 items, accuracy and log loss of the items not given: {FEW} known items chosen at random (first three
+columns), or as many of each class (last three). The weights correct the default's estimate of a rare class where items are
+chosen at random or by their labels. Items chosen by their true class say nothing of its share.
+
+{chosen_by_class(2 if chosen.quick else 5)}
+
+`fact-eval` shows it: 92% of its items of known truth are of one class, which 60% of all its items are by their labels. Labels of
+items like the known ones gain 6 points, and the accuracies of workers, over all items, are then too low.
+
+## Workers: {FEW} known true labels in the fit
 
 {table(head, rows_of(by_set, FEW))}
 
 {sentence(few)}
 
-## {MANY} known true labels: `crowdppl calibrate`, then the command that it proposes
+## Workers: {MANY} known true labels: `crowdppl calibrate`, then the command that it proposes
 
 Sets with at least {2 * MANY} known true labels. The commands run in the first repetition; the others run the fit that the
 proposed command is.
@@ -360,7 +499,7 @@ items.
 
 {compared(MANY)}
 """
-    results = {"few": few, "many": many, "runs": by_set}
+    results = {"few": few, "many": many, "runs": measured_sets}
     write("known_truths", "Known true labels in a fit", body, results, chosen, "calibration/known_truths")
 
 

@@ -90,14 +90,14 @@ def class_weights(logs: Array, truth: Array, factors: Array, often: Array | None
         logs, truth, factors, often = logs[some], truth[some], factors[some], often[some]
     tempered = np.maximum(logs, LOWEST)[:, None, :] / factors[:, :, None]  # (n, Q, K)
     places = [_mode(tempered, truth, often, width) for width in WIDTHS]
-    evidence = np.array([place[0] for place in places])
-    share = np.exp(evidence - evidence.max())
+    marginal = np.array([place[0] for place in places])
+    share = np.exp(marginal - marginal.max())
     mean, root = (np.stack([place[i] for place in places]) for i in (1, 2))
     return ClassWeights(share / share.sum(), mean.reshape(-1, K), root)
 
 
 def _mode(tempered: Array, truth: Array, often: Array, width: float) -> tuple[float, Array, Array]:
-    """Return the log evidence of a width by Laplace's approximation, the mode ``(K,)``, and a root of the covariance."""
+    """Return the log marginal likelihood of a width by Laplace's approximation, the mode ``(K,)``, and a root of the covariance."""
     K = tempered.shape[2]
     b = np.zeros(K)
     value, gradient, curvature, positive = _density(b, tempered, truth, often, width)
@@ -120,9 +120,7 @@ def _mode(tempered: Array, truth: Array, often: Array, width: float) -> tuple[fl
     return value - 0.5 * float(np.log(size).sum()) - K * math.log(width), b, axes / np.sqrt(size)
 
 
-def _density(
-    b: Array, tempered: Array, truth: Array, often: Array, width: float
-) -> tuple[float, Array, Array, Array]:
+def _density(b: Array, tempered: Array, truth: Array, often: Array, width: float) -> tuple[float, Array, Array, Array]:
     """Return the log density at ``b (K,)`` up to a constant, its gradient, the negative Hessian, and a positive part of it."""
     logs = tempered + b  # (n, Q, K)
     p = np.exp(logs - logs.max(-1, keepdims=True))

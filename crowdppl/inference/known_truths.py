@@ -76,8 +76,7 @@ def informed(
     # Where classes are read off the place of an item, known true labels move the places.
     if not model.reads:
         effect = _weighing(effect, logs, truth, annotations, often)
-        assert effect.classes is not None
-        shift = torch.from_numpy(effect.classes.average).to(logs)
+        shift = None if effect.classes is None else torch.from_numpy(effect.classes.average).to(logs)
     several = annotations > 1
     if not bool(several.any()):
         return effect

@@ -96,7 +96,8 @@ def _read(
 ) -> None:
     """Read the items off one draw, and count by their drawn truths; arguments as of :func:`reading`, of one draw.
 
-    ``rho`` is less than 0 for none; ``lifted`` says whether weights of the classes differ from 1; ``S`` is the number of states, and ``room`` memory for 2 W + 3 K numbers.
+    ``rho`` is less than 0 for none; ``lifted`` says whether weights of the classes differ from 1;
+    ``S`` is the number of states, and ``room`` memory for 2 W + 3 K numbers.
     """
     W, K = table.shape[1], counts.shape[1]
     M, flat, numbers = S // K, table.reshape(-1), counts.reshape(-1)
@@ -179,8 +180,9 @@ def _fill_quality(table: Any, prior: Any, S: Any, confusion: Any, prevalence: An
 # Parameters; rho, nodes, lift, pseudo; S; start, column, known; sizes and numbers of the step; stream, table, prior, counts;
 # likelihood, truth, correct, mean, published; confusion and prevalence; those that follow drawn truths.
 SIGNATURE = (
-    "void(f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8, i8, u8[::1], u4[::1], i2[::1], i8[::1], f8[::1], u8[::1], f8[:,::1], f8[::1], "
-    "f8[:,::1], f8[:,::1], i2[:,::1], i4[:,::1], f8[:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1])"
+    "void(f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8, i8, u8[::1], u4[::1], i2[::1], i8[::1], f8[::1], u8[::1], "
+    "f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], i2[:,::1], i4[:,::1], f8[:,::1], f8[:,::1], f8[:,:,:,::1], f8[:,::1], "
+    "f8[:,:,:,::1], f8[:,::1])"
 )
 
 
@@ -192,8 +194,9 @@ def reading(family: str) -> Any:
 
     - ``parameters (D, P)``;
     - ``rho (D,)``, by which truths are drawn, or ``(0,)`` where annotations count as independent; ``nodes (D, Q)``, equally
-      probable values of rho to average probabilities over, ``Q = 0`` for the drawn one; ``lift (D, K)``, weights of the classes with rho, ``D = 0`` for none; ``pseudo``, annotations of an average
-      member of the crowd that each worker starts with; ``S``;
+      probable values of rho to average probabilities over, ``Q = 0`` for the drawn one; ``lift (D, K)``, weights of the
+      classes with rho, ``D = 0`` for none; ``pseudo``, annotations of an average member of the crowd that each worker starts
+      with; ``S``;
     - the data, and sizes and numbers of the step, as :func:`crowdppl.kernels.chains.sweeps` takes them;
     - ``stream (4,)`` of random numbers, changed; memory for the ``table (J*K, width)`` and the ``prior (width,)``, both zero from
       ``S`` on, and for ``counts (J*K + 1, K)``;

@@ -35,16 +35,16 @@ def test_against_integration(bias):
     for row, t, f in zip(logs, truth, factors, strict=True):
         odds = (row[1] - row[0]) / f[:, None] + grid  # (Q, G)
         likelihood += np.log(np.mean(1 / (1 + np.exp(-odds if t == 1 else odds)), 0))
-    evidence, moments = [], []
+    marginal, means = [], []
     for width in WIDTHS:
         # The difference of two logs has twice the variance of one.
         density = np.exp(likelihood - grid**2 / (4 * width**2)) / width
-        evidence.append(density.sum())
-        moments.append((density * grid).sum() / density.sum())
-    share = np.array(evidence) / np.sum(evidence)
+        marginal.append(density.sum())
+        means.append((density * grid).sum() / density.sum())
+    share = np.array(marginal) / np.sum(marginal)
     np.testing.assert_allclose(ours.share, share, atol=0.03)
-    np.testing.assert_allclose(ours.mean[:, 1] - ours.mean[:, 0], moments, atol=0.05)
-    assert ours.average[1] - ours.average[0] == pytest.approx(share @ moments, abs=0.05)
+    np.testing.assert_allclose(ours.mean[:, 1] - ours.mean[:, 0], means, atol=0.05)
+    assert ours.average[1] - ours.average[0] == pytest.approx(share @ means, abs=0.05)
 
 
 def test_slopes_are_differences():
@@ -131,7 +131,9 @@ def test_a_crowd_that_prefers_a_class(chosen):
 def test_a_crowd_that_prefers_none():
     """Thirty known true labels of independent workers: weights near 1."""
     data, truth, _ = simulated(items=300, seed=4, per_item=5)
-    posterior = quiet_fit(knowing(data, np.asarray(truth), np.arange(30)), "dawid-skene", method="em", independent=False)
+    posterior = quiet_fit(
+        knowing(data, np.asarray(truth), np.arange(30)), "dawid-skene", method="em", independent=False
+    )
     assert np.abs(posterior.info["rho"]["log_class_weights"]).max() < 0.5
 
 
@@ -149,6 +151,7 @@ def test_in_a_result(tmp_path):
     assert curve.table["accuracy"].iloc[0] == pytest.approx(agree, abs=0.05)
     independent = quiet_fit(data, "item-effects", independent=True, num_samples=100)
     assert independent.info["rho"] is None
+    assert len(acquisition.curve(independent, most=20, steps=2, replicates=5).table) == 3
     fixed = quiet_fit(data, "item-effects", independent=False, rho=0.2, num_samples=100)
     assert "log_class_weights" not in fixed.info["rho"]
 

@@ -69,7 +69,9 @@ class Evaluation(ABC):
         """Return what the prior returns at a point, and the item log joint ``(N, S)``."""
 
     @abstractmethod
-    def read(self, parameters: Parameters, joint: Tensor, weighing: Weighing | None, share: float, items: Items) -> None:
+    def read(
+        self, parameters: Parameters, joint: Tensor, weighing: Weighing | None, share: float, items: Items
+    ) -> None:
         """Fill ``items`` from their log joint, which may be written over.
 
         Args:
@@ -127,7 +129,9 @@ class TorchEvaluation(Evaluation):
         parameters = self.model.at_sites(point, self.arranged)
         return parameters, self.model.item_log_joint(parameters, self.arranged)
 
-    def read(self, parameters: Parameters, joint: Tensor, weighing: Weighing | None, share: float, items: Items) -> None:
+    def read(
+        self, parameters: Parameters, joint: Tensor, weighing: Weighing | None, share: float, items: Items
+    ) -> None:
         """Fill ``items`` from their log joint, which is written over."""
         N, K = self.data.N, self.data.K
         tempered = None if weighing is None else self._weighed(parameters, joint, weighing)
@@ -181,7 +185,9 @@ class PassEvaluation(Evaluation):
         """Return the point, and the item log joint, in memory that the next call writes over."""
         return point, self.passes.joint(*self.model.tables(point, self.data), self.spare)
 
-    def read(self, parameters: Parameters, joint: Tensor, weighing: Weighing | None, share: float, items: Items) -> None:
+    def read(
+        self, parameters: Parameters, joint: Tensor, weighing: Weighing | None, share: float, items: Items
+    ) -> None:
         """Fill ``items`` from their log joint."""
         if weighing is None:
             self.passes.accumulate(joint, None, None, share, items)
