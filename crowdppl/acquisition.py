@@ -46,6 +46,7 @@ __all__ = [
     "finished",
     "gains",
     "next_items",
+    "next_known",
     "next_pairs",
     "redundancy",
     "redundancy_source",
@@ -58,6 +59,8 @@ CRITERIA = ("entropy", "information", "accuracy")
 # Mean and standard deviation of logit rho. With rho = .1 the growth of accuracy from two to six annotations per item is predicted
 # without bias on average over twelve public sets; single sets need .03 to .3 (docs/benchmarks/replay.md).
 GROWTH = (-2.2, 1.2)
+# What the entropy of an item, in bits, is raised by where items are drawn by it: certain ones are seen as well.
+FLOOR = 0.02
 # Number of values of rho that gains are averaged over.
 RHOS = 50
 # Items x labels x classes in memory at a time.
@@ -168,6 +171,38 @@ def next_items(posterior: Posterior, n: int = 10, *, by: By = "entropy", worker:
     now = posterior.truth().iloc[order]
     table = now[[posterior.item_column, "label", "probability"]].reset_index(drop=True)
     return table.assign(annotations=posterior.annotations_per_item()[order], gain=gain[order])
+
+
+@arguments.checked(posterior=arguments.posterior, n=arguments.whole(1), seed=arguments.seed)
+def next_known(posterior: Posterior, n: int = 30, *, seed: int = 0) -> pd.DataFrame:
+    """Return items whose true label is worth finding out, for a fit that is given it (``truth=``).
+
+    They are drawn at random without replacement, with probabilities in proportion to their entropy and a little more. Uncertain
+    items correct the classes most, and random ones cannot mislead: the most uncertain ones alone are better for crowds and
+    worse for some panels of language models (docs/benchmarks/known-items.md).
+
+    Args:
+        posterior: a result.
+        n: number of items; thirty tell whether a crowd prefers a class.
+        seed: of the draw.
+
+    Returns:
+        A row for each item: ``task``, current ``label`` and ``probability``, ``annotations`` so far. Items with a known true
+        label are left out.
+
+    Raises:
+        OptionError: for fewer than one item, or if the true label of every item is known.
+    """
+    unknown = np.flatnonzero(posterior.known_truth() < 0)
+    if not len(unknown):
+        raise OptionError("the true label of every item was known to the fit; there is none to find out")
+    weight = _entropy(posterior.probability()[unknown].astype(float)) + FLOOR
+    drawn = np.random.default_rng(seed).choice(
+        len(unknown), min(n, len(unknown)), replace=False, p=weight / weight.sum()
+    )
+    chosen = unknown[drawn]
+    table = posterior.truth().iloc[chosen][[posterior.item_column, "label", "probability"]].reset_index(drop=True)
+    return table.assign(annotations=posterior.annotations_per_item()[chosen])
 
 
 @arguments.checked(

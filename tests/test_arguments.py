@@ -267,6 +267,7 @@ def calls(place):
         "acquisition.effective": {"n": 3, "rho": 0.1},
         "acquisition.gains": p,
         "acquisition.next_items": p,
+        "acquisition.next_known": p,
         "acquisition.next_pairs": {**p, "workers": ["u", "v"]},
         "acquisition.redundancy": p,
         "acquisition.redundancy_source": p,

@@ -79,6 +79,7 @@ VIEWS = {
     "acquisition.curve": lambda p, _: acquisition.curve(p, 20, steps=3, replicates=5, truth=GOLD),
     "acquisition.gains": lambda p, _: acquisition.gains(p),
     "acquisition.next_items": lambda p, _: _columns(acquisition.next_items(p, 5)),
+    "acquisition.next_known": lambda p, _: _columns(acquisition.next_known(p, 5)),
     "acquisition.next_pairs": lambda p, _: _columns(acquisition.next_pairs(p, 5)),
     "acquisition.redundancy": lambda p, _: _columns(acquisition.redundancy(p)),
     "acquisition.redundancy_source": lambda p, _: acquisition.redundancy_source(p),

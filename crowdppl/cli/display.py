@@ -415,11 +415,11 @@ def show_labels(table: pd.DataFrame, title: str) -> None:
     console.print(shown)
 
 
-def show_batch(batch: pd.DataFrame) -> None:
-    """Print the first rows of what to label next."""
+def show_batch(batch: pd.DataFrame, what: str = "annotations") -> None:
+    """Print the first rows of what to label next, or of the true labels to find out."""
     if not len(batch):
         console.print("No annotation to request: every item is known, certain enough, or annotated by everyone.")
-    table = grid(f"Next: {len(batch):,} annotations")
+    table = grid(f"Next: {len(batch):,} {what}")
     for column in batch.columns:
         table.add_column(column, justify="left" if column in (*ITEM_COLUMNS, "worker", "label") else "right")
     for row in batch.head(SHOWN_ITEMS).to_dict("records"):

@@ -65,9 +65,9 @@ class ClassWeights:
             Weights ``(count, K)``, and numbers uniform in (0, 1) beside them, ``(count,)``, of the same sequence.
         """
         K = self.mean.shape[1]
-        seed = int(torch.randint(2**31, ()))
+        seed = int(torch.randint(2**31, (), device="cpu"))
         points = torch.quasirandom.SobolEngine(K + 2, scramble=True, seed=seed).draw(count, dtype=torch.float64)
-        points = points[torch.randperm(count)].clamp(1e-9, 1 - 1e-9)
+        points = points[torch.randperm(count, device="cpu")].clamp(1e-9, 1 - 1e-9)
         chosen = torch.searchsorted(torch.from_numpy(self.share.cumsum()[:-1].copy()), points[:, 0].contiguous())
         noise = torch.special.ndtri(points[:, 2:]).unsqueeze(-1)
         logs = torch.from_numpy(self.mean)[chosen] + (torch.from_numpy(self.root)[chosen] @ noise).squeeze(-1)
@@ -97,7 +97,7 @@ def class_weights(logs: Array, truth: Array, factors: Array, often: Array | None
 
 
 def _mode(tempered: Array, truth: Array, often: Array, width: float) -> tuple[float, Array, Array]:
-    """Return the log marginal likelihood of a width by Laplace's approximation, the mode ``(K,)``, and a root of the covariance."""
+    """Return the log marginal likelihood of a width by Laplace's approximation, the mode ``(K,)``, a root of the covariance."""
     K = tempered.shape[2]
     b = np.zeros(K)
     value, gradient, curvature, positive = _density(b, tempered, truth, often, width)

@@ -137,6 +137,7 @@ def attributes(
     run: Mapping[str, Any],
     notes: list[str],
     coverage: str,
+    also: str = "",
 ) -> dict[str, Any]:
     """Return the attributes of the tree.
 
@@ -147,6 +148,7 @@ def attributes(
         run: description of the fit, serialisable as JSON.
         notes: sentences on the data and the fit, beside those of the data.
         coverage: a sentence on the measured coverage of intervals.
+        also: a further sentence on correlated errors.
     """
     return {
         "crowdppl_format": FORMAT,
@@ -155,7 +157,9 @@ def attributes(
         "labels_kind": data.kind or "",
         "kind": draws.kind,
         "interval_method": draws.interval_method,
-        "correlation": PUBLISHED if effect is None else WEIGHTED.format(rho=effect.say()),
+        "correlation": " ".join(
+            [PUBLISHED if effect is None else WEIGHTED.format(rho=effect.say()), *([also] if also else [])]
+        ),
         "coverage": coverage,
         "warnings": json.dumps(draws.warnings),
         "notes": json.dumps([*(one for one in data.notes if one not in data.doubts), *notes]),

@@ -193,6 +193,14 @@ class DesignEffect:
         weight = np.exp(density - density.max())
         return logit, weight / weight.sum()
 
+    @property
+    def log_score(self) -> float:
+        """Log-probability of the known true labels, averaged over the prior of the crowd's mean."""
+        assert self.likelihood is not None
+        prior = -0.5 * ((self.likelihood.logit - self.mean) / self._between) ** 2
+        both = prior + self.likelihood.log_likelihood
+        return float(both.max() + np.log(np.exp(both - both.max()).sum()) - np.log(np.exp(prior).sum()))
+
     @cached_property
     def _drawn(self) -> tuple[Array, Array]:
         """The same of the values that are drawn and averaged over: around the crowd's mean, as they differ within a crowd."""

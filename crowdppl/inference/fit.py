@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pandas as pd
 import torch
+from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.arguments import checked
@@ -48,6 +49,7 @@ from crowdppl.inference.em import em
 from crowdppl.inference.evaluate import evaluate, evaluate_point
 from crowdppl.inference.fingerprint import of_model
 from crowdppl.inference.gibbs import gibbs
+from crowdppl.inference.independence import Independence, independence
 from crowdppl.inference.numeric.fit import fit_numbers
 from crowdppl.inference.nuts import nuts
 from crowdppl.inference.options import Engine, filled, require_engine, taken_apart, with_options
@@ -59,6 +61,7 @@ from crowdppl.isolation import isolated, limited_threads, random_state
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
 from crowdppl.model.program import reads_features
+from crowdppl.models.item_effects import ItemEffects
 from crowdppl.models.linear_gaussian import LinearGaussian
 from crowdppl.posterior.posterior import Posterior
 
@@ -105,8 +108,10 @@ def fit(
         data: annotations, or a frame of pandas or another library, which :meth:`Annotations.from_frame` converts.
         model: a name in the catalogue (``crowdppl.models.CATALOGUE``) or an instance, which may be of a class of your own.
             Defaults to graded facets for grades, and to the linear Gaussian model for numbers. For classes it defaults to
-            item effects; to Dawid and Skene's model with ``independent``, or where item effects would take too long; and to
-            majority vote where labels cannot tell workers apart (:mod:`crowdppl.inference.catalogue`).
+            item effects, in a mixture with Dawid and Skene's model where errors may be independent
+            (:mod:`crowdppl.inference.independence`); to Dawid and Skene's model with ``independent``, or where item effects
+            would take too long; and to majority vote where labels cannot tell workers apart
+            (:mod:`crowdppl.inference.catalogue`).
         method: ``"em"`` (posterior mode), ``"svi"`` (variational), ``"gibbs"`` (posterior draws, conjugate models) or
             ``"nuts"`` (posterior draws, any model, small data). Defaults to EM without a model, and for item effects; for
             other models to Gibbs sampling if they allow it, else EM; for numbers to Gibbs sampling up to 100,000 annotations,
@@ -284,15 +289,20 @@ def fitted(
             with keep.stoppable():
                 draws = (draw or ENGINES[engine])(bound, arranged, report, keep, **options)
             stream = random_state(data.device)
-            evaluated = None
+            evaluated, other = None, None
             if can_wait(draws, data, effect):
                 probability, published = evaluate_point(bound, data, draws, effect)
                 draws.passes = None
                 count, weighted = draws.count, published is not None
+                other = _other(work, data, probability, count) if draw is None else None
+                probability = probability if other is None else other.mix(probability)
             else:
                 evaluated = evaluate(bound, data, draws.drawn(), effect)
-                effect, probability = evaluated.effect, evaluated.probability
                 count, weighted = evaluated.lp.numel(), evaluated.rho is not None
+                other = _other(work, data, evaluated.probability, count) if draw is None else None
+                if other is not None:
+                    other.mix_draws(evaluated, data)
+                effect, probability = evaluated.effect, evaluated.probability
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
     seconds = time.perf_counter() - began
     if draws.kind == "approximation" and count < FEW_DRAWS:
@@ -319,6 +329,7 @@ def fitted(
         "options": {name: value if name != "validation" else value is not None for name, value in options.items()},
         "seed": seed,
         "rho": None if effect is None else effect.as_json(),
+        "independence": None if other is None else {"z": other.z, "probability": other.probability},
         "copies": work.copies,
         "device": str(data.device),
         "backend": draws.backend,
@@ -338,18 +349,27 @@ def fitted(
         coverage = cited(name, engine, effect, default_priors=standard)
     notes = (review(data) if data.A <= REVIEWED else []) + keep.troubles
     notes += [sentence for sentence in (work.note, chosen.caveat) if sentence]
-    attrs = attributes(data, draws, effect if weighted else None, run=run, notes=notes, coverage=coverage)
+    also = "" if other is None else other.say()
+    reported = effect if weighted else None
+    attrs = attributes(data, draws, reported, run=run, notes=notes, coverage=coverage, also=also)
     if evaluated is not None:
         tree = to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs, aside=work.aside)
         posterior = Posterior(tree)
         posterior._correct = None if evaluated.correct is None else evaluated.correct.numpy()
     else:
         first = first_datatree(data, bound, draws, probability, published, attrs=attrs, aside=work.aside)
-        posterior = Posterior(first, Rest(data, bound, draws, effect, attrs, isolation, stream, work.aside))
+        posterior = Posterior(first, Rest(data, bound, draws, effect, attrs, isolation, stream, work.aside, other))
     keep.clear()
     for sentence in draws.warnings:
         warn(sentence)
     return posterior
+
+
+def _other(work: Work, data: Annotations, probability: Tensor, count: int) -> Independence | None:
+    """Return the model of independent errors that a default result is a mixture with, if any."""
+    public = work.effect is not None and work.effect.public
+    usual = work.default and isinstance(work.model, ItemEffects)
+    return independence(data, probability, count) if usual and public else None
 
 
 def _few_draws(count: int, requested: int, data: Annotations) -> str:

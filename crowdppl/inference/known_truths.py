@@ -34,6 +34,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends.evaluation import TorchEvaluation
 from crowdppl.inference.class_weights import class_weights
 from crowdppl.inference.design_effect import PLACES, DesignEffect, RhoLikelihood
+from crowdppl.inference.draws import Draws
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
 
@@ -91,7 +92,7 @@ def _weighing(
     own = logs.log_softmax(-1).nan_to_num(math.log(FLOOR))  # (S, n, K)
     chosen = own.gather(-1, truth.view(1, -1, 1).expand(len(own), -1, 1)).squeeze(-1).clamp(min=math.log(FLOOR))
     mean = (left_out(chosen, often).unsqueeze(-1) * own.exp()).sum(0)  # (n, K)
-    rho = effect.quantiles((torch.arange(NODES, dtype=torch.float64) + 0.5) / NODES)
+    rho = effect.quantiles((torch.arange(NODES, dtype=torch.float64, device="cpu") + 0.5) / NODES)
     factors = 1 + (annotations - 1).clamp(min=0).double().cpu().unsqueeze(-1) * rho  # (n, Q)
     return effect.weighing(
         class_weights(
@@ -146,6 +147,19 @@ def rho_likelihood(
     averaged = (torch.from_numpy(kernel) @ probability.cpu()).log()  # (G, n)
     total = (averaged if often is None else averaged * often.cpu()).sum(-1).numpy()
     return RhoLikelihood(len(truth), places, total)
+
+
+def left_out_score(model: BoundModel, data: Annotations, draws: Draws) -> float:
+    """Return the log-probability of the known true labels of items with several annotations, by a model as published.
+
+    Each is left out of the parameters by importance weights.
+    """
+    known = ((data.truth >= 0) & (data.weighted_per_item > 1)).nonzero().squeeze(-1)
+    flat = {name: value.flatten(0, 1) for name, value in draws.samples.items()}
+    logs = class_log_probabilities(model, data, known, flat, draws.fixed, draws.sites).log_softmax(-1)
+    own = logs.gather(-1, data.truth[known].view(1, -1, 1).expand(len(logs), -1, 1)).squeeze(-1)
+    own = own.nan_to_num(math.log(FLOOR)).clamp(min=math.log(FLOOR))
+    return float((left_out(own, None) * own.exp()).sum(0).log().sum())
 
 
 def left_out(own: Tensor, often: Tensor | None) -> Tensor:

@@ -16,6 +16,7 @@ from crowdppl.inference.datatree import to_datatree
 from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.draws import Draws
 from crowdppl.inference.evaluate import evaluate
+from crowdppl.inference.independence import Independence
 from crowdppl.isolation import RandomState, isolated, set_random_state
 from crowdppl.model.bound import BoundModel
 
@@ -42,6 +43,7 @@ class Rest:
         isolation: arguments of :func:`crowdppl.isolation.isolated`.
         stream: the random stream where the engine left it, see :func:`crowdppl.isolation.random_state`.
         aside: annotations that the fit did not count, if any.
+        independence: the model of independent errors that the result is a mixture with, if any.
     """
 
     def __init__(
@@ -54,10 +56,12 @@ class Rest:
         isolation: Mapping[str, Any],
         stream: RandomState,
         aside: Annotations | None = None,
+        independence: Independence | None = None,
     ):
         self._data, self._model, self._effect, self._attrs = data, model, effect, attrs
         self._draws = dataclasses.replace(draws, passes=None)  # compiled passes hold arrays as large as the data
         self._isolation, self._stream, self._aside = isolation, stream, aside
+        self._independence = independence
         self._whole: tuple[xr.DataTree, np.ndarray | None] | None = None
 
     def __call__(self) -> tuple[xr.DataTree, np.ndarray | None]:
@@ -67,6 +71,8 @@ class Rest:
                 set_random_state(self._stream, self._data.device)
                 draws = dataclasses.replace(self._draws).drawn()
                 evaluated = evaluate(self._model, self._data, draws, self._effect)
+                if self._independence is not None:
+                    self._independence.mix_draws(evaluated, self._data)
                 parts = self._data, self._model, draws, evaluated
                 tree = to_datatree(*parts, weights={}, attrs=self._attrs, aside=self._aside)
                 self._whole = tree, None if evaluated.correct is None else evaluated.correct.numpy()

@@ -536,6 +536,10 @@ def test_next(folder, tmp_path):
     sure = run("next", folder, "--sure", 0.7, "-n", 500, "--out", tmp_path / "unsure.csv")
     assert "at least 0.7 probable" in sure.output
     assert (pd.read_csv(tmp_path / "unsure.csv")["probability"] < 0.7).all()
+    known = run("next", folder, "--known", "-n", 9, "--out", tmp_path / "gold.csv")
+    assert "Next: 9 true labels" in known.output
+    assert len(pd.read_csv(tmp_path / "gold.csv")) == 9
+    assert "leave --by" in run("next", folder, "--known", "--pairs", code=2).output
     assert "did you mean" in run("next", folder, "--by", "entrpy", code=2).output
     assert "ends in" in run("next", folder, "--out", tmp_path / "x.txt", code=2).output
     assert "at least 1" in run("next", folder, "-n", 0, code=2).output

@@ -83,6 +83,9 @@ def next_command(
         typer.Option(help="entropy (where least is known), information or accuracy (where most is gained)."),
     ] = "entropy",
     pairs: Annotated[bool, typer.Option("--pairs", help="Also choose the workers: by information.")] = False,
+    known: Annotated[
+        bool, typer.Option("--known", help="Items whose true label to find out, for `crowdppl fit --truth-file`.")
+    ] = False,
     sure: Annotated[
         float | None, typer.Option(help="Leave out items whose label is at least this probable, such as 0.99.")
     ] = None,
@@ -91,19 +94,21 @@ def next_command(
     raw: Raw = False,
 ) -> None:
     """Choose what to have labelled next, and write it as a batch."""
-    from crowdppl import export
+    from crowdppl import acquisition, export
     from crowdppl.cli import display
     from crowdppl.export import results
 
     posterior, _ = results.opened(folder)
-    batch = _batch(posterior, n, by, pairs, sure)
+    if known and (by != "entropy" or pairs or sure is not None):
+        raise OptionError("--known chooses items at random by their entropy; leave --by, --pairs and --sure out")
+    batch = acquisition.next_known(posterior, n) if known else _batch(posterior, n, by, pairs, sure)
     path = folder / "next.csv" if out is None else out
     if path.suffix not in export.SUFFIXES:
         raise OptionError(f"{path.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
     export.write(batch, path, raw=raw)
     set_state(f"the batch is in {path}")
     display.show_alert(posterior)
-    display.show_batch(batch)
+    display.show_batch(batch, "true labels" if known else "annotations")
     console.print(f"Wrote {escape(str(path))} with {len(batch):,} rows.")
 
 

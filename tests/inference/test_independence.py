@@ -1,0 +1,160 @@
+"""Whether errors are correlated: the statistic, its posterior, and results that are mixtures."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from catalog import quiet_fit, simulated
+from scipy.stats import norm
+
+import crowdppl
+from crowdppl import Annotations
+from crowdppl.inference import independence
+from crowdppl.inference.independence import overdispersion, posterior_probability
+from crowdppl.inference.options import EM
+from crowdppl.model.bound import one_hot
+
+
+def crowd(seed=0, items=300, workers=5, classes=2, accuracy=0.85, difficulty=0.0):
+    """Everybody labels everything; with ``difficulty`` the log odds of a correct label differ by item."""
+    g = np.random.default_rng(seed)
+    truth = g.integers(classes, size=items)
+    odds = math.log(accuracy / (1 - accuracy)) + difficulty * g.normal(size=items)
+    correct = g.random((workers, items)) < 1 / (1 + np.exp(-odds))
+    label = np.where(correct, truth, (truth + g.integers(1, classes, size=correct.shape)) % classes)
+    worker, item = np.divmod(np.arange(label.size), items)
+    return Annotations.from_arrays(item, worker, label.ravel(), labels=range(classes)), truth
+
+
+def beside(data):
+    return independence.independence(data, data.majority(), 10)
+
+
+def statistic(data):
+    fit = quiet_fit(data, "dawid-skene", method="em", num_samples=2)
+    return overdispersion(data, {k: torch.from_numpy(v.values) for k, v in fit.tree["point"].data_vars.items()})
+
+
+def test_the_statistic():
+    """Near 0 with independent errors, whatever the classes; above 2 where items differ in difficulty.
+
+    A mean of ten crowds, each of standard deviation .5 at most: a false alarm in far less than one of 10,000 seeds.
+    """
+    for classes in (2, 3):
+        values = [statistic(crowd(seed, items=400, classes=classes)[0]) for seed in range(10)]
+        assert abs(np.mean(values)) < 0.7
+        assert np.std(values) < 1
+    assert statistic(crowd(items=2000, difficulty=2.0)[0]) > 2
+
+
+def test_the_posterior_by_hand():
+    for z, items in ((0.0, 100), (1.0, 300), (-2.0, 1000), (5.0, 300)):
+        null = independence.SHARE * norm.pdf(z, 0, independence.NULL)
+        spread = math.sqrt(1 + items * independence.SPREAD**2)
+        other = (1 - independence.SHARE) * norm.pdf(z, independence.MEAN * math.sqrt(items), spread)
+        assert posterior_probability(z, items) == pytest.approx(null / (null + other), rel=1e-9)
+    assert posterior_probability(1000.0, 300) < 1e-300
+
+
+def test_workers_who_agree_on_everything():
+    """They may all be wrong together: not taken for independent."""
+    assert beside(crowd(accuracy=1 - 1e-12)[0]) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_textbook_crowd(seed):
+    """Intervals hold the shares, and labels are nearly as sure as they are correct."""
+    data, truth = crowd(seed)
+    posterior = quiet_fit(data, independent=False)
+    found = posterior.info["independence"]
+    assert found["probability"] > 0.4
+    share = np.bincount(data.worker, data.label.numpy() == truth[data.item], data.J) / 300
+    workers = posterior.workers()
+    assert ((workers["share_correct_low"] <= share) & (share <= workers["share_correct_high"])).sum() >= 4
+    correct = (posterior.probability().argmax(1) == truth).mean()
+    assert posterior.probability().max(1).mean() > correct - 0.12
+    alone = quiet_fit(data, "item-effects", method="em", independent=False)
+    assert posterior.probability().max(1).mean() > alone.probability().max(1).mean() + 0.05
+
+
+def test_a_crowd_with_difficult_items():
+    posterior = quiet_fit(crowd(difficulty=2.0)[0], independent=False)
+    assert posterior.info["independence"] is None
+    assert "as if errors were independent" not in posterior.correlation
+
+
+def test_the_parts_of_a_mixture(tmp_path):
+    """Parameters are those of item effects to the bit; of what is reported a share is Dawid and Skene's."""
+    data, _ = crowd()
+    posterior = quiet_fit(data, independent=False, num_samples=200)
+    first = posterior.probability().copy()
+    p = posterior.info["independence"]["probability"]
+    alone = quiet_fit(data, "item-effects", method="em", independent=False, num_samples=200)
+    other = quiet_fit(data, "dawid-skene", method="em", independent=True, num_samples=200)
+    np.testing.assert_allclose(first, (1 - p) * alone.probability() + p * other.probability(), atol=1e-12)
+    for group in ("posterior", "log_likelihood", "truth"):
+        for name, value in alone.tree[group].data_vars.items():
+            np.testing.assert_array_equal(value, posterior.tree[group][name])
+    np.testing.assert_array_equal(first, posterior.probability())
+    independent = posterior.draws("rho") == 0
+    assert independent.sum() == round(200 * p)
+    np.testing.assert_array_equal(posterior.draws("rho")[~independent], alone.draws("rho")[~independent])
+    np.testing.assert_array_equal(posterior.truth_draws()[~independent], alone.truth_draws()[~independent])
+    # Correct labels are counted by the drawn truths, of both models.
+    item, worker, label = posterior.annotation_index()
+    right = posterior.truth_draws()[:, item] == label
+    counted = np.stack([np.bincount(worker, row, data.J) for row in right]) / np.bincount(worker)
+    np.testing.assert_allclose(posterior.share_correct_draws(), counted)
+    assert "with probability" in posterior.correlation
+    back = crowdppl.load(posterior.save(tmp_path / "p.nc"))
+    assert back.info["independence"] == posterior.info["independence"]
+
+
+def test_only_where_nothing_is_asked_for():
+    """A named model, a correlation of one's own, independent annotations: as asked for."""
+    data, _ = crowd()
+    for options in ({"model": "item-effects"}, {"rho": (-1.0, 1.0)}, {"independent": True}):
+        posterior = quiet_fit(data, **{"independent": False, "num_samples": 20, "method": "em"} | options)
+        assert posterior.info["independence"] is None
+
+
+def test_crowds_that_cannot_tell():
+    """Few items, few annotations of each worker, weights: not considered."""
+    few, _ = crowd(items=60)
+    sparse = simulated(items=300, workers=60, per_item=3, classes=2, features=False)[0]
+    pairs = simulated(items=300, workers=5, per_item=2, classes=2, features=False)[0]
+    weighted = dataclasses.replace(crowd()[0], weight=torch.full((300,), 2.0, dtype=torch.float64))
+    for data in (few, sparse, pairs, weighted):
+        assert beside(data) is None
+    assert beside(crowd()[0]) is not None
+
+
+def test_another_answer_is_no_certainty():
+    """Where Dawid and Skene's model finds other labels, it is left out."""
+    data, truth = crowd()
+    wrong = truth.copy()
+    wrong[:40] = 1 - wrong[:40]
+    assert independence.independence(data, one_hot(torch.from_numpy(truth), data), 10) is not None
+    assert independence.independence(data, one_hot(torch.from_numpy(wrong), data), 10) is None
+
+
+@pytest.mark.parametrize("agree", [True, False])
+def test_known_truths_decide(agree):
+    """Thirty true labels that the votes find, or that half of the unanimous items contradict."""
+    data, truth = crowd()
+    known = torch.full((data.N,), -1)
+    known[:30] = torch.from_numpy(truth[:30] if agree else np.where(np.arange(30) % 2, truth[:30], 1 - truth[:30]))
+    before = quiet_fit(data, independent=False).info["independence"]["probability"]
+    after = quiet_fit(dataclasses.replace(data, truth=known), independent=False).info["independence"]
+    assert after["probability"] > before if agree else after is None or after["probability"] < 0.05
+
+
+def test_sampling_engines():
+    """The same mixture where the default model is sampled."""
+    data, _ = crowd(items=200)
+    posterior = quiet_fit(data, method=EM(num_samples=50), independent=False)
+    sampled = quiet_fit(data, method="gibbs", chains=2, warmup=50, num_samples=50, independent=False)
+    assert sampled.info["independence"]["probability"] == posterior.info["independence"]["probability"]
+    assert (sampled.draws("rho") == 0).sum() == round(100 * sampled.info["independence"]["probability"])
