@@ -68,8 +68,8 @@ def test_a_textbook_crowd(seed):
     """Intervals hold the shares, and labels are nearly as sure as they are correct."""
     data, truth = crowd(seed)
     posterior = quiet_fit(data, independent=False)
-    found = posterior.info["independence"]
-    assert found["probability"] > 0.4
+    mixture = posterior.info["independence"]
+    assert mixture["probability"] > 0.4
     share = np.bincount(data.worker, data.label.numpy() == truth[data.item], data.J) / 300
     workers = posterior.workers()
     assert ((workers["share_correct_low"] <= share) & (share <= workers["share_correct_high"])).sum() >= 4
