@@ -40,6 +40,8 @@ FAR, MIN_FAR_ITEMS = 0.3, 50
 # A class is lost if it has the most votes of at least so many items, and of all labels at least this part of an even share, and
 # the fit gives it to fewer than a tenth as many items. On public crowds none is (docs/benchmarks/unused-classes.md).
 MIN_LOST_ITEMS, FAIR, LOST = 10, 0.25, 0.1
+# Fewest items of known truth that may say that votes are wrong.
+MIN_KNOWN = 5
 _CODES = arguments.array("annotation", kind="whole")
 
 
@@ -174,7 +176,7 @@ def unused_classes(data: Annotations, probability: Tensor) -> list[str]:
 def lost_classes(data: Annotations, probability: Tensor) -> list[str]:
     """Return a sentence if a class with a fair share of the votes loses nearly all of its items in a fit.
 
-    Items of known truth do not count.
+    Items of known truth do not count. Where these say that the votes for the class are wrong, there is no sentence.
 
     Args:
         data: the annotations.
@@ -188,6 +190,11 @@ def lost_classes(data: Annotations, probability: Tensor) -> list[str]:
     wins = _won(data, counted)
     fair = (wins >= MIN_LOST_ITEMS) & (given >= FAIR / data.K * data.A)
     lost = (fair & (labelled < LOST * wins)).nonzero()[:, 0].tolist()
+    if lost and not bool(counted.all()):
+        won, truth = _tops(data)[~counted], data.truth[~counted]  # (n, K), (n,)
+        known = won.sum(0)
+        right = (won & torch.nn.functional.one_hot(truth, data.K).bool()).sum(0)
+        lost = [k for k in lost if known[k] < MIN_KNOWN or 2 * right[k] >= known[k]]
     if not lost:
         return []
     names = data.labels.tolist()
@@ -204,11 +211,20 @@ def lost_classes(data: Annotations, probability: Tensor) -> list[str]:
 
 def _won(data: Annotations, counted: Tensor | None = None) -> Tensor:
     """Return of how many items each class alone has the most votes, ``(K,)``: of all, or of those counted ``(N,)``."""
-    cell = data.item * data.K + data.label
-    votes = torch.bincount(cell, minlength=data.N * data.K).view(data.N, data.K)
-    top = votes == votes.max(1, keepdim=True).values
-    top &= top.sum(1, keepdim=True) == 1
+    top = _tops(data)
     return (top if counted is None else top & counted.unsqueeze(1)).sum(0)
+
+
+def _tops(data: Annotations) -> Tensor:
+    """Tell which class alone has the most votes of each item, ``(N, K)``."""
+    votes = _votes(data)
+    top = votes == votes.max(1, keepdim=True).values
+    return top & (top.sum(1, keepdim=True) == 1)
+
+
+def _votes(data: Annotations) -> Tensor:
+    """Count the labels of each item, ``(N, K)``."""
+    return torch.bincount(data.item * data.K + data.label, minlength=data.N * data.K).view(data.N, data.K)
 
 
 @arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)
@@ -216,7 +232,7 @@ def far_from_votes(data: Annotations, probability: Tensor) -> list[str]:
     """Return a sentence if a fit disagrees with the majority vote about more items than it does on public crowds.
 
     Items count that have at least two annotations and no known truth. The label differs if it is not among those with the most
-    votes.
+    votes. Where votes are wrong on half as large a share of the items of known truth, there is no sentence.
 
     Args:
         data: the annotations.
@@ -227,10 +243,13 @@ def far_from_votes(data: Annotations, probability: Tensor) -> list[str]:
     if size < MIN_FAR_ITEMS:
         return []
     best = probability.argmax(1, keepdim=True)
-    cell = data.item * data.K + data.label
-    votes = torch.bincount(cell, minlength=data.N * data.K).view(data.N, data.K)
+    votes = _votes(data)
     changed = int(((votes.gather(1, best).squeeze(1) < votes.amax(1)) & counted).sum())
     if changed <= FAR * size:
+        return []
+    known = ((data.annotations_per_item >= 2) & (data.truth >= 0)).nonzero()[:, 0]
+    wrong = int((votes[known].gather(1, data.truth[known].unsqueeze(1)).squeeze(1) < votes[known].amax(1)).sum())
+    if len(known) >= MIN_KNOWN and wrong / len(known) >= changed / size / 2:
         return []
     return [
         f"the label is not that of the majority for {changed:,} of {size:,} items, a larger share than on any of 26 public "

@@ -109,7 +109,7 @@ class Independence:
     def say(self) -> str:
         """Return a sentence for the result."""
         return (
-            f"Agreement varies from item to item as if errors were independent (z = {self.z:.1f}): with probability "
+            f"Agreement varies from item to item as if errors were independent (z = {round(self.z, 1) + 0.0:.1f}): with probability "
             f"{self.probability:.0%} they are, and as many of the draws are of {self.model.name} as published."
         )
 

@@ -241,6 +241,14 @@ def test_a_fit_far_from_the_votes_says_so():
     assert "for 20 of 60 items" in sentence
     known = Annotations.from_arrays(item, worker, np.zeros(180, int), labels=[0, 1, 2], truth={i: 1 for i in range(20)})
     assert far_from_votes(known, third) == []
+    # Where votes are wrong on a third of the known items, the fit is right to differ for a third of the others.
+    third[:20] = torch.tensor([1.0, 0.0, 0.0])
+    third[30:50] = torch.tensor([0.0, 1.0, 0.0])
+    for wrong, sentences in ((0, 1), (2, 0)):
+        some = {i: int(i < wrong) for i in range(6)}
+        known = Annotations.from_arrays(item, worker, np.zeros(180, int), labels=[0, 1, 2], truth=some)
+        assert len(far_from_votes(known, third)) == sentences
+    third[30:50], third[:20] = votes[0], torch.tensor([0.0, 1.0, 0.0])
     tied = Annotations.from_arrays(item[:120], worker[:120] % 2, np.tile([0, 1], 60), labels=[0, 1, 2])
     assert far_from_votes(tied, third[:40]) == []  # too few items, too
     single = Annotations.from_arrays(np.arange(60), np.zeros(60, int), np.zeros(60, int), labels=[0, 1, 2])

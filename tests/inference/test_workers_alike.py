@@ -167,6 +167,18 @@ def test_what_counts_as_lost(classes):
     assert lost_classes(known, others) == []
 
 
+@pytest.mark.parametrize(("right", "said"), [(1, False), (4, True)])
+def test_known_truths_say_that_votes_are_wrong(right, said):
+    """Of eight known items whose votes are for the lost class, few or half are of it."""
+    frame, truth = survey(80, 3, 30, 2, accuracy=1.0)
+    lost = np.flatnonzero(truth == 0)
+    known = {int(n): int(place >= right) for place, n in enumerate(lost[:8])}
+    data = Annotations.from_frame(frame, truth=known)
+    others = torch.nn.functional.one_hot(torch.ones(80, dtype=torch.int64), 2).double()
+    assert bool(lost_classes(data, others)) == said
+    assert lost_classes(Annotations.from_frame(frame), others)
+
+
 @pytest.mark.parametrize("model", ["majority-vote", "ordinal-thresholds"])
 @pytest.mark.parametrize("method", ["em", "gibbs", "svi"])
 def test_models_of_two_classes_refuse_one(model, method):
