@@ -116,7 +116,10 @@ def first_class(shares: np.ndarray) -> np.ndarray:
 
 
 def skene(data: Annotations, pseudo: float = 0.0, stop: float = STOP) -> tuple[np.ndarray, np.ndarray]:
-    """Return class probabilities ``(N, K)`` and matrices ``(J, K, K)`` of Dawid and Skene's EM from the shares of the votes."""
+    """Return class probabilities ``(N, K)`` and matrices ``(J, K, K)`` of Dawid and Skene's EM from the shares of the votes.
+
+    It stops where matrices and log-likelihood change by less than ``stop``; the prevalence is not looked at.
+    """
     q, before = data.majority().numpy(), None
     for _ in range(EPOCHS):
         prevalence, B = q.mean(0), _rows(_counts(data, q) + pseudo)
@@ -126,7 +129,7 @@ def skene(data: Annotations, pseudo: float = 0.0, stop: float = STOP) -> tuple[n
         q = np.exp(joint - highest)
         value = np.log(q.sum(-1)).sum() + highest.sum()
         q /= q.sum(-1, keepdims=True)
-        now = (prevalence, B, np.array(value))
+        now = (B, np.array(value))
         if before is not None and all(_change(a, b) <= stop for a, b in zip(now, before, strict=True)):
             break
         before = now
@@ -199,8 +202,9 @@ def _counts(data: Annotations, q: np.ndarray) -> np.ndarray:
 
 
 def _rows(counts: np.ndarray) -> np.ndarray:
+    """Return rows that sum to one; rows without annotations are uniform."""
     total = counts.sum(-1, keepdims=True)
-    return np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
+    return np.divide(counts, total, out=np.full_like(counts, 1 / counts.shape[-1]), where=total > 0)
 
 
 def _log_likelihoods(data: Annotations, logs: np.ndarray) -> np.ndarray:
