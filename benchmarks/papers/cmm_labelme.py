@@ -101,7 +101,7 @@ def record_all(
     ):
         posterior, _ = fit(data, model, method="em", seed=seed, num_samples=2)
         net = two_stage(data, posterior, plain, seed=seed)
-        each = at_point(posterior)["confusion"].values
+        each = at_point(posterior)["confusion"].values.astype(float)
         keep(name, net.accuracy(x, y), net.accuracy(*test), each, each.mean(0))
     program = data.to(dtype=torch.float64)
     q, each = skene(program)
@@ -121,7 +121,7 @@ def record_all(
         posterior, _ = fit(data, model, method="em", seed=seed, num_samples=2, **more)
         guess = [crowdppl.predict(posterior, f, model=model)["label"].to_numpy() for f in (x, test[0])]
         point = at_point(posterior)
-        each = point["confusion"].values
+        each = point["confusion"].values.astype(float)
         mixed = isinstance(model, CrowdMixture)
         whole = point["crowd_confusion"].values if mixed else each.mean(0)
         keep(name, (guess[0] == y).mean(), (guess[1] == test[1]).mean(), each, whole)
