@@ -126,6 +126,12 @@ def load(name: str) -> tuple[Annotations, pd.Series[Any]]:
         return Annotations.from_frame(frame[["item", "worker", "label"]], labels=labels), truth
 
 
+def known_classes(data: Annotations, truth: pd.Series[Any]) -> np.ndarray:
+    """Return the known true classes of the items, ``(N,)``; -1 where unknown."""
+    codes = {str(label): k for k, label in enumerate(data.labels.tolist())}
+    return np.array([codes.get(truth.get(str(item), ""), -1) for item in data.items.tolist()])
+
+
 def read(path: Path) -> pd.DataFrame:
     """Read a table as text."""
     return pd.read_csv(path, dtype=str, keep_default_na=False)

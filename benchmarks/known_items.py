@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from common import arguments, table, write
-from default_model import GROUPS, load
+from default_model import GROUPS, known_classes, load
 
 import crowdppl
 from crowdppl import Annotations, Posterior, acquisition
@@ -29,8 +29,7 @@ def measure(name: str) -> list[list[float]]:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     data, truth = load(name)
-    codes = {str(label): k for k, label in enumerate(data.labels.tolist())}
-    known = np.array([codes.get(truth.get(str(item), ""), -1) for item in data.items.tolist()])
+    known = known_classes(data, truth)
     have = np.flatnonzero(known >= 0)
     before = fit(data)
     entropy = -(before.probability() * np.log(np.maximum(before.probability(), 1e-12))).sum(1)

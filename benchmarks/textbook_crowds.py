@@ -12,7 +12,7 @@ from unittest import mock
 
 import numpy as np
 from common import arguments, table, write
-from default_model import GROUPS, load
+from default_model import GROUPS, known_classes, load
 
 import crowdppl
 from crowdppl import Annotations, Posterior
@@ -79,8 +79,7 @@ def scores(posterior: Posterior, truth: np.ndarray, accuracy: float) -> dict[str
 def small(name: str, workers: int, items: int, seed: int) -> tuple[Annotations, np.ndarray] | None:
     """Return some items of the workers with the most annotations of a public set, and their true classes; -1 where unknown."""
     data, truth = load(name)
-    codes = {str(label): k for k, label in enumerate(data.labels.tolist())}
-    known = np.array([codes.get(truth.get(str(item), ""), -1) for item in data.items.tolist()])
+    known = known_classes(data, truth)
     item, worker, label = (part.numpy() for part in (data.item, data.worker, data.label))
     own = np.isin(worker, np.argsort(-np.bincount(worker, minlength=data.J))[:workers])
     have = np.unique(item[own])

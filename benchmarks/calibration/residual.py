@@ -17,7 +17,7 @@ from scipy.stats import norm, spearmanr
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import fit, table, write
-from default_model import GROUPS, load
+from default_model import GROUPS, known_classes, load
 from simulated import SIZES, independent_crowd
 
 from crowdppl import Annotations
@@ -46,8 +46,7 @@ def measured(data: Annotations, truth: Mapping[str, str]) -> tuple[dict[Point, t
         no effect, and the value of logit rho with the lowest log loss.
     """
     posterior, _ = fit(data, MODEL, method="em", num_samples=2, independent=True, seed=0)
-    codes = {str(label): k for k, label in enumerate(data.labels.tolist())}
-    known = np.array([codes.get(truth.get(str(item), ""), -1) for item in data.items.tolist()])
+    known = known_classes(data, truth)
     have = known >= 0
     logs = np.log(np.maximum(posterior.probability()[have], np.finfo(float).tiny))
     more = data.annotations_per_item.numpy()[have] - 1

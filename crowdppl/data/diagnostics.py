@@ -217,14 +217,9 @@ def _won(data: Annotations, counted: Tensor | None = None) -> Tensor:
 
 def _tops(data: Annotations) -> Tensor:
     """Tell which class alone has the most votes of each item, ``(N, K)``."""
-    votes = _votes(data)
+    votes = data.votes
     top = votes == votes.max(1, keepdim=True).values
     return top & (top.sum(1, keepdim=True) == 1)
-
-
-def _votes(data: Annotations) -> Tensor:
-    """Count the labels of each item, ``(N, K)``."""
-    return torch.bincount(data.item * data.K + data.label, minlength=data.N * data.K).view(data.N, data.K)
 
 
 @arguments.checked(data=arguments.annotation_data, probability=arguments.tensor)
@@ -243,7 +238,7 @@ def far_from_votes(data: Annotations, probability: Tensor) -> list[str]:
     if size < MIN_FAR_ITEMS:
         return []
     best = probability.argmax(1, keepdim=True)
-    votes = _votes(data)
+    votes = data.votes
     changed = int(((votes.gather(1, best).squeeze(1) < votes.amax(1)) & counted).sum())
     if changed <= FAR * size:
         return []

@@ -89,9 +89,8 @@ def _weighing(
     effect: DesignEffect, logs: Tensor, truth: Tensor, annotations: Tensor, often: Tensor | None
 ) -> DesignEffect:
     """Return the design effect with the weights of classes; arguments as of :func:`rho_likelihood`."""
-    own = logs.log_softmax(-1).nan_to_num(math.log(FLOOR))  # (S, n, K)
-    chosen = own.gather(-1, truth.view(1, -1, 1).expand(len(own), -1, 1)).squeeze(-1).clamp(min=math.log(FLOOR))
-    mean = (left_out(chosen, often).unsqueeze(-1) * own.exp()).sum(0)  # (n, K)
+    each = logs.log_softmax(-1).nan_to_num(math.log(FLOOR))  # (S, n, K)
+    mean = (left_out(own(logs, truth), often).unsqueeze(-1) * each.exp()).sum(0)  # (n, K)
     rho = effect.quantiles((torch.arange(NODES, dtype=torch.float64, device="cpu") + 0.5) / NODES)
     factors = 1 + (annotations - 1).clamp(min=0).double().cpu().unsqueeze(-1) * rho  # (n, Q)
     return effect.weighing(
@@ -125,22 +124,11 @@ def rho_likelihood(
     """
     places, values, kernel = effect.averages()
     more = (annotations - 1).clamp(min=0).to(logs.dtype)  # (n,)
-    at = truth.view(1, -1, 1).expand(len(logs), -1, 1)
-
-    chosen = logs.gather(-1, at).squeeze(-1)  # (S, n)
-
-    def log_probability(rho: float, shift: Tensor | None = None) -> Tensor:
-        factor = 1 + more * rho
-        if shift is None:
-            value = chosen / factor - (logs / factor.unsqueeze(-1)).logsumexp(-1)  # (S, n)
-        else:
-            value = chosen / factor + shift[truth] - (logs / factor.unsqueeze(-1) + shift).logsumexp(-1)
-        return value.nan_to_num(math.log(FLOOR)).clamp(min=math.log(FLOOR))
-
-    weight = left_out(log_probability(0.0), often)
+    shift = logs.new_zeros(logs.shape[-1]) if shift is None else shift
+    weight = left_out(own(logs, truth), often)
     probability = torch.stack(
         [
-            (weight * log_probability(rho, shift).exp()).sum(0).double()
+            (weight * own(logs / (1 + more * rho).unsqueeze(-1) + shift, truth).exp()).sum(0).double()
             for rho in torch.sigmoid(torch.from_numpy(values)).tolist()
         ]
     )  # (V, n)
@@ -156,20 +144,29 @@ def left_out_score(model: BoundModel, data: Annotations, draws: Draws) -> float:
     """
     known = ((data.truth >= 0) & (data.weighted_per_item > 1)).nonzero().squeeze(-1)
     flat = {name: value.flatten(0, 1) for name, value in draws.samples.items()}
-    logs = class_log_probabilities(model, data, known, flat, draws.fixed, draws.sites).log_softmax(-1)
-    own = logs.gather(-1, data.truth[known].view(1, -1, 1).expand(len(logs), -1, 1)).squeeze(-1)
-    own = own.nan_to_num(math.log(FLOOR)).clamp(min=math.log(FLOOR))
-    return float((left_out(own, None) * own.exp()).sum(0).log().sum())
+    logs = own(class_log_probabilities(model, data, known, flat, draws.fixed, draws.sites), data.truth[known])
+    return float((left_out(logs, None) * logs.exp()).sum(0).log().sum())
 
 
-def left_out(own: Tensor, often: Tensor | None) -> Tensor:
+def own(logs: Tensor, truth: Tensor) -> Tensor:
+    """Return the log-probability of each known true label, ``(S, n)``, at least that of ``FLOOR``.
+
+    Args:
+        logs: log-probabilities of the classes up to a constant, ``(S, n, K)``.
+        truth: known classes, ``(n,)``.
+    """
+    chosen = logs.gather(-1, truth.view(1, -1, 1).expand(len(logs), -1, 1)).squeeze(-1)
+    return (chosen - logs.logsumexp(-1)).nan_to_num(math.log(FLOOR)).clamp(min=math.log(FLOOR))
+
+
+def left_out(logs: Tensor, often: Tensor | None) -> Tensor:
     """Return weights of draws ``(S, n)``, as if each item's true label had been unknown.
 
     Args:
-        own: log-probability of each known true label, ``(S, n)``.
+        logs: log-probability of each known true label, ``(S, n)``.
         often: how often each item counts, ``(n,)``; once where ``None``.
     """
-    return truncated(-own if often is None else -own * often)
+    return truncated(-logs if often is None else -logs * often)
 
 
 def truncated(logs: Tensor) -> Tensor:
