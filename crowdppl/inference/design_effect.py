@@ -87,7 +87,7 @@ class DesignEffect:
         known: ``rho`` itself, in place of both.
         likelihood: what known true labels say; ``None`` without them.
         public: whether mean and spread are those over public crowds.
-        classes: weights of the classes that known true labels say; ``None`` without them.
+        classes: weights of the classes, estimated from known true labels; ``None`` without them.
     """
 
     mean: float = POPULATION[0]

@@ -48,7 +48,7 @@ class EvaluatedDraws:
         mixing: quantities by which convergence is judged, from the model as published: ``lp``, ``prevalence``, and workers'
             ``confusion``, or ``accuracy`` where the matrices have more than ``MIXING_CELLS`` cells; each ``(C, S, ...)``.
         rho: correlation between annotations of one item, ``(C, S)``; ``None`` where they count as independent.
-        lift: weights of the classes, ``(C, S, K)``, that known true labels say; ``None`` without them.
+        lift: weights of the classes, ``(C, S, K)``, estimated from known true labels; ``None`` without them.
         published: ``probability`` of the model as published, where the reported one allows for ``rho``.
         effect: the distribution that ``rho`` was drawn from: that given to :func:`evaluate`, and known true labels.
     """

@@ -110,8 +110,8 @@ class Independence:
         """Return a sentence for the result."""
         z = round(self.z, 1) + 0.0  # no minus before a zero
         return (
-            f"Agreement varies from item to item as if errors were independent (z = {z:.1f}): with probability "
-            f"{self.probability:.0%} they are, and as many of the draws are of {self.model.name} as published."
+            f"Agreement varies from item to item as if errors were independent (z = {z:.1f}). They are with probability "
+            f"{self.probability:.0%}, and this share of the draws comes from {self.model.name} as published."
         )
 
 

@@ -7,6 +7,7 @@ matrices or weights of workers, all without intervals. The models with a classif
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
 from crowdppl.learning.classifier import Classifier
@@ -44,10 +45,13 @@ def __getattr__(name: str) -> Any:
     """
     if name != "CrowdClassifier":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    stream = random.getstate()
     try:
         from crowdppl.learning.crowd_classifier import CrowdClassifier
     except ImportError as error:
         if "sklearn" not in str(error):
             raise
         raise ImportError("CrowdClassifier needs scikit-learn 1.6 or later: pip install 'crowdppl[learn]'") from None
+    finally:
+        random.setstate(stream)  # the first import of scikit-learn draws from Python's random stream
     return CrowdClassifier

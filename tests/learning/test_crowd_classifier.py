@@ -1,6 +1,7 @@
 """CrowdClassifier: scikit-learn's conventions, and better than a classifier of the votes."""
 
 import builtins
+import subprocess
 import sys
 
 import numpy as np
@@ -150,3 +151,12 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"pip install 'crowdppl\[learn\]'"):
         crowdppl.learning.__getattr__("CrowdClassifier")
+
+
+def test_the_first_import_leaves_the_random_stream_alone():
+    """In a process of its own: Python's stream, which the first import of scikit-learn draws from."""
+    code = (
+        "import random, crowdppl.learning; before = random.getstate(); crowdppl.learning.CrowdClassifier; "
+        "assert random.getstate() == before"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
