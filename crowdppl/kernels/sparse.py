@@ -159,8 +159,10 @@ def _as_torch(matrix: Any, dtype: torch.dtype) -> Tensor:
 
 
 def _sparse(start: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> Tensor:
-    # torch warns that compressed-row tensors are in beta; the products are tested here.
-    with without_warnings(message="Sparse CSR tensor support is in beta", category=UserWarning):
+    # torch warns that compressed-row tensors are in beta; the products are tested here. Some versions (2.11) also warn that
+    # invariants are not checked, though they are on the next line.
+    silenced = "Sparse (CSR tensor support is in beta|invariant checks are implicitly disabled)"
+    with without_warnings(message=silenced, category=UserWarning):
         return torch.sparse_csr_tensor(
             start, columns, values.to(dtype), shape, dtype=dtype, device=start.device, check_invariants=True
         )

@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 import torch
 from catalog import PAIRS, SHORT, Stop, quiet_fit, simulated, stopping, tiny
+from number_crowds import numbers
+from test_devices import default_data
 
 import crowdppl
 from crowdppl import Annotations, CrowdpplWarning, fit, learning
@@ -107,6 +109,29 @@ def test_default_fit_on_a_gpu(data, method):
     )
     np.testing.assert_allclose(there.probability(), here.probability(), atol=1e-4 if method == "em" else 0.3)
     np.testing.assert_allclose(there.workers().accuracy, here.workers().accuracy, atol=0.1)
+
+
+@pytest.mark.parametrize("known", [0, 20])
+def test_default_of_independent_workers_on_a_gpu(known):
+    """A mixture with Dawid and Skene's model, with weights of classes where true labels are known."""
+    data = default_data(known)
+    here, there = (quiet_fit(data, device=device, seed=0, independent=False, num_samples=200) for device in ("cpu", DEVICE))
+    assert there.info["independence"]["z"] == pytest.approx(here.info["independence"]["z"])
+    # With known true labels the probability of independence follows draws, whose random numbers differ.
+    np.testing.assert_allclose(there.probability(), here.probability(), atol=0.05 if known else 1e-6)
+
+
+@pytest.mark.parametrize("method", ENGINES)
+def test_numbers_on_a_gpu(method):
+    """True numbers as on the CPU; for engines that draw, within what few draws allow."""
+    data = numbers(3)
+    options = {"num_samples": 200} if method == "em" else ENGINES[method] | {"num_samples": 100}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdpplWarning)
+        here, there = (fit(data, method=method, device=device, seed=0, **options) for device in ("cpu", DEVICE))
+    assert there.info["device"].startswith(DEVICE)
+    atol = 0.03 if method == "em" else 0.5 * here.truth()["value"].std()
+    np.testing.assert_allclose(there.truth()["value"], here.truth()["value"], atol=atol)
 
 
 @pytest.mark.parametrize("method", ENGINES)
