@@ -3,7 +3,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 LOWEST ?= .venv-lowest
 BIN = $(VENV)/bin
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# The build of the package obeys the constraints, too: its machine code is used with the version of numba that compiled it.
+CONSTRAINED = PIP_CONSTRAINT=$(CURDIR)/$(1) PIP_BUILD_CONSTRAINT=$(CURDIR)/$(1)
+PIP = $(call CONSTRAINED,constraints.txt) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-slow test-all test-lowest test-changed constraints-lowest check notebooks docs docs-serve performance benchmark sbc mutation fuzz clean
 
@@ -91,12 +93,12 @@ $(VENV)/.docs: $(VENV)/.tools
 
 $(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt torch
-	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt -e . pytest pytest-xdist hypothesis
+	$(call CONSTRAINED,constraints-lowest.txt) $(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check torch
+	$(call CONSTRAINED,constraints-lowest.txt) $(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e . pytest pytest-xdist hypothesis
 	touch $@
 
 fuzz: $(VENV)/.tools  ## damage exports at random for two minutes: read, or refused in one line
 	cd tests && ../$(BIN)/python fuzz.py --seconds 120
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist site *.egg-info demo-results
+	rm -rf $(VENV) $(LOWEST) crowdppl/kernels/binaries build dist site *.egg-info demo-results

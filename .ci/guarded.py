@@ -87,7 +87,7 @@ NOTHING_RUN = 5
 def digest(patterns: list[str]) -> str:
     """Return the SHA-256 of all files that some patterns name, folders included, with their names."""
     paths = {path for pattern in patterns for place in ROOT.glob(pattern) for path in (place, *place.rglob("*"))}
-    files = sorted(path for path in paths if path.is_file() and "__pycache__" not in path.parts)
+    files = sorted(path for path in paths if path.is_file() and not {"__pycache__", "binaries"} & {*path.parts})
     together = hashlib.sha256()
     for path in files:
         together.update(f"{path.relative_to(ROOT).as_posix()}\n".encode())

@@ -274,11 +274,16 @@ COMPILE = """
 """
 
 
+def compiling(folder):
+    """Return an environment whose compiled code is kept in a folder, and does not come with the package."""
+    return {**os.environ, "NUMBA_CACHE_DIR": str(folder), "CROWDPPL_MACHINE_CODE": "0"}
+
+
 @pytest.fixture(scope="module")
 def compiled_code(tmp_path_factory):
     """A folder of compiled code, and what that code does."""
     folder = tmp_path_factory.mktemp("code")
-    return folder, forked(COMPILE, environment={**os.environ, "NUMBA_CACHE_DIR": str(folder)})
+    return folder, forked(COMPILE, environment=compiling(folder))
 
 
 @pytest.mark.parametrize("ending", [".nbi", ".nbc"])
@@ -293,7 +298,7 @@ def test_damaged_compiled_code_is_compiled_again(tmp_path, compiled_code, damage
     (path,) = tmp_path.rglob(f"*{ending}")
     before = {file: file.stat().st_size for file in tmp_path.rglob("*.nb?")}
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
-    assert forked(COMPILE, environment={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}) == whole
+    assert forked(COMPILE, environment=compiling(tmp_path)) == whole
     assert {file: file.stat().st_size for file in tmp_path.rglob("*.nb?")} == before  # whole again, and none besides
 
 
@@ -310,7 +315,7 @@ def test_a_place_for_compiled_code_that_is_full(tmp_path):
     passes.load(2, "f8")(1, tables, np.array([[.25, .75]]))
     print(*tables[0])
     """
-    assert forked(script, environment={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}) == [
+    assert forked(script, environment=compiling(tmp_path)) == [
         "0.25",
         "0.75",
         "0.0",

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import cgutils
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core import cgutils, sigutils
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 from numba.extending import intrinsic
+
+from crowdppl.kernels import machine_code
 
 DIGEST = hashlib.sha256().digest_size
 
@@ -56,8 +58,17 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
         self._write(self._data_path(name), data)
 
 
+class _Stored(CompileResultCacheImpl):  # type: ignore[misc]
+    """What is stored of a compiled function."""
+
+    def reduce(self, result: Any) -> Any:
+        return machine_code.reduced(result)
+
+
 class _Cache(FunctionCache):  # type: ignore[misc]
     """The cache of a function whose qualified name identifies all that it is compiled for."""
+
+    _impl_class = _Stored
 
     def __init__(self, function: Any):
         super().__init__(function)
@@ -71,6 +82,17 @@ class _Cache(FunctionCache):  # type: ignore[misc]
     def save_overload(self, signature: Any, data: Any) -> None:
         with suppress(OSError):  # a full disk: the function is compiled again next time
             super().save_overload(signature, data)
+
+
+class _Installed(NullCache):  # type: ignore[misc]
+    """The machine code of a function, compiled when the package was installed."""
+
+    def __init__(self, content: bytes):
+        self.content = content
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        context.refresh()  # numba registers what compiled code calls
+        return machine_code.restored(self.content, context)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -114,7 +136,7 @@ def inline(function: Any) -> Any:
 
 
 def compiled(function: Any, signature: Any, **options: Any) -> Any:
-    """Compile a function for one signature, or load it from the cache.
+    """Return a function compiled for one signature: as installed, else from the cache, else compiled now.
 
     Args:
         function: identified by its qualified name; the time of its source file dates it.
@@ -122,10 +144,11 @@ def compiled(function: Any, signature: Any, **options: Any) -> Any:
         **options: of :func:`numba.njit`.
 
     Raises:
-        RuntimeError: if there is no writable folder for the cache.
+        RuntimeError: if it was not installed and there is no writable folder for the cache.
     """
     dispatcher = numba.njit(**options)(function)
-    dispatcher._cache = _Cache(function)
+    installed = machine_code.load(machine_code.identity(function, sigutils.normalize_signature(signature)[0]))
+    dispatcher._cache = _Cache(function) if installed is None else _Installed(installed)
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher

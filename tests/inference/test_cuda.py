@@ -115,7 +115,9 @@ def test_default_fit_on_a_gpu(data, method):
 def test_default_of_independent_workers_on_a_gpu(known):
     """A mixture with Dawid and Skene's model, with weights of classes where true labels are known."""
     data = default_data(known)
-    here, there = (quiet_fit(data, device=device, seed=0, independent=False, num_samples=200) for device in ("cpu", DEVICE))
+    here, there = (
+        quiet_fit(data, device=device, seed=0, independent=False, num_samples=200) for device in ("cpu", DEVICE)
+    )
     assert there.info["independence"]["z"] == pytest.approx(here.info["independence"]["z"])
     # With known true labels the probability of independence follows draws, whose random numbers differ.
     np.testing.assert_allclose(there.probability(), here.probability(), atol=0.05 if known else 1e-6)
