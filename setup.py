@@ -25,7 +25,7 @@ class BuildWithMachineCode(build_py):
         if os.environ.get("CROWDPPL_MACHINE_CODE", "1") == "0":
             return
         folder = ROOT / FOLDER if self.editable_mode else Path(self.build_lib).resolve() / FOLDER
-        command = [sys.executable, "-m", "crowdppl.kernels.machine_code", str(folder)]
+        command = [sys.executable, "-m", "crowdppl.kernels.compile_all", str(folder)]
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         done = subprocess.run(
             command,

@@ -91,7 +91,7 @@ class _Installed(NullCache):  # type: ignore[misc]
         self.content = content
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        context.refresh()  # numba registers what compiled code calls
+        context.refresh()  # numba makes known what compiled code calls
         return machine_code.restored(self.content, context)
 
 

@@ -10,19 +10,18 @@ from pathlib import Path
 import pytest
 
 machine_code = pytest.importorskip("crowdppl.kernels.machine_code", reason="needs numba")
-from crowdppl.kernels import chains, em_steps, passes  # noqa: E402
+from crowdppl.kernels import chains, compile_all, em_steps, passes  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 # Compiles one small pass as an installer does, and prints the folder of its archive.
 SCRIPT = """
 import sys
 from pathlib import Path
-from crowdppl.kernels import machine_code
-if __name__ == "__main__":
-    jobs = machine_code._functions()
-    machine_code._functions = lambda: {"load of 2 states": jobs["load of 2 states"]}
-    machine_code._compiled = lambda processes: map(machine_code._compile, machine_code._functions())
-    machine_code.build(Path(sys.argv[1]))
+from crowdppl.kernels import compile_all
+jobs = compile_all._functions()
+compile_all._functions = lambda: {"load of 2 states": jobs["load of 2 states"]}
+compile_all._compiled = lambda processes: map(compile_all._compile, compile_all._functions())
+compile_all.build(Path(sys.argv[1]))
 """
 # What that pass does with the code of a folder.
 USE = """
@@ -147,7 +146,7 @@ def test_archives_of_older_source_files_are_removed(archives, tmp_path):
 
 def test_every_function_is_compiled_in_advance():
     """All families of each step, and every pass, in float64."""
-    jobs = list(machine_code._functions())
+    jobs = list(compile_all._functions())
     for family in chains.FAMILIES:
         assert {f"{step} of {family}" for step in ("sweeps", "reading", "table")} <= {*jobs}
     assert {f"mode of {family}" for family in em_steps.MODES} <= {*jobs}
