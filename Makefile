@@ -4,7 +4,7 @@ VENV ?= .venv
 LOWEST ?= .venv-lowest
 BIN = $(VENV)/bin
 # The build of the package obeys the constraints, too: its machine code is used with the version of numba that compiled it.
-CONSTRAINED = PIP_CONSTRAINT=$(CURDIR)/$(1) PIP_BUILD_CONSTRAINT=$(CURDIR)/$(1)
+CONSTRAINED = PIP_CONSTRAINT=$(1) PIP_BUILD_CONSTRAINT=$(1)
 PIP = $(call CONSTRAINED,constraints.txt) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-slow test-all test-lowest test-changed constraints-lowest check notebooks docs docs-serve performance benchmark sbc mutation fuzz clean

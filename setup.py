@@ -4,6 +4,7 @@ It needs numba. Where it is missing or compilation fails, the package is pure Py
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,9 +23,11 @@ class BuildWithMachineCode(build_py):
     def run(self):
         """Copy the modules, and compile the functions."""
         super().run()
+        folder = ROOT / FOLDER if self.editable_mode else Path(self.build_lib).resolve() / FOLDER
+        if not self.editable_mode:  # what an earlier build, for another Python or with other settings, has left
+            shutil.rmtree(folder, ignore_errors=True)
         if os.environ.get("CROWDPPL_MACHINE_CODE", "1") == "0":
             return
-        folder = ROOT / FOLDER if self.editable_mode else Path(self.build_lib).resolve() / FOLDER
         command = [sys.executable, "-m", "crowdppl.kernels.compile_all", str(folder)]
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         done = subprocess.run(

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -117,6 +118,12 @@ def show(value: Any) -> str:
 def spread(values: Sequence[float]) -> str:
     """Write mean and standard deviation over runs, in per cent."""
     return f"{100 * np.mean(values):.2f} ± {100 * np.std(values, ddof=1) if len(values) > 1 else 0:.2f}"
+
+
+def processor_time() -> float:
+    """Return the seconds of the processor, user and system, that ended child processes took."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def write(

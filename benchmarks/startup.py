@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import arguments, table, write
+from common import arguments, processor_time, table, write
 
 ROOT = Path(__file__).resolve().parents[1]
 ITEMS, WORKERS, PER_ITEM = 100, 10, 3
@@ -42,10 +41,9 @@ def programs(file: Path, out: Path) -> dict[str, tuple[str, ...]]:
 def cpu_seconds(words: tuple[str, ...]) -> float:
     """Run Python to its end; return its CPU time, user and system, which other processes hardly change."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = processor_time()
     subprocess.run([sys.executable, *words], check=True, capture_output=True, env=environment)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return processor_time() - before
 
 
 def simulate(file: Path) -> None:

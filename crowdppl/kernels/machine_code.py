@@ -2,7 +2,7 @@
 
 :mod:`crowdppl.kernels.compile_all` writes an archive of it. Each function is an entry, and ``target.json`` states what it was
 compiled for. An archive is used where Python, numba, LLVM, the system and the source files are the same, and the processor has
-all features that the code needs. Elsewhere functions are compiled at first use and kept in numba's cache.
+all features that the code needs. Otherwise functions are compiled at first use and kept in numba's cache.
 
 With ``CROWDPPL_MACHINE_CODE=0`` in the environment none is made or used.
 """
@@ -15,6 +15,7 @@ import os
 import pickle
 import sys
 import zipfile
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from numba.core.registry import cpu_target
 FOLDER = Path(__file__).with_name("binaries")
 TARGET = "target.json"
 SWITCH = "CROWDPPL_MACHINE_CODE"
+# What code may call and another environment may lack: Intel's library of vector functions.
+_LIBRARIES = ["svml"] if numba.config.USING_SVML else []
 
 
 def enabled() -> bool:
@@ -43,13 +46,16 @@ def identity(function: Any, arguments: Any) -> str:
 def load(name: str) -> bytes | None:
     """Return the machine code of a function, or ``None`` where there is none for this processor."""
     archive = _archive() if enabled() else None
-    if archive is None:
-        return None
+    return None if archive is None else entry(archive, name)
+
+
+def entry(archive: Path, name: str) -> bytes | None:
+    """Return an entry, whose checksum is compared, or ``None`` if it is damaged or not there."""
     try:
         with zipfile.ZipFile(archive) as file:  # opened anew: a child process would share the place in an open file
-            return file.read(name)  # and compares the checksum
-    except (KeyError, OSError, zipfile.BadZipFile):
-        return None  # compiled at first use
+            return file.read(name)
+    except (KeyError, OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        return None  # what zipfile raises for damage of one kind or another
 
 
 @cache
@@ -68,11 +74,8 @@ def _archive() -> Path | None:
 
 def described(archive: Path) -> dict[str, Any] | None:
     """Return what an archive was compiled for, or ``None`` if it is damaged or not there."""
-    try:
-        with zipfile.ZipFile(archive) as file:
-            return dict(json.loads(file.read(TARGET)))
-    except (KeyError, OSError, ValueError, zipfile.BadZipFile):
-        return None
+    content = entry(archive, TARGET)
+    return None if content is None else dict(json.loads(content))
 
 
 def target() -> dict[str, Any]:
@@ -84,7 +87,7 @@ def target() -> dict[str, Any]:
         "llvmlite": llvmlite.__version__,
         "system": triple,
         "sources": _sources(),
-        "features": sorted(feature for feature in features.split(",") if feature.startswith("+")),
+        "features": sorted([*(one for one in features.split(",") if one.startswith("+")), *_LIBRARIES]),
     }
 
 
