@@ -19,7 +19,7 @@ from judges_methods import RATES, PanelSet, aligned, chosen, fitted, load, skene
 
 from crowdppl import judges
 from crowdppl.judges import JudgesResult, Verdicts, pairwise
-from crowdppl.judges.panel_table import effective_number
+from crowdppl.judges.panel_table import Correlations
 from crowdppl.judges.system_table import rates
 
 SYSTEMS_SET = "judges-triviaqa-v1"
@@ -80,7 +80,7 @@ def items_part(name: str, labels: int, seed: int) -> dict[str, Any]:
         "accuracy": float((result.probability[rest].argmax(1) == truth[rest]).mean()),
         "covered": float(((low - 1e-9 <= share) & (share <= high + 1e-9)).mean()),
         "width": float((high - low).mean()),
-        "effective": float(effective_number(result)[0].mean()),
+        "effective": float(Correlations.of(result).number.mean()),
         "seconds": seconds,
     }
     base = np.bincount(truth[items], minlength=len(v.labels)) + 0.5
@@ -116,7 +116,7 @@ def effective_part(name: str) -> float:
     """Return the effective number of judges by the true labels of all items."""
     panel = load(name)
     result = fitted(panel, np.arange(len(panel.truth)), 0)
-    return float(effective_number(result)[0].mean())
+    return float(Correlations.of(result).number.mean())
 
 
 def simulated_part(labels: int, seed: int) -> dict[str, Any]:

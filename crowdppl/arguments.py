@@ -448,6 +448,9 @@ annotation_data = not_numeric(
     "has labels that are numbers, for which this is not available; kind='nominal' or kind='ordinal' reads classes or grades",
 )
 judges_result = instance("crowdppl.judges.result", "JudgesResult", "a result of crowdppl.judges.fit")
+any_judges_result = one_of(
+    judges_result, instance("crowdppl.judges.criteria_result", "CriteriaResult", "a result of crowdppl.judges.fit")
+)
 any_data = one_of(annotation_data, numeric_data)
 any_posterior = one_of(posterior, numeric_posterior)
 frame = instance("pandas", "DataFrame", "a pandas DataFrame")

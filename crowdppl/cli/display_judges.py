@@ -13,6 +13,7 @@ from crowdppl.cli.display import SHOWN_ITEMS, SHOWN_WORKERS, grid
 from crowdppl.report import judged
 
 if TYPE_CHECKING:
+    from crowdppl.judges.criteria_result import CriteriaResult
     from crowdppl.judges.result import JudgesResult
 
 BAR = 12  # characters
@@ -68,6 +69,22 @@ def show(result: JudgesResult, more: Mapping[str, pd.DataFrame], width: float | 
         "panel_families.csv": panel.families,
         "panel_adds.csv": panel.adds,
     }
+
+
+def show_criteria(result: CriteriaResult) -> None:
+    """Print the corrected rate of each system on every criterion."""
+    cells: dict[str, dict[str, str]] = {}
+    for name, one in result.items():
+        share = judged.is_share(one)
+        for row in one.systems().head(SHOWN_WORKERS).to_dict("records"):
+            interval = _between(float(row["corrected_low"]), float(row["corrected_high"]), share)
+            own = cells.setdefault(str(row["system"]), {"system": str(row["system"])})
+            own[str(name)] = f"{_rate(row['corrected'], share)} {interval}"
+    criteria = [str(name) for name in result]
+    rows = [{"system": own["system"]} | {name: own.get(name, "none") for name in criteria} for own in cells.values()]
+    _print("All criteria: corrected rate of each system", rows, {"system"})
+    for name, one in result.items():
+        _legend(f"{name}: {judged.rate_name(one)}")
 
 
 def panels_in_words(table: pd.DataFrame) -> pd.DataFrame:

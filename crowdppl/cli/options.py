@@ -107,6 +107,14 @@ class JudgeReading:
         list[str] | None,
         typer.Option(help="What is measured, where the file has several; may be given several times. (default: all)"),
     ] = None
+    criterion: Annotated[
+        str | None,
+        typer.Option(help="Column of criteria, each with true labels of its own. (default: criterion, metric, aspect, ...)"),
+    ] = None
+    criteria: Annotated[
+        bool,
+        typer.Option("--criteria", help="Metrics of a tool's file are criteria, each with true labels of its own."),
+    ] = False
 
     item: Annotated[str | None, typer.Option(help="Column of the item. (default: item)")] = None
     judge: Annotated[str | None, typer.Option(help="Column of the judge. (default: judge)")] = None

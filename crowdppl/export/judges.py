@@ -56,6 +56,23 @@ def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, 
     return {name: out[name] for name in TABLES if name in out and len(out[name])}
 
 
+def together(tables: Mapping[Any, Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
+    """Return the tables of several criteria by the name of their file, one below the other with a first column ``criterion``.
+
+    Args:
+        tables: of each criterion, by its name.
+    """
+    out = {}
+    for name in TABLES:
+        parts = {criterion: own[name] for criterion, own in tables.items() if name in own}
+        if parts:
+            out[name] = pd.concat(
+                [part.assign(criterion=criterion)[["criterion", *part.columns]] for criterion, part in parts.items()],
+                ignore_index=True,
+            )
+    return out
+
+
 def write(
     folder: Path,
     contents: Mapping[str, pd.DataFrame],

@@ -4,8 +4,12 @@ Model, with the features of :mod:`crowdppl.judges.features`::
 
     scale        sigma_b  ~ LogNormal(log s_b, t_b)                 of each block b of coefficients
     coefficient  theta_p  ~ Normal(m_b, sigma_b)                    of each feature p in block b
-    truth        z_i      ~ Categorical(softmax_k(features[i, k] . theta))
+    system       pure_s   ~ Bernoulli(PURE)                         all items of a system have the class of all its human labels
+    truth        z_i      ~ Categorical(softmax_k(features[i, k] . theta))    if not pure_s
     human label  y_n | z_i = k  is k with probability 1 - epsilon, else another class
+
+Judges may treat one system unlike the others, such as one that passes always. Coefficients of systems around a common mean exclude
+that their rate is 1 or 0, and the statement that a system is *pure* does not: its human labels are then certain.
 
 The verdicts are conditioned on, and not modelled: no assumption on how the errors of judges are correlated is needed. A posterior
 that takes verdicts as independent given the true label is too certain. Unlabelled items enter by the features, in which judges
@@ -20,8 +24,9 @@ Pyro, against which this is tested by NUTS.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +74,12 @@ PRIORS: Mapping[str, BlockPrior] = {
     "unparseable": BlockPrior(0.0, 0.5, 1.0),
 }
 POINTS = 64  # of the scales
+# Coefficients of a block above which those that human labels say nothing of are left to the prior.
+LARGE = 100
+# Prior probability that all items of a system have the class of all its human labels.
+PURE = 0.02
+# Systems with which as the only one of one class some chains start, at most.
+FIRST = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,11 +90,15 @@ class Calibration:
         theta: draws, ``(D, P)``.
         scale: draws of the standard deviation of each block, ``(D, B)``.
         blocks: the blocks.
+        pure: whether all items of each system have one class in a draw, ``(D, S)``.
+        pure_class: which class that would be, ``(S,)``; -1 for systems that have several for sure.
     """
 
     theta: Array
     scale: Array
     blocks: tuple[Block, ...]
+    pure: Array
+    pure_class: Array
 
     def __repr__(self) -> str:
         draws, coefficients = self.theta.shape
@@ -98,12 +113,25 @@ class Calibration:
             first += block.size
         return None
 
-    def probability(self, features: Array) -> Array:
-        """Return the class probabilities of items in each draw, ``(K, D, n)``, from their features ``(n, K, P)``."""
+    def every(self, step: int) -> Calibration:
+        """Return every so many draws."""
+        return replace(self, theta=self.theta[::step], scale=self.scale[::step], pure=self.pure[::step])
+
+    def probability(self, features: Array, system: Array | None = None) -> Array:
+        """Return the class probabilities of items in each draw, ``(K, D, n)``.
+
+        Args:
+            features: of the items, ``(n, K, P)``.
+            system: of the items, ``(n,)``, -1 for none. Defaults to none.
+        """
         logit = np.stack([self.theta @ features[:, k].T for k in range(features.shape[1])])
         logit -= logit.max(0)
         np.exp(logit, out=logit)
         logit /= logit.sum(0)
+        if system is not None and len(self.pure_class):
+            code = np.append(self.pure_class, -1)[system]
+            for n in np.flatnonzero(code >= 0):
+                logit[:, self.pure[:, system[n]], n] = np.arange(len(logit))[:, None] == code[n]
         return logit
 
 
@@ -140,8 +168,11 @@ def calibrate(
         rng: source of random numbers.
         priors: of the coefficients, by block.
     """
-    blocks = of.blocks
-    features = of.rows(items)
+    every, blocks, features = of.blocks, of.blocks, of.rows(items)
+    bases = _bases(features, blocks, priors)
+    if bases:
+        blocks = tuple(Block(b.name, bases[b.name].shape[1]) if b.name in bases else b for b in blocks)
+        features = _turned(features, every, bases)
     used = [priors[b.name] for b in blocks]
     prior = chains.Prior(
         size=np.array([b.size for b in blocks]),
@@ -151,33 +182,120 @@ def calibrate(
     )
     mean = np.repeat(prior.mean, prior.size)
     points = scales(blocks, priors)
-    modes: list[Mode] = []
-    for scale in points:
-        precision = np.repeat(scale**-2.0, prior.size)
-        start = modes[-1].theta if modes else mean
-        modes.append(laplace(features, log_human, weight, mean, precision, start))
+    pure_class, pure = _pure(of, items, log_human)
+
+    def fitted(used: Array | slice) -> list[Mode]:
+        """Return the mode at each point, given some of the labels."""
+        out: list[Mode] = []
+        for scale in points:
+            precision = np.repeat(scale**-2.0, prior.size)
+            start = out[-1].theta if out else mean
+            out.append(laplace(features[used], log_human[used], weight[used], mean, precision, start))
+        return out
+
+    # Chains start where no unit is pure, or one is.
+    modes = fitted(slice(None))
     log_weight = [mode.log_marginal for mode in modes]
+    for u in range(min(pure.count, FIRST)):
+        alone = fitted(pure.unit != u)
+        modes += alone
+        log_weight += [mode.log_marginal + pure.log_odds for mode in alone]
     of_point = np.exp(np.array(log_weight) - logsumexp(log_weight))
     # Systematic resampling: each point has its share of the draws, up to one.
     likelihood = chains.Likelihood(features, log_human, weight)
     C = chains.number_of_chains(likelihood, draws)
-    point = np.searchsorted(of_point.cumsum(), (np.arange(C) + rng.random()) / C).clip(max=POINTS - 1)
+    point = np.searchsorted(of_point.cumsum(), (np.arange(C) + rng.random()) / C).clip(max=len(modes) - 1)
     theta = rng.standard_normal((C, len(mean)))
     for c in np.unique(point):
         own = point == c
         theta[own] = modes[c].theta + solve_triangular(modes[c].factor, theta[own].T, trans="T", lower=True).T
-    theta, log_scale = chains.run(
+    theta, log_scale, is_pure = chains.run(
         likelihood,
         prior,
         modes,
         point,
         theta,
-        np.log(points[point]),
+        np.log(points[point % POINTS]),
+        pure,
+        np.arange(pure.count) == point[:, None] // POINTS - 1,
         rng=rng,
         kept=-(-draws // C),
     )
     order = rng.permutation(len(theta))[:draws]
-    return Calibration(theta[order], np.exp(log_scale[order]), blocks)
+    theta, scale = theta[order], np.exp(log_scale[order])
+    if bases:
+        theta = _turned_back(theta, scale, every, bases, rng)
+    of_system = np.zeros((len(order), len(pure_class)), dtype=bool)
+    of_system[:, pure_class >= 0] = is_pure[order]
+    return Calibration(theta, scale, every, of_system, pure_class)
+
+
+def _pure(of: Features, items: Array, log_human: Array) -> tuple[Array, chains.Pure]:
+    """Return the class that all labels of each system favour ``(S,)``, -1 without one, and which labels are of such systems."""
+    favoured = log_human.argmax(1)
+    code = np.full(of.systems if of.outcome is None else 0, -1)
+    system = of.system[items]
+    for s in range(len(code)):
+        seen = np.unique(favoured[system == s])
+        if len(seen) == 1:
+            code[s] = seen[0]
+    candidates = np.flatnonzero(code >= 0)
+    place = np.full(len(code) + 1, -1)
+    place[candidates] = np.arange(len(candidates))
+    unit = place[system] if len(code) else np.full(len(items), -1)
+    return code, chains.Pure(unit, len(candidates), math.log(PURE / (1 - PURE)))
+
+
+def _bases(features: Array, blocks: tuple[Block, ...], priors: Mapping[str, BlockPrior]) -> dict[str, Array]:
+    """Return a basis of the coefficients that human labels inform, for each block with many more coefficients than labels.
+
+    The likelihood depends on the coefficients of a block in the span of its features alone. The prior of a block is the same in
+    all directions if its mean is 0, so that the rest keeps its prior, exactly: time and memory are those of the labels.
+
+    Args:
+        features: of the labelled items, ``(n, K, P)``.
+        blocks: of the coefficients.
+        priors: by block.
+
+    Returns:
+        Orthonormal columns ``(size, n (K - 1))`` by name of the block.
+    """
+    n, K, _ = features.shape
+    rows = n * (K - 1)
+    out, first = {}, 0
+    for block in blocks:
+        own = features[:, :, first : first + block.size]
+        first += block.size
+        if block.size > max(rows, LARGE) and priors[block.name].mean == 0:
+            between = (own[:, 1:] - own[:, :1]).reshape(rows, block.size)
+            out[block.name] = np.linalg.qr(between.T)[0]
+    return out
+
+
+def _parts(values: Array, blocks: tuple[Block, ...]) -> list[Array]:
+    """Return the parts of the last axis that belong to each block."""
+    return np.split(values, np.cumsum([block.size for block in blocks])[:-1], axis=-1)
+
+
+def _turned(features: Array, blocks: tuple[Block, ...], bases: Mapping[str, Array]) -> Array:
+    """Return the features of coefficients in the bases of their blocks, ``(n, K, P')``."""
+    parts = zip(blocks, _parts(features, blocks), strict=True)
+    return np.concatenate([part @ bases[b.name] if b.name in bases else part for b, part in parts], -1)
+
+
+def _turned_back(
+    theta: Array, scale: Array, blocks: tuple[Block, ...], bases: Mapping[str, Array], rng: np.random.Generator
+) -> Array:
+    """Return all coefficients ``(D, P)`` from those in the bases ``(D, P')``: the rest is drawn from the prior."""
+    reduced = tuple(Block(b.name, bases[b.name].shape[1]) if b.name in bases else b for b in blocks)
+    out = []
+    for n, (block, part) in enumerate(zip(blocks, _parts(theta, reduced), strict=True)):
+        basis = bases.get(block.name)
+        if basis is not None:
+            free = rng.standard_normal((len(theta), block.size)) * scale[:, n : n + 1]
+            part = free + (part - free @ basis) @ basis.T
+        out.append(part)
+    return np.concatenate(out, -1)
 
 
 def program(features: Array, log_human: Array, blocks: tuple[Block, ...]) -> Any:

@@ -6,6 +6,7 @@ weight. Laplace's approximation misses this, and the chains correct it. A sweep 
 - the coefficients given the scales: elliptical slice sampling (Murray, Adams and MacKay 2010) with a Gaussian approximation of
   the posterior in the place of the prior, and what remains as likelihood (Nishihara, Murray and Adams 2014). The Gaussian is
   the prior times the likelihood to second order around the mode of Laplace's method;
+- which systems have one class alone, given the coefficients;
 - the scale of each block given its coefficients, by a Metropolis step; and the scales of a block in turn together with its
   coefficients, which stay the same in units of the scale (interweaving, Yu and Meng 2011).
 
@@ -71,14 +72,38 @@ class Likelihood:
         self.weight = weight
         self.others = K - 1
 
-    def __call__(self, logits: Array) -> Array:
-        """Return the log likelihood, up to a constant, ``(d,)``, of logits ``(n (K - 1), d)``: ``rows @ coefficients``."""
+    def __call__(self, logits: Array, used: Array | None = None) -> Array:
+        """Return the log likelihood, up to a constant, ``(d,)``.
+
+        Args:
+            logits: ``rows @ coefficients``, ``(n (K - 1), d)``.
+            used: whether an item counts, ``(n, d)``. Defaults to all.
+        """
+        value = self.of_items(logits)
+        return np.asarray(self.weight @ value if used is None else self.weight @ (value * used))
+
+    def of_items(self, logits: Array) -> Array:
+        """Return the log likelihood of each item, ``(n, d)``: 0 where its class is the one that its labels favour."""
         shape = (len(self.weight), self.others, logits.shape[1])
         ratio = np.exp(np.minimum(logits, LARGEST_LOGIT)).reshape(shape)
         value = -np.log1p(ratio.sum(1))
         if self.odds is not None:
             value += np.log1p((ratio * self.odds).sum(1))
-        return np.asarray(self.weight @ value)
+        return np.asarray(value)
+
+
+class Pure(NamedTuple):
+    """Units, such as systems, all of whose labels favour one class, and which may have this class alone.
+
+    Attributes:
+        unit: such a unit of each labelled item, ``(n,)``, -1 for the items of others.
+        count: their number ``U``.
+        log_odds: prior log odds that all items of such a unit have one class.
+    """
+
+    unit: Array
+    count: int
+    log_odds: float
 
 
 def run(
@@ -88,12 +113,14 @@ def run(
     point: Array,
     theta: Array,
     log_scale: Array,
+    pure: Pure,
+    is_pure: Array,
     *,
     rng: np.random.Generator,
     sweeps: int = SWEEPS,
     kept: int = 1,
-) -> tuple[Array, Array]:
-    """Return the coefficients ``(kept D, P)`` and log scales ``(kept D, B)`` of ``D`` chains after some sweeps.
+) -> tuple[Array, Array, Array]:
+    """Return coefficients ``(kept D, P)``, log scales ``(kept D, B)`` and pure units ``(kept D, U)`` of ``D`` chains.
 
     Args:
         likelihood: of the coefficients.
@@ -102,25 +129,28 @@ def run(
         point: the point that each chain starts from, ``(D,)``.
         theta: coefficients to start with, ``(D, P)``.
         log_scale: log scales to start with, ``(D, B)``.
+        pure: units that may have one class alone.
+        is_pure: which of them have at the start, ``(D, U)``.
         rng: source of random numbers.
         sweeps: their number.
         kept: number of the last sweeps whose states are returned, in no order.
     """
     theta, log_scale = theta.copy(), log_scale.copy()
-    states: list[tuple[Array, Array]] = []
+    states: list[tuple[Array, Array, Array]] = []
     length = max(PIECE // max(len(likelihood.rows), theta.shape[1] ** 2), 1)
     for first in range(0, len(theta), length):
         part = slice(first, first + length)
-        chains = _Chains(likelihood, prior, modes, point[part], theta[part], log_scale[part])
+        chains = _Chains(likelihood, prior, modes, point[part], theta[part], log_scale[part], pure, is_pure[part])
         for sweep in range(sweeps + kept - 1):
             chains.slice_coefficients(rng)
+            chains.draw_pure(rng)
             for block in range(len(prior.size)):
                 chains.propose_scale(block, rng)
             chains.propose_rescaling(sweep % len(prior.size), rng)
             if sweep >= sweeps - 1:
-                states.append((chains.theta.copy(), chains.log_scale.copy()))
-    coefficients, scales = zip(*states, strict=True)
-    return np.concatenate(coefficients), np.concatenate(scales)
+                states.append((chains.theta.copy(), chains.log_scale.copy(), chains.is_pure.copy()))
+    coefficients, scales, is_pure = zip(*states, strict=True)
+    return np.concatenate(coefficients), np.concatenate(scales), np.concatenate(is_pure)
 
 
 def number_of_chains(likelihood: Likelihood, draws: int) -> int:
@@ -134,17 +164,41 @@ def number_of_chains(likelihood: Likelihood, draws: int) -> int:
 
 
 class _Chains:
-    """The state of ``d`` chains: ``theta`` ``(d, P)`` and ``log_scale`` ``(d, B)``, changed in place."""
+    """The state of ``d`` chains, changed in place: ``theta`` ``(d, P)``, ``log_scale`` ``(d, B)``, ``is_pure`` ``(d, U)``."""
 
     def __init__(
-        self, likelihood: Likelihood, prior: Prior, modes: list[Mode], point: Array, theta: Array, log_scale: Array
+        self,
+        likelihood: Likelihood,
+        prior: Prior,
+        modes: list[Mode],
+        point: Array,
+        theta: Array,
+        log_scale: Array,
+        pure: Pure,
+        is_pure: Array,
     ):
         self.likelihood, self.prior, self.theta, self.log_scale = likelihood, prior, theta, log_scale
         self.block = np.repeat(np.arange(len(prior.size)), prior.size)
         self.mean = prior.mean[self.block]
+        self.pure, self.is_pure = pure, is_pure.copy()
+        self.of_unit = (pure.unit == np.arange(pure.count)[:, None]).astype(float)  # (U, n)
         self.points = [(modes[c], np.flatnonzero(point == c)) for c in np.unique(point)]
         self.logits: Array = likelihood.rows @ theta.T
-        self.value: Array = likelihood(self.logits)  # (d,)
+        self.used = self._used()
+        self.value: Array = likelihood(self.logits, self.used)  # (d,)
+
+    def _used(self) -> Array | None:
+        """Return whether the labels of each item say something of the coefficients, ``(n, d)``; ``None`` if all always do."""
+        return 1.0 - self.of_unit.T @ self.is_pure.T if self.pure.count else None
+
+    def draw_pure(self, rng: np.random.Generator) -> None:
+        """Draw which units have one class alone; their labels then say nothing of the coefficients."""
+        if not self.pure.count:
+            return
+        value = self.likelihood.weight[:, None] * self.likelihood.of_items(self.logits)  # (n, d)
+        self.is_pure = rng.logistic(size=self.is_pure.shape) < self.pure.log_odds - (self.of_unit @ value).T
+        self.used = self._used()
+        self.value = (value * self.used).sum(0)
 
     def slice_coefficients(self, rng: np.random.Generator) -> None:
         """Move the coefficients along an ellipse through them and a draw of the Gaussian, around its mean."""
@@ -170,7 +224,7 @@ class _Chains:
         while len(moving):
             at = np.stack([np.ones(len(moving)), np.cos(angle[moving]), np.sin(angle[moving])])
             logits = at_middle[:, moving] + of_deviation[:, moving] * at[1] + of_direction[:, moving] * at[2]
-            value = self.likelihood(logits)
+            value = self.likelihood(logits, None if self.used is None else self.used[:, moving])
             inside = value - np.einsum("am,mab,bm->m", at, form[moving], at) > height[moving]
             arrived = moving[inside]
             self.value[arrived], self.logits[:, arrived] = value[inside], logits[:, inside]
@@ -227,7 +281,7 @@ class _Chains:
         new = now + STEP * rng.standard_normal(len(now))
         deviation, ratio = self.theta[:, own] - self.prior.mean[b], np.exp(new - now)
         logits = self.logits + (self.likelihood.rows[:, own] @ deviation.T) * (ratio - 1)
-        value = self.likelihood(logits)
+        value = self.likelihood(logits, self.used)
         gain = value - self.value + self._log_prior(new, b) - self._log_prior(now, b)
         accepted = np.log(rng.random(len(now))) < gain
         self.log_scale[accepted, b] = new[accepted]

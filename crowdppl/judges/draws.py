@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -85,10 +85,10 @@ class TruthDraws:
 
     def expected(self, every: int) -> Array:
         """Return the expected value of each item given the weights of every so many draws, ``(D / every, N)``."""
-        some = replace(self.calibration, theta=self.calibration.theta[::every])
+        some = self.calibration.every(every)
         out = np.empty((len(some.theta), self.truth.shape[1]), dtype=np.float32)
         for index, features in self.features.pieces():
-            out[:, index] = np.tensordot(self.value, some.probability(features), 1)
+            out[:, index] = np.tensordot(self.value, some.probability(features, self.verdicts.system[index]), 1)
         return out
 
     def ends(self, draws: Array) -> tuple[Array, Array]:

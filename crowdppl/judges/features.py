@@ -39,6 +39,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array, diags_array, issparse
+from scipy.sparse.linalg import eigsh
 from scipy.stats import rankdata
 
 from crowdppl.judges import pairwise
@@ -55,6 +57,8 @@ CLASSES = 8
 COMPLETE = 0.9
 # Share of the items of a judge that were seen in one order only, above which the order is a feature.
 ONE_ORDER = 0.1
+# Judges above which covariances are sparse.
+DENSE = 200
 # Items whose features are held at a time.
 PIECE = 2048
 
@@ -226,7 +230,7 @@ def features_of(verdicts: Verdicts, outcome: Array | None = None, value: Array |
     scored, score, score_consensus, slope = _scores(verdicts, outcome, value)
     return Features(
         votes=votes,
-        consensus=consensus_weights(np.einsum("njk,nmk->jm", around, around)),
+        consensus=consensus_weights(_covariance(around)),
         family=verdicts.family,
         families=len(verdicts.families),
         system=verdicts.system,
@@ -278,13 +282,15 @@ def _strengths(verdicts: Verdicts, outcome: Array) -> Array:
     return pairwise.strengths(counts[None], pairs)[0].T
 
 
-def consensus_weights(covariance: Array) -> Array:
+def consensus_weights(covariance: Array | csr_array) -> Array:
     """Return the weight of each judge in the consensus, from covariances of their verdicts ``(J, J)``; means of size 1.
 
     One factor is fitted to the correlations (principal factors, the diagonal replaced by communalities until it settles). With
     loading ``v`` of a judge, the best linear predictor of the factor weights the judge by ``v / (1 - v^2)`` (Bartlett 1937, The
     statistical conception of mental factors, British Journal of Psychology 28).
     """
+    if issparse(covariance):
+        return _sparse_consensus(covariance)
     J = len(covariance)
     sd = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
     correlation = covariance / sd[:, None] / sd
@@ -296,10 +302,39 @@ def consensus_weights(covariance: Array) -> Array:
         values, vectors = np.linalg.eigh(correlation)
         loading = vectors[:, -1] * np.sqrt(max(values[-1], 0.0))
         np.fill_diagonal(correlation, np.minimum(loading**2, COMMUNALITY))
+    return _weights(loading)
+
+
+def _covariance(around: Array) -> Array | csr_array:
+    """Return sums of products of the verdicts of each pair of judges, ``(J, J)``, from ``(N, J, K)``; sparse for many judges."""
+    N, J, K = around.shape
+    if J <= DENSE:
+        return np.einsum("njk,nmk->jm", around, around)
+    values = csr_array(around.transpose(0, 2, 1).reshape(N * K, J))
+    return csr_array(values.T @ values)
+
+
+def _sparse_consensus(covariance: csr_array) -> Array:
+    """Return :func:`consensus_weights` of many judges, most of whom have no item in common."""
+    own = covariance.diagonal()
+    scale = np.where(own > 1e-12, 1 / np.sqrt(np.maximum(own, 1e-12)), 0.0)
+    correlation = csr_array(diags_array(scale) @ covariance @ diags_array(scale))
+    correlation.setdiag(0)
+    loading = np.zeros(len(own))
+    communality, start = np.zeros(len(own)), np.ones(len(own))
+    for _ in range(ITERATIONS):
+        value, vector = eigsh(correlation + diags_array(communality), k=1, which="LA", v0=start, tol=1e-6)
+        loading, start = vector[:, 0] * np.sqrt(max(value[0], 0.0)), vector[:, 0]
+        communality = np.minimum(loading**2, COMMUNALITY)
+    return _weights(loading)
+
+
+def _weights(loading: Array) -> Array:
+    """Return the weights of judges in the consensus, means of size 1, from their loadings, ``(J,)`` each."""
     loading = loading * (1.0 if loading.sum() >= 0 else -1.0)
     weight = loading / (1 - np.minimum(loading**2, COMMUNALITY))
     size = np.abs(weight).mean()
-    return weight / size if size > 1e-9 else np.ones(J)
+    return weight / size if size > 1e-9 else np.ones(len(loading))
 
 
 def _scores(verdicts: Verdicts, outcome: Array | None, value: Array | None) -> tuple[Array, Array, Array, Array]:

@@ -26,6 +26,7 @@ Array = npt.NDArray[Any]
     seed=arguments.whole(0, arguments.LARGEST_SEED),
     level=arguments.level,
     positive=arguments.anything,
+    human_error=arguments.number(at_least=0, below=1),
     num_samples=arguments.whole(50),
     options=arguments.anything,
 )
@@ -36,6 +37,7 @@ def fit(
     seed: int = 0,
     level: float = 0.95,
     positive: Any = None,
+    human_error: float | None = None,
     num_samples: int = 1000,
     **options: Any,
 ) -> JudgesResult:
@@ -56,6 +58,8 @@ def fit(
             does, or where "yes" is the answer to a question such as "hallucination?".
             For pairs of systems, the label for which the first system is better; defaults to the one whose name says so
             (``first``, ``A``, ``win``, ...), and must be stated where no name does.
+        human_error: probability that a human label is incorrect, each other class equally likely; below that of guessing. Defaults
+            to the estimate from items on which people contradict each other, and to 0 where nobody does.
         num_samples: number of posterior draws.
         **options: of :meth:`Verdicts.from_frame`, such as ``judge="grader"``.
 
@@ -65,7 +69,7 @@ def fit(
     Raises:
         DataError: if the tables cannot be used, or the names of the classes do not tell which one passes, or which system is
             better.
-        OptionError: for a ``positive`` that is no class.
+        OptionError: for a ``positive`` that is no class, or an error of people as large as that of guessing.
     """
     if not isinstance(verdicts, Verdicts):
         verdicts = Verdicts.from_frame(verdicts, **options)
@@ -90,7 +94,11 @@ def fit(
         value = passing.values(verdicts.labels, positive, known=verdicts.passing, asked=asked)
     else:
         value = (1 + outcome) / 2
-    return _posterior(verdicts, labels, outcome, value, seed=seed, level=level, num_samples=num_samples)
+    if human_error is not None and human_error >= 1 - 1 / K:
+        raise OptionError(f"human_error={human_error:g} is no better than guessing among {K} classes ({1 - 1 / K:.3g})")
+    return _posterior(
+        verdicts, labels, outcome, value, seed=seed, level=level, num_samples=num_samples, human_error=human_error
+    )
 
 
 def refit(result: JudgesResult, verdicts: Verdicts, num_samples: int) -> JudgesResult:
@@ -101,9 +109,15 @@ def refit(result: JudgesResult, verdicts: Verdicts, num_samples: int) -> JudgesR
         verdicts: a part of its verdicts, see :meth:`Verdicts.only`.
         num_samples: number of posterior draws.
     """
-    outcome = result.features.outcome
     return _posterior(
-        verdicts, result.human, outcome, result.value, seed=0, level=result.level, num_samples=num_samples
+        verdicts,
+        result.human,
+        result.features.outcome,
+        result.value,
+        seed=0,
+        level=result.level,
+        num_samples=num_samples,
+        human_error=result.human_error,
     )
 
 
@@ -116,6 +130,7 @@ def _posterior(
     seed: int,
     level: float,
     num_samples: int,
+    human_error: float | None,
 ) -> JudgesResult:
     """Fit verdicts and human labels with codes in common; arguments as attributes of the result."""
     K = len(verdicts.labels)
@@ -124,7 +139,7 @@ def _posterior(
     items, counts = np.zeros(0, dtype=np.int64), np.zeros((0, K))
     if labels is not None:
         items, counts = human_likelihood.counts_by_item(labels, K)
-    error = human_likelihood.error_of_people(counts)
+    error = human_likelihood.error_of_people(counts) if human_error is None else human_error
     log_human = human_likelihood.log_likelihood(counts, error)
     weight = np.ones(0) if labels is None else human_likelihood.sample_weights(labels, items)
     calibration = calibrate(seen, items, log_human, weight, draws=num_samples, rng=rng)
@@ -155,10 +170,13 @@ def _draw_truth(
     log_given = np.zeros((N, K))
     log_given[items] = log_human - log_human.max(1, keepdims=True) if len(items) else log_human
     for index, features in seen.pieces():
-        p = calibration.probability(features)  # (K, D, n)
+        p = calibration.probability(features, seen.system[index])  # (K, D, n)
         if log_given[index].any():
-            p *= np.exp(log_given[index]).T[:, None, :]
-            p /= p.sum(0)
+            by_people = np.exp(log_given[index]).T[:, None, :]
+            p *= by_people
+            total = p.sum(0)
+            # Where verdicts exclude what people said, within the precision of numbers, people are right.
+            p = np.where(total > 0, p / np.where(total > 0, total, 1.0), by_people / by_people.sum(0))
         probability[index] = p.mean(1).T
         uniform = rng.random(p.shape[1:])
         below = np.zeros(p.shape[1:])

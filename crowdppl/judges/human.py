@@ -13,9 +13,9 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.data.frames import to_pandas
-from crowdppl.data.identifiers import rows_text
+from crowdppl.data.identifiers import Coded, rows_text
 from crowdppl.errors import DataError, listed
-from crowdppl.judges import pairwise
+from crowdppl.judges import criteria, pairwise
 from crowdppl.judges.matching import alike, require_common, same_spelling, union
 from crowdppl.judges.states import normalised, state_words
 from crowdppl.judges.table import Table
@@ -33,6 +33,7 @@ _DEFAULTS = {
     "annotator": ("annotator",),
     "probability": ("probability",),
     "stratum": ("stratum",),
+    "stratum_size": ("stratum_size", "stratum_count"),
     "answer": ANSWERS,
 }
 
@@ -87,7 +88,9 @@ class HumanLabels:
         annotator=arguments.identifier,
         probability=arguments.identifier,
         stratum=arguments.identifier,
+        stratum_size=arguments.identifier,
         answer=arguments.identifier,
+        criterion=arguments.identifier,
         source=arguments.text,
     )
     def from_frame(
@@ -101,7 +104,9 @@ class HumanLabels:
         annotator: Any = None,
         probability: Any = None,
         stratum: Any = None,
+        stratum_size: Any = None,
         answer: Any = None,
+        criterion: Any = None,
         source: str = "the human labels",
     ) -> Self:
         """Return the labels of a table with a row for each label, or of a mapping or Series from item to label.
@@ -118,9 +123,11 @@ class HumanLabels:
             annotator: column of the people.
             probability: column of the probability with which the item was chosen to be labelled, above 0 and at most 1. Defaults
                 to a random sample.
-            stratum: column of the stratum from which the item was drawn at random. It is kept; :func:`crowdppl.judges.fit` uses
-                ``probability`` only.
+            stratum: column of the stratum from which the item was drawn at random, such as complaints and others.
+            stratum_size: column of the number of judged items in the stratum. The probability of being chosen is then the share of
+                these that people labelled; a column of probabilities takes precedence.
             answer: column of answers, such as epochs; needed if the verdicts are on several answers of a system to a question.
+            criterion: column of what people judged. Labels on several criteria are refused, see :meth:`by_criterion`.
             source: name of the table in messages.
 
         Raises:
@@ -134,9 +141,16 @@ class HumanLabels:
             "annotator": annotator,
             "probability": probability,
             "stratum": stratum,
+            "stratum_size": stratum_size,
             "answer": answer,
         }
         table = Table.of(_as_frame(data, source), given, _DEFAULTS, ("item", "verdict"), source)
+        criteria.refuse_several(
+            table.frame,
+            criteria.column_of_criteria(table.frame, criterion, table.columns, source),
+            source,
+            "fit all criteria with crowdppl.judges.fit_criteria",
+        )
         notes: list[str] = []
         items, labels = table.required("item"), table.names("verdict")
         people, strata, answered = table.names("annotator"), table.names("stratum"), table.names("answer")
@@ -167,6 +181,7 @@ class HumanLabels:
             "opponent": second,
             "answer": answered.codes,
         }
+        chances = _of_strata(table, chances, strata, pd.DataFrame(key).drop(columns=["label", "annotator"]), blank, notes)
         # Without an annotator, equal rows may be two people who agree.
         twice = pd.DataFrame(key).duplicated().to_numpy() & ~people.missing & ~blank
         if twice.any():
@@ -192,6 +207,35 @@ class HumanLabels:
             answered.names,
             answered.codes[kept],
         )
+
+    @classmethod
+    @arguments.checked(
+        data=arguments.anything, criterion=arguments.identifier, source=arguments.text, options=arguments.anything
+    )
+    def by_criterion(
+        cls, data: Any, criterion: Any = None, *, source: str = "the human labels", **options: Any
+    ) -> dict[Any, Self]:
+        """Return the labels on each criterion of a table, for :func:`crowdppl.judges.fit_criteria`.
+
+        Args:
+            data: a table with a column of criteria.
+            criterion: its column. Defaults to the first of a usual name: ``criterion``, ``metric``, ``scorer``, ``rubric``,
+                ``dimension``, ``aspect``.
+            source: name of the table in messages.
+            **options: of :meth:`from_frame`.
+
+        Raises:
+            DataError: if there is no column of criteria, or the labels on one cannot be used.
+        """
+        frame = to_pandas(data, source)
+        usual = [column for column in frame.columns if str(column).strip().lower() in criteria.USUAL]
+        if criterion is None and not usual:
+            raise DataError(
+                f"{source}: the verdicts are on several criteria, and no column states that of a label; add a column 'criterion'"
+            )
+        column = criteria.column_of_criteria(frame, usual[0] if criterion is None else criterion, {}, source)
+        parts = criteria.by_criterion(frame, column, source)
+        return {name: cls.from_frame(part, source=f"{source}, {name}", **options) for name, part in parts.items()}
 
     def __len__(self) -> int:
         """Return the number of labels ``m``."""
@@ -395,6 +439,48 @@ def _as_frame(data: Any, source: str) -> pd.DataFrame:
         columns = {"item": list(data.keys()), "verdict": list(data.values())}
         return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
     return to_pandas(data, source, ", or a mapping from item to label")
+
+
+def _of_strata(
+    table: Table, chances: Array, strata: Coded, unit: pd.DataFrame, blank: npt.NDArray[np.bool_], notes: list[str]
+) -> Array:
+    """Return the probability with which each item was chosen, ``(m,)``: the share of its stratum that people labelled.
+
+    Args:
+        table: the labels.
+        chances: the probabilities that the table states, ``(m,)``, NaN if not stated; they take precedence.
+        strata: stratum of each label, ``(m,)``.
+        unit: columns that identify the item of each label.
+        blank: rows without a label, ``(m,)``.
+        notes: receives what was computed.
+
+    Raises:
+        DataError: if the size of a stratum is not clear, or smaller than the number of its labelled items.
+    """
+    size = table.numbers("stratum_size", 0)
+    if table.columns["stratum_size"] is None or not np.isfinite(size).any():
+        return chances
+    if table.columns["stratum"] is None:
+        raise DataError(f"{table.where('stratum_size')}: sizes of strata without strata; add a column 'stratum'")
+    if np.isfinite(chances).any():
+        notes.append(f"{table.source}: probabilities are used, and sizes of strata are not")
+        return chances
+    _require_all(table, "stratum_size", np.isfinite(size) | blank)
+    out = chances.copy()
+    for s, name in enumerate(strata.names.tolist()):
+        own = (strata.codes == s) & ~blank
+        if not own.any():
+            continue
+        labelled, stated = len(unit[own].drop_duplicates()), np.unique(size[own])
+        where = f"{table.where('stratum_size')}: stratum {listed([name])}"
+        if len(stated) > 1:
+            raise DataError(f"{where} has the sizes {stated[0]:g} and {stated[1]:g}; state one for each stratum")
+        if stated[0] < labelled:
+            raise DataError(
+                f"{where} has size {stated[0]:g}, but {labelled:,} of its items have labels; state the number of all its items"
+            )
+        out[own] = labelled / stated[0]
+    return out
 
 
 def _require_all(table: Table, role: str, stated: npt.NDArray[np.bool_]) -> None:

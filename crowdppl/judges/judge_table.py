@@ -11,8 +11,9 @@ from scipy.special import betaincinv
 
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.families import family_of
-from crowdppl.judges.panel_table import effective_number
+from crowdppl.judges.panel_table import Correlations
 from crowdppl.judges.states import State
+from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
 # Pseudo-verdicts of a judge, spread evenly over the cells of the table of true and given labels (Perks 1947).
@@ -32,6 +33,8 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
     - ``position_bias``: accuracy where the correct answer is shown first, minus that where it is shown second, for pairs;
       ``inconsistent``: share of pairs, seen in both orders, on which the judge gave two verdicts;
     - ``self_preference``: how much more often the judge passes systems of its own family than others with the same true labels;
+    - ``consistency``: where a judge has several verdicts on an item, with the same order of two answers and the same version: the
+      share of pairs of such verdicts that agree; 1 minus it is the noise of repeated calls;
     - ``unparseable_rate`` and ``abstention_rate``: of the requests, with Jeffreys intervals;
     - ``weight``: log odds that a verdict adds to its label, beside those of the others (of scores: per standard
       deviation); ``panel_share``: its share of the sum;
@@ -62,6 +65,9 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
     own = _self_preference(draws)
     if own is not None:
         frame |= draws.columns("self_preference", own)
+    consistency = _consistency(v)
+    if np.isfinite(consistency).any():
+        frame["consistency"] = consistency
     frame |= _rates(draws)
     weight = weights(draws)
     positive = np.maximum(weight.mean(0), 0)
@@ -69,7 +75,7 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
     frame["panel_share"] = positive / positive.sum() if positive.sum() > 0 else np.full(J, np.nan)
     if np.isfinite(v.cost).any():
         cost = np.bincount(v.judge, np.nan_to_num(v.cost), J)
-        verdicts = effective_number(draws)[0].mean() * len(v.items) * frame["panel_share"]
+        verdicts = Correlations.of(draws).number.mean() * len(v.items) * frame["panel_share"]
         frame["cost"] = cost
         frame["cost_per_effective_verdict"] = np.divide(cost, verdicts, out=np.full(J, np.nan), where=verdicts > 0)
     return pd.DataFrame(frame).sort_values("accuracy", ascending=False, kind="stable", ignore_index=True)
@@ -185,6 +191,21 @@ def _inconsistent(draws: TruthDraws) -> Array:
     seen = np.bincount(key[both] // N, minlength=J)
     differ = np.bincount(key[both] // N, (label[both].sum(1) > 1).astype(float), J)
     return np.divide(differ, seen, out=np.full(J, np.nan), where=seen > 0)
+
+
+def _consistency(v: Verdicts) -> Array:
+    """Return the share of pairs of verdicts of each judge on one item that agree, ``(J,)``; NaN without such pairs."""
+    rows = pd.DataFrame({"judge": v.judge, "item": v.item, "order": v.swapped, "version": v.version, "label": v.label})
+    rows = rows[rows["label"] >= 0]
+    call = ["judge", "item", "order", "version"]
+
+    def pairs(keys: list[str]) -> Array:
+        size = rows.groupby(keys).size()
+        number = (size * (size - 1) / 2).groupby("judge").sum()
+        return number.reindex(range(len(v.judges)), fill_value=0).to_numpy(float)
+
+    every = pairs(call)
+    return np.divide(pairs([*call, "label"]), every, out=np.full(len(every), np.nan), where=every > 0)
 
 
 def _self_preference(draws: TruthDraws) -> Array | None:

@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.sparse import csr_array
 
 from crowdppl.data import html
 from crowdppl.judges.draws import TruthDraws
-from crowdppl.judges.features import by_judge
 
 Array = npt.NDArray[Any]
 # Draws of the true labels of which correlations are computed, and smallest number of items that two judges have in common.
 DRAWS, COMMON = 200, 5
+# Fewer draws, but so many at least, where more would take so many products of verdicts.
+FEWEST, OPERATIONS = 25, 2e11
+# Judges up to which the frame of correlations has all of them.
+FRAME = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,7 +29,8 @@ class Panel:
     Attributes:
         judges: number of judges.
         effective: effective number of judges: mean, low and high end of the interval.
-        correlation: mean correlation of errors of each pair of judges, a frame by judge ``(J, J)``.
+        correlation: mean correlation of errors of each pair of judges, a frame by judge ``(J, J)``; of more than :data:`FRAME`
+            judges, of those who have items in common with another one.
         families: a row for each pair of families: ``family_a``, ``family_b``, ``pairs`` of judges, and ``correlation`` with its
             interval. Rows with one family twice are within it.
         adds: a row for each judge: by how much the effective number falls without the judge, ``adds`` with its interval.
@@ -55,29 +60,31 @@ def panel(draws: TruthDraws) -> Panel:
     """
     v = draws.verdicts
     J = len(v.judges)
-    number, correlation = effective_number(draws)
+    errors = Correlations.of(draws)
+    number = errors.number
     low, high = draws.ends(number)
     effective = (float(number.mean()), float(low), float(high))
-    with np.errstate(invalid="ignore"):
-        mean = pd.DataFrame(_nanmean(correlation, 0), index=v.judges, columns=v.judges)
-    number_of_pairs, by_family = _by_family(correlation, v.family, len(v.families))
+    shown = np.arange(J) if J <= FRAME else errors.compared
+    cells = np.full((len(shown), len(shown)), np.nan)
+    place = np.searchsorted(shown, errors.compared)
+    cells[np.ix_(place, place)] = errors.mean
+    mean = pd.DataFrame(cells, index=v.judges[shown], columns=v.judges[shown])
     rows = []
-    for a, b in zip(*np.nonzero(np.triu(np.isfinite(by_family).any(0))), strict=True):
-        values = by_family[:, a, b]
+    for a, b in zip(*np.nonzero(np.triu(np.isfinite(errors.by_family).any(0))), strict=True):
+        values = errors.by_family[:, a, b]
         values = values[np.isfinite(values)]
         rows.append(
             (
                 v.families[a],
                 v.families[b],
-                int(number_of_pairs[a, b]),
+                int(errors.pairs[a, b]),
                 float(values.mean()),
                 *map(float, draws.ends(values)),
             )
         )
     names = ["family_a", "family_b", "pairs", "correlation", "correlation_low", "correlation_high"]
-    adds = number[:, None] - _number_without(correlation) if J > 1 else number[:, None]
+    adds = number[:, None] - errors.number_without if J > 1 else number[:, None]
     contributions = pd.DataFrame({"judge": v.judges, "family": v.families[v.family]} | draws.columns("adds", adds))
-    rho = _mean_correlation(correlation)
     if J == 1:
         statement = "There is one judge, so that there is no panel."
     elif not len(rows):
@@ -85,23 +92,95 @@ def panel(draws: TruthDraws) -> Panel:
     else:
         statement = (
             f"The {J} judges are worth {effective[0]:.1f} independent ones ({effective[1]:.1f} to {effective[2]:.1f}): the mean "
-            f"correlation of the errors of two judges is {rho.mean():.2f}."
+            f"correlation of the errors of two judges is {errors.rho.mean():.2f}."
         )
     return Panel(J, effective, mean, pd.DataFrame(rows, columns=names), contributions, statement)
 
 
-def effective_number(draws: TruthDraws) -> tuple[Array, Array]:
-    """Return draws of the effective number of judges ``(d,)`` and of correlations of errors ``(d, J, J)``, NaN where unknown."""
-    v = draws.verdicts
-    J = len(v.judges)
-    truth = draws.truth[:: max(len(draws.truth) // DRAWS, 1)]
-    used = v.label >= 0
-    number = by_judge(v, used).astype(float)
-    wrong = (by_judge(v, used, (v.label != z[v.item]).astype(float)) / np.maximum(number, 1) for z in truth)
-    seen = (number > 0).astype(float)
-    both = seen.T @ seen
-    correlation = np.stack([_correlation(one, seen, both) for one in wrong])
-    return _number(correlation, J), correlation
+@dataclass(frozen=True, eq=False, repr=False)
+class Correlations:
+    """Correlations of the errors of judges in ``d`` draws of the true labels.
+
+    Only the ``C`` judges who have :data:`COMMON` items in common with another one are compared, so that memory and time do not
+    grow with the square of the number of all judges.
+
+    Attributes:
+        compared: these judges, ascending, ``(C,)``.
+        mean: mean correlation of each pair over the draws, ``(C, C)``, NaN where unknown.
+        total: sum of the known correlations of each judge with the others, ``(d, J)``.
+        known: number of these, ``(d, J)``.
+        pairs: number of pairs of judges of two families, ``(F, F)``.
+        by_family: their mean correlation, ``(d, F, F)``, NaN if none is known.
+    """
+
+    compared: Array
+    mean: Array
+    total: Array
+    known: Array
+    pairs: Array
+    by_family: Array
+
+    def __repr__(self) -> str:
+        return f"Correlations({len(self.compared):,} judges, {len(self.total):,} draws)"
+
+    @property
+    def rho(self) -> Array:
+        """Mean correlation of two judges in each draw, ``(d,)``; 0 where none is known."""
+        return np.asarray(_ratio(self.total.sum(1), self.known.sum(1)))
+
+    @property
+    def number(self) -> Array:
+        """Effective number of judges in each draw, at most ``J``, ``(d,)``."""
+        return _worth(self.rho, self.total.shape[1])
+
+    @property
+    def number_without(self) -> Array:
+        """Effective number without each of the judges in each draw, ``(d, J)``."""
+        # The pairs of a judge are in its own sum, and in those of the others.
+        total, known = (one.sum(1, keepdims=True) - 2 * one for one in (self.total, self.known))
+        return _worth(_ratio(total, known), self.total.shape[1] - 1)
+
+    @classmethod
+    def of(cls, draws: TruthDraws) -> Correlations:
+        """Return the correlations of some of the draws, fewer for many judges."""
+        v = draws.verdicts
+        N, J, F = len(v.items), len(v.judges), len(v.families)
+        used = v.label >= 0
+        there = csr_array((np.ones(used.sum()), (v.item[used], v.judge[used])), shape=(N, J))
+        there.data[:] = 1.0
+        in_common = there.T @ there
+        in_common.setdiag(0)
+        compared = np.flatnonzero(in_common.max(1).toarray().ravel() >= COMMON) if J > 1 else np.zeros(0, dtype=np.int64)
+        C = len(compared)
+        place = np.full(J, -1)
+        place[compared] = np.arange(C)
+        rows = used & (place[v.judge] >= 0)
+        cell = v.item[rows] * C + place[v.judge[rows]]
+        number = np.bincount(cell, minlength=N * C).reshape(N, C).astype(float)
+        seen = (number > 0).astype(float)
+        both = seen.T @ seen
+        affordable = int(OPERATIONS / max(float(N) * C**2, 1.0))
+        every = max(len(draws.truth) // min(max(affordable, FEWEST), DRAWS), 1)
+        truth = draws.truth[::every]
+        of = (v.family[compared][:, None] == np.arange(F)).astype(float)  # (C, F)
+        total, known = np.zeros((len(truth), J)), np.zeros((len(truth), J))
+        by_family = np.full((len(truth), F, F), np.nan)
+        mean, times = np.zeros((C, C)), np.zeros((C, C))
+        for d, z in enumerate(truth):
+            wrong = np.bincount(cell, v.label[rows] != z[v.item[rows]], N * C).reshape(N, C) / np.maximum(number, 1)
+            correlation = _correlation(wrong, seen, both)
+            there_too = np.isfinite(correlation)
+            mean += np.where(there_too, correlation, 0.0)
+            times += there_too
+            np.fill_diagonal(there_too, False)
+            value = np.where(there_too, correlation, 0.0)
+            total[d, compared], known[d, compared] = value.sum(1), there_too.sum(1)
+            in_family = of.T @ there_too @ of
+            np.divide(of.T @ value @ of, in_family, out=by_family[d], where=in_family > 0)
+        size = np.bincount(v.family, minlength=F).astype(float)
+        pairs = size[:, None] * size
+        pairs[np.diag_indices(F)] = size * (size - 1) / 2
+        return cls(compared, _ratio(mean, times, np.nan), total, known, pairs, by_family)
 
 
 def _correlation(wrong: Array, seen: Array, both: Array) -> Array:
@@ -122,56 +201,11 @@ def _correlation(wrong: Array, seen: Array, both: Array) -> Array:
     return np.asarray(out)
 
 
-def _mean_correlation(correlation: Array) -> Array:
-    """Return the mean correlation of two judges in each draw, ``(d,)``; 0 where none is known."""
-    total, known = _sums(correlation)
-    return np.asarray(_ratio(total.sum(1), known.sum(1)))
-
-
-def _number(correlation: Array, J: int) -> Array:
-    """Return the effective number of ``J`` judges in each draw, at most ``J``, ``(d,)``."""
-    return _worth(_mean_correlation(correlation), J)
-
-
-def _number_without(correlation: Array) -> Array:
-    """Return the effective number without each of the ``J`` judges in each draw, ``(d, J)``."""
-    total, known = _sums(correlation)
-    # The pairs of a judge are in its own sum, and in those of the others.
-    rest = _ratio(total.sum(1, keepdims=True) - 2 * total, known.sum(1, keepdims=True) - 2 * known)
-    return _worth(rest, correlation.shape[-1] - 1)
-
-
 def _worth(rho: Array, J: int) -> Array:
     if J < 2:
         return np.full(rho.shape, float(J))
     return np.asarray(J / (1 + (J - 1) * np.maximum(rho, 0.0)))
 
 
-def _sums(correlation: Array) -> tuple[Array, Array]:
-    """Return the sum of the known correlations of each judge with the others, and their number, ``(d, J)`` each."""
-    known = np.isfinite(correlation) & ~np.eye(correlation.shape[-1], dtype=bool)
-    return np.where(known, correlation, 0.0).sum(2), known.sum(2)
-
-
-def _ratio(total: Array, number: Array) -> Array:
-    return np.divide(total, number, out=np.zeros(total.shape), where=number > 0)
-
-
-def _by_family(correlation: Array, family: Array, F: int) -> tuple[Array, Array]:
-    """Return the number of pairs of judges of two families ``(F, F)``, and their mean correlation ``(d, F, F)``, NaN if none."""
-    of = (family[:, None] == np.arange(F)).astype(float)  # (J, F)
-    other = 1.0 - np.eye(len(family))
-    known = np.isfinite(correlation) * other
-    total = of.T @ np.where(known > 0, correlation, 0.0) @ of
-    number = of.T @ known @ of
-    pairs = of.T @ other @ of
-    pairs[np.diag_indices(F)] /= 2
-    return pairs, np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0)
-
-
-def _nanmean(values: Array, axis: int) -> Array:
-    """Return means of the values that are not NaN; NaN where there are none."""
-    there = np.isfinite(values)
-    number = there.sum(axis)
-    total = np.where(there, values, 0.0).sum(axis)
-    return np.divide(total, number, out=np.full(np.shape(total), np.nan), where=number > 0)
+def _ratio(total: Array, number: Array, otherwise: float = 0.0) -> Array:
+    return np.divide(total, number, out=np.full(total.shape, otherwise), where=number > 0)

@@ -209,6 +209,12 @@ def values(labels: Array, positive: Any = None, *, known: Any = None, asked: Ite
         )
     if set(plain) == {"-1", "1"}:
         signs = [1 if text == "1" else -1 for text in plain]
+    if len(names) == 2 and "1" in plain and not {"0", "-1"} & set(plain) and _grades(names) is not None:
+        # 1 passes beside 0. Of 1 and 5 it is the worst grade, and of 1 and 2 it may be either.
+        raise DataError(
+            f"classes are {listed(names)}: if they are grades, declare all of them with labels=[...]; otherwise state the one that "
+            f"passes with positive=..."
+        )
     passing = [n for n, sign in enumerate(signs) if sign > 0]
     if not passing and len(names) == 2 and signs.count(-1) == 1:
         passing = [n for n, sign in enumerate(signs) if sign == 0]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.identifiers import class_columns
-from crowdppl.judges import judge_table, panel_table, selection, system_table, views
+from crowdppl.judges import datatree, judge_table, panel_table, selection, system_table, views
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.statements import statements
+from crowdppl.posterior import io
 
 
 class JudgesResult(TruthDraws):
@@ -35,6 +38,21 @@ class JudgesResult(TruthDraws):
     def statements(self) -> tuple[str, ...]:
         """What cannot be known from these data, and then the notes on how they were read, in sentences."""
         return (*statements(self), *self.notes)
+
+    @cached_property
+    def tree(self) -> xr.DataTree:
+        """The result as an ``xarray.DataTree`` for ArviZ: see :func:`crowdppl.judges.datatree.tree_of`."""
+        return datatree.tree_of(self)
+
+    @checked(path=arguments.output_file)
+    def save(self, path: str | Path) -> Path:
+        """Write the result to one NetCDF file, which :func:`crowdppl.judges.load` reads.
+
+        Raises:
+            FileError: if the file cannot be written.
+        """
+        io.write(self.tree, Path(path), "full")
+        return Path(path)
 
     def items(self) -> pd.DataFrame:
         """Return the most probable label of each item, its probability, and the probability of every class."""
@@ -68,7 +86,7 @@ class JudgesResult(TruthDraws):
         return system_table.systems(self, target)
 
     @checked(target=arguments.choice("items", "population"))
-    def comparisons(self, target: str = "population") -> pd.DataFrame:
+    def comparisons(self, target: str = "items") -> pd.DataFrame:
         """Return the difference of each pair of systems: see :func:`crowdppl.judges.system_table.comparisons`."""
         return system_table.comparisons(self, target)
 
@@ -88,3 +106,13 @@ class JudgesResult(TruthDraws):
         See :func:`crowdppl.judges.selection.needed`.
         """
         return selection.needed(self, width)
+
+
+@checked(path=arguments.input_path)
+def load(path: str | Path) -> JudgesResult:
+    """Read a result that :meth:`JudgesResult.save` has written.
+
+    Raises:
+        FileError: if the file is missing, damaged, or not a result of judges.
+    """
+    return JudgesResult(**datatree.read(Path(path)))

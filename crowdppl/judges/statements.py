@@ -6,9 +6,100 @@ import numpy as np
 
 from crowdppl.errors import listed
 from crowdppl.judges.draws import TruthDraws
+from crowdppl.judges.human_likelihood import counts_by_item
 
 # Fewer human labels than these are called few.
 FEW = 30
+# Standard errors by which labelled items differ from the others before it is said.
+DIFFERENT = 4.0
+# Standard errors between human labels of a system and what verdicts let expect, and labels of it, from which it is said.
+UNLIKE, FEWEST = 2.0, 5
+
+
+def unlike_the_others(draws: TruthDraws) -> str:
+    """Return how labelled items differ from the others in what judges said of them, in a sentence; empty if they do not.
+
+    The mean value of the verdicts on an item is compared within systems, between labelled items and a random sample of as many: a
+    difference of more than :data:`DIFFERENT` standard errors, which one of some 20,000 random samples shows, is stated.
+    """
+    v = draws.verdicts
+    votes, low, high = draws.features.votes, draws.value.min(), draws.value.max()
+    asked = (votes != 0).any(2)  # (N, J)
+    if draws.paired or high == low or not asked.any():
+        return ""
+    share = (votes.sum(1) + asked.sum(1, keepdims=True) / len(v.labels)) / np.maximum(asked.sum(1, keepdims=True), 1)
+    passed = share @ (draws.value - low) / (high - low)  # (N,)
+    judged = asked.any(1)
+    difference = variance = 0.0
+    means = np.zeros(2)
+    for system in np.unique(v.system[judged]):
+        own = np.flatnonzero(judged & (v.system == system))
+        labelled = draws.labelled[own]
+        n, N = int(labelled.sum()), len(own)
+        if not 0 < n < N:
+            continue
+        x = passed[own]
+        difference += x[labelled].sum() - n * x.mean()
+        variance += n * (1 - n / N) * x.var(ddof=1)
+        means += n * np.array([x[labelled].mean(), x[~labelled].mean()])
+        # n of each system, so that both means are of the same systems
+    count = int((draws.labelled & judged).sum())
+    if variance <= 0 or abs(difference) <= DIFFERENT * np.sqrt(variance):
+        return ""
+    here, others = means / count
+    worse, bias = ("worse", "low") if here < others else ("better", "high")
+    return (
+        f"Items with human labels look {worse} than the others of the same systems: the mean verdict on them is {here:.0%} of the "
+        f"way from the lowest to the highest class, and {others:.0%} on the others. If people picked them by looking at the "
+        f"answers, such as failures or complaints, rates are too {bias}: state the probability of being chosen in a column "
+        f"'probability', or strata with columns 'stratum' and 'stratum_size'. If they were picked by the verdicts alone, nothing "
+        f"is missing."
+    )
+
+
+def _treated_unlike(draws: TruthDraws) -> list[str]:
+    """Return which systems judges treat unlike the others, in sentences.
+
+    A system is, if all of its items have one class with a probability of half or more; or if the human labels of its items pass
+    more or less often than their verdicts let expect, by more than :data:`UNLIKE` standard errors. The expectation knows these
+    labels, so that the difference is larger than it seems.
+    """
+    v, out = draws.verdicts, []
+    pure, code = draws.calibration.pure, draws.calibration.pure_class
+    alone = {s for s in np.flatnonzero(code >= 0).tolist() if pure[:, s].mean() >= 0.5}
+    for s in sorted(alone):
+        out.append(
+            f"{listed([v.systems[s]])} is unlike the others: all of its human labels are {listed([v.labels[code[s]]])}, and all of "
+            f"its items are with probability {pure[:, s].mean():.2f}."
+        )
+    if draws.paired or draws.human is None or len(v.systems) < 2:
+        return out
+    items, counts = counts_by_item(draws.human, len(v.labels))
+    p = draws.calibration.every(4).probability(draws.features.rows(items))  # (K, D, n)
+    expected = np.tensordot(draws.value, p, 1).mean(0)
+    variance = np.tensordot(draws.value**2, p, 1).mean(0) - expected**2
+    observed = counts @ draws.value / counts.sum(1)
+    for s in range(len(v.systems)):
+        own = v.system[items] == s
+        n = int(own.sum())
+        error = np.sqrt(variance[own].sum())
+        if s in alone or n < FEWEST or abs(observed[own].sum() - expected[own].sum()) <= UNLIKE * error:
+            continue
+        more = "more" if observed[own].mean() > expected[own].mean() else "less"
+        out.append(
+            f"Judges treat {listed([v.systems[s]])} unlike the others: the mean of its {n:,} human labels is "
+            f"{observed[own].mean():.2f}, and {expected[own].mean():.2f} is what their verdicts let expect, so that its items "
+            f"probably pass {more} often than the corrected rate says. Label more of them."
+        )
+    return out
+
+
+def _contradict(draws: TruthDraws) -> bool:
+    """Return whether people gave an item several labels."""
+    if draws.human is None:
+        return False
+    pairs = np.unique(np.stack([draws.human.item, draws.human.label]), axis=1)
+    return bool((np.bincount(pairs[0]) > 1).any())
 
 
 def statements(draws: TruthDraws) -> list[str]:
@@ -38,20 +129,23 @@ def statements(draws: TruthDraws) -> list[str]:
         if draws.human_error > 0.9 * chance:
             out.append("People agree with each other no more than by chance: their labels carry no information.")
         else:
+            why = "People contradict each other on some items; each" if _contradict(draws) else "Each"
+            out.append(f"{why} human label is taken to be wrong with probability {draws.human_error:.2f}.")
+    if draws.human is not None and np.isnan(draws.human.probability).all():
+        if len(draws.human.strata):
             out.append(
-                f"People contradict each other on some items; each human label is taken to be wrong with probability "
-                f"{draws.human_error:.2f}."
+                "Strata of the human labels are not used; state the number of judged items of each, in a column 'stratum_size'."
             )
-    if draws.human is not None and len(draws.human.strata) and np.isnan(draws.human.probability).all():
-        out.append(
-            "Strata of the human labels are not used; state the probability of being chosen, in a column 'probability'."
-        )
+        elif unlike := unlike_the_others(draws):
+            out.append(unlike)
     if len(v.systems) and labelled:
         without = v.systems[~(draws.member[draws.labelled] != 0).any(0)].tolist()
         if without:
             out.append(
                 f"No item of {listed(without)} has a human label: the correction is transported from the other systems."
             )
+    if labelled:
+        out += _treated_unlike(draws)
     given = np.bincount(
         v.judge[v.label >= 0] * len(v.labels) + v.label[v.label >= 0], minlength=len(v.judges) * len(v.labels)
     )

@@ -124,17 +124,6 @@ class Table:
             return np.full(len(self.frame), -1, dtype=np.int8)
         return values.orders(column, self.where(role))
 
-    def repeated_rows(self, notes: list[str], advice: str) -> npt.NDArray[np.bool_]:
-        """Return which rows equal an earlier one in every column, ``(n,)``, and note their number."""
-        repeated = values.repeated_rows(self.frame)
-        if repeated.any():
-            rows = np.flatnonzero(repeated)
-            notes.append(
-                f"{self.source}: dropped {len(rows):,} of {len(self.frame):,} rows that equal another in all columns "
-                f"({rows_text(rows)}); {advice}"
-            )
-        return repeated
-
     def one_per(self, names: Coded, role: str, group: Coded, what: str) -> npt.NDArray[np.int64]:
         """Return the code that each group has, -1 without one.
 

@@ -18,7 +18,7 @@ Codes = npt.NDArray[np.int64]
 
 SEPARATOR, AGAINST = " / ", " : "
 # Default names of the column of answers: several of a system to a question.
-ANSWERS = ("answer", "epoch")
+ANSWERS = ("answer", "epoch", "repeat")
 
 
 class Units(NamedTuple):

@@ -107,15 +107,17 @@ def orders(column: pd.Series[Any], where: str) -> npt.NDArray[np.int8]:
     return np.where(blank, -1, order).astype(np.int8)
 
 
+def codes(column: pd.Series[Any]) -> npt.NDArray[np.int64]:
+    """Return equal values of a column as equal codes, ``(n,)``; -1 if missing."""
+    try:
+        return np.asarray(pd.factorize(column)[0])
+    except (TypeError, NotImplementedError):  # lists and dictionaries in cells
+        return np.asarray(pd.factorize(column.astype(str))[0])
+
+
 def repeated_rows(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
     """Return which rows equal an earlier one in every column, ``(n,)``."""
-    columns = {}
-    for n in range(frame.shape[1]):
-        column = frame.iloc[:, n]
-        try:
-            columns[n] = pd.factorize(column)[0]
-        except (TypeError, NotImplementedError):  # lists and dictionaries in cells
-            columns[n] = pd.factorize(column.astype(str))[0]
+    columns = {n: codes(frame.iloc[:, n]) for n in range(frame.shape[1])}
     return pd.DataFrame(columns, index=range(len(frame))).duplicated().to_numpy()
 
 

@@ -16,7 +16,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.identifiers import Coded, encode, kind_of, positions, rows_text
 from crowdppl.errors import DataError, listed, suggestion
-from crowdppl.judges import pairwise
+from crowdppl.judges import criteria, pairwise, values
 from crowdppl.judges.families import families_of
 from crowdppl.judges.labelled import labelled, with_scores
 from crowdppl.judges.states import State as State
@@ -105,6 +105,8 @@ class Verdicts:
         opponent=arguments.identifier,
         question=arguments.identifier,
         answer=arguments.identifier,
+        run=arguments.identifier,
+        criterion=arguments.identifier,
         swapped=arguments.identifier,
         score=arguments.identifier,
         family=arguments.identifier,
@@ -131,6 +133,8 @@ class Verdicts:
         opponent: Any = None,
         question: Any = None,
         answer: Any = None,
+        run: Any = None,
+        criterion: Any = None,
         swapped: Any = None,
         score: Any = None,
         family: Any = None,
@@ -165,8 +169,12 @@ class Verdicts:
         **Spellings.** Names of classes that differ in capitals or white space only are one class if they are names such as
         ``pass``, or no judge uses both; a note counts the rows. Declared ``labels`` are taken as they are.
 
-        **Repeats.** Several verdicts of a judge on an item are kept. Of rows that are equal in all columns of the table, one is
-        kept: a column that numbers repeated runs keeps all.
+        **Repeats.** Several verdicts of a judge on an item are repeated calls, and all are kept. Of rows that are equal in all
+        columns, one is kept, unless other rows differ in the verdict alone, which shows that calls are not numbered.
+
+        **Criteria.** A table of verdicts on several criteria (helpful, safe) is refused: each has true labels of its own. Read it
+        with :meth:`by_criterion`. Criteria are recognised by a column ``criterion``, ``metric``, ``scorer``, ``rubric``,
+        ``dimension`` or ``aspect`` with several values for one judge and answer.
 
         Args:
             frame: a pandas table, or one of any library that supports Arrow's PyCapsule protocol or the dataframe interchange
@@ -177,9 +185,12 @@ class Verdicts:
             system: column of the system whose answer is judged.
             opponent: column of the system whose answer it is compared with.
             question: column of the question that the system answered.
-            answer: column of the answers of a system to a question, such as epochs or numbers of repeats. Where a system gave an
+            answer: column of the answers of a system to a question, such as epochs or numbers of repeats; its names are
+                ``answer``, ``epoch`` and ``repeat``. Where a system gave an
                 item several, each answer is an item of its own, and the item in the table is their question. Repeated calls of a
                 judge on one answer are several verdicts on it.
+            run: column that numbers the calls of a judge on one answer. Its names are ``run``, ``replicate``, ``trial``, ``call``.
+            criterion: column of what was judged.
             swapped: column of the order of a pair: true or 1 if the second answer was shown first.
             score: column of numbers.
             family: column of the judge's family. Defaults to the beginning of the judge's name: the text before the first ``/``
@@ -210,6 +221,7 @@ class Verdicts:
             "opponent": opponent,
             "question": question,
             "answer": answer,
+            "run": run,
             "swapped": swapped,
             "score": score,
             "family": family,
@@ -219,12 +231,19 @@ class Verdicts:
             "when": when,
             "status": status,
         }
-        usual = {role: (role,) for role in given} | {"answer": ANSWERS}
+        usual = {role: (role,) for role in given} | {"answer": ANSWERS, "run": criteria.RUNS}
         table = Table.of(to_pandas(frame, source), given, usual, ("item", "judge"), source)
+        criteria.refuse_several(
+            table.frame,
+            criteria.column_of_criteria(table.frame, criterion, table.columns, source),
+            source,
+            "read all with Verdicts.by_criterion and fit them with crowdppl.judges.fit_criteria",
+        )
         notes: list[str] = []
-        kept = ~table.repeated_rows(notes, "if they are repeated runs, number the runs in a column")
         judges = table.required("judge")
         unit = units(table)
+        kept = ~_copies(table, notes)
+        notes += _perhaps_criteria(table)
         scores, costs, durations = table.numbers("score"), table.numbers("cost", 0), table.numbers("seconds", 0)
         times, orders, versions = table.times("when"), table.orders("swapped"), table.names("version")
         classes = None if labels is None else list(arguments.a_list("labels", labels))
@@ -274,6 +293,43 @@ class Verdicts:
             asked="" if table.columns["verdict"] is None else str(table.columns["verdict"]),
             notes=(*notes, *unit.notes),
         )
+
+    @classmethod
+    @arguments.checked(
+        frame=arguments.anything, criterion=arguments.identifier, source=arguments.text, options=arguments.anything
+    )
+    def by_criterion(
+        cls, frame: Any, criterion: Any = None, *, source: str = "the verdicts", **options: Any
+    ) -> dict[Any, Self]:
+        """Return the verdicts on each criterion of a table, for :func:`crowdppl.judges.fit_criteria`.
+
+        Each criterion has classes of its own: one may be graded 1 to 5, another pass and fail.
+
+        Args:
+            frame: a table with a column of criteria.
+            criterion: its column. Defaults to the one that :meth:`from_frame` recognises.
+            source: name of the table in messages.
+            **options: of :meth:`from_frame`; ``labels`` may be a mapping from criterion to classes.
+
+        Raises:
+            DataError: if there is no column of criteria, or the verdicts on one cannot be used.
+        """
+        table = to_pandas(frame, source)
+        stated = {role: options.get(role) or role for role in ("item", "judge", "system", "opponent", "answer", "run")}
+        columns = {role: name for role, name in stated.items() if str(name) in map(str, table.columns)}
+        column = criteria.column_of_criteria(table, criterion, columns, source)
+        if column is None:
+            raise DataError(
+                f"{source}: no column states several criteria; columns are {listed(map(str, table.columns), 12)}; name it with "
+                f"criterion=..., or read a table of one criterion with Verdicts.from_frame"
+            )
+        parts = criteria.by_criterion(table, column, source)
+        labels = options.pop("labels", None)
+        classes = labels if isinstance(labels, Mapping) else dict.fromkeys(parts, labels)
+        return {
+            name: cls.from_frame(part, source=f"{source}, {name}", labels=classes.get(name), **options)
+            for name, part in parts.items()
+        }
 
     def __len__(self) -> int:
         """Return the number of rows ``n``."""
@@ -412,6 +468,40 @@ class Verdicts:
             "seconds": self.seconds,
             "when": self.when,
         }
-        frame = pd.DataFrame(table)
+        # Equal verdicts of a judge on an item would be read as copies of a row.
+        call = pd.DataFrame({"judge": self.judge, "item": self.item}).groupby(["judge", "item"]).cumcount().to_numpy()
+        frame = pd.DataFrame(table | ({"run": call + 1} if call.any() else {}))
         empty = [name for name in frame if frame[name].isna().all() or (name == "question" and self.pairs)]
         return frame.drop(columns=empty)
+
+
+def _copies(table: Table, notes: list[str]) -> npt.NDArray[np.bool_]:
+    """Return which rows are copies of earlier ones, ``(n,)``, and note their number.
+
+    A judge who was called several times on an answer often gives equal verdicts, in rows that are equal if nothing numbers the
+    calls. Without them the judge would seem to contradict itself always. Rows that differ in the verdict alone show such calls.
+    """
+    equal = values.repeated_rows(table.frame)
+    if not equal.any():
+        return equal
+    given = [table.columns[role] for role in ("verdict", "score") if table.columns[role] is not None]
+    rows = np.flatnonzero(equal)
+    which = f"{len(rows):,} of {len(equal):,} rows that equal another in all columns ({rows_text(rows)})"
+    if (values.repeated_rows(table.frame.drop(columns=given)) & ~equal).any():
+        notes.append(
+            f"{table.source}: {which} are kept as repeated calls of a judge, since other rows differ in the verdict alone"
+        )
+        return np.zeros(len(equal), dtype=bool)
+    notes.append(f"{table.source}: dropped {which}; if they are repeated calls of a judge, number these in a column 'run'")
+    return equal
+
+
+def _perhaps_criteria(table: Table) -> list[str]:
+    """Return a note on a column that may state criteria, which was not used."""
+    columns = criteria.unnamed(table.frame, table.columns)
+    if not columns:
+        return []
+    return [
+        f"{table.source}: judges have several verdicts on an item, which column {str(columns[0])!r} tells apart; they are read as "
+        f"repeated calls on one question; if the column states what was judged, name it with criterion=..."
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,8 @@ Keep = Literal["small", "full"]
 FORMAT = 2
 # The attribute of a file that ends in a seal, see crowdppl.files.digests. Earlier files have neither.
 SEALED = "sealed"
+# The attribute that tells results of judges from others, and its value.
+KIND, JUDGES = "kind", "judges"
 # Draws, and variables that not every result has, of at most this many bytes are read when a file is opened.
 EAGER = 2**20
 # Bytes of a file in addition to its arrays.
@@ -118,7 +120,9 @@ def opened(source: Source, *, sealed: bool) -> xr.DataTree:
             if SEALED in tree.attrs and not sealed:
                 raise _changed(path)
             if is_numeric(tree):
-                return _numbers(tree, path)
+                return _whole(tree, path, numeric_schema.validate)
+            if tree.attrs.get(KIND) == JUDGES:
+                return _whole(tree, path)
             coded = _coded(tree.attrs)
             groups = {str(name): node.to_dataset(inherit=False) for name, node in tree.children.items()}
             require_memory(path.name, sum(_eager_bytes(name, group) for name, group in groups.items()))
@@ -136,12 +140,17 @@ def opened(source: Source, *, sealed: bool) -> xr.DataTree:
     try:
         sizes |= validate(out, waiting.keys())
     except DataError as error:
-        raise FileError(f"{path.name} is damaged or was changed: {error}; fit again, or restore a copy of it") from None
+        raise damaged(path, error) from None
     return out
 
 
-def _numbers(tree: xr.DataTree, path: Path) -> xr.DataTree:
-    """Return the tree of a result whose labels are numbers, which is small and read at once.
+def _whole(tree: xr.DataTree, path: Path, validated: Callable[[xr.DataTree], None] | None = None) -> xr.DataTree:
+    """Return the tree of a result that is small and read at once.
+
+    Args:
+        tree: the tree as xarray opens it.
+        path: of the file.
+        validated: raises ``DataError`` for a tree that cannot be used.
 
     Raises:
         FileError: if it is damaged.
@@ -151,10 +160,16 @@ def _numbers(tree: xr.DataTree, path: Path) -> xr.DataTree:
     out = xr.DataTree.from_dict(groups)
     out.attrs = {name: value for name, value in tree.attrs.items() if name != SEALED}
     try:
-        numeric_schema.validate(out)
+        if validated is not None:
+            validated(out)
     except DataError as error:
-        raise FileError(f"{path.name} is damaged or was changed: {error}; fit again, or restore a copy of it") from None
+        raise damaged(path, error) from None
     return out
+
+
+def damaged(path: Path, error: DataError) -> FileError:
+    """Return the error for a file whose content cannot be used."""
+    return FileError(f"{path.name} is damaged or was changed: {error}; fit again, or restore a copy of it")
 
 
 def look(path: str) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.data import html
 from crowdppl.data.identifiers import class_columns
-from crowdppl.errors import DataError
+from crowdppl.errors import DataError, FileError
 from crowdppl.posterior import io
 from crowdppl.posterior.measures import DEFAULT_MEASURES, interval
 from crowdppl.posterior.numbers import NumericPosterior
@@ -265,6 +265,8 @@ def load(path: str | Path) -> Posterior:
         FileError: if the file is missing, damaged, of another kind, or of an earlier or later format.
     """
     tree = io.read(Path(path))
+    if tree.attrs.get(io.KIND) == io.JUDGES:
+        raise FileError(f"{Path(path).name} is a result of crowdppl.judges; read it with crowdppl.judges.load")
     if is_numeric(tree):
         return NumericPosterior(tree)  # type: ignore[return-value]  # which one it is follows from the file
     return Posterior(tree)

@@ -1,7 +1,10 @@
 
 "use strict";
 // Everything shown comes from the JSON in this file and is inserted as text: names are never markup.
-const data = JSON.parse(document.getElementById("data").textContent);
+const page = JSON.parse(document.getElementById("data").textContent);
+// A page on several criteria shows the one that its address names.
+const shownPart = Math.max(0, (page.criteria ?? []).indexOf(new URLSearchParams(location.search).get("criterion")));
+const data = page.parts ? page.parts[shownPart] : page;
 const percent = (x, digits = 0) => (x === null ? "–" : (100 * x).toFixed(digits) + "%");
 const number = (x, digits = 2) => (x === null ? "–" : x.toFixed(digits).replace(/^-(?=0\.?0*$)/, "").replace("-", "−"));
 const whole = (x) => x.toLocaleString("en");

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from crowdppl.errors import listed
+from crowdppl.judges.criteria_result import CriteriaResult
 from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.result import JudgesResult
 from crowdppl.report.figures import short, shorts
@@ -146,6 +147,27 @@ def content(
             "version": version("crowdppl"),
         },
     }
+
+
+def criteria_content(
+    result: CriteriaResult,
+    run: Mapping[str, Any] | None = None,
+    *,
+    title: str | None = None,
+    items: pd.DataFrame | None = None,
+    needed_labels: pd.DataFrame | None = None,
+    width: float | None = None,
+) -> dict[str, Any]:
+    """Return the content of the report on several criteria: that of each, and the names; arguments as of :func:`content`."""
+
+    def part(table: pd.DataFrame | None, name: Any) -> pd.DataFrame | None:
+        return None if table is None else result.of(table, name)
+
+    parts = [
+        content(one, run, title=title, items=part(items, name), needed_labels=part(needed_labels, name), width=width)
+        for name, one in result.items()
+    ]
+    return {"title": parts[0]["title"], "criteria": [str(name) for name in result], "parts": parts}
 
 
 def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:

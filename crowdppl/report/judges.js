@@ -87,6 +87,24 @@ card(data.share ? `${(100 * widest).toFixed(1)} points` : number(widest), severa
 card(number(panel.effective[0], 1), `independent judges are what ${counts.judges === 1 ? "the judge is" : `the ${whole(counts.judges)} are`} worth`, "#panel");
 card(whole(counts.labelled), `of ${count(counts.items, "item")} have human labels`, "#next", counts.labelled ? "" : "bad");
 
+// ---------------------------------------------------------------- criteria
+if (page.parts) {
+  at("criteria").hidden = at("all-criteria").hidden = false;
+  page.criteria.forEach((name, n) =>
+    at("criteria").append(make("a", { href: `?criterion=${encodeURIComponent(name)}`, dir: "auto", text: name, ...(n === shownPart ? { "aria-current": "page" } : {}) })));
+  const names = [...new Set(page.parts.flatMap((part) => part.systems.system))];
+  const cellOf = (name, part) => {
+    const own = part.systems, s = own.system.indexOf(name);
+    if (s < 0) return "–";
+    const text = (x) => (part.share ? percent(x, 1) : number(x));
+    return withEnds(text(own.corrected[s]), `${text(own.corrected_low[s])}–${text(own.corrected_high[s])}`);
+  };
+  table(at("all-criteria-table"), "systems on all criteria", range(names.length), [
+    { name: "system", text: true, row: true, value: (s) => names[s], cell: (s) => names[s] },
+    ...page.parts.map((part, n) => ({ name: page.criteria[n], num: true, value: (s) => part.systems.corrected[part.systems.system.indexOf(names[s])] ?? -1, cell: (s) => cellOf(names[s], part) })),
+  ], { search: (s) => names[s] });
+}
+
 // ---------------------------------------------------------------- systems
 const transported = counts.labelled > 0 && systems.transported.some((t) => t);
 at("systems-note").textContent = `Rate: ${data.rate}. Uncorrected: by the majority of the judges. Corrected: with its ${level} interval, given all verdicts and human labels.` +

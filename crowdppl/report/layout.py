@@ -15,6 +15,7 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.files import atomic, digests
+from crowdppl.judges.criteria_result import CriteriaResult
 from crowdppl.judges.result import JudgesResult
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
@@ -142,7 +143,7 @@ def write(
 
 
 @arguments.checked(
-    result=arguments.judges_result,
+    result=arguments.any_judges_result,
     path=arguments.output_file,
     run=arguments.mapping,
     title=arguments.text,
@@ -151,7 +152,7 @@ def write(
     width=arguments.positive,
 )
 def write_judges(
-    result: JudgesResult,
+    result: JudgesResult | CriteriaResult,
     path: str | Path,
     run: Mapping[str, Any] | None = None,
     *,
@@ -163,7 +164,8 @@ def write_judges(
     """Write the report on judges and systems to a file, atomically.
 
     Args:
-        result: of :func:`crowdppl.judges.fit`.
+        result: of :func:`crowdppl.judges.fit`, or of :func:`crowdppl.judges.fit_criteria`: the page then shows one criterion at a
+            time, and the rates of all.
         path: of the HTML file.
         run: how the result was computed: input, command, seed, seconds.
         title: heading of the report. Defaults to the name of the input.
@@ -176,7 +178,8 @@ def write_judges(
         OptionError: for a width of 0 or less.
     """
     path = Path(path)
-    data = judged.content(result, run, title=title, items=items, needed_labels=needed, width=width)
+    content = judged.criteria_content if isinstance(result, CriteriaResult) else judged.content
+    data = content(result, run, title=title, items=items, needed_labels=needed, width=width)  # type: ignore[operator]  # by its kind
     _write(path, _assembled("judges.html", "judges.js", data, {}))
     return path
 

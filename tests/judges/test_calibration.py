@@ -3,19 +3,24 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pyro
 import pytest
 import torch
 from pyro import poutine
 from pyro.infer import MCMC, NUTS, TraceEnum_ELBO
 from scipy.optimize import minimize
+from scipy.sparse import issparse
 from scipy.stats import chisquare
 
 from crowdppl.isolation import isolated
-from crowdppl.judges import Verdicts, chains, human_likelihood, simulate
+from crowdppl.judges import Verdicts, calibration, chains, human_likelihood, simulate
 from crowdppl.judges.calibration import PRIORS, calibrate, program
-from crowdppl.judges.features import consensus_weights, features_of
+from crowdppl.judges.features import _covariance, consensus_weights, features_of
 from crowdppl.judges.laplace import laplace
+
+
+NOT_PURE = chains.Pure(np.zeros(0, dtype=int), 0, 0.0)
 
 
 def problem(seed, n=40, K=2, P=5):
@@ -91,13 +96,15 @@ def test_chains_forget_where_they_start():
     prior = chains.Prior(np.array([1]), np.array([0.5]), np.array([0.0]), np.array([0.7]))
     mode = laplace(features, log_human, weight, np.array([0.5]), np.array([1.0]), np.array([0.5]))
     D = 4000
-    theta, log_scale = chains.run(
+    theta, log_scale, _ = chains.run(
         chains.Likelihood(features, log_human, weight),
         prior,
         [mode],
         np.zeros(D, dtype=int),
         np.full((D, 1), 3.0),
         np.full((D, 1), 1.5),
+        NOT_PURE,
+        np.zeros((D, 0), dtype=bool),
         rng=np.random.default_rng(0),
         sweeps=40,
     )
@@ -114,6 +121,46 @@ def test_chains_forget_where_they_start():
         assert drawn.std() == pytest.approx(sd, rel=0.06)
 
 
+def test_systems_of_one_class_are_mixed_in_with_their_probability():
+    """The probability that a unit is pure, and the mean of a coefficient, are those of quadrature; 4 standard errors."""
+    features, log_human, weight, _ = problem(3, n=12, P=1)
+    features[:5, 1] = features[:5, 0] + 0.4  # against the labels, but not by much: chains pass from one state to the other
+    weight = np.ones(12)
+    unit = np.where(np.arange(12) < 5, 0, -1)
+    log_human[:5] = [0.0, -np.inf]  # all of the first unit have the first class
+    scale, odds = 0.8, -3.0
+    prior = chains.Prior(np.array([1]), np.array([0.5]), np.array([np.log(scale)]), np.array([1e-6]))
+    mode = laplace(features, log_human, weight, np.array([0.5]), np.array([scale**-2]), np.array([0.5]))
+    D = 4000
+    theta, _, pure = chains.run(
+        chains.Likelihood(features, log_human, weight),
+        prior,
+        [mode],
+        np.zeros(D, dtype=int),
+        np.full((D, 1), 2.0),
+        np.full((D, 1), np.log(scale)),
+        chains.Pure(unit, 1, odds),
+        np.zeros((D, 1), dtype=bool),
+        rng=np.random.default_rng(0),
+        sweeps=60,
+    )
+    grid, zero = np.linspace(-5, 6, 2001), np.zeros(1)
+
+    def density(rows):
+        logs = [log_posterior([x], features[rows], log_human[rows], weight[rows], zero, zero) for x in grid]
+        return np.exp(np.array(logs) - 0.5 * ((grid - 0.5) / scale) ** 2)
+
+    mixed, rest = density(slice(None)), np.exp(odds) * density(slice(5, None))
+    share = rest.sum() / (mixed + rest).sum()
+    p = (mixed + rest) / (mixed + rest).sum()
+    mean = (p * grid).sum()
+    sd = np.sqrt((p * (grid - mean) ** 2).sum())
+    assert 0.1 < share < 0.9
+    assert pure.mean() == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / D))
+    assert theta.mean() == pytest.approx(mean, abs=4 * sd / np.sqrt(D))
+    assert theta.std() == pytest.approx(sd, rel=0.06)
+
+
 @pytest.mark.parametrize("n", [3, 12])
 def test_the_gaussian_of_chains(n):
     """Mean and covariance are those of the dense precision, with fewer labels than coefficients and with more."""
@@ -128,6 +175,8 @@ def test_the_gaussian_of_chains(n):
         np.zeros(D, dtype=int),
         np.tile(mode.theta, (D, 1)),
         np.tile(0.5 * np.log(variance), (D, 1)),
+        NOT_PURE,
+        np.zeros((D, 0), dtype=bool),
     )
     middle, direction = state._gaussian(mode, np.tile(variance, (D, 1)), rng)
     assert middle[0] == pytest.approx(mode.theta, abs=1e-4)  # at its own scales the mean is the mode
@@ -268,6 +317,45 @@ def test_without_labels_the_posterior_is_the_prior(small):
         assert draws.mean() == pytest.approx(math.log(PRIORS[block.name].scale), abs=0.05)
         assert draws.std() == pytest.approx(PRIORS[block.name].spread, rel=0.05)
     assert prior.block("confusion") is None
+
+
+def many_judges(J=150, n=40):
+    """A panel of more judges than human labels, each of whom judged some items."""
+    rng = np.random.default_rng(5)
+    truth = rng.random(n) < 0.6
+    rows = [(i, f"m{j}", bool(truth[i] ^ (rng.random() < 0.2))) for i in range(n) for j in rng.choice(J, 30, replace=False)]
+    v = Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "verdict"]), families={f"m{j}": f"f{j % 9}" for j in range(J)})
+    items = np.arange(0, n, 3)
+    log_human = np.where(np.arange(2) == truth[items][:, None], 0.0, -np.inf)
+    return features_of(v), items, log_human
+
+
+def test_coefficients_that_labels_say_nothing_of_are_left_to_the_prior():
+    """The posterior is the same in the span of the features of labelled items and in all coefficients; 4 standard errors."""
+    of, items, log_human = many_judges()
+    everything, D = of.rows(np.arange(of.shape[0])), 2000
+    drawn = {}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, large in (("span", 100), ("all", 10**9)):
+            patch.setattr(calibration, "LARGE", large)
+            drawn[name] = calibrate(of, items, log_human, np.ones(len(items)), draws=D, rng=np.random.default_rng(0))
+    assert len(drawn["span"].theta[0]) == len(drawn["all"].theta[0]) == sum(block.size for block in of.blocks)
+    for quantity in (lambda c: c.probability(everything)[1], lambda c: c.theta, lambda c: c.theta**2, lambda c: np.log(c.scale)):
+        a, b = quantity(drawn["span"]), quantity(drawn["all"])
+        error = np.sqrt((a.var(0) + b.var(0)) / D)
+        assert (np.abs(a.mean(0) - b.mean(0)) < 5 * error + 1e-9).mean() > 0.995
+
+
+def test_the_consensus_of_many_judges_is_that_of_few():
+    """Sparse covariances give the weights of dense ones."""
+    rng = np.random.default_rng(0)
+    around = rng.normal(size=(60, 40, 2)) * (rng.random((60, 40, 1)) < 0.6) + 0.5 * rng.normal(size=(60, 1, 2))
+    with pytest.MonkeyPatch.context() as patch:
+        dense = consensus_weights(_covariance(around))
+        patch.setattr("crowdppl.judges.features.DENSE", 10)
+        sparse = _covariance(around)
+    assert issparse(sparse)
+    assert consensus_weights(sparse) == pytest.approx(dense, rel=1e-4)
 
 
 def test_people_who_disagree_have_an_error():

@@ -294,8 +294,8 @@ def test_repeats_are_kept_and_equal_rows_dropped():
     )
     assert v.label.tolist() == [1, 0, 1, 0]
     assert v.notes[0] == (
-        "the verdicts: dropped 1 of 5 rows that equal another in all columns (row 4); if they are repeated runs, number the runs "
-        "in a column"
+        "the verdicts: dropped 1 of 5 rows that equal another in all columns (row 4); if they are repeated calls of a judge, "
+        "number these in a column 'run'"
     )
     both = Verdicts.from_frame(frame(item=["a", "a"], judge="j", verdict=[1, 0], swapped=[0, 1]))
     assert both.swapped.tolist() == [0, 1]

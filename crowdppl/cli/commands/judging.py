@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,7 @@ from crowdppl.files import digests
 if TYPE_CHECKING:
     import pandas as pd
 
+    from crowdppl.judges.criteria_result import CriteriaResult
     from crowdppl.judges.result import JudgesResult
     from crowdppl.judges.verdicts import Verdicts
 
@@ -43,6 +45,10 @@ def judges_command(
             help="Label that passes; may be given several times. (default: the one named pass, correct, yes, 1)"
         ),
     ] = None,
+    human_error: Annotated[
+        float | None,
+        typer.Option(help="Probability that a human label is incorrect. (default: from contradictions between people)"),
+    ] = None,
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.95,
     seed: Seed = 0,
     out: Annotated[
@@ -60,7 +66,8 @@ def judges_command(
     """How good is each language model as a judge, what is the panel worth, and what is the corrected score of every system?
 
     A table has a row for each verdict, with columns item, judge, verdict, and optionally system, opponent, question, family,
-    score, swapped, version, cost, seconds, when and status.
+    score, swapped, version, cost, seconds, when, run and status. With verdicts on several criteria, in a column criterion or metric,
+    each has true labels of its own.
     """
     arguments.level("level", level)
     arguments.whole(1)("next", next_)
@@ -69,23 +76,39 @@ def judges_command(
     from crowdppl.cli import display, display_judges
     from crowdppl.export import judges as folder
     from crowdppl.export import results
+    from crowdppl.judges.criteria_result import fit_criteria
     from crowdppl.judges.fit import fit
     from crowdppl.judges.smaller_panels import smaller_panels
 
     if out is not None:
         results.free(out, overwrite=overwrite, files=folder.FILES)
+    if human_error is not None:
+        arguments.number(at_least=0, below=1)("human_error", human_error)
     with silent() as notes:
         verdicts, labels, source = _read(file, human, how_read)
-        err.print(f"[bold]{escape(source['file'])}[/bold]: {_size(verdicts)}")
+        for name, part in verdicts.items():
+            criterion = "" if name is None else f", {escape(str(name))}"
+            err.print(f"[bold]{escape(source['file'])}[/bold]{criterion}: {_size(part)}")
+        stated = {"seed": seed, "level": level, "positive": positive or None, "human_error": human_error}
         start = time.perf_counter()
-        result = fit(verdicts, labels, seed=seed, level=level, positive=positive or None)
+        if None in verdicts:
+            result: JudgesResult | CriteriaResult = fit(verdicts[None], labels, **stated)
+            parts = {None: result}
+        else:
+            result = fit_criteria(verdicts, labels, **stated)
+            parts = dict(result)
+            display_judges.show_criteria(result)
         seconds = time.perf_counter() - start
-        more = {"next.csv": result.next(next_)}
-        if width is not None:
-            more["labels_needed.csv"] = result.labels_needed(width)
-            more["smaller_panels.csv"] = display_judges.panels_in_words(smaller_panels(result, width))
-        shown = display_judges.show(result, more, width)
-    display.show_notes(list(dict.fromkeys([*result.notes, *notes])))
+        computed = []
+        for name, one in parts.items():
+            if name is not None:
+                console.rule(escape(str(name)))
+            more = {"next.csv": one.next(next_)}
+            if width is not None:
+                more["labels_needed.csv"] = one.labels_needed(width)
+                more["smaller_panels.csv"] = display_judges.panels_in_words(smaller_panels(one, width))
+            computed.append(display_judges.show(one, more, width) | more)
+    display.show_notes(list(dict.fromkeys([*(note for one in parts.values() for note in one.notes), *notes])))
     if out is None:
         console.print("Add --out FOLDER to write the tables and a report.", style="dim")
     else:
@@ -95,35 +118,59 @@ def judges_command(
             "seed": seed,
             "seconds": seconds,
         }
-        _write(result, out, shown | more, width, run, title=title, raw=raw)
+        every = {name: folder.tables(one, own) for (name, one), own in zip(parts.items(), computed, strict=True)}
+        contents = every[None] if None in every else folder.together(every)
+        _write(result, out, contents, width, run, title=title, raw=raw)
 
 
-def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[Verdicts, Any, dict[str, Any]]:
-    """Read verdicts and human labels; return both, the latter ``None`` without a file, and what identifies the input."""
+def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[Any, Verdicts], Any, dict[str, Any]]:
+    """Read verdicts and human labels.
+
+    Returns:
+        The verdicts by criterion, of which there is one, ``None``, if the file does not have several; the human labels, likewise
+        by criterion if there are several, ``None`` without a file; and what identifies the input.
+    """
     from crowdppl.cli import inputs
     from crowdppl.data.readers.source import read_table
     from crowdppl.data.readers.streams import local, source_name
     from crowdppl.judges.human import HumanLabels
-    from crowdppl.judges.readers.formats import read
+    from crowdppl.judges.readers.formats import read, read_criteria, several_criteria
 
     stated = how_read.given()
+    several, column = stated.pop("criteria", False), stated.pop("criterion", None)
     if "labels" in stated:
         stated["labels"] = inputs.declared_classes(stated["labels"])
     name = source_name(file)
     source: dict[str, Any] = {"file": name}
-    if file.is_dir():
-        verdicts = read(file, **stated)
-    else:
-        with local(file) as path:
-            verdicts = read(path, **{"source": name} | stated)
+    verdicts: dict[Any, Verdicts]
+    with local(file) if not file.is_dir() else nullcontext(file) as path:
+        named = {} if file.is_dir() else {"source": name}
+        if several or column or ("metric" not in stated and several_criteria(path, **stated)):
+            verdicts = read_criteria(path, **named | stated, criterion=column)
+        else:
+            verdicts = {None: read(path, **named | stated)}
+        if not file.is_dir():
             source["sha256"] = digests.sha256(path)
-    source["rows"] = len(verdicts)
+    source["rows"] = sum(map(len, verdicts.values()))
     if human is None:
         return verdicts, None, source
     with local(human) as path:
-        labels = HumanLabels.from_frame(read_table(path), source=source_name(human))
+        table = read_table(path)
         source |= {"human labels": source_name(human), "sha256 of the human labels": digests.sha256(path)}
-    return verdicts, labels, source
+    if None in verdicts:
+        return verdicts, HumanLabels.from_frame(_of_metric(table, how_read.metric), source=source_name(human)), source
+    return verdicts, HumanLabels.by_criterion(table, column, source=source_name(human)), source
+
+
+def _of_metric(table: pd.DataFrame, metric: list[str] | None) -> pd.DataFrame:
+    """Return the human labels on the metric that is chosen, if they state it."""
+    from crowdppl.judges.criteria import USUAL
+
+    column = next((name for name in table.columns if str(name).strip().lower() in USUAL), None)
+    if not metric or column is None:
+        return table
+    kept = table[table[column].astype(str).isin(metric)]
+    return kept.reset_index(drop=True) if len(kept) else table
 
 
 def _size(verdicts: Verdicts) -> str:
@@ -133,9 +180,9 @@ def _size(verdicts: Verdicts) -> str:
 
 
 def _write(
-    result: JudgesResult,
+    result: JudgesResult | CriteriaResult,
     out: Path,
-    computed: dict[str, pd.DataFrame],
+    contents: dict[str, pd.DataFrame],
     width: float | None,
     run: dict[str, Any],
     *,
@@ -152,11 +199,10 @@ def _write(
         result,
         run=run,
         title=title,
-        items=computed["next.csv"],
-        needed=computed.get("labels_needed.csv"),
+        items=contents.get("next.csv"),
+        needed=contents.get("labels_needed.csv"),
         width=width,
     )
-    contents = folder.tables(result, computed)
     written = folder.write(out, contents, page, run, raw=raw, then=partial(set_state, f"the results are in {out}"))
     console.print(f"Wrote {', '.join(path.name for path in written[:-1])} in [bold]{escape(str(out))}[/bold].")
     display.show_report(written[-1])

@@ -12,7 +12,8 @@ from typing import Any
 from crowdppl import arguments
 from crowdppl.data.readers.opening import LIMIT
 from crowdppl.data.readers.streams import local, source_name
-from crowdppl.errors import FileError, OptionError, listed, suggestion
+from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
+from crowdppl.judges import criteria
 from crowdppl.judges.readers import benchmarks, deepeval, inspect_logs, lm_eval, observability, promptfoo, tables
 from crowdppl.judges.readers.archives import ENDING, opened
 from crowdppl.judges.readers.content import Content
@@ -63,7 +64,10 @@ ROLES = (
     "judge",
     "verdict",
     "system",
+    "opponent",
     "question",
+    "answer",
+    "run",
     "swapped",
     "score",
     "family",
@@ -126,7 +130,8 @@ def read(
     Args:
         path: the file, or a folder of files of one format, such as a log for each system; ``"-"`` is standard input.
         format: the format. Defaults to the one that the content shows.
-        metric: name or names of what is measured, if the tool measures several things. Defaults to all; each is then a judge.
+        metric: name or names of what is measured, if the tool measures several things. Defaults to all; each is then a judge. Of
+            a table with verdicts on several criteria, the criterion.
         limit: maximum size of a file in bytes, decompressed.
         **options: options of :meth:`Verdicts.from_frame`. Names of columns, such as ``judge="grader"``, are for tables.
 
@@ -144,6 +149,65 @@ def read(
     frame = rows.frame.rename(columns=tables.own_names(rows.frame, named))
     verdicts = Verdicts.from_frame(frame, **{"source": source_name(path)} | options)
     return dataclasses.replace(verdicts, human=rows.human, passing=rows.passing, notes=(*rows.notes, *verdicts.notes))
+
+
+@arguments.checked(
+    path=arguments.input_path,
+    format=arguments.text,
+    criterion=arguments.text,
+    limit=arguments.whole(1),
+    options=arguments.anything,
+)
+def read_criteria(
+    path: str | Path,
+    format: str | None = None,
+    *,
+    criterion: str | None = None,
+    limit: int = LIMIT,
+    **options: Any,
+) -> dict[Any, Verdicts]:
+    """Read the verdicts on each criterion of a file, for :func:`crowdppl.judges.fit_criteria`.
+
+    Of a table, a column states the criterion. Of a file of an evaluation tool, each metric is one.
+
+    Args:
+        path: the file, or a folder of files of one format.
+        format: the format. Defaults to the one that the content shows.
+        criterion: column of criteria in a table. Defaults to the one that :meth:`Verdicts.from_frame` recognises.
+        limit: maximum size of a file in bytes, decompressed.
+        **options: of :meth:`Verdicts.by_criterion`.
+
+    Raises:
+        FileError: as :func:`read`.
+        DataError: if its content cannot be used, or there are not several criteria.
+        OptionError: for an unknown format or option.
+    """
+    named = [str(options[role]) for role in ROLES if options.get(role) is not None]
+    rows = read_frame(path, TABLE if format is None and (named or criterion) else format, limit=limit)
+    if rows.format == TABLE:
+        frame = rows.frame.rename(columns=tables.own_names(rows.frame, named))
+        return Verdicts.by_criterion(frame, criterion, **{"source": source_name(path)} | options)
+    metrics = list(dict.fromkeys(rows.frame["metric"].tolist()))
+    if len(metrics) < 2:
+        raise DataError(f"{source_name(path)}: there is one metric, {listed(metrics)}; read it with crowdppl.judges.read")
+    return {metric: read(path, format, metric=metric, limit=limit, **options) for metric in metrics}
+
+
+def several_criteria(path: Path, format: str | None = None, **stated: Any) -> bool:
+    """Return whether a file is a table with verdicts on several criteria.
+
+    Args:
+        path: the file or folder.
+        format: the format. Defaults to the one that the content shows.
+        **stated: names of columns by role, and other options.
+    """
+    named = {role: str(stated[role]) for role in ROLES if stated.get(role) is not None}
+    rows = read_frame(path, TABLE if format is None and named else format)
+    if rows.format != TABLE:
+        return False
+    frame = rows.frame.rename(columns=tables.own_names(rows.frame, list(named.values())))
+    columns = {role: named.get(role, role) for role in ROLES if named.get(role, role) in frame}
+    return criteria.column_of_criteria(frame, None, columns, "") is not None
 
 
 def _wanted(metric: Any) -> list[str] | None:
@@ -183,10 +247,27 @@ def _require(content: Content, name: str) -> None:
 
 
 def _table(content: Content, metric: list[str] | None) -> VerdictRows:
-    if metric is not None:
-        raise OptionError(f"{content.name} is a table without metrics; metric= is for files of evaluation tools")
     frame = tables.table(content)
-    return VerdictRows(frame, None, TABLE, ())
+    if metric is None:
+        return VerdictRows(frame, None, TABLE, ())
+    columns = {role: role for role in ROLES if role in frame}
+    column = criteria.column_of_criteria(frame, None, columns, content.name)
+    if column is None:
+        raise OptionError(
+            f"{content.name} is a table without metrics; metric= is for files of evaluation tools, and for tables with verdicts on "
+            f"several criteria"
+        )
+    parts = criteria.by_criterion(frame, column, content.name)
+    unknown = [one for one in metric if one not in {str(name) for name in parts}]
+    if unknown:
+        known = [str(name) for name in parts]
+        raise DataError(
+            f"{content.name}: no criterion {unknown[0]!r}{suggestion(unknown[0], known)}; its criteria are {listed(known, 12)}"
+        )
+    kept = frame[frame[column].astype(str).isin(metric)]
+    if len(metric) == 1:
+        kept = kept.drop(columns=[column])
+    return VerdictRows(kept.reset_index(drop=True), None, TABLE, (f"{content.name}: the rows of criterion {listed(metric)}",))
 
 
 def _folder(path: Path, format: str | None, metric: list[str] | None, limit: int) -> VerdictRows:

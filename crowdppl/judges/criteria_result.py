@@ -1,0 +1,170 @@
+"""Several criteria at once: a result for each, and tables of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from crowdppl import arguments
+from crowdppl.arguments import checked
+from crowdppl.data import html
+from crowdppl.errors import DataError, OptionError, listed
+from crowdppl.judges import views
+from crowdppl.judges.fit import fit
+from crowdppl.judges.human import HumanLabels
+from crowdppl.judges.result import JudgesResult
+from crowdppl.judges.verdicts import Verdicts
+
+
+class CriteriaResult(Mapping[Any, JudgesResult]):
+    """The :class:`JudgesResult` of each criterion, by its name, and tables with a column ``criterion``.
+
+    Each criterion has true labels of its own: nothing that was learned on one is used for another.
+    """
+
+    def __init__(self, results: Mapping[Any, JudgesResult]):
+        self._results = dict(results)
+
+    def __getitem__(self, criterion: Any) -> JudgesResult:
+        """Return the result of a criterion."""
+        return self._results[criterion]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the names of the criteria."""
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        """Return the number of criteria."""
+        return len(self._results)
+
+    def __repr__(self) -> str:
+        """Return a few lines on each criterion."""
+        return "\n\n".join(f"{name}: {views.text(result)}" for name, result in self.items())
+
+    def _repr_html_(self) -> str:
+        """Return the same as HTML, for notebooks."""
+        return "".join(html.element("h4", str(name)) + views.markup(result) for name, result in self.items())
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What cannot be known from these data, by criterion, in sentences."""
+        return tuple(f"{name}: {sentence}" for name, result in self.items() for sentence in result.statements)
+
+    @checked(target=arguments.choice("items", "population"))
+    def systems(self, target: str = "items") -> pd.DataFrame:
+        """Return :meth:`JudgesResult.systems` of each criterion."""
+        return self._table(lambda result: result.systems(target))
+
+    @checked(target=arguments.choice("items", "population"))
+    def comparisons(self, target: str = "items") -> pd.DataFrame:
+        """Return :meth:`JudgesResult.comparisons` of each criterion."""
+        return self._table(lambda result: result.comparisons(target))
+
+    def judges(self) -> pd.DataFrame:
+        """Return :meth:`JudgesResult.judges` of each criterion."""
+        return self._table(JudgesResult.judges)
+
+    def labels(self) -> pd.DataFrame:
+        """Return :meth:`JudgesResult.items` of each criterion: the most probable label of each item."""
+        return self._table(JudgesResult.items)
+
+    @checked(n=arguments.whole(1))
+    def next(self, n: int = 10) -> pd.DataFrame:
+        """Return :meth:`JudgesResult.next` of each criterion: the ``n`` items of each that people should label next."""
+        return self._table(lambda result: result.next(n))
+
+    @checked(width=arguments.number(above=0))
+    def labels_needed(self, width: float) -> pd.DataFrame:
+        """Return :meth:`JudgesResult.labels_needed` of each criterion."""
+        return self._table(lambda result: result.labels_needed(width))
+
+    def of(self, table: pd.DataFrame, criterion: Any) -> pd.DataFrame:
+        """Return the rows of one criterion of a table of this result, as its own result has them."""
+        rows = table[(table["criterion"] == criterion).to_numpy(dtype=bool)]
+        return rows.drop(columns="criterion").reset_index(drop=True)
+
+    def _table(self, of: Callable[[JudgesResult], pd.DataFrame]) -> pd.DataFrame:
+        tables = {name: of(result) for name, result in self.items()}
+        for name, table in tables.items():
+            table.insert(0, "criterion", pd.Series([name] * len(table), dtype=object))
+        return pd.concat(list(tables.values()), ignore_index=True)
+
+
+@checked(
+    verdicts=arguments.anything,
+    human=arguments.anything,
+    criterion=arguments.identifier,
+    positive=arguments.anything,
+    options=arguments.anything,
+)
+def fit_criteria(
+    verdicts: Any,
+    human: Any = None,
+    *,
+    criterion: Any = None,
+    positive: Any = None,
+    **options: Any,
+) -> CriteriaResult:
+    """Fit the verdicts on several criteria, such as helpful and safe, each with true labels of its own.
+
+    Args:
+        verdicts: a table with a column of criteria (:meth:`Verdicts.by_criterion`), or :class:`Verdicts` by criterion.
+        human: a table of human labels with the same column, :class:`HumanLabels` or tables by criterion, or ``None``.
+        criterion: name of the column of criteria in both tables. Defaults to a usual one: ``criterion``, ``metric``, ``scorer``,
+            ``rubric``, ``dimension``, ``aspect``.
+        positive: as of :func:`fit`: for all criteria that have these classes, or by criterion.
+        **options: of :func:`fit`, such as ``seed`` and ``level``.
+
+    Raises:
+        DataError: if the tables cannot be used, or human labels are on other criteria than the verdicts.
+        OptionError: for a wrong argument, or a ``positive`` that is a class of no criterion.
+    """
+    parts = dict(verdicts) if isinstance(verdicts, Mapping) else Verdicts.by_criterion(verdicts, criterion)
+    for name, part in parts.items():
+        if not isinstance(part, Verdicts):
+            raise OptionError(f"verdicts[{name!r}] must be Verdicts, as Verdicts.by_criterion returns, not {type(part).__name__}")
+    labels: Mapping[Any, Any] = {}
+    if human is not None:
+        labels = human if isinstance(human, Mapping) else HumanLabels.by_criterion(human, criterion)
+        _require_same(list(parts), list(labels))
+    passing = _positive(parts, positive)
+    results = {}
+    for name, part in parts.items():
+        try:
+            results[name] = fit(part, labels.get(name), positive=passing[name], **options)
+        except DataError as error:
+            raise DataError(f"criterion {listed([name])}: {error}") from None
+    return CriteriaResult(results)
+
+
+def _require_same(criteria: list[Any], labelled: list[Any]) -> None:
+    """Refuse human labels on a criterion that no judge was asked for."""
+    unknown = [name for name in labelled if name not in criteria]
+    if unknown:
+        raise DataError(
+            f"human labels are on {listed(unknown)}, but the criteria of the verdicts are {listed(criteria)}; use the same names, "
+            f"or drop these labels"
+        )
+
+
+def _positive(parts: Mapping[Any, Verdicts], positive: Any) -> dict[Any, Any]:
+    """Return which labels pass, by criterion; ``None`` where it is not stated.
+
+    Raises:
+        OptionError: for an unknown criterion, or labels that are classes of no criterion.
+    """
+    if isinstance(positive, Mapping):
+        unknown = [name for name in positive if name not in parts]
+        if unknown:
+            raise OptionError(f"positive: {listed(unknown)} is no criterion; they are {listed(list(parts))}")
+        return {name: positive.get(name) for name in parts}
+    if positive is None:
+        return dict.fromkeys(parts)
+    wanted = [positive] if isinstance(positive, (str, bytes)) or not hasattr(positive, "__iter__") else list(positive)
+    out = {name: [one for one in wanted if str(one) in map(str, part.labels.tolist())] or None for name, part in parts.items()}
+    lost = [one for one in wanted if not any(one in (chosen or ()) for chosen in out.values())]
+    if lost:
+        raise OptionError(f"positive: {listed(lost)} is a class of no criterion")
+    return out

@@ -1,0 +1,194 @@
+"""The result of a panel of judges as an ``xarray.DataTree``, which ArviZ reads, and its file."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from crowdppl.errors import DataError, FileError
+from crowdppl.judges.calibration import Calibration
+from crowdppl.judges.draws import TruthDraws
+from crowdppl.judges.features import features_of
+from crowdppl.judges.human import HumanLabels
+from crowdppl.judges.system_table import rates
+from crowdppl.judges.verdicts import Verdicts
+from crowdppl.posterior import io
+
+Array = npt.NDArray[Any]
+DRAW = ("chain", "draw")
+# Fields of verdicts: names on an axis of their own; codes and values on the axis of items, judges or rows.
+NAMES = {
+    "items": "item",
+    "judges": "judge",
+    "labels": "class",
+    "systems": "system",
+    "questions": "question",
+    "families": "family",
+    "versions": "version",
+}
+OF_ITEM = ("system", "opponent", "question")
+OF_ROW = ("item", "judge", "label", "state", "swapped", "score", "cost", "seconds", "when", "version")
+# The same of human labels, whose items and classes are those of the verdicts.
+HUMAN_NAMES = {"annotators": "annotator", "strata": "stratum", "systems": "human_system", "answers": "answer"}
+HUMAN = ("item", "label", "annotator", "probability", "stratum", "system", "opponent", "answer")
+
+
+def tree_of(draws: TruthDraws) -> xr.DataTree:
+    """Return a result as a tree.
+
+    Groups: ``posterior`` with ``rate`` of each system (of the judged items), ``true_label`` as codes of classes, and
+    the coefficients ``theta`` and ``scale`` of the model, with axes ``chain`` and ``draw``; ``truth`` with ``probability`` ``(item, class)``,
+    ``labelled`` and ``value``; ``observed_data`` with the ``label`` of each verdict as a code, -1 if none was given;
+    ``constant_data`` with everything else that is known of verdicts, items and judges; and ``human_labels``.
+    """
+    v, names = draws.verdicts, {}
+    for field, axis in NAMES.items():
+        names[axis] = (axis, _storable(getattr(v, field)))
+    if not len(v.systems):
+        names["system"] = ("system", _storable(np.array([], dtype=object)))
+    blocks = draws.calibration.blocks
+    rate_names = draws.rated[0]
+    posterior = xr.Dataset(
+        {
+            "rate": ((*DRAW, "rated"), rates(draws, "items")[None]),
+            "true_label": ((*DRAW, "item"), draws.truth[None]),
+            "theta": ((*DRAW, "coefficient"), draws.calibration.theta[None]),
+            "scale": ((*DRAW, "block"), draws.calibration.scale[None]),
+            "pure": ((*DRAW, "pure_system"), draws.calibration.pure[None].astype(np.int8)),
+        },
+        coords={
+            "chain": [0],
+            "draw": np.arange(len(draws.truth)),
+            "item": names["item"],
+            "rated": ("rated", _storable(rate_names)),
+            "block": ("block", _storable(np.array([block.name for block in blocks], dtype=object))),
+            "coefficient": (
+                "coefficient",
+                _storable(np.array([f"{b.name}[{n}]" for b in blocks for n in range(b.size)], dtype=object)),
+            ),
+        },
+    )
+    truth = xr.Dataset(
+        {
+            "probability": (("item", "class"), draws.probability),
+            "labelled": ("item", draws.labelled.astype(np.int8)),
+            "value": ("class", draws.value),
+            "pure_class": ("pure_system", draws.calibration.pure_class),
+        },
+        coords={axis: names[axis] for axis in ("item", "class")},
+    )
+    if draws.features.outcome is not None:
+        truth["outcome"] = ("class", draws.features.outcome)
+    constant = {f"{name}_of_item": ("item", getattr(v, name)) for name in OF_ITEM}
+    constant |= {name: ("verdict", getattr(v, name)) for name in OF_ROW if name not in ("label", "when")}
+    constant["when"] = ("verdict", v.when.astype("datetime64[us]").astype(np.int64))
+    constant["family_of_judge"] = ("judge", v.family)
+    groups = {
+        "posterior": posterior,
+        "truth": truth,
+        "observed_data": xr.Dataset({"label": ("verdict", v.label)}),
+        # Codes have the names of their columns, so that the names of what they stand for are no coordinates.
+        "constant_data": xr.Dataset(constant | {f"names_of_{field}": names[axis] for field, axis in NAMES.items()}),
+    }
+    if draws.human is not None:
+        h = draws.human
+        fields: dict[str, Any] = {name: ("human_label", getattr(h, name)) for name in HUMAN if len(getattr(h, name)) == len(h)}
+        fields |= {f"names_of_{field}": (axis, _storable(getattr(h, field))) for field, axis in HUMAN_NAMES.items()}
+        groups["human_labels"] = xr.Dataset(fields, attrs={"notes": json.dumps(list(h.notes))})
+    tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
+    tree.attrs = {
+        "crowdppl_format": io.FORMAT,
+        "crowdppl_version": version("crowdppl"),
+        io.KIND: io.JUDGES,
+        "level": draws.level,
+        "human_error": draws.human_error,
+        "pairs": int(v.pairs),
+        "ordered": json.dumps(v.ordered),
+        "asked": v.asked,
+        "notes": json.dumps(list(v.notes)),
+    }
+    return tree
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the attributes of the result in a file, by name.
+
+    Raises:
+        FileError: if the file is missing, damaged, or not a result of judges.
+    """
+    tree = io.read(path)
+    if tree.attrs.get(io.KIND) != io.JUDGES:
+        raise FileError(f"{path.name} is not a result of crowdppl.judges; read it with crowdppl.load")
+    try:
+        return _attributes(tree)
+    except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
+        reason = DataError(f"{type(error).__name__} {' '.join(str(error).split())[:80]}")
+        raise io.damaged(path, reason) from None
+
+
+def _attributes(tree: xr.DataTree) -> dict[str, Any]:
+    """Return the attributes of the result that a tree is of, by name."""
+    groups = {str(name): node.to_dataset(inherit=False) for name, node in tree.children.items()}
+    constant, truth, posterior = (groups[name] for name in ("constant_data", "truth", "posterior"))
+    attrs = tree.attrs
+    rows = {name: constant[name].to_numpy() for name in OF_ROW if name not in ("label", "when")}
+    verdicts = Verdicts(
+        **{field: _names(constant[f"names_of_{field}"]) for field in NAMES},
+        **rows,
+        label=groups["observed_data"]["label"].to_numpy(),
+        when=constant["when"].to_numpy().astype("datetime64[us]"),
+        **{name: constant[f"{name}_of_item"].to_numpy() for name in OF_ITEM},
+        family=constant["family_of_judge"].to_numpy(),
+        pairs=bool(attrs["pairs"]),
+        ordered=json.loads(attrs["ordered"]),
+        asked=str(attrs["asked"]),
+        notes=tuple(json.loads(attrs["notes"])),
+    )
+    human = None
+    if "human_labels" in groups:
+        stored = groups["human_labels"]
+        codes = {name: stored[name].to_numpy() for name in HUMAN if name in stored}
+        names = {field: _names(stored[f"names_of_{field}"]) for field in HUMAN_NAMES}
+        notes = tuple(json.loads(stored.attrs["notes"]))
+        human = HumanLabels(items=verdicts.items, labels=verdicts.labels, notes=notes, **names, **codes)
+    value = truth["value"].to_numpy()
+    outcome = truth["outcome"].to_numpy() if "outcome" in truth else None
+    features = features_of(verdicts, outcome, value)
+    theta, scale = posterior["theta"].to_numpy()[0], posterior["scale"].to_numpy()[0]
+    if theta.shape[1] != sum(block.size for block in features.blocks):
+        raise ValueError("coefficients of other features")
+    return dict(
+        verdicts=verdicts,
+        human=human,
+        features=features,
+        calibration=Calibration(
+            theta, scale, features.blocks, posterior["pure"].to_numpy()[0].astype(bool), truth["pure_class"].to_numpy()
+        ),
+        truth=posterior["true_label"].to_numpy()[0],
+        probability=truth["probability"].to_numpy(),
+        labelled=truth["labelled"].to_numpy().astype(bool),
+        human_error=float(attrs["human_error"]),
+        value=value,
+        level=float(attrs["level"]),
+    )
+
+
+def _storable(names: Array) -> Array:
+    """Return names as an array that NetCDF stores: booleans as bytes."""
+    if names.dtype == bool:
+        return names.astype(np.uint8)
+    return names if names.dtype.kind in "iu" else names.astype(str).astype(object) if len(names) else names.astype("U1")
+
+
+def _names(variable: xr.DataArray) -> Array:
+    """Return names as they were: bytes were booleans."""
+    values = variable.to_numpy()
+    if values.dtype == np.uint8:
+        return values.astype(bool)
+    return values if values.dtype.kind in "iu" else np.array([str(name) for name in values.tolist()], dtype=object)
