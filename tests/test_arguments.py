@@ -185,6 +185,13 @@ def judged():
 
 
 @functools.cache
+def on_criteria():
+    """Verdicts on two criteria."""
+    verdicts = judged()[0]
+    return pd.concat([verdicts.assign(metric=name) for name in ("helpful", "safe")], ignore_index=True)
+
+
+@functools.cache
 def judged_result():
     verdicts, human = judged()
     return judges.fit(verdicts, human, num_samples=50)
@@ -211,6 +218,8 @@ def calls(place):
         frame().sort_values("task").to_parquet(path)
         frame().to_csv(place / "x.csv", index=False)
         judged()[0].to_csv(place / "judged.csv", index=False)
+        on_criteria().to_csv(place / "criteria.csv", index=False)
+        judged_result().save(place / "judged.nc")
         control = {
             "from_name": "label",
             "to_name": "text",
@@ -229,12 +238,17 @@ def calls(place):
         "learning.on_truth": {**learn, "truth": TRUTH},
         **{f"learning.{m.__name__}": learn for m in learning.METHODS[2:]},
         "judges.fit": {"verdicts": judged()[0], "human": judged()[1], "num_samples": 50},
+        "judges.fit_criteria": {"verdicts": on_criteria(), "num_samples": 50},
+        "judges.read_criteria": {"path": place / "criteria.csv"},
+        "judges.load": {"path": place / "judged.nc"},
         "judges.simulate": {"items": 5},
         "judges.simulate_pairs": {"items": 5},
         "judges.smaller_panels": {"result": judged_result(), "width": 0.2},
         "judges.read": {"path": place / "judged.csv"},
         "judges.read_frame": {"path": place / "judged.csv"},
         "Verdicts.from_frame": {"frame": judged()[0]},
+        "Verdicts.by_criterion": {"frame": on_criteria()},
+        "HumanLabels.by_criterion": {"data": on_criteria()},
         "Verdicts.only": {"self": judges.Verdicts.from_frame(judged()[0]), "judges": ["a-1", "c-1"]},
         "Verdicts.annotations": {"self": judges.Verdicts.from_frame(judged()[0])},
         "HumanLabels.from_frame": {"data": judged()[1]},
@@ -505,7 +519,7 @@ def bound(name, function):
     """Return a class method of its class, and other functions as they are."""
     kinds = {"Annotations": crowdppl.Annotations, "Verdicts": judges.Verdicts, "HumanLabels": judges.HumanLabels}
     kind, _, method = name.partition(".")
-    return getattr(kinds[kind], method) if method.startswith("from_") and kind in kinds else function
+    return getattr(kinds[kind], method) if method.startswith(("from_", "by_criterion")) and kind in kinds else function
 
 
 def test_every_public_callable_has_a_row(place):

@@ -71,6 +71,21 @@ def annotations_and_truth(
     return data, {item: spelled[label] for item, label in truth.items() if spelled[label] is not None} or None
 
 
+def names_by_label(text: str | None) -> dict[str, Any]:
+    """Return names of classes by label, written as ``0=none,1=spam``; ``None`` where the name is blank.
+
+    Raises:
+        OptionError: for names that are not written as LABEL=NAME.
+    """
+    names: dict[str, Any] = {}
+    for pair in [] if text is None else text.split(","):
+        label, sign, name = pair.partition("=")
+        if not sign or not label.strip():
+            raise OptionError(f"--names {text}: {pair!r} is not LABEL=NAME; write --names 0=none,1=spam")
+        names[label.strip()] = name.strip() or None
+    return names
+
+
 def naming(how_read: Reading) -> dict[str, Any]:
     """Return the choices about names of labels, as arguments of :meth:`crowdppl.Annotations.from_frame`.
 
@@ -80,11 +95,7 @@ def naming(how_read: Reading) -> dict[str, Any]:
         FileError: if the table cannot be read.
     """
     names: dict[str, Any] = {} if how_read.map is None else read_map(how_read.map)
-    for pair in [] if how_read.names is None else how_read.names.split(","):
-        label, sign, name = pair.partition("=")
-        if not sign or not label.strip():
-            raise OptionError(f"--names {how_read.names}: {pair!r} is not LABEL=NAME; write --names 0=none,1=spam")
-        names[label.strip()] = name.strip() or None
+    names |= names_by_label(how_read.names)
     return {
         "map": names or None,
         "missing": how_read.missing or [],

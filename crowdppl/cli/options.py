@@ -109,7 +109,9 @@ class JudgeReading:
     ] = None
     criterion: Annotated[
         str | None,
-        typer.Option(help="Column of criteria, each with true labels of its own. (default: criterion, metric, aspect, ...)"),
+        typer.Option(
+            help="Column of criteria, each with true labels of its own. (default: criterion, metric, aspect, ...)"
+        ),
     ] = None
     criteria: Annotated[
         bool,

@@ -8,8 +8,8 @@ Model, with the features of :mod:`crowdppl.judges.features`::
     truth        z_i      ~ Categorical(softmax_k(features[i, k] . theta))    if not pure_s
     human label  y_n | z_i = k  is k with probability 1 - epsilon, else another class
 
-Judges may treat one system unlike the others, such as one that passes always. Coefficients of systems around a common mean exclude
-that their rate is 1 or 0, and the statement that a system is *pure* does not: its human labels are then certain.
+Judges may treat one system unlike the others, such as one that passes always. Coefficients of systems around a common mean
+exclude that their rate is 1 or 0, and the statement that a system is *pure* does not: its human labels are then certain.
 
 The verdicts are conditioned on, and not modelled: no assumption on how the errors of judges are correlated is needed. A posterior
 that takes verdicts as independent given the true label is too certain. Unlabelled items enter by the features, in which judges
@@ -196,7 +196,7 @@ def calibrate(
     # Chains start where no unit is pure, or one is.
     modes = fitted(slice(None))
     log_weight = [mode.log_marginal for mode in modes]
-    for u in range(min(pure.count, FIRST)):
+    for u in range(min(pure.units, FIRST)):
         alone = fitted(pure.unit != u)
         modes += alone
         log_weight += [mode.log_marginal + pure.log_odds for mode in alone]
@@ -217,7 +217,7 @@ def calibrate(
         theta,
         np.log(points[point % POINTS]),
         pure,
-        np.arange(pure.count) == point[:, None] // POINTS - 1,
+        np.arange(pure.units) == point[:, None] // POINTS - 1,
         rng=rng,
         kept=-(-draws // C),
     )

@@ -97,12 +97,12 @@ class Pure(NamedTuple):
 
     Attributes:
         unit: such a unit of each labelled item, ``(n,)``, -1 for the items of others.
-        count: their number ``U``.
+        units: their number ``U``.
         log_odds: prior log odds that all items of such a unit have one class.
     """
 
     unit: Array
-    count: int
+    units: int
     log_odds: float
 
 
@@ -149,8 +149,8 @@ def run(
             chains.propose_rescaling(sweep % len(prior.size), rng)
             if sweep >= sweeps - 1:
                 states.append((chains.theta.copy(), chains.log_scale.copy(), chains.is_pure.copy()))
-    coefficients, scales, is_pure = zip(*states, strict=True)
-    return np.concatenate(coefficients), np.concatenate(scales), np.concatenate(is_pure)
+    coefficients, scales, units = zip(*states, strict=True)
+    return np.concatenate(coefficients), np.concatenate(scales), np.concatenate(units)
 
 
 def number_of_chains(likelihood: Likelihood, draws: int) -> int:
@@ -181,7 +181,7 @@ class _Chains:
         self.block = np.repeat(np.arange(len(prior.size)), prior.size)
         self.mean = prior.mean[self.block]
         self.pure, self.is_pure = pure, is_pure.copy()
-        self.of_unit = (pure.unit == np.arange(pure.count)[:, None]).astype(float)  # (U, n)
+        self.of_unit = (pure.unit == np.arange(pure.units)[:, None]).astype(float)  # (U, n)
         self.points = [(modes[c], np.flatnonzero(point == c)) for c in np.unique(point)]
         self.logits: Array = likelihood.rows @ theta.T
         self.used = self._used()
@@ -189,11 +189,11 @@ class _Chains:
 
     def _used(self) -> Array | None:
         """Return whether the labels of each item say something of the coefficients, ``(n, d)``; ``None`` if all always do."""
-        return 1.0 - self.of_unit.T @ self.is_pure.T if self.pure.count else None
+        return 1.0 - self.of_unit.T @ self.is_pure.T if self.pure.units else None
 
     def draw_pure(self, rng: np.random.Generator) -> None:
         """Draw which units have one class alone; their labels then say nothing of the coefficients."""
-        if not self.pure.count:
+        if not self.pure.units:
             return
         value = self.likelihood.weight[:, None] * self.likelihood.of_items(self.logits)  # (n, d)
         self.is_pure = rng.logistic(size=self.is_pure.shape) < self.pure.log_odds - (self.of_unit @ value).T

@@ -95,7 +95,8 @@ def refuse_several(frame: pd.DataFrame, column: Any, source: str, others: str) -
     names = list(by_criterion(frame, column, source))
     if len(names) > 1:
         raise DataError(
-            f"{source}, column {str(column)!r}: {len(names):,} criteria ({listed(names)}), each with true labels of its own; keep "
+            f"{source}, column {str(column)!r}: {len(names):,} criteria ({listed(names)}), each with true labels of "
+            "its own; keep "
             f"the rows of one, or {others}"
         )
 

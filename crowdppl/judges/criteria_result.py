@@ -97,6 +97,7 @@ class CriteriaResult(Mapping[Any, JudgesResult]):
     human=arguments.anything,
     criterion=arguments.identifier,
     positive=arguments.anything,
+    map=arguments.mapping,
     options=arguments.anything,
 )
 def fit_criteria(
@@ -105,6 +106,7 @@ def fit_criteria(
     *,
     criterion: Any = None,
     positive: Any = None,
+    map: Mapping[Any, Any] | None = None,
     **options: Any,
 ) -> CriteriaResult:
     """Fit the verdicts on several criteria, such as helpful and safe, each with true labels of its own.
@@ -115,6 +117,7 @@ def fit_criteria(
         criterion: name of the column of criteria in both tables. Defaults to a usual one: ``criterion``, ``metric``, ``scorer``,
             ``rubric``, ``dimension``, ``aspect``.
         positive: as of :func:`fit`: for all criteria that have these classes, or by criterion.
+        map: as of :func:`fit`: of labels on any criterion.
         **options: of :func:`fit`, such as ``seed`` and ``level``.
 
     Raises:
@@ -124,16 +127,27 @@ def fit_criteria(
     parts = dict(verdicts) if isinstance(verdicts, Mapping) else Verdicts.by_criterion(verdicts, criterion)
     for name, part in parts.items():
         if not isinstance(part, Verdicts):
-            raise OptionError(f"verdicts[{name!r}] must be Verdicts, as Verdicts.by_criterion returns, not {type(part).__name__}")
-    labels: Mapping[Any, Any] = {}
+            raise OptionError(
+                f"verdicts[{name!r}] must be Verdicts, as Verdicts.by_criterion returns, not {type(part).__name__}"
+            )
+    labels: dict[Any, HumanLabels] = {}
     if human is not None:
-        labels = human if isinstance(human, Mapping) else HumanLabels.by_criterion(human, criterion)
-        _require_same(list(parts), list(labels))
-    passing = _positive(parts, positive)
+        by_name = human if isinstance(human, Mapping) else HumanLabels.by_criterion(human, criterion)
+        _require_same(list(parts), list(by_name))
+        labels = {
+            name: one
+            if isinstance(one, HumanLabels)
+            else HumanLabels.from_frame(one, source=f"the human labels, {name}")
+            for name, one in by_name.items()
+        }
+    passing = _positive({name: _classes(part, map or {}) for name, part in parts.items()}, positive)
     results = {}
     for name, part in parts.items():
         try:
-            results[name] = fit(part, labels.get(name), positive=passing[name], **options)
+            own = labels.get(name)
+            given = {str(label) for one in (part, own) if one is not None for label in one.labels.tolist()}
+            names = {label: new for label, new in (map or {}).items() if str(label) in given} or None
+            results[name] = fit(part, own, positive=passing[name], map=names, **options)
         except DataError as error:
             raise DataError(f"criterion {listed([name])}: {error}") from None
     return CriteriaResult(results)
@@ -144,13 +158,24 @@ def _require_same(criteria: list[Any], labelled: list[Any]) -> None:
     unknown = [name for name in labelled if name not in criteria]
     if unknown:
         raise DataError(
-            f"human labels are on {listed(unknown)}, but the criteria of the verdicts are {listed(criteria)}; use the same names, "
+            f"human labels are on {listed(unknown)}, but the criteria of the verdicts are {listed(criteria)}; use "
+            "the same names, "
             f"or drop these labels"
         )
 
 
-def _positive(parts: Mapping[Any, Verdicts], positive: Any) -> dict[Any, Any]:
+def _classes(verdicts: Verdicts, names: Mapping[Any, Any]) -> list[str]:
+    """Return the classes of a criterion as text, some of them renamed."""
+    new = {str(label): str(name) for label, name in names.items()}
+    return [new.get(label, label) for label in map(str, verdicts.labels.tolist())]
+
+
+def _positive(parts: Mapping[Any, list[str]], positive: Any) -> dict[Any, Any]:
     """Return which labels pass, by criterion; ``None`` where it is not stated.
+
+    Args:
+        parts: classes by criterion, as text.
+        positive: labels that pass, or labels by criterion.
 
     Raises:
         OptionError: for an unknown criterion, or labels that are classes of no criterion.
@@ -163,7 +188,7 @@ def _positive(parts: Mapping[Any, Verdicts], positive: Any) -> dict[Any, Any]:
     if positive is None:
         return dict.fromkeys(parts)
     wanted = [positive] if isinstance(positive, (str, bytes)) or not hasattr(positive, "__iter__") else list(positive)
-    out = {name: [one for one in wanted if str(one) in map(str, part.labels.tolist())] or None for name, part in parts.items()}
+    out = {name: [one for one in wanted if str(one) in classes] or None for name, classes in parts.items()}
     lost = [one for one in wanted if not any(one in (chosen or ()) for chosen in out.values())]
     if lost:
         raise OptionError(f"positive: {listed(lost)} is a class of no criterion")

@@ -43,7 +43,8 @@ def tree_of(draws: TruthDraws) -> xr.DataTree:
     """Return a result as a tree.
 
     Groups: ``posterior`` with ``rate`` of each system (of the judged items), ``true_label`` as codes of classes, and
-    the coefficients ``theta`` and ``scale`` of the model, with axes ``chain`` and ``draw``; ``truth`` with ``probability`` ``(item, class)``,
+    the coefficients ``theta`` and ``scale`` of the model, with axes ``chain`` and ``draw``; ``truth`` with ``probability``
+    ``(item, class)``,
     ``labelled`` and ``value``; ``observed_data`` with the ``label`` of each verdict as a code, -1 if none was given;
     ``constant_data`` with everything else that is known of verdicts, items and judges; and ``human_labels``.
     """
@@ -98,7 +99,9 @@ def tree_of(draws: TruthDraws) -> xr.DataTree:
     }
     if draws.human is not None:
         h = draws.human
-        fields: dict[str, Any] = {name: ("human_label", getattr(h, name)) for name in HUMAN if len(getattr(h, name)) == len(h)}
+        fields: dict[str, Any] = {
+            name: ("human_label", getattr(h, name)) for name in HUMAN if len(getattr(h, name)) == len(h)
+        }
         fields |= {f"names_of_{field}": (axis, _storable(getattr(h, field))) for field, axis in HUMAN_NAMES.items()}
         groups["human_labels"] = xr.Dataset(fields, attrs={"notes": json.dumps(list(h.notes))})
     tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
@@ -137,13 +140,15 @@ def _attributes(tree: xr.DataTree) -> dict[str, Any]:
     groups = {str(name): node.to_dataset(inherit=False) for name, node in tree.children.items()}
     constant, truth, posterior = (groups[name] for name in ("constant_data", "truth", "posterior"))
     attrs = tree.attrs
-    rows = {name: constant[name].to_numpy() for name in OF_ROW if name not in ("label", "when")}
+    rows: dict[str, Any] = {name: constant[name].to_numpy() for name in OF_ROW if name not in ("label", "when")}
+    names: dict[str, Any] = {field: _names(constant[f"names_of_{field}"]) for field in NAMES}
+    of_item: dict[str, Any] = {name: constant[f"{name}_of_item"].to_numpy() for name in OF_ITEM}
     verdicts = Verdicts(
-        **{field: _names(constant[f"names_of_{field}"]) for field in NAMES},
+        **names,
         **rows,
         label=groups["observed_data"]["label"].to_numpy(),
         when=constant["when"].to_numpy().astype("datetime64[us]"),
-        **{name: constant[f"{name}_of_item"].to_numpy() for name in OF_ITEM},
+        **of_item,
         family=constant["family_of_judge"].to_numpy(),
         pairs=bool(attrs["pairs"]),
         ordered=json.loads(attrs["ordered"]),
@@ -154,9 +159,9 @@ def _attributes(tree: xr.DataTree) -> dict[str, Any]:
     if "human_labels" in groups:
         stored = groups["human_labels"]
         codes = {name: stored[name].to_numpy() for name in HUMAN if name in stored}
-        names = {field: _names(stored[f"names_of_{field}"]) for field in HUMAN_NAMES}
+        of_people = {field: _names(stored[f"names_of_{field}"]) for field in HUMAN_NAMES}
         notes = tuple(json.loads(stored.attrs["notes"]))
-        human = HumanLabels(items=verdicts.items, labels=verdicts.labels, notes=notes, **names, **codes)
+        human = HumanLabels(items=verdicts.items, labels=verdicts.labels, notes=notes, **of_people, **codes)
     value = truth["value"].to_numpy()
     outcome = truth["outcome"].to_numpy() if "outcome" in truth else None
     features = features_of(verdicts, outcome, value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,11 +11,12 @@ import numpy.typing as npt
 
 from crowdppl import arguments
 from crowdppl.arguments import checked
-from crowdppl.errors import DataError, OptionError, listed
+from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.judges import human_likelihood, pairwise, passing
 from crowdppl.judges.calibration import Calibration, calibrate
 from crowdppl.judges.features import Features, features_of
 from crowdppl.judges.human import HumanLabels
+from crowdppl.judges.matching import renamed, require_one_vocabulary
 from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.verdicts import Verdicts
 
@@ -27,6 +30,7 @@ Array = npt.NDArray[Any]
     level=arguments.level,
     positive=arguments.anything,
     human_error=arguments.number(at_least=0, below=1),
+    map=arguments.mapping,
     num_samples=arguments.whole(50),
     options=arguments.anything,
 )
@@ -38,6 +42,7 @@ def fit(
     level: float = 0.95,
     positive: Any = None,
     human_error: float | None = None,
+    map: Mapping[Any, Any] | None = None,
     num_samples: int = 1000,
     **options: Any,
 ) -> JudgesResult:
@@ -58,8 +63,9 @@ def fit(
             does, or where "yes" is the answer to a question such as "hallucination?".
             For pairs of systems, the label for which the first system is better; defaults to the one whose name says so
             (``first``, ``A``, ``win``, ...), and must be stated where no name does.
-        human_error: probability that a human label is incorrect, each other class equally likely; below that of guessing. Defaults
-            to the estimate from items on which people contradict each other, and to 0 where nobody does.
+        human_error: probability that a human label is incorrect, each other class equally likely; below that of guessing.
+            Defaults to the estimate from items on which people contradict each other, and to 0 where nobody does.
+        map: names of classes by label of judges or people, such as ``{"C": "pass", "I": "fail"}``, where they use other words.
         num_samples: number of posterior draws.
         **options: of :meth:`Verdicts.from_frame`, such as ``judge="grader"``.
 
@@ -79,6 +85,10 @@ def fit(
     labels = None
     if human is not None:
         labels = human if isinstance(human, HumanLabels) else HumanLabels.from_frame(human)
+    if map is not None:
+        verdicts, labels = _renamed(verdicts, labels, map)
+    require_one_vocabulary(verdicts)
+    if labels is not None:
         verdicts, labels = labels.align(verdicts)
     K = len(verdicts.labels)
     if K < 2:
@@ -99,6 +109,34 @@ def fit(
     return _posterior(
         verdicts, labels, outcome, value, seed=seed, level=level, num_samples=num_samples, human_error=human_error
     )
+
+
+def _renamed(
+    verdicts: Verdicts, labels: HumanLabels | None, to: Mapping[Any, Any]
+) -> tuple[Verdicts, HumanLabels | None]:
+    """Return verdicts and human labels with some classes renamed.
+
+    Raises:
+        OptionError: for a label that nobody gave.
+    """
+    names = {str(label): name for label, name in to.items()}
+    known = [str(name) for one in (verdicts, labels) if one is not None for name in one.labels.tolist()]
+    blank = [label for label, name in names.items() if not isinstance(name, (str, int)) or str(name).strip() == ""]
+    if blank:
+        raise OptionError(f"map: the name of the class of {listed(blank)} is missing; write it as a text")
+    unknown = [label for label in names if label not in known]
+    if unknown:
+        raise OptionError(
+            f"map: nobody gave the label {listed(unknown)}{suggestion(unknown[0], known)}; labels are {listed(known)}"
+        )
+    if verdicts.passing is not None:
+        verdicts = replace(verdicts, passing=names.get(str(verdicts.passing), verdicts.passing))
+    new, code = renamed(verdicts.labels, verdicts.label, names)
+    verdicts = replace(verdicts, labels=new, label=code)
+    if labels is not None:
+        new, code = renamed(labels.labels, labels.label, names)
+        labels = replace(labels, labels=new, label=code)
+    return verdicts, labels
 
 
 def refit(result: JudgesResult, verdicts: Verdicts, num_samples: int) -> JudgesResult:

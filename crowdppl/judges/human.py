@@ -124,8 +124,8 @@ class HumanLabels:
             probability: column of the probability with which the item was chosen to be labelled, above 0 and at most 1. Defaults
                 to a random sample.
             stratum: column of the stratum from which the item was drawn at random, such as complaints and others.
-            stratum_size: column of the number of judged items in the stratum. The probability of being chosen is then the share of
-                these that people labelled; a column of probabilities takes precedence.
+            stratum_size: column of the number of judged items in the stratum. The probability of being chosen is then the share
+                of these that people labelled; a column of probabilities takes precedence.
             answer: column of answers, such as epochs; needed if the verdicts are on several answers of a system to a question.
             criterion: column of what people judged. Labels on several criteria are refused, see :meth:`by_criterion`.
             source: name of the table in messages.
@@ -181,7 +181,9 @@ class HumanLabels:
             "opponent": second,
             "answer": answered.codes,
         }
-        chances = _of_strata(table, chances, strata, pd.DataFrame(key).drop(columns=["label", "annotator"]), blank, notes)
+        chances = _of_strata(
+            table, chances, strata, pd.DataFrame(key).drop(columns=["label", "annotator"]), blank, notes
+        )
         # Without an annotator, equal rows may be two people who agree.
         twice = pd.DataFrame(key).duplicated().to_numpy() & ~people.missing & ~blank
         if twice.any():

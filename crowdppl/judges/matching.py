@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
 
 from crowdppl.data.identifiers import kind_of, positions
 from crowdppl.data.label_names import respelled
 from crowdppl.errors import DataError, listed
 from crowdppl.judges.passing import polarity
+from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
 
@@ -60,6 +63,23 @@ def same_spelling(names: Array, target: Array, notes: list[str]) -> Array:
     return np.array(out, dtype=object)
 
 
+def renamed(names: Array, code: Array, to: Mapping[str, Any]) -> tuple[Array, Array]:
+    """Return names of classes, and codes ``(n,)``, with some classes renamed; those of one name become one class.
+
+    Args:
+        names: names of the classes, ``(K,)``.
+        code: codes, -1 for none, ``(n,)``.
+        to: new names by old ones as text.
+    """
+    new = [to.get(str(name), name) for name in names.tolist()]
+    if len({type(name) for name in new}) > 1:
+        new = [str(name) for name in new]
+    kept = list(dict.fromkeys(new))
+    place = np.array([*(kept.index(name) for name in new), -1], dtype=np.int64)
+    kinds = {bool: np.dtype(bool), int: np.dtype(np.int64)}
+    return np.array(kept, dtype=kinds.get(type(kept[0]), np.dtype(object)) if kept else object), place[code]
+
+
 def require_common(names: Array, target: Array) -> None:
     """Refuse labels of people none of which is among the classes of the judges.
 
@@ -74,12 +94,33 @@ def require_common(names: Array, target: Array) -> None:
     )
 
 
+def require_one_vocabulary(verdicts: Verdicts) -> None:
+    """Refuse judges who use words of their own for the classes, such as C and I, beside others who use pass and fail.
+
+    Raises:
+        DataError: if the classes fall into several parts of two classes or more, of which each judge uses one.
+    """
+    K, given = len(verdicts.labels), verdicts.label >= 0
+    used = np.zeros((len(verdicts.judges), K), dtype=bool)
+    used[verdicts.judge[given], verdicts.label[given]] = True
+    part = connected_components(used.T.astype(int) @ used.astype(int), directed=False)[1]
+    several = [p for p in np.unique(part) if (part == p).sum() > 1]
+    if len(several) < 2:
+        return
+    words = [verdicts.labels[part == p] for p in several[:2]]
+    who = [verdicts.judges[used[:, part == p].any(1)].tolist() for p in several[:2]]
+    raise DataError(
+        f"judges use different words for the classes: {listed(who[0], 2)} {listed(words[0].tolist(), 4)}, {listed(who[1], 2)} "
+        f"{listed(words[1].tolist(), 4)}; {_proposal(words[1], words[0])}"
+    )
+
+
 def _proposal(names: Array, target: Array) -> str:
     by_sign = {sign: [name for name in target.tolist() if polarity(name) == sign] for sign in (1, -1)}
     pairs = {name: by_sign.get(polarity(name), []) for name in names.tolist()}
     if all(len(partners) == 1 for partners in pairs.values()):
-        return f"rename them in one of the two, such as {', '.join(f'{a!r} to {b[0]!r}' for a, b in pairs.items())}"
-    return "write them alike, or declare all classes with labels=[...] if both are meant"
+        return f"state which correspond with map={ {b[0]: a for a, b in pairs.items()} }"
+    return "state which correspond with map={...}, or declare all classes with labels=[...] if both are meant"
 
 
 def _converted(name: Any, kind: str, known: dict[str, Any]) -> Any:

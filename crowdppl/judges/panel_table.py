@@ -150,7 +150,9 @@ class Correlations:
         there.data[:] = 1.0
         in_common = there.T @ there
         in_common.setdiag(0)
-        compared = np.flatnonzero(in_common.max(1).toarray().ravel() >= COMMON) if J > 1 else np.zeros(0, dtype=np.int64)
+        compared = (
+            np.flatnonzero(in_common.max(1).toarray().ravel() >= COMMON) if J > 1 else np.zeros(0, dtype=np.int64)
+        )
         C = len(compared)
         place = np.full(J, -1)
         place[compared] = np.arange(C)

@@ -212,7 +212,8 @@ def values(labels: Array, positive: Any = None, *, known: Any = None, asked: Ite
     if len(names) == 2 and "1" in plain and not {"0", "-1"} & set(plain) and _grades(names) is not None:
         # 1 passes beside 0. Of 1 and 5 it is the worst grade, and of 1 and 2 it may be either.
         raise DataError(
-            f"classes are {listed(names)}: if they are grades, declare all of them with labels=[...]; otherwise state the one that "
+            f"classes are {listed(names)}: if they are grades, declare all of them with labels=[...]; otherwise "
+            "state the one that "
             f"passes with positive=..."
         )
     passing = [n for n, sign in enumerate(signs) if sign > 0]

@@ -49,7 +49,8 @@ def unlike_the_others(draws: TruthDraws) -> str:
     here, others = means / count
     worse, bias = ("worse", "low") if here < others else ("better", "high")
     return (
-        f"Items with human labels look {worse} than the others of the same systems: the mean verdict on them is {here:.0%} of the "
+        f"Items with human labels look {worse} than the others of the same systems: the mean verdict on them is "
+        f"{here:.0%} of the "
         f"way from the lowest to the highest class, and {others:.0%} on the others. If people picked them by looking at the "
         f"answers, such as failures or complaints, rates are too {bias}: state the probability of being chosen in a column "
         f"'probability', or strata with columns 'stratum' and 'stratum_size'. If they were picked by the verdicts alone, nothing "
@@ -69,7 +70,8 @@ def _treated_unlike(draws: TruthDraws) -> list[str]:
     alone = {s for s in np.flatnonzero(code >= 0).tolist() if pure[:, s].mean() >= 0.5}
     for s in sorted(alone):
         out.append(
-            f"{listed([v.systems[s]])} is unlike the others: all of its human labels are {listed([v.labels[code[s]]])}, and all of "
+            f"{listed([v.systems[s]])} is unlike the others: all of its human labels are "
+            f"{listed([v.labels[code[s]]])}, and all of "
             f"its items are with probability {pure[:, s].mean():.2f}."
         )
     if draws.paired or draws.human is None or len(v.systems) < 2:

@@ -189,7 +189,8 @@ class Verdicts:
                 ``answer``, ``epoch`` and ``repeat``. Where a system gave an
                 item several, each answer is an item of its own, and the item in the table is their question. Repeated calls of a
                 judge on one answer are several verdicts on it.
-            run: column that numbers the calls of a judge on one answer. Its names are ``run``, ``replicate``, ``trial``, ``call``.
+            run: column that numbers the calls of a judge on one answer. Its names are ``run``, ``replicate``, ``trial``,
+            ``call``.
             criterion: column of what was judged.
             swapped: column of the order of a pair: true or 1 if the second answer was shown first.
             score: column of numbers.
@@ -492,7 +493,9 @@ def _copies(table: Table, notes: list[str]) -> npt.NDArray[np.bool_]:
             f"{table.source}: {which} are kept as repeated calls of a judge, since other rows differ in the verdict alone"
         )
         return np.zeros(len(equal), dtype=bool)
-    notes.append(f"{table.source}: dropped {which}; if they are repeated calls of a judge, number these in a column 'run'")
+    notes.append(
+        f"{table.source}: dropped {which}; if they are repeated calls of a judge, number these in a column 'run'"
+    )
     return equal
 
 
@@ -502,6 +505,7 @@ def _perhaps_criteria(table: Table) -> list[str]:
     if not columns:
         return []
     return [
-        f"{table.source}: judges have several verdicts on an item, which column {str(columns[0])!r} tells apart; they are read as "
+        f"{table.source}: judges have several verdicts on an item, which column {str(columns[0])!r} tells apart; "
+        "they are read as "
         f"repeated calls on one question; if the column states what was judged, name it with criterion=..."
     ]

@@ -133,7 +133,7 @@ table(at("systems-table"), "systems", rows(systems), systemColumns.filter((c) =>
 if (data.better.length) {
   const names = systems.system, numbered = names.map((name, n) => `${n + 1}  ${name}`);
   at("better").append(make("h3", { text: "Which of two systems is better" }),
-    small("Probability that the system of the row is better than that of the column, on further questions of the same kind."),
+    small("Probability that the system of the row is better than that of the column, on these items."),
     heat(numbered, names.map((_, n) => String(n + 1)), "", (k, l) => {
       const p = data.better[k][l];
       return k === l || p === null ? [null, ""] : [-Math.max(0, 2 * p - 1), percent(p), "", `${names[k]} better than ${names[l]}: ${percent(p)}`];

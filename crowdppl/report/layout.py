@@ -178,8 +178,11 @@ def write_judges(
         OptionError: for a width of 0 or less.
     """
     path = Path(path)
-    content = judged.criteria_content if isinstance(result, CriteriaResult) else judged.content
-    data = content(result, run, title=title, items=items, needed_labels=needed, width=width)  # type: ignore[operator]  # by its kind
+    options: dict[str, Any] = {"title": title, "items": items, "needed_labels": needed, "width": width}
+    if isinstance(result, CriteriaResult):
+        data = judged.criteria_content(result, run, **options)
+    else:
+        data = judged.content(result, run, **options)
     _write(path, _assembled("judges.html", "judges.js", data, {}))
     return path
 

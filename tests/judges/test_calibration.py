@@ -19,7 +19,6 @@ from crowdppl.judges.calibration import PRIORS, calibrate, program
 from crowdppl.judges.features import _covariance, consensus_weights, features_of
 from crowdppl.judges.laplace import laplace
 
-
 NOT_PURE = chains.Pure(np.zeros(0, dtype=int), 0, 0.0)
 
 
@@ -124,7 +123,9 @@ def test_chains_forget_where_they_start():
 def test_systems_of_one_class_are_mixed_in_with_their_probability():
     """The probability that a unit is pure, and the mean of a coefficient, are those of quadrature; 4 standard errors."""
     features, log_human, weight, _ = problem(3, n=12, P=1)
-    features[:5, 1] = features[:5, 0] + 0.4  # against the labels, but not by much: chains pass from one state to the other
+    features[:5, 1] = (
+        features[:5, 0] + 0.4
+    )  # against the labels, but not by much: chains pass from one state to the other
     weight = np.ones(12)
     unit = np.where(np.arange(12) < 5, 0, -1)
     log_human[:5] = [0.0, -np.inf]  # all of the first unit have the first class
@@ -323,8 +324,12 @@ def many_judges(J=150, n=40):
     """A panel of more judges than human labels, each of whom judged some items."""
     rng = np.random.default_rng(5)
     truth = rng.random(n) < 0.6
-    rows = [(i, f"m{j}", bool(truth[i] ^ (rng.random() < 0.2))) for i in range(n) for j in rng.choice(J, 30, replace=False)]
-    v = Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "verdict"]), families={f"m{j}": f"f{j % 9}" for j in range(J)})
+    rows = [
+        (i, f"m{j}", bool(truth[i] ^ (rng.random() < 0.2))) for i in range(n) for j in rng.choice(J, 30, replace=False)
+    ]
+    v = Verdicts.from_frame(
+        pd.DataFrame(rows, columns=["item", "judge", "verdict"]), families={f"m{j}": f"f{j % 9}" for j in range(J)}
+    )
     items = np.arange(0, n, 3)
     log_human = np.where(np.arange(2) == truth[items][:, None], 0.0, -np.inf)
     return features_of(v), items, log_human
@@ -340,7 +345,12 @@ def test_coefficients_that_labels_say_nothing_of_are_left_to_the_prior():
             patch.setattr(calibration, "LARGE", large)
             drawn[name] = calibrate(of, items, log_human, np.ones(len(items)), draws=D, rng=np.random.default_rng(0))
     assert len(drawn["span"].theta[0]) == len(drawn["all"].theta[0]) == sum(block.size for block in of.blocks)
-    for quantity in (lambda c: c.probability(everything)[1], lambda c: c.theta, lambda c: c.theta**2, lambda c: np.log(c.scale)):
+    for quantity in (
+        lambda c: c.probability(everything)[1],
+        lambda c: c.theta,
+        lambda c: c.theta**2,
+        lambda c: np.log(c.scale),
+    ):
         a, b = quantity(drawn["span"]), quantity(drawn["all"])
         error = np.sqrt((a.var(0) + b.var(0)) / D)
         assert (np.abs(a.mean(0) - b.mean(0)) < 5 * error + 1e-9).mean() > 0.995

@@ -219,8 +219,8 @@ BAD = {
     ),
     "labels of another type": (
         {"a": 3},
-        "labels are strings in the verdicts ('no', 'yes'), but integers in the human labels (3); write them alike, "
-        "or declare all classes with labels=[...] if both are meant",
+        "labels are strings in the verdicts ('no', 'yes'), but integers in the human labels (3); state which correspond with "
+        "map={...}, or declare all classes with labels=[...] if both are meant",
     ),
     "states only": (
         {"a": "refused"},

@@ -582,7 +582,8 @@ def test_files_that_cannot_be_used(write):
     refused(
         lambda: read(write("t.csv", pd.DataFrame({"item": [1], "judge": ["j"], "verdict": [1]})), metric="x"),
         OptionError,
-        "t.csv is a table without metrics; metric= is for files of evaluation tools, and for tables with verdicts on several criteria",
+        "t.csv is a table without metrics; metric= is for files of evaluation tools, and for tables with verdicts on "
+        "several criteria",
     )
     refused(lambda: read("x", metric=3), OptionError, "metric=3; it must be a list")
     refused(lambda: read(write("bad.json", "{]")), FileError, BROKEN)

@@ -49,6 +49,10 @@ def judges_command(
         float | None,
         typer.Option(help="Probability that a human label is incorrect. (default: from contradictions between people)"),
     ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option("--names", "--map", help="Names of classes by label of judges or people, such as C=pass,I=fail."),
+    ] = None,
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.95,
     seed: Seed = 0,
     out: Annotated[
@@ -66,14 +70,14 @@ def judges_command(
     """How good is each language model as a judge, what is the panel worth, and what is the corrected score of every system?
 
     A table has a row for each verdict, with columns item, judge, verdict, and optionally system, opponent, question, family,
-    score, swapped, version, cost, seconds, when, run and status. With verdicts on several criteria, in a column criterion or metric,
-    each has true labels of its own.
+    score, swapped, version, cost, seconds, when, run and status. With verdicts on several criteria, in a column criterion or
+    metric, each has true labels of its own.
     """
     arguments.level("level", level)
     arguments.whole(1)("next", next_)
     if width is not None:
         arguments.positive("width", width)
-    from crowdppl.cli import display, display_judges
+    from crowdppl.cli import display, display_judges, inputs
     from crowdppl.export import judges as folder
     from crowdppl.export import results
     from crowdppl.judges.criteria_result import fit_criteria
@@ -89,15 +93,22 @@ def judges_command(
         for name, part in verdicts.items():
             criterion = "" if name is None else f", {escape(str(name))}"
             err.print(f"[bold]{escape(source['file'])}[/bold]{criterion}: {_size(part)}")
-        stated = {"seed": seed, "level": level, "positive": positive or None, "human_error": human_error}
+        stated: dict[str, Any] = {
+            "seed": seed,
+            "level": level,
+            "positive": positive or None,
+            "human_error": human_error,
+        }
+        stated["map"] = inputs.names_by_label(names) or None
         start = time.perf_counter()
         if None in verdicts:
-            result: JudgesResult | CriteriaResult = fit(verdicts[None], labels, **stated)
-            parts = {None: result}
+            alone = fit(verdicts[None], labels, **stated)
+            result: JudgesResult | CriteriaResult = alone
+            parts: dict[Any, JudgesResult] = {None: alone}
         else:
-            result = fit_criteria(verdicts, labels, **stated)
-            parts = dict(result)
-            display_judges.show_criteria(result)
+            several = fit_criteria(verdicts, labels, **stated)
+            result, parts = several, dict(several)
+            display_judges.show_criteria(several)
         seconds = time.perf_counter() - start
         computed = []
         for name, one in parts.items():

@@ -189,7 +189,9 @@ def read_criteria(
         return Verdicts.by_criterion(frame, criterion, **{"source": source_name(path)} | options)
     metrics = list(dict.fromkeys(rows.frame["metric"].tolist()))
     if len(metrics) < 2:
-        raise DataError(f"{source_name(path)}: there is one metric, {listed(metrics)}; read it with crowdppl.judges.read")
+        raise DataError(
+            f"{source_name(path)}: there is one metric, {listed(metrics)}; read it with crowdppl.judges.read"
+        )
     return {metric: read(path, format, metric=metric, limit=limit, **options) for metric in metrics}
 
 
@@ -254,7 +256,8 @@ def _table(content: Content, metric: list[str] | None) -> VerdictRows:
     column = criteria.column_of_criteria(frame, None, columns, content.name)
     if column is None:
         raise OptionError(
-            f"{content.name} is a table without metrics; metric= is for files of evaluation tools, and for tables with verdicts on "
+            f"{content.name} is a table without metrics; metric= is for files of evaluation tools, and for tables "
+            "with verdicts on "
             f"several criteria"
         )
     parts = criteria.by_criterion(frame, column, content.name)
@@ -267,7 +270,9 @@ def _table(content: Content, metric: list[str] | None) -> VerdictRows:
     kept = frame[frame[column].astype(str).isin(metric)]
     if len(metric) == 1:
         kept = kept.drop(columns=[column])
-    return VerdictRows(kept.reset_index(drop=True), None, TABLE, (f"{content.name}: the rows of criterion {listed(metric)}",))
+    return VerdictRows(
+        kept.reset_index(drop=True), None, TABLE, (f"{content.name}: the rows of criterion {listed(metric)}",)
+    )
 
 
 def _folder(path: Path, format: str | None, metric: list[str] | None, limit: int) -> VerdictRows:

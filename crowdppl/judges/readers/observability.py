@@ -16,6 +16,7 @@ from crowdppl.judges.states import State
 Row = Mapping[str, Any]
 
 _TRACE = ("traceId", "trace_id")
+_TRACE_NAME = ("traceName", "trace_name")
 _OBSERVATION = ("observationId", "observation_id")
 _SESSION = ("sessionId", "session_id", "datasetRunId", "dataset_run_id")
 _STRING_VALUE = ("stringValue", "string_value")
@@ -41,7 +42,8 @@ def is_langfuse(content: Content) -> bool:
 def langfuse(content: Content, rows: Collector) -> None:
     """Read Langfuse's scores (CSV, JSON, JSON Lines) from its interface, its programming interface or a blob storage.
 
-    A row is a score. The item is the trace, or the observation if a trace has scores of several. The metric is ``name``. Scores
+    A row is a score. The item is the trace, or the observation if a trace has scores of several. The system is the name of the
+    trace, where the export states it. The metric is ``name``. Scores
     with the source ``ANNOTATION`` are verdicts of people, those with ``EVAL`` and ``API`` of judges. The verdict is
     ``stringValue`` for categories, ``true`` or ``false`` for booleans, and ``value`` for numbers. ``MISSING`` are scores
     without a value.
@@ -63,11 +65,11 @@ def langfuse(content: Content, rows: Collector) -> None:
         if name is None:
             raise DataError(f"{content.name}, row {n}: no name of the score; export the scores again")
         verdict = _langfuse_value(row)
-        when = _value(row, "timestamp", "createdAt", "created_at")
+        when, system = _value(row, "timestamp", "createdAt", "created_at"), _value(row, *_TRACE_NAME)
         if str(_value(row, "source")).upper() == "ANNOTATION":
-            rows.person(item, verdict, str(name), annotator=_value(row, *_AUTHOR), when=when)
+            rows.person(item, verdict, str(name), annotator=_value(row, *_AUTHOR), when=when, system=system)
         else:
-            rows.add(item, str(name), verdict, when=when)
+            rows.add(item, str(name), verdict, when=when, system=system)
 
 
 def _several_observations(table: Sequence[Row]) -> bool:
