@@ -15,9 +15,9 @@ import pandas as pd
 from scipy.stats import beta, norm
 
 import crowdppl
-from crowdppl import Annotations, CrowdpplWarning, judges
+from crowdppl import Annotations, CrowdpplWarning, DataError, judges
 from crowdppl.data import datasets
-from crowdppl.judges import HumanLabels, JudgesResult, Verdicts
+from crowdppl.judges import HumanLabels, JudgesResult, Verdicts, passing
 from crowdppl.judges.system_table import rates
 
 Array = npt.NDArray[Any]
@@ -85,6 +85,13 @@ def fitted(panel: PanelSet, items: Array, seed: int, level: float = LEVEL, posit
     """Fit with human labels of some items."""
     v = panel.verdicts
     human = pd.DataFrame({"item": v.items[items], "verdict": v.labels[panel.truth[items]]}) if len(items) else None
+    if positive is None:
+        try:
+            passing.values(v.labels)
+        except (
+            DataError
+        ):  # of the better of two answers, none passes by its name; which one does matters for rates only
+            positive = v.labels[0]
     return judges.fit(v, human, seed=seed, level=level, positive=positive, num_samples=500)
 
 

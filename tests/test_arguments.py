@@ -185,6 +185,11 @@ def judged():
 
 
 @functools.cache
+def labelled_by_three():
+    return pd.concat([judged()[1].assign(annotator=name) for name in "abc"], ignore_index=True)
+
+
+@functools.cache
 def on_criteria():
     """Verdicts on two criteria."""
     verdicts = judged()[0]
@@ -241,6 +246,7 @@ def calls(place):
         "judges.fit_criteria": {"verdicts": on_criteria(), "num_samples": 50},
         "judges.read_criteria": {"path": place / "criteria.csv"},
         "judges.load": {"path": place / "judged.nc"},
+        "judges.alternative_annotators": {"verdicts": judged()[0], "human": labelled_by_three()},
         "judges.simulate": {"items": 5},
         "judges.simulate_pairs": {"items": 5},
         "judges.smaller_panels": {"result": judged_result(), "width": 0.2},

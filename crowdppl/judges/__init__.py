@@ -1,5 +1,6 @@
 """Language models as judges: what their verdicts are worth, and the corrected scores of the systems that they judge."""
 
+from crowdppl.judges.alternative import alternative_annotators
 from crowdppl.judges.criteria_result import CriteriaResult, fit_criteria
 from crowdppl.judges.fit import fit
 from crowdppl.judges.human import HumanLabels
@@ -18,6 +19,7 @@ __all__ = [
     "Panel",
     "State",
     "Verdicts",
+    "alternative_annotators",
     "fit",
     "fit_criteria",
     "load",

@@ -66,6 +66,10 @@ class CriteriaResult(Mapping[Any, JudgesResult]):
         """Return :meth:`JudgesResult.judges` of each criterion."""
         return self._table(JudgesResult.judges)
 
+    def judge_comparisons(self) -> pd.DataFrame:
+        """Return :meth:`JudgesResult.judge_comparisons` of each criterion."""
+        return self._table(JudgesResult.judge_comparisons)
+
     def labels(self) -> pd.DataFrame:
         """Return :meth:`JudgesResult.items` of each criterion: the most probable label of each item."""
         return self._table(JudgesResult.items)

@@ -26,8 +26,8 @@ block               features
 
 The scores of a judge take the place of its labels, which are less informative.
 
-Where items are pairs of answers of two systems, ``system`` has a strength for each system, which enters as in the model of
-Davidson (1970): half the difference of the two strengths for the class in which the first system is better, minus that for the
+Where items are pairs of answers of two systems, ``strength`` has that of each system, which enters as in the model of Davidson
+(1970): half the difference of the two strengths for the class in which the first system is better, minus that for the
 other. ``system_rate`` is the same with the strengths by the verdicts. How common ties are is ``prevalence``.
 """
 
@@ -161,7 +161,7 @@ class Features:
             half = self.outcome[:, None] / 2
             first, second = (_one_hot(codes[index], self.systems) for codes in (self.system, self.opponent))
             between = first - second  # (n, S)
-            parts |= {"system_rate": (between @ self.system_rate)[:, None] * half, "system": between[:, None] * half}
+            parts |= {"system_rate": (between @ self.system_rate)[:, None] * half, "strength": between[:, None] * half}
         elif self.systems > 1:
             of = _one_hot(self.system[index], self.systems)
             parts |= {"system_rate": (of @ self.system_rate)[:, :, None], "system": _by_class(of, K)}

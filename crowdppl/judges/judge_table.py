@@ -11,13 +11,16 @@ from scipy.special import betaincinv
 
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.families import family_of
-from crowdppl.judges.panel_table import Correlations
+from crowdppl.judges.features import by_judge
+from crowdppl.judges.panel_table import COMMON, Correlations
 from crowdppl.judges.states import State
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
 # Pseudo-verdicts of a judge, spread evenly over the cells of the table of true and given labels (Perks 1947).
 PSEUDO_VERDICTS = 1.0
+# Draws of which pairs of judges are compared.
+DRAWS = 400
 
 
 def judges(draws: TruthDraws) -> pd.DataFrame:
@@ -79,6 +82,40 @@ def judges(draws: TruthDraws) -> pd.DataFrame:
         frame["cost"] = cost
         frame["cost_per_effective_verdict"] = np.divide(cost, verdicts, out=np.full(J, np.nan), where=verdicts > 0)
     return pd.DataFrame(frame).sort_values("accuracy", ascending=False, kind="stable", ignore_index=True)
+
+
+def comparisons(draws: TruthDraws) -> pd.DataFrame:
+    """Return a row for each pair of judges with items in common: the difference of their accuracies on these.
+
+    Columns ``judge_a``, ``judge_b``, ``items``, ``difference`` (a minus b) with its interval, and ``probability_better``. Both
+    follow the same draw of true labels, and each draw weights questions by the Bayesian bootstrap (Rubin 1981): intervals are
+    those of further items of the kind. The more accurate judge is the first.
+    """
+    v = draws.verdicts
+    N, used = len(v.items), v.label >= 0
+    J = len(v.judges)
+    number = by_judge(v, used).astype(float)
+    seen = (number > 0).astype(float)
+    common = (seen.T @ seen).astype(int)
+    truth = draws.truth[:: max(len(draws.truth) // DRAWS, 1)]
+    unit = np.where(v.question >= 0, v.question, len(v.questions) + np.arange(N))
+    weight = np.random.default_rng(4).standard_exponential((len(truth), unit.max() + 1))[:, unit]
+    difference = np.full((len(truth), J, J), np.nan)
+    for d, z in enumerate(truth):
+        correct = by_judge(v, used, (v.label == z[v.item]).astype(float)) / np.maximum(number, 1)
+        weighted = weight[d][:, None] * seen
+        total = (weighted * correct).T @ seen  # of the first judge over common items
+        np.divide(total - total.T, weighted.T @ seen, out=difference[d], where=common > 0)
+    rows = []
+    for a, b in zip(*np.nonzero(np.triu(common >= COMMON, 1)), strict=True):
+        own = difference[:, a, b]
+        first, second = (a, b) if own.mean() >= 0 else (b, a)
+        own = difference[:, first, second]
+        low, high = draws.ends(own)
+        rows.append((v.judges[first], v.judges[second], common[a, b], own.mean(), low, high, draws.above_zero(own)))
+    names = ["judge_a", "judge_b", "items", "difference", "difference_low", "difference_high", "probability_better"]
+    table = pd.DataFrame(rows, columns=names)
+    return table.sort_values("probability_better", ascending=False, kind="stable", ignore_index=True)
 
 
 def versions(draws: TruthDraws) -> pd.DataFrame:

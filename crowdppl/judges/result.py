@@ -72,6 +72,10 @@ class JudgesResult(TruthDraws):
         """Return the quality of each judge: see :func:`crowdppl.judges.judge_table.judges`."""
         return judge_table.judges(self)
 
+    def judge_comparisons(self) -> pd.DataFrame:
+        """Return the difference of the accuracies of each pair of judges: see :func:`crowdppl.judges.judge_table.comparisons`."""
+        return judge_table.comparisons(self)
+
     def versions(self) -> pd.DataFrame:
         """Return versions of a judge compared on the items that both saw: see :func:`crowdppl.judges.judge_table.versions`."""
         return judge_table.versions(self)

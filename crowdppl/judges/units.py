@@ -164,7 +164,8 @@ def _answers(table: Table, item: Coded) -> tuple[Coded, Codes, tuple[str, ...]]:
     rows = pd.DataFrame({"item": item.codes, "system": system.codes, "answer": answer.codes})
     given = rows[rows["answer"] >= 0].drop_duplicates()
     repeated = given[given.duplicated(["item", "system"], keep=False)]["item"].unique()
-    if not len(repeated) or _are_replies(rows, repeated, table.required("judge").codes):
+    numbered = all(str(name).isdigit() for name in answer.names.tolist())
+    if not len(repeated) or (not numbered and _are_replies(rows, repeated, table.required("judge").codes)):
         return item, np.arange(len(item.names)), ()
     several = np.isin(item.codes, repeated)
     blank = several & answer.missing

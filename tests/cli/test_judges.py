@@ -122,6 +122,7 @@ def test_files_without_rows_are_not_written(tmp_path):
         "judges.csv",
         "systems.csv",
         "items.csv",
+        "judge_comparisons.csv",
         "panel_families.csv",
         "panel_adds.csv",
         "report.html",

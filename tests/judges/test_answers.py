@@ -209,6 +209,30 @@ def test_answers_in_a_table():
     assert verdicts.items[labels.item].tolist() == ["a / answer 1 / x", "b / answer 2 / y"]
 
 
+def test_calls_that_failed_are_those_of_the_model_of_the_metric(truth, tmp_path):
+    """Without its name they would be a judge of their own, whose answers no other judge saw, and epochs would be lost."""
+    document = log(truth)
+    for sample in document["samples"][::7]:
+        sample["scores"]["s"] = {"value": None, "metadata": {}}
+    for metric in (None, "s"):
+        v = read(put(tmp_path, document), **({"metric": metric} if metric else {}))
+        assert set(v.judges.tolist()) <= {"a/right: s", "b/random: t", "a/right"}
+        assert len(v.items) == QUESTIONS * EPOCHS
+        assert v.states().set_index("judge")["missing"].iloc[0] == len(document["samples"][::7])
+
+
+def test_numbers_of_answers_are_no_replies():
+    """Two judges who saw different epochs of the same questions judged different answers."""
+    rows = [
+        (q, name, epoch, "pass" if q % 2 else "fail")
+        for q in range(10)
+        for name, epochs in (("j", (1, 2)), ("k", (3, 4)))
+        for epoch in epochs
+    ]
+    v = judges.Verdicts.from_frame(pd.DataFrame(rows, columns=["item", "judge", "epoch", "verdict"]))
+    assert len(v.items) == 40
+
+
 def test_replies_of_judges_are_no_answers():
     """A column of the judges' own words differs between all judges of an item."""
     rows = [(q, j, f"because {q} {j}", "pass" if q % 2 else "fail") for q in range(6) for j in ("j", "k")]

@@ -187,7 +187,11 @@ def _of_metric(table: pd.DataFrame, metric: list[str] | None) -> pd.DataFrame:
 def _size(verdicts: Verdicts) -> str:
     """Return the numbers of verdicts, judges, items and systems in words."""
     systems = f", of {len(verdicts.systems):,} systems" if len(verdicts.systems) else ""
-    return f"{len(verdicts):,} verdicts by {len(verdicts.judges):,} judges on {len(verdicts.items):,} items{systems}"
+    counts = (
+        f"{len(names):,} {what}{'s' * (len(names) != 1)}"
+        for names, what in ((verdicts.judges, "judge"), (verdicts.items, "item"))
+    )
+    return f"{len(verdicts):,} verdicts by {' on '.join(counts)}{systems}"
 
 
 def _write(

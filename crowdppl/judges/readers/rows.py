@@ -168,6 +168,7 @@ class Collector:
         _tell_samples_apart([*self.rows, *self.people])
         rows, people = self._chosen(metric)
         metrics = list(dict.fromkeys(row["metric"] for row in rows))
+        _name_models(rows)
         for one in metrics:
             self._settle_numbers(
                 [row for row in rows if row["metric"] == one], [p for p in people if p["metric"] in (one, None)]
@@ -228,6 +229,18 @@ class Collector:
             person["number"] = None
             if number is not None and float(number).is_integer():
                 person["verdict"] = bool(number) if binary else int(number)
+
+
+def _name_models(rows: list[dict[str, Any]]) -> None:
+    """Give verdicts that state no model, such as those of calls that failed, the one that gave all others on the metric."""
+    models: dict[Any, dict[Any, Any]] = {}
+    for row in rows:
+        if row["model"] is not None:
+            models.setdefault(_hashable(row["metric"]), {})[_hashable(row["model"])] = row["model"]
+    for row in rows:
+        known = models.get(_hashable(row["metric"]), {})
+        if row["model"] is None and len(known) == 1:
+            (row["model"],) = known.values()
 
 
 def _hashable(value: Any) -> Any:

@@ -1,0 +1,106 @@
+"""The alternative annotator test: may a judge take the place of a person?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import false_discovery_control, ttest_1samp, wilcoxon
+
+from crowdppl import arguments
+from crowdppl.errors import DataError
+from crowdppl.judges.human import HumanLabels
+from crowdppl.judges.verdicts import Verdicts
+
+Array = npt.NDArray[Any]
+# Items below which Wilcoxon's test takes the place of Student's, and below which an annotator is left out.
+NORMAL, FEWEST = 30, 5
+
+
+@arguments.checked(
+    verdicts=arguments.anything,
+    human=arguments.anything,
+    epsilon=arguments.number(at_least=0, below=1),
+    q=arguments.probability,
+)
+def alternative_annotators(verdicts: Any, human: Any, *, epsilon: float = 0.2, q: float = 0.05) -> pd.DataFrame:
+    """Test whether each judge may take the place of a person (Calderon, Reichart and Dror 2025, the alternative annotator test).
+
+    Each person in turn is left out. On the items that the person and others labelled, the judge wins where it agrees with the
+    others at least as often as the person does, and the person wins likewise. The null hypothesis is that the judge wins less
+    often than the person by ``epsilon`` or more; it is tested by Student's test of the differences, with fewer than 30 items by
+    Wilcoxon's. False discoveries over the people are controlled by Benjamini and Yekutieli (2001). The judge passes if the null
+    hypothesis is rejected for half of the people or more.
+
+    Args:
+        verdicts: :class:`Verdicts`, or a table for :meth:`Verdicts.from_frame`.
+        human: :class:`HumanLabels` with annotators, or a table with columns ``item``, ``verdict`` and ``annotator``.
+        epsilon: what a judge may be worse, since it costs less: .2 where people are experts, .15 where they are skilled, .1 where
+            they are a crowd.
+        q: rate of false discoveries.
+
+    Returns:
+        A row for each judge, the best first: ``judge``, ``annotators`` that were compared, ``items`` in the mean,
+        ``winning_rate`` (share of the people for whom the null hypothesis is rejected), ``advantage`` (probability that the judge
+        is as good as a person or better, in the mean over people) and ``passes``.
+
+    Raises:
+        DataError: if people are not named, or fewer than three of them share enough items.
+    """
+    if not isinstance(verdicts, Verdicts):
+        verdicts = Verdicts.from_frame(verdicts)
+    labels = human if isinstance(human, HumanLabels) else HumanLabels.from_frame(human)
+    verdicts, labels = labels.align(verdicts)
+    if (labels.annotator < 0).any():
+        raise DataError(
+            "the test compares judges with single people; state who gave each label in a column 'annotator'"
+        )
+    P, N, K = len(labels.annotators), len(verdicts.items), len(verdicts.labels)
+    people = np.zeros((P, N, K), dtype=bool)
+    people[labels.annotator, labels.item, labels.label] = True
+    said = np.asarray(people.any(2))  # (P, N)
+    rows = []
+    for j, judge in enumerate(verdicts.judges):
+        own = (verdicts.judge == j) & (verdicts.label >= 0)
+        votes = np.zeros((N, K))
+        np.add.at(votes, (verdicts.item[own], verdicts.label[own]), 1.0)
+        label, judged = votes.argmax(1), votes.any(1)
+        differences, advantage = [], []
+        for person in range(P):
+            others = np.delete(people, person, 0)
+            used = np.asarray(judged & said[person] & np.delete(said, person, 0).any(0))
+            if used.sum() < FEWEST:
+                continue
+            number = others.any(2).sum(0)[used]
+            agree = others.sum(0)[used]  # others who gave each label, (n, K)
+            of_judge = agree[np.arange(len(agree)), label[used]] / number
+            of_person = (agree * people[person, used]).max(1) / number
+            wins, loses = of_judge >= of_person, of_person >= of_judge
+            differences.append(loses.astype(float) - wins)
+            advantage.append(wins.mean())
+        if len(differences) < 3:
+            continue
+        adjusted = false_discovery_control([_p_value(d, epsilon) for d in differences], method="by")
+        rate = float((adjusted < q).mean())
+        items = float(np.mean([len(d) for d in differences]))
+        rows.append((judge, len(differences), items, rate, float(np.mean(advantage)), rate >= 0.5))
+    if not rows:
+        raise DataError(
+            f"fewer than three people share {FEWEST} items with others and with a judge; the test needs several labels of each "
+            f"item"
+        )
+    names = ["judge", "annotators", "items", "winning_rate", "advantage", "passes"]
+    table = pd.DataFrame(rows, columns=names)
+    return table.sort_values(["winning_rate", "advantage"], ascending=False, kind="stable", ignore_index=True)
+
+
+def _p_value(differences: Array, epsilon: float) -> float:
+    """Return the probability of such a mean of differences or a smaller one, if it is ``epsilon``."""
+    around = differences - epsilon
+    if len(around) < NORMAL:
+        return float(wilcoxon(around, alternative="less").pvalue)
+    if np.ptp(around) == 0:
+        return 0.0 if around[0] < 0 else 1.0
+    return float(ttest_1samp(around, 0.0, alternative="less").pvalue)
