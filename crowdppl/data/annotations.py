@@ -24,6 +24,7 @@ from crowdppl.data.label_names import LabelChoices, names_of_labels, words
 from crowdppl.data.layouts import AnnotationLayouts
 from crowdppl.data.numeric import numeric_annotations
 from crowdppl.data.other_labels import declared_too, names_of
+from crowdppl.data.questions import refuse_several
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
 from crowdppl.data.structured import CHOICES_OF_SEVERAL, Several
@@ -187,6 +188,7 @@ class Annotations(AnnotationLayouts):
         of_classes = {"labels": labels, "map": map, "other_labels": others}
         if scale is not None and kind not in (None, "numeric"):
             raise OptionError(f"scale= is that of numbers, and kind={kind!r} says that labels are none; leave one out")
+        refuse_several(frame, (task, worker, label), source)
         numeric, note = kinds.numbers_note("numeric" if scale is not None else kind, frame, label, of_classes, source)
         if numeric:
             unread = {

@@ -14,6 +14,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.identifiers import Coded, rows_text
+from crowdppl.data.questions import CRITERIA
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import criteria, pairwise
 from crowdppl.judges.matching import alike, require_common, same_spelling, union
@@ -230,7 +231,7 @@ class HumanLabels:
             DataError: if there is no column of criteria, or the labels on one cannot be used.
         """
         frame = to_pandas(data, source)
-        usual = [column for column in frame.columns if str(column).strip().lower() in criteria.USUAL]
+        usual = [column for column in frame.columns if str(column).strip().lower() in CRITERIA]
         if criterion is None and not usual:
             raise DataError(
                 f"{source}: the verdicts are on several criteria, and no column states that of a label; add a column 'criterion'"

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.data.identifiers import Coded, coded, rows_text
+from crowdppl.data.questions import codes
 from crowdppl.data.timestamps import since_1970
 from crowdppl.errors import DataError, listed
 
@@ -105,14 +106,6 @@ def orders(column: pd.Series[Any], where: str) -> npt.NDArray[np.int8]:
         values, (~blank & (order == -2)).to_numpy(), where, "is not true, false, 1 or 0; correct it or leave it blank"
     )
     return np.where(blank, -1, order).astype(np.int8)
-
-
-def codes(column: pd.Series[Any]) -> npt.NDArray[np.int64]:
-    """Return equal values of a column as equal codes, ``(n,)``; -1 if missing."""
-    try:
-        return np.asarray(pd.factorize(column)[0])
-    except (TypeError, NotImplementedError):  # lists and dictionaries in cells
-        return np.asarray(pd.factorize(column.astype(str))[0])
 
 
 def repeated_rows(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:

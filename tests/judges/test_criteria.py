@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from crowdppl import DataError, OptionError, judges
+from crowdppl.data.questions import CRITERIA
 from crowdppl.errors import silent
-from crowdppl.judges.criteria import USUAL
 
 WORDS = {"helpful": ("bad", "good"), "safe": ("fail", "pass")}
 RATES = {"helpful": (0.8, 0.4), "safe": (0.3, 0.9)}
@@ -37,7 +37,7 @@ def both():
         )
 
 
-@pytest.mark.parametrize("column", USUAL)
+@pytest.mark.parametrize("column", CRITERIA)
 def test_a_table_on_several_criteria_is_refused_in_one_line(column):
     verdicts, truth = panel(10, column=column)
     line = (

@@ -175,9 +175,9 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[
 
 def _of_metric(table: pd.DataFrame, metric: list[str] | None) -> pd.DataFrame:
     """Return the human labels on the metric that is chosen, if they state it."""
-    from crowdppl.judges.criteria import USUAL
+    from crowdppl.data.questions import CRITERIA
 
-    column = next((name for name in table.columns if str(name).strip().lower() in USUAL), None)
+    column = next((name for name in table.columns if str(name).strip().lower() in CRITERIA), None)
     if not metric or column is None:
         return table
     kept = table[table[column].astype(str).isin(metric)]

@@ -39,7 +39,10 @@ def look_command(
             if seen.annotations is None:
                 console.print(f"\n[bold]It cannot be read as annotations[/bold]: {escape(in_command(seen.reason))}")
         else:
-            _show_verdicts(judged)
+            for name, verdicts in judged.items():
+                if name is not None:
+                    console.print(f"[bold]Criterion {escape(str(name))}[/bold]")
+                _show_verdicts(verdicts)
             works = [(["crowdppl", "judges", str(file), "--out", "judged"], "systems and judges")]
     if works:
         console.print("\n[bold]Commands that work on it[/bold]")
@@ -86,10 +89,11 @@ def _show(seen: Any) -> None:
     display.show_notes(seen.odd)
 
 
-def _judged(file: Path) -> Any:
-    """Return the verdicts in a file; ``None`` where it has none."""
+def _judged(file: Path) -> dict[Any, Any] | None:
+    """Return the verdicts in a file by criterion, ``None`` for the only one; ``None`` where it has no verdicts."""
     from crowdppl import judges
     from crowdppl.data.readers.source import SourceFile
+    from crowdppl.judges.readers.formats import several_criteria
 
     try:
         with silent():
@@ -98,7 +102,9 @@ def _judged(file: Path) -> Any:
                 names = {name.lower() for name in SourceFile(file).columns}
                 if not names & {"judge", "verdict"}:
                     return None
-            return judges.read(file)
+            if several_criteria(file):
+                return dict(judges.read_criteria(file))
+            return {None: judges.read(file)}
     except CrowdpplError:
         return None  # the file is then read as annotations, and what is wrong with it is said there
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crowdppl.data.questions import of_question
 from crowdppl.data.readers import (
     argilla,
     bundles,
@@ -153,6 +154,12 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
 
 
 def _read(file: SourceFile, name: str, choices: Choices) -> Records:
+    if choices.question is not None and name == LONG:
+        rows = of_question(file.long_table, choices.question, file.name)
+        if rows is not None:
+            note = f"{file.name}: {len(rows):,} of {len(file.long_table):,} rows are of {choices.question!r}"
+            above = [rows.attrs[HEADER_ROWS]] if HEADER_ROWS in rows.attrs else []
+            return Records(rows, LONG, notes=[*above, note], several=choices.several)
     if choices.question is not None and name not in QUESTIONS:
         what = "a table with a row for each annotation" if name == LONG else FORMATS[name].description
         advice = "name the column of the label" if name == LONG else "leave it out"

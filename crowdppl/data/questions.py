@@ -1,0 +1,145 @@
+"""Tables with answers to several questions, or on several answers: the column that tells them apart, and the rows of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl.data.identifiers import Coded, rows_text
+from crowdppl.errors import DataError, listed, suggestion, warn
+
+# Names of columns that state what was asked, compared without capitals; and of those that state what was looked at.
+CRITERIA = ("criterion", "criteria", "metric", "scorer", "rubric", "dimension", "aspect")
+USUAL = (*CRITERIA, "question", "question_id", "attribute", "subtask", "field", "system", "model")
+# A column with more values is none of these, unless the caller names it.
+MOST = 50
+# Share of the pairs of item and person with several values, from which a column tells them apart.
+SHARE = 0.01
+
+
+def codes(column: pd.Series[Any]) -> npt.NDArray[np.int64]:
+    """Return equal values of a column as equal codes, ``(n,)``; -1 if missing."""
+    try:
+        return np.asarray(pd.factorize(column)[0])
+    except (TypeError, NotImplementedError):  # lists and dictionaries in cells
+        return np.asarray(pd.factorize(column.astype(str))[0])
+
+
+def unused(frame: pd.DataFrame, taken: Iterable[Any]) -> list[Any]:
+    """Return the columns that are not taken, those of equal names left out."""
+    used = {str(column) for column in taken if column is not None}
+    names = [str(column) for column in frame.columns]
+    return [column for column in frame.columns if str(column) not in used and names.count(str(column)) == 1]
+
+
+def named(frame: pd.DataFrame, taken: Iterable[Any], usual: Collection[str]) -> list[Any]:
+    """Return the columns that are not taken and have a usual name."""
+    return [column for column in unused(frame, taken) if str(column).strip().lower() in usual]
+
+
+def tells_apart(frame: pd.DataFrame, column: Any, who: Sequence[Any], every: bool = False) -> bool:
+    """Return whether a column has several values for one person and item.
+
+    Args:
+        frame: the table.
+        column: the column.
+        who: columns of item, person and whatever else tells what a row is on.
+        every: whether each person and item must have every value, once.
+    """
+    value = codes(frame[column])
+    distinct = len(np.unique(value[value >= 0]))
+    if not 1 < distinct <= MOST or (every and ((value < 0).any() or len(frame) % distinct)):
+        return False
+    keys = list(range(len(who)))
+    stated = pd.DataFrame({n: codes(frame[one]) for n, one in enumerate(who)}).assign(value=value)[value >= 0]
+    if not every:
+        pairs = stated.drop_duplicates()
+        several = pairs.duplicated(keys).sum()
+        return bool(several > SHARE * (len(pairs) - several))
+    once = not stated.duplicated().any()
+    return bool(once and (stated.groupby(keys, sort=False).size() == distinct).all())
+
+
+def by_value(frame: pd.DataFrame, column: Any, names: Coded, what: str, where: str) -> dict[Any, pd.DataFrame]:
+    """Return the rows of each value of a column without the column, in the order in which values occur.
+
+    Args:
+        frame: the table.
+        column: the column.
+        names: it, as codes.
+        what: what it states, for messages.
+        where: its location, for messages.
+
+    Raises:
+        DataError: if a value is missing.
+    """
+    if names.missing.any():
+        rows = rows_text(np.flatnonzero(names.missing))
+        raise DataError(f"{where}, {rows}: {what} missing; fill it in or drop the rows")
+    rest = frame.drop(columns=[column])
+    order = pd.unique(names.codes).tolist()
+    return {names.names.tolist()[n]: rest[names.codes == n].reset_index(drop=True) for n in order}
+
+
+def refuse_several(frame: pd.DataFrame, columns: Sequence[Any], source: str) -> None:
+    """Refuse annotations of several questions, or of the answers of several systems, which are not repeated annotations.
+
+    Of grades and other numbers, several criteria may be of one quality, as in many-facet Rasch models: these have a warning.
+
+    Args:
+        frame: the table.
+        columns: its columns of tasks, workers and labels.
+        source: name of the table in messages.
+
+    Raises:
+        DataError: if a column of a usual name (:data:`USUAL`) tells annotations of an item by one worker apart.
+    """
+    for column in named(frame, columns, USUAL):
+        if tells_apart(frame, column, columns[:2]):
+            values = pd.unique(frame[column].dropna()).tolist()
+            several = (
+                f"{source}: workers have several annotations of an item, which column {str(column)!r} tells apart "
+                f"({listed(values)})"
+            )
+            if _are_numbers(frame[columns[2]]):
+                warn(
+                    f"{several}; they are read as repeated annotations of one number or grade; if each has one of its own, keep "
+                    f"the rows of one, or write item and {column} into one column and name it with task=..."
+                )
+                return
+            raise DataError(
+                f"{several}; they are not of one true label: keep the rows of one, as question={str(values[0])!r} does "
+                f"where a file is read; or write item and {column} into one column and name it with task=...; or drop the column "
+                f"if the annotations are repeated ones"
+            )
+
+
+def _are_numbers(labels: pd.Series[Any]) -> bool:
+    """Return whether all labels are numbers, or texts of numbers; true and false are none."""
+    texts = [str(value) for value in pd.unique(labels.dropna().astype(object)).tolist()]
+    return bool(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna().all())
+
+
+def of_question(frame: pd.DataFrame, question: str, source: str) -> pd.DataFrame | None:
+    """Return the rows of one question without the column that states it; ``None`` if there is no such column.
+
+    Raises:
+        DataError: if no row is of this question.
+    """
+    candidates = named(frame, (), USUAL)
+    for column in candidates:
+        kept = frame[column].astype(str) == question
+        if kept.any():
+            rest = frame[kept].drop(columns=[column]).reset_index(drop=True)
+            rest.attrs = dict(frame.attrs)
+            return rest
+    if not candidates:
+        return None
+    known = [str(value) for value in pd.unique(frame[candidates[0]].dropna()).tolist()]
+    raise DataError(
+        f"{source}, column {str(candidates[0])!r}: no {question!r}{suggestion(question, known)}; it has {listed(known, 12)}"
+    )

@@ -1,0 +1,76 @@
+"""Annotations of several questions, or of the answers of several systems, are not repeated annotations of one item."""
+
+import pandas as pd
+import pytest
+
+import crowdppl
+from crowdppl import CrowdpplWarning, DataError, OptionError
+from crowdppl.data.questions import USUAL
+
+ROWS = [
+    (item, worker, asked, label)
+    for item in range(6)
+    for worker in ("u", "v", "w")
+    for asked, label in (("polite", "yes" if item % 2 else "no"), ("true", "no" if item < 3 else "yes"))
+]
+
+
+def frame(column="question"):
+    return pd.DataFrame(ROWS, columns=["task", "worker", column, "label"])
+
+
+@pytest.mark.parametrize("column", [*USUAL, "Question", " aspect "])
+def test_annotations_of_several_questions_are_refused_in_one_line(column):
+    with pytest.raises(DataError) as refused:
+        crowdppl.Annotations.from_frame(frame(column))
+    message = str(refused.value)
+    assert message.startswith(
+        f"the data: workers have several annotations of an item, which column {column!r} tells apart ('polite', 'true')"
+    ) or message.split(": ", 1)[1].startswith("workers have several annotations of an item")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("kind", ["numeric", "ordinal", None])
+def test_numbers_and_grades_of_several_questions_have_a_warning(kind):
+    """Several criteria may be of one quality, as in many-facet Rasch models."""
+    table = frame().assign(label=[1, 3, 2, 2] * 9)
+    with pytest.warns(CrowdpplWarning, match="which column 'question' tells apart"):
+        data = crowdppl.Annotations.from_frame(table, kind=kind)
+    assert data.A == 36
+
+
+def test_what_is_not_of_several_questions_is_read_as_before():
+    one = frame()[frame()["question"] == "true"].reset_index(drop=True)
+    plain = crowdppl.Annotations.from_frame(one.drop(columns="question"))
+    for value in (one["question"], one["task"].astype(str), one["worker"], None):
+        data = crowdppl.Annotations.from_frame(one.assign(question=value))
+        assert data.label.tolist() == plain.label.tolist()
+    # Repeated annotations, and a rare slip in the column.
+    again = pd.concat([one, one.head(2)], ignore_index=True)
+    assert len(one) + 2 == crowdppl.Annotations.from_frame(again).A
+    many = pd.concat([one.assign(task=one["task"] + 10 * n) for n in range(30)], ignore_index=True)
+    slip = pd.concat([many, many.head(1).assign(question="truth")], ignore_index=True)
+    assert len(many) + 1 == crowdppl.Annotations.from_frame(slip).A
+
+
+def test_a_column_with_a_role_is_none_of_questions():
+    table = frame().rename(columns={"task": "text", "question": "system"})
+    data = crowdppl.Annotations.from_frame(table.assign(text=table["text"].astype(str) + table["system"]), task="text")
+    assert data.N == 12
+    assert crowdppl.Annotations.from_frame(table, task="system", worker="worker", label="label").N == 2
+
+
+def test_one_question_of_a_file(tmp_path):
+    frame().to_csv(tmp_path / "x.csv", index=False)
+    with pytest.raises(DataError, match="as question='polite' does where a file is read"):
+        crowdppl.read(tmp_path / "x.csv")
+    one = crowdppl.read(tmp_path / "x.csv", question="true")
+    assert (one.A, one.N) == (18, 6)
+    assert "x.csv: 18 of 36 rows are of 'true'" in one.notes
+    with pytest.raises(
+        DataError, match=r"x.csv, column 'question': no 'tru' \(did you mean 'true'\?\); it has 'polite', 'true'"
+    ):
+        crowdppl.read(tmp_path / "x.csv", question="tru")
+    frame().drop(columns="question").to_csv(tmp_path / "y.csv", index=False)
+    with pytest.raises(OptionError, match="without questions"):
+        crowdppl.read(tmp_path / "y.csv", question="true")
