@@ -131,15 +131,31 @@ def of_question(frame: pd.DataFrame, question: str, source: str) -> pd.DataFrame
         DataError: if no row is of this question.
     """
     candidates = named(frame, (), USUAL)
-    for column in candidates:
-        kept = frame[column].astype(str) == question
-        if kept.any():
-            rest = frame[kept].drop(columns=[column]).reset_index(drop=True)
-            rest.attrs = dict(frame.attrs)
-            return rest
     if not candidates:
         return None
-    known = [str(value) for value in pd.unique(frame[candidates[0]].dropna()).tolist()]
-    raise DataError(
-        f"{source}, column {str(candidates[0])!r}: no {question!r}{suggestion(question, known)}; it has {listed(known, 12)}"
-    )
+    column = next((one for one in candidates if (frame[one].astype(str) == question).any()), candidates[0])
+    return only(frame, column, [question], source)
+
+
+def only(frame: pd.DataFrame, column: Any, wanted: Collection[str], source: str) -> pd.DataFrame:
+    """Return the rows with some values in a column, without the column if there is one value.
+
+    Args:
+        frame: the table.
+        column: the column.
+        wanted: the values, as text.
+        source: name of the table in messages.
+
+    Raises:
+        DataError: for a value that does not occur.
+    """
+    text = frame[column].astype(str)
+    unknown = sorted(set(wanted) - set(text))
+    if unknown:
+        known = [str(value) for value in pd.unique(frame[column].dropna()).tolist()]
+        raise DataError(
+            f"{source}, column {str(column)!r}: no {unknown[0]!r}{suggestion(unknown[0], known)}; it has {listed(known, 12)}"
+        )
+    rows = frame[text.isin(list(wanted))].reset_index(drop=True)
+    rows.attrs = dict(frame.attrs)
+    return rows.drop(columns=[column]) if len(set(wanted)) == 1 else rows

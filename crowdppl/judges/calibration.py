@@ -129,10 +129,10 @@ class Calibration:
         logit -= logit.max(0)
         np.exp(logit, out=logit)
         logit /= logit.sum(0)
-        if system is not None and len(self.pure_class):
-            code = np.append(self.pure_class, -1)[system]
-            for n in np.flatnonzero(code >= 0):
-                logit[:, self.pure[:, system[n]], n] = np.arange(len(logit))[:, None] == code[n]
+        for s in np.flatnonzero(self.pure_class >= 0) if system is not None else ():
+            cells = np.ix_(self.pure[:, s], np.flatnonzero(system == s))
+            for k in range(len(logit)):
+                logit[k][cells] = k == self.pure_class[s]
         return logit
 
 

@@ -41,20 +41,33 @@ def column_of_criteria(frame: pd.DataFrame, name: Any, columns: Mapping[str, Any
     return next((column for column in usual if questions.tells_apart(frame, column, _who(columns))), None)
 
 
-def unnamed(frame: pd.DataFrame, columns: Mapping[str, Any]) -> list[Any]:
-    """Return columns of another name that tell the verdicts of a judge on one answer apart, and may state criteria.
+def perhaps(frame: pd.DataFrame, columns: Mapping[str, Any], source: str) -> list[str]:
+    """Return notes on columns that may state criteria, and were not used.
 
-    Each judge has a verdict on each answer for each value. Numbers, which may count runs, are left out.
+    Of a usual name are those whose values differ on an item, but not for one judge. Of another name are those for which each
+    judge has a verdict on each answer under each value; numbers, which may count runs, are left out.
     """
+    notes = []
+    who, item = _who(columns), [columns["item"]]
+    for column in questions.named(frame, columns.values(), CRITERIA):
+        if questions.tells_apart(frame, column, item) and not questions.tells_apart(frame, column, who):
+            notes.append(
+                f"{source}: column {str(column)!r} has several values on an item, each by other judges, and is not used; if each "
+                f"is a criterion with true labels of its own, name it with criterion=..."
+            )
     if columns.get("run") is not None:
-        return []
-    others = [
-        column
-        for column in questions.unused(frame, columns.values())
-        if str(column).strip().lower() not in (*CRITERIA, *RUNS)
-        and not pd.api.types.is_numeric_dtype(frame[column].dtype)
-    ]
-    return [column for column in others if questions.tells_apart(frame, column, _who(columns), every=True)]
+        return notes
+    for column in questions.unused(frame, columns.values()):
+        usual = str(column).strip().lower() in (*CRITERIA, *RUNS)
+        if usual or pd.api.types.is_numeric_dtype(frame[column].dtype):
+            continue
+        if questions.tells_apart(frame, column, who, every=True):
+            notes.append(
+                f"{source}: judges have several verdicts on an item, which column {str(column)!r} tells apart; they are read as "
+                f"repeated calls on one question; if the column states what was judged, name it with criterion=..."
+            )
+            break
+    return notes
 
 
 def by_criterion(frame: pd.DataFrame, column: Any, source: str) -> dict[Any, pd.DataFrame]:

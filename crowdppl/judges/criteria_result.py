@@ -163,8 +163,7 @@ def _require_same(criteria: list[Any], labelled: list[Any]) -> None:
     if unknown:
         raise DataError(
             f"human labels are on {listed(unknown)}, but the criteria of the verdicts are {listed(criteria)}; use "
-            "the same names, "
-            f"or drop these labels"
+            f"the same names, or drop these labels"
         )
 
 

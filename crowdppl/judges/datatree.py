@@ -42,19 +42,14 @@ HUMAN = ("item", "label", "annotator", "probability", "stratum", "system", "oppo
 def tree_of(draws: TruthDraws) -> xr.DataTree:
     """Return a result as a tree.
 
-    Groups: ``posterior`` with ``rate`` of each system (of the judged items), ``true_label`` as codes of classes, and
-    the coefficients ``theta`` and ``scale`` of the model, with axes ``chain`` and ``draw``; ``truth`` with ``probability``
-    ``(item, class)``,
-    ``labelled`` and ``value``; ``observed_data`` with the ``label`` of each verdict as a code, -1 if none was given;
+    Groups: ``posterior`` with ``rate`` of each system (of the judged items), ``true_label`` as codes of classes, the coefficients
+    ``theta`` and ``scale`` of the model, and which systems are ``pure``, with axes ``chain`` and ``draw``; ``truth`` with
+    ``probability`` ``(item, class)``, ``labelled`` and ``value``;
+    ``observed_data`` with the ``label`` of each verdict as a code, -1 if none was given;
     ``constant_data`` with everything else that is known of verdicts, items and judges; and ``human_labels``.
     """
-    v, names = draws.verdicts, {}
-    for field, axis in NAMES.items():
-        names[axis] = (axis, _storable(getattr(v, field)))
-    if not len(v.systems):
-        names["system"] = ("system", _storable(np.array([], dtype=object)))
-    blocks = draws.calibration.blocks
-    rate_names = draws.rated[0]
+    v, blocks = draws.verdicts, draws.calibration.blocks
+    names = {axis: (axis, _storable(getattr(v, field))) for field, axis in NAMES.items()}
     posterior = xr.Dataset(
         {
             "rate": ((*DRAW, "rated"), rates(draws, "items")[None]),
@@ -67,7 +62,7 @@ def tree_of(draws: TruthDraws) -> xr.DataTree:
             "chain": [0],
             "draw": np.arange(len(draws.truth)),
             "item": names["item"],
-            "rated": ("rated", _storable(rate_names)),
+            "rated": ("rated", _storable(draws.rated[0])),
             "block": ("block", _storable(np.array([block.name for block in blocks], dtype=object))),
             "coefficient": (
                 "coefficient",

@@ -14,7 +14,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.identifiers import Coded, rows_text
-from crowdppl.data.questions import CRITERIA
+from crowdppl.data.questions import CRITERIA, named
 from crowdppl.errors import DataError, listed
 from crowdppl.judges import criteria, pairwise
 from crowdppl.judges.matching import alike, require_common, same_spelling, union
@@ -152,7 +152,12 @@ class HumanLabels:
             source,
             "fit all criteria with crowdppl.judges.fit_criteria",
         )
-        notes: list[str] = []
+        notes = [
+            f"{source}: column {str(column)!r} has several values and is not used; if people judged several criteria, keep the "
+            f"rows of one, or fit all with crowdppl.judges.fit_criteria"
+            for column in named(table.frame, table.columns.values(), CRITERIA)
+            if table.frame[column].nunique() > 1
+        ]
         items, labels = table.required("item"), table.names("verdict")
         people, strata, answered = table.names("annotator"), table.names("stratum"), table.names("answer")
         systems, first, second = two_systems(table)
@@ -231,12 +236,12 @@ class HumanLabels:
             DataError: if there is no column of criteria, or the labels on one cannot be used.
         """
         frame = to_pandas(data, source)
-        usual = [column for column in frame.columns if str(column).strip().lower() in CRITERIA]
+        usual = named(frame, (), CRITERIA)
         if criterion is None and not usual:
             raise DataError(
                 f"{source}: the verdicts are on several criteria, and no column states that of a label; add a column 'criterion'"
             )
-        column = criteria.column_of_criteria(frame, usual[0] if criterion is None else criterion, {}, source)
+        column = usual[0] if criterion is None else criteria.column_of_criteria(frame, criterion, {}, source)
         parts = criteria.by_criterion(frame, column, source)
         return {name: cls.from_frame(part, source=f"{source}, {name}", **options) for name, part in parts.items()}
 

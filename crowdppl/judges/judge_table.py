@@ -14,6 +14,7 @@ from crowdppl.judges.families import family_of
 from crowdppl.judges.features import by_judge
 from crowdppl.judges.panel_table import COMMON, Correlations
 from crowdppl.judges.states import State
+from crowdppl.judges.system_table import question_weights
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
@@ -92,14 +93,12 @@ def comparisons(draws: TruthDraws) -> pd.DataFrame:
     those of further items of the kind. The more accurate judge is the first.
     """
     v = draws.verdicts
-    N, used = len(v.items), v.label >= 0
-    J = len(v.judges)
+    J, used = len(v.judges), v.label >= 0
     number = by_judge(v, used).astype(float)
     seen = (number > 0).astype(float)
     common = (seen.T @ seen).astype(int)
-    truth = draws.truth[:: max(len(draws.truth) // DRAWS, 1)]
-    unit = np.where(v.question >= 0, v.question, len(v.questions) + np.arange(N))
-    weight = np.random.default_rng(4).standard_exponential((len(truth), unit.max() + 1))[:, unit]
+    every = max(len(draws.truth) // DRAWS, 1)
+    truth, weight = draws.truth[::every], question_weights(draws, "population")[::every]
     difference = np.full((len(truth), J, J), np.nan)
     for d, z in enumerate(truth):
         correct = by_judge(v, used, (v.label == z[v.item]).astype(float)) / np.maximum(number, 1)

@@ -6,7 +6,7 @@ import numpy as np
 
 from crowdppl.errors import listed
 from crowdppl.judges.draws import TruthDraws
-from crowdppl.judges.human_likelihood import counts_by_item
+from crowdppl.judges.human_likelihood import counts_by_item, error_of_people
 
 # Fewer human labels than these are called few.
 FEW = 30
@@ -41,8 +41,8 @@ def unlike_the_others(draws: TruthDraws) -> str:
         x = passed[own]
         difference += x[labelled].sum() - n * x.mean()
         variance += n * (1 - n / N) * x.var(ddof=1)
+        # Both means weight systems by their labels, so that they are of the same systems.
         means += n * np.array([x[labelled].mean(), x[~labelled].mean()])
-        # n of each system, so that both means are of the same systems
     count = int((draws.labelled & judged).sum())
     if variance <= 0 or abs(difference) <= DIFFERENT * np.sqrt(variance):
         return ""
@@ -96,14 +96,6 @@ def _treated_unlike(draws: TruthDraws) -> list[str]:
     return out
 
 
-def _contradict(draws: TruthDraws) -> bool:
-    """Return whether people gave an item several labels."""
-    if draws.human is None:
-        return False
-    pairs = np.unique(np.stack([draws.human.item, draws.human.label]), axis=1)
-    return bool((np.bincount(pairs[0]) > 1).any())
-
-
 def statements(draws: TruthDraws) -> list[str]:
     """Return sentences on what these data do not identify, the most important first."""
     v = draws.verdicts
@@ -131,7 +123,10 @@ def statements(draws: TruthDraws) -> list[str]:
         if draws.human_error > 0.9 * chance:
             out.append("People agree with each other no more than by chance: their labels carry no information.")
         else:
-            why = "People contradict each other on some items; each" if _contradict(draws) else "Each"
+            _, counts = (
+                counts_by_item(draws.human, len(v.labels)) if draws.human is not None else (None, np.zeros((0, 2)))
+            )
+            why = "People contradict each other on some items; each" if error_of_people(counts) > 0 else "Each"
             out.append(f"{why} human label is taken to be wrong with probability {draws.human_error:.2f}.")
     if draws.human is not None and np.isnan(draws.human.probability).all():
         if len(draws.human.strata):

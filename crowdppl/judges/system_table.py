@@ -83,11 +83,11 @@ def rates(draws: TruthDraws, target: str) -> Array:
     """
     if draws.paired:
         return pairwise.against_others(*_strengths(draws, target))
-    value, weight = draws.value[draws.truth], _weights(draws, target)  # (D, N)
+    value, weight = draws.value[draws.truth], question_weights(draws, target)  # (D, N)
     return np.asarray(((value * weight) @ draws.member) / (weight @ draws.member))
 
 
-def _weights(draws: TruthDraws, target: str) -> Array:
+def question_weights(draws: TruthDraws, target: str) -> Array:
     """Return the weight of each item in the rates of each draw, ``(D, N)``, or ``(1, N)`` if it is the same in all."""
     v = draws.verdicts
     D, N = draws.truth.shape
@@ -104,7 +104,7 @@ def _strengths(draws: TruthDraws, target: str) -> tuple[Array, Array]:
     assert draws.features.outcome is not None
     v, outcome = draws.verdicts, draws.features.outcome[draws.truth]  # (D, N)
     pairs = pairwise.distinct(v.system, v.opponent, len(v.systems))
-    weight = np.broadcast_to(_weights(draws, target), outcome.shape)
+    weight = np.broadcast_to(question_weights(draws, target), outcome.shape)
     every = np.arange(len(v.items))
     counts = np.stack([pairwise.tally(pairs, every, one, w) for one, w in zip(outcome, weight, strict=True)])
     return pairwise.strengths(counts, pairs)

@@ -28,6 +28,28 @@ Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
 
 
+# Arguments of Verdicts.from_frame that name a column, and the default names of these columns.
+ROLES = (
+    "item",
+    "judge",
+    "verdict",
+    "system",
+    "opponent",
+    "question",
+    "answer",
+    "run",
+    "swapped",
+    "score",
+    "family",
+    "version",
+    "cost",
+    "seconds",
+    "when",
+    "status",
+)
+_USUAL = {role: (role,) for role in ROLES} | {"answer": ANSWERS, "run": criteria.RUNS}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Verdicts:
     """Verdicts of ``J`` judges on ``N`` items in ``K`` classes, ``n`` rows in the order of the table.
@@ -189,8 +211,7 @@ class Verdicts:
                 ``answer``, ``epoch`` and ``repeat``. Where a system gave an
                 item several, each answer is an item of its own, and the item in the table is their question. Repeated calls of a
                 judge on one answer are several verdicts on it.
-            run: column that numbers the calls of a judge on one answer. Its names are ``run``, ``replicate``, ``trial``,
-            ``call``.
+            run: column that numbers the calls of a judge on one answer; its names are ``run``, ``trial`` and others.
             criterion: column of what was judged.
             swapped: column of the order of a pair: true or 1 if the second answer was shown first.
             score: column of numbers.
@@ -232,19 +253,17 @@ class Verdicts:
             "when": when,
             "status": status,
         }
-        usual = {role: (role,) for role in given} | {"answer": ANSWERS, "run": criteria.RUNS}
-        table = Table.of(to_pandas(frame, source), given, usual, ("item", "judge"), source)
+        table = table_of(frame, given, source)
         criteria.refuse_several(
             table.frame,
             criteria.column_of_criteria(table.frame, criterion, table.columns, source),
             source,
             "read all with Verdicts.by_criterion and fit them with crowdppl.judges.fit_criteria",
         )
-        notes: list[str] = []
+        notes = criteria.perhaps(table.frame, table.columns, source)
         judges = table.required("judge")
         unit = units(table)
         kept = ~_copies(table, notes)
-        notes += _perhaps_criteria(table)
         scores, costs, durations = table.numbers("score"), table.numbers("cost", 0), table.numbers("seconds", 0)
         times, orders, versions = table.times("when"), table.orders("swapped"), table.names("version")
         classes = None if labels is None else list(arguments.a_list("labels", labels))
@@ -315,16 +334,14 @@ class Verdicts:
         Raises:
             DataError: if there is no column of criteria, or the verdicts on one cannot be used.
         """
-        table = to_pandas(frame, source)
-        stated = {role: options.get(role) or role for role in ("item", "judge", "system", "opponent", "answer", "run")}
-        columns = {role: name for role, name in stated.items() if str(name) in map(str, table.columns)}
-        column = criteria.column_of_criteria(table, criterion, columns, source)
+        table = table_of(frame, options, source)
+        column = criteria.column_of_criteria(table.frame, criterion, table.columns, source)
         if column is None:
             raise DataError(
-                f"{source}: no column states several criteria; columns are {listed(map(str, table.columns), 12)}; name it with "
-                f"criterion=..., or read a table of one criterion with Verdicts.from_frame"
+                f"{source}: no column states several criteria; columns are {listed(map(str, table.frame.columns), 12)}; name it "
+                f"with criterion=..., or read a table of one criterion with Verdicts.from_frame"
             )
-        parts = criteria.by_criterion(table, column, source)
+        parts = criteria.by_criterion(table.frame, column, source)
         labels = options.pop("labels", None)
         classes = labels if isinstance(labels, Mapping) else dict.fromkeys(parts, labels)
         return {
@@ -476,6 +493,18 @@ class Verdicts:
         return frame.drop(columns=empty)
 
 
+def table_of(frame: Any, stated: Mapping[str, Any], source: str) -> Table:
+    """Return a table of verdicts with its columns by role.
+
+    Args:
+        frame: a table of any library, see :meth:`Verdicts.from_frame`.
+        stated: names of columns by role; what is no role is not used.
+        source: name of the table in messages.
+    """
+    given = {role: stated.get(role) for role in ROLES}
+    return Table.of(to_pandas(frame, source), given, _USUAL, ("item", "judge"), source)
+
+
 def _copies(table: Table, notes: list[str]) -> npt.NDArray[np.bool_]:
     """Return which rows are copies of earlier ones, ``(n,)``, and note their number.
 
@@ -497,15 +526,3 @@ def _copies(table: Table, notes: list[str]) -> npt.NDArray[np.bool_]:
         f"{table.source}: dropped {which}; if they are repeated calls of a judge, number these in a column 'run'"
     )
     return equal
-
-
-def _perhaps_criteria(table: Table) -> list[str]:
-    """Return a note on a column that may state criteria, which was not used."""
-    columns = criteria.unnamed(table.frame, table.columns)
-    if not columns:
-        return []
-    return [
-        f"{table.source}: judges have several verdicts on an item, which column {str(columns[0])!r} tells apart; "
-        "they are read as "
-        f"repeated calls on one question; if the column states what was judged, name it with criterion=..."
-    ]

@@ -5,6 +5,7 @@ import warnings
 
 import pandas as pd
 import pytest
+from commands import run
 
 from crowdppl.data import datasets
 from crowdppl.errors import CrowdpplError, CrowdpplWarning, FileError, OptionError
@@ -175,10 +176,6 @@ def test_sets_at_hand_are_listed_and_checked(tmp_path, monkeypatch, public):
         datasets.listing()
     (tmp_path / "rte" / "meta.json").write_text(json.dumps({"title": "mine"}))
     assert datasets.listing().set_index("name").loc["rte", ["title", "where"]].tolist() == ["mine", "folder"]
-    from typer.testing import CliRunner
-
-    from crowdppl.cli.main import app
-
-    assert "mine" in CliRunner().invoke(app, ["datasets"]).output
+    assert "mine" in run("datasets").output
     monkeypatch.delenv("CROWDPPL_DATA")
-    assert "to fetch" in CliRunner().invoke(app, ["datasets"]).output
+    assert "to fetch" in run("datasets").output

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from commands import run
 
 from crowdppl import DataError, OptionError, judges
 from crowdppl.data.questions import CRITERIA
@@ -159,9 +160,59 @@ def test_files_on_several_criteria(tmp_path):
     one = judges.read(tmp_path / "v.csv", metric="safe")
     np.testing.assert_array_equal(one.label, parts["safe"].label)
     with pytest.raises(
-        DataError, match="no criterion 'saf' \\(did you mean 'safe'\\?\\); its criteria are 'helpful', 'safe'"
+        DataError, match=r"v\.csv, column 'metric': no 'saf' \(did you mean 'safe'\?\); it has 'helpful', 'safe'"
     ):
         judges.read(tmp_path / "v.csv", metric="saf")
+
+
+def test_columns_that_may_state_criteria_and_are_not_used_are_noted():
+    """Each judge has a criterion of its own, or people labelled each item on one: nothing shows that they are several."""
+    verdicts, truth = panel(10)
+    one = verdicts[verdicts["metric"] == "safe"].reset_index(drop=True)
+    v = judges.Verdicts.from_frame(one.assign(metric=one["judge"].map({"m0/x": "a", "m1/x": "a", "m2/x": "b"})))
+    assert v.notes[0] == (
+        "the verdicts: column 'metric' has several values on an item, each by other judges, and is not used; if each is a "
+        "criterion with true labels of its own, name it with criterion=..."
+    )
+    assert not any("metric" in note for note in judges.Verdicts.from_frame(one.assign(metric=one["item"])).notes)
+    labels = truth.drop_duplicates(["item", "system"]).assign(metric=lambda t: np.where(t["system"] == "s0", "a", "b"))
+    assert judges.HumanLabels.from_frame(labels).notes == (
+        "the human labels: column 'metric' has several values and is not used; if people judged several criteria, keep the rows "
+        "of one, or fit all with crowdppl.judges.fit_criteria",
+    )
+
+
+def test_the_command_fits_each_criterion_or_one(tmp_path):
+    verdicts, truth = panel(20)
+    verdicts.to_csv(tmp_path / "v.csv", index=False)
+    truth.head(60).to_csv(tmp_path / "h.csv", index=False)
+
+    def judged(*words, code=0):
+        done = run("judges", tmp_path / "v.csv", "--human", tmp_path / "h.csv", *words, code=code)
+        return " ".join(done.output.split())
+
+    output = judged("--out", tmp_path / "out")
+    assert "All criteria: corrected rate of each system" in output
+    systems = pd.read_csv(tmp_path / "out" / "systems.csv")
+    assert systems["criterion"].tolist() == ["helpful", "helpful", "safe", "safe"]
+    assert '"criteria":["helpful","safe"]' in (tmp_path / "out" / "report.html").read_text()
+    output = judged("--metric", "safe")
+    assert "30 of 40 items have human labels" in output
+    truth.head(60).replace({"metric": {"safe": "harmless"}}).to_csv(tmp_path / "h.csv", index=False)
+    output = judged("--metric", "safe", code=2)
+    assert "h.csv, column 'metric': no 'safe'; it has 'helpful', 'harmless'" in output
+
+
+def test_a_file_is_read_once(tmp_path, monkeypatch):
+    from crowdppl.judges.readers import formats
+
+    verdicts, _ = panel(10)
+    verdicts.to_csv(tmp_path / "v.csv", index=False)
+    read, opened = [], formats.opened
+    monkeypatch.setattr(formats, "opened", lambda *given: read.append(1) or opened(*given))
+    assert list(formats.read_each(tmp_path / "v.csv")) == ["helpful", "safe"]
+    assert list(formats.read_each(tmp_path / "v.csv", metric="safe")) == [None]
+    assert len(read) == 2
 
 
 # ---------------------------------------------------------------------- repeated calls

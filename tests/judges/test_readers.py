@@ -374,6 +374,17 @@ def langfuse_scores():
     )
 
 
+@pytest.mark.parametrize("name", ["traceName", "trace_name"])
+def test_the_name_of_a_trace_of_langfuse_is_the_system(write, name):
+    v = read(write("x.csv", langfuse_scores().assign(**{name: ["one", "two", "one", "two", "one", "two", ""]})))
+    assert dict(zip(v.items.tolist(), v.systems[v.system].tolist(), strict=True)) == {
+        "t1": "one",
+        "t2": "two",
+        "t3": "one",
+        "t4": "two",
+    }
+
+
 @pytest.mark.parametrize("form", ["camel.csv", "snake.csv", "records.json", "lines.jsonl", "answer.json"])
 def test_langfuse(write, form):
     scores = langfuse_scores()

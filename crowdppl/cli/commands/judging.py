@@ -142,10 +142,12 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[
         by criterion if there are several, ``None`` without a file; and what identifies the input.
     """
     from crowdppl.cli import inputs
+    from crowdppl.data.questions import CRITERIA, only
+    from crowdppl.data.questions import named as named_columns
     from crowdppl.data.readers.source import read_table
     from crowdppl.data.readers.streams import local, source_name
     from crowdppl.judges.human import HumanLabels
-    from crowdppl.judges.readers.formats import read, read_criteria, several_criteria
+    from crowdppl.judges.readers.formats import read_each
 
     stated = how_read.given()
     several, column = stated.pop("criteria", False), stated.pop("criterion", None)
@@ -153,13 +155,9 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[
         stated["labels"] = inputs.declared_classes(stated["labels"])
     name = source_name(file)
     source: dict[str, Any] = {"file": name}
-    verdicts: dict[Any, Verdicts]
     with local(file) if not file.is_dir() else nullcontext(file) as path:
         named = {} if file.is_dir() else {"source": name}
-        if several or column or ("metric" not in stated and several_criteria(path, **stated)):
-            verdicts = read_criteria(path, **named | stated, criterion=column)
-        else:
-            verdicts = {None: read(path, **named | stated)}
+        verdicts = read_each(path, **named | stated, criterion=column, each_metric=several)
         if not file.is_dir():
             source["sha256"] = digests.sha256(path)
     source["rows"] = sum(map(len, verdicts.values()))
@@ -168,20 +166,13 @@ def _read(file: Path, human: Path | None, how_read: JudgeReading) -> tuple[dict[
     with local(human) as path:
         table = read_table(path)
         source |= {"human labels": source_name(human), "sha256 of the human labels": digests.sha256(path)}
+    name = source_name(human)
+    columns = named_columns(table, (), CRITERIA)
+    if how_read.metric and columns:  # labels of other metrics are not of these verdicts
+        table = only(table, columns[0], how_read.metric, name)
     if None in verdicts:
-        return verdicts, HumanLabels.from_frame(_of_metric(table, how_read.metric), source=source_name(human)), source
-    return verdicts, HumanLabels.by_criterion(table, column, source=source_name(human)), source
-
-
-def _of_metric(table: pd.DataFrame, metric: list[str] | None) -> pd.DataFrame:
-    """Return the human labels on the metric that is chosen, if they state it."""
-    from crowdppl.data.questions import CRITERIA
-
-    column = next((name for name in table.columns if str(name).strip().lower() in CRITERIA), None)
-    if not metric or column is None:
-        return table
-    kept = table[table[column].astype(str).isin(metric)]
-    return kept.reset_index(drop=True) if len(kept) else table
+        return verdicts, HumanLabels.from_frame(table, source=name), source
+    return verdicts, HumanLabels.by_criterion(table, column, source=name), source
 
 
 def _size(verdicts: Verdicts) -> str:

@@ -93,7 +93,7 @@ def _judged(file: Path) -> dict[Any, Any] | None:
     """Return the verdicts in a file by criterion, ``None`` for the only one; ``None`` where it has no verdicts."""
     from crowdppl import judges
     from crowdppl.data.readers.source import SourceFile
-    from crowdppl.judges.readers.formats import several_criteria
+    from crowdppl.judges.readers.formats import read_each
 
     try:
         with silent():
@@ -102,9 +102,7 @@ def _judged(file: Path) -> dict[Any, Any] | None:
                 names = {name.lower() for name in SourceFile(file).columns}
                 if not names & {"judge", "verdict"}:
                     return None
-            if several_criteria(file):
-                return dict(judges.read_criteria(file))
-            return {None: judges.read(file)}
+            return dict(read_each(file))
     except CrowdpplError:
         return None  # the file is then read as annotations, and what is wrong with it is said there
 

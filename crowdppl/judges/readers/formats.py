@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from crowdppl import arguments
+from crowdppl.data import questions
 from crowdppl.data.readers.opening import LIMIT
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.errors import DataError, FileError, OptionError, listed, suggestion
@@ -18,7 +21,7 @@ from crowdppl.judges.readers import benchmarks, deepeval, inspect_logs, lm_eval,
 from crowdppl.judges.readers.archives import ENDING, opened
 from crowdppl.judges.readers.content import Content
 from crowdppl.judges.readers.rows import Collector, VerdictRows
-from crowdppl.judges.verdicts import Verdicts
+from crowdppl.judges.verdicts import ROLES, Verdicts, table_of
 
 
 @dataclass(frozen=True)
@@ -56,27 +59,6 @@ NAMES = (*FORMATS, TABLE)
 # Files of a folder that may hold verdicts; others are not opened.
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".pq", ENDING)
 _COMPRESSED = (".gz", ".bz2", ".xz")
-
-
-# Arguments of Verdicts.from_frame that name a column.
-ROLES = (
-    "item",
-    "judge",
-    "verdict",
-    "system",
-    "opponent",
-    "question",
-    "answer",
-    "run",
-    "swapped",
-    "score",
-    "family",
-    "version",
-    "cost",
-    "seconds",
-    "when",
-    "status",
-)
 
 
 @arguments.checked(
@@ -143,12 +125,7 @@ def read(
         DataError: if its content cannot be used.
         OptionError: for an unknown format or option.
     """
-    named = [str(options[role]) for role in ROLES if options.get(role) is not None]
-    # A user who names columns has a table.
-    rows = read_frame(path, TABLE if format is None and named else format, metric=metric, limit=limit)
-    frame = rows.frame.rename(columns=tables.own_names(rows.frame, named))
-    verdicts = Verdicts.from_frame(frame, **{"source": source_name(path)} | options)
-    return dataclasses.replace(verdicts, human=rows.human, passing=rows.passing, notes=(*rows.notes, *verdicts.notes))
+    return _verdicts(path, *_rows_and_table(path, format, limit, options, metric=metric), options)
 
 
 @arguments.checked(
@@ -182,34 +159,82 @@ def read_criteria(
         DataError: if its content cannot be used, or there are not several criteria.
         OptionError: for an unknown format or option.
     """
+    rows, frame = _rows_and_table(path, format, limit, options, criterion=criterion)
+    return _by_criterion(path, format, limit, rows, frame, criterion, options)
+
+
+def read_each(
+    path: str | Path,
+    format: str | None = None,
+    *,
+    metric: str | Sequence[str] | None = None,
+    criterion: str | None = None,
+    each_metric: bool = False,
+    limit: int = LIMIT,
+    **options: Any,
+) -> dict[Any, Verdicts]:
+    """Read verdicts by criterion if a file has several, and otherwise as the only value, of ``None``.
+
+    Args:
+        path: as of :func:`read`.
+        format: as of :func:`read`.
+        metric: as of :func:`read`.
+        criterion: as of :func:`read_criteria`.
+        each_metric: whether each metric of an evaluation tool's file is a criterion.
+        limit: as of :func:`read`.
+        **options: of :meth:`Verdicts.from_frame`.
+    """
+    rows, frame = _rows_and_table(path, format, limit, options, metric=metric, criterion=criterion)
+    several = criterion is not None
+    if rows.format == TABLE and not several:
+        table = table_of(frame, options, rows.format)
+        several = criteria.column_of_criteria(table.frame, None, table.columns, rows.format) is not None
+    if several or each_metric:
+        return _by_criterion(path, format, limit, rows, frame, criterion, options)
+    return {None: _verdicts(path, rows, frame, options)}
+
+
+def _rows_and_table(
+    path: str | Path,
+    format: str | None,
+    limit: int,
+    options: Mapping[str, Any],
+    *,
+    metric: Any = None,
+    criterion: str | None = None,
+) -> tuple[VerdictRows, pd.DataFrame]:
+    """Return the rows of a file, and their table with the names of columns that the caller knows."""
     named = [str(options[role]) for role in ROLES if options.get(role) is not None]
-    rows = read_frame(path, TABLE if format is None and (named or criterion) else format, limit=limit)
+    # A user who names columns has a table.
+    rows = read_frame(path, TABLE if format is None and (named or criterion) else format, metric=metric, limit=limit)
+    return rows, rows.frame.rename(columns=tables.own_names(rows.frame, named))
+
+
+def _verdicts(path: str | Path, rows: VerdictRows, frame: pd.DataFrame, options: Mapping[str, Any]) -> Verdicts:
+    # What the metrics of a tool are is said in the notes of the rows.
+    own = frame if rows.format == TABLE else frame.drop(columns="metric", errors="ignore")
+    verdicts = Verdicts.from_frame(own, **{"source": source_name(path), **options})
+    return dataclasses.replace(verdicts, human=rows.human, passing=rows.passing, notes=(*rows.notes, *verdicts.notes))
+
+
+def _by_criterion(
+    path: str | Path,
+    format: str | None,
+    limit: int,
+    rows: VerdictRows,
+    frame: pd.DataFrame,
+    criterion: str | None,
+    options: Mapping[str, Any],
+) -> dict[Any, Verdicts]:
+    """Return the verdicts on each criterion of a table, or on each metric of a tool's file."""
     if rows.format == TABLE:
-        frame = rows.frame.rename(columns=tables.own_names(rows.frame, named))
-        return Verdicts.by_criterion(frame, criterion, **{"source": source_name(path)} | options)
+        return Verdicts.by_criterion(frame, criterion, **{"source": source_name(path), **options})
     metrics = list(dict.fromkeys(rows.frame["metric"].tolist()))
     if len(metrics) < 2:
         raise DataError(
             f"{source_name(path)}: there is one metric, {listed(metrics)}; read it with crowdppl.judges.read"
         )
     return {metric: read(path, format, metric=metric, limit=limit, **options) for metric in metrics}
-
-
-def several_criteria(path: Path, format: str | None = None, **stated: Any) -> bool:
-    """Return whether a file is a table with verdicts on several criteria.
-
-    Args:
-        path: the file or folder.
-        format: the format. Defaults to the one that the content shows.
-        **stated: names of columns by role, and other options.
-    """
-    named = {role: str(stated[role]) for role in ROLES if stated.get(role) is not None}
-    rows = read_frame(path, TABLE if format is None and named else format)
-    if rows.format != TABLE:
-        return False
-    frame = rows.frame.rename(columns=tables.own_names(rows.frame, list(named.values())))
-    columns = {role: named.get(role, role) for role in ROLES if named.get(role, role) in frame}
-    return criteria.column_of_criteria(frame, None, columns, "") is not None
 
 
 def _wanted(metric: Any) -> list[str] | None:
@@ -252,27 +277,14 @@ def _table(content: Content, metric: list[str] | None) -> VerdictRows:
     frame = tables.table(content)
     if metric is None:
         return VerdictRows(frame, None, TABLE, ())
-    columns = {role: role for role in ROLES if role in frame}
-    column = criteria.column_of_criteria(frame, None, columns, content.name)
-    if column is None:
+    columns = questions.named(frame, ROLES, questions.CRITERIA)
+    if not columns:
         raise OptionError(
-            f"{content.name} is a table without metrics; metric= is for files of evaluation tools, and for tables "
-            "with verdicts on "
-            f"several criteria"
+            f"{content.name} is a table without metrics; metric= is for files of evaluation tools, "
+            f"and for tables with verdicts on several criteria"
         )
-    parts = criteria.by_criterion(frame, column, content.name)
-    unknown = [one for one in metric if one not in {str(name) for name in parts}]
-    if unknown:
-        known = [str(name) for name in parts]
-        raise DataError(
-            f"{content.name}: no criterion {unknown[0]!r}{suggestion(unknown[0], known)}; its criteria are {listed(known, 12)}"
-        )
-    kept = frame[frame[column].astype(str).isin(metric)]
-    if len(metric) == 1:
-        kept = kept.drop(columns=[column])
-    return VerdictRows(
-        kept.reset_index(drop=True), None, TABLE, (f"{content.name}: the rows of criterion {listed(metric)}",)
-    )
+    rows = questions.only(frame, columns[0], metric, content.name)
+    return VerdictRows(rows, None, TABLE, (f"{content.name}: the rows of {listed(metric)}",))
 
 
 def _folder(path: Path, format: str | None, metric: list[str] | None, limit: int) -> VerdictRows:
