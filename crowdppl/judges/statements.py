@@ -30,7 +30,7 @@ def unlike_the_others(draws: TruthDraws) -> str:
     share = (votes.sum(1) + asked.sum(1, keepdims=True) / len(v.labels)) / np.maximum(asked.sum(1, keepdims=True), 1)
     passed = share @ (draws.value - low) / (high - low)  # (N,)
     judged = asked.any(1)
-    difference = variance = 0.0
+    difference, variance, compared = 0.0, 0.0, 0
     means = np.zeros(2)
     for system in np.unique(v.system[judged]):
         own = np.flatnonzero(judged & (v.system == system))
@@ -41,17 +41,16 @@ def unlike_the_others(draws: TruthDraws) -> str:
         x = passed[own]
         difference += x[labelled].sum() - n * x.mean()
         variance += n * (1 - n / N) * x.var(ddof=1)
+        compared += n
         # Both means weight systems by their labels, so that they are of the same systems.
         means += n * np.array([x[labelled].mean(), x[~labelled].mean()])
-    count = int((draws.labelled & judged).sum())
     if variance <= 0 or abs(difference) <= DIFFERENT * np.sqrt(variance):
         return ""
-    here, others = means / count
+    here, others = means / compared
     worse, bias = ("worse", "low") if here < others else ("better", "high")
     return (
-        f"Items with human labels look {worse} than the others of the same systems: the mean verdict on them is "
-        f"{here:.0%} of the "
-        f"way from the lowest to the highest class, and {others:.0%} on the others. If people picked them by looking at the "
+        f"Items with human labels look {worse} than the others of the same systems: the mean verdict on them is {here:.0%} of "
+        f"the way from the lowest to the highest class, and {others:.0%} on the others. If people picked them by looking at the "
         f"answers, such as failures or complaints, rates are too {bias}: state the probability of being chosen in a column "
         f"'probability', or strata with columns 'stratum' and 'stratum_size'. If they were picked by the verdicts alone, nothing "
         f"is missing."
@@ -70,9 +69,8 @@ def _treated_unlike(draws: TruthDraws) -> list[str]:
     alone = {s for s in np.flatnonzero(code >= 0).tolist() if pure[:, s].mean() >= 0.5}
     for s in sorted(alone):
         out.append(
-            f"{listed([v.systems[s]])} is unlike the others: all of its human labels are "
-            f"{listed([v.labels[code[s]]])}, and all of "
-            f"its items are with probability {pure[:, s].mean():.2f}."
+            f"{listed([v.systems[s]])} is unlike the others: all of its human labels are {listed([v.labels[code[s]]])}, "
+            f"and all of its items are with probability {pure[:, s].mean():.2f}."
         )
     if draws.paired or draws.human is None or len(v.systems) < 2:
         return out
@@ -123,10 +121,8 @@ def statements(draws: TruthDraws) -> list[str]:
         if draws.human_error > 0.9 * chance:
             out.append("People agree with each other no more than by chance: their labels carry no information.")
         else:
-            _, counts = (
-                counts_by_item(draws.human, len(v.labels)) if draws.human is not None else (None, np.zeros((0, 2)))
-            )
-            why = "People contradict each other on some items; each" if error_of_people(counts) > 0 else "Each"
+            contradict = draws.human is not None and error_of_people(counts_by_item(draws.human, len(v.labels))[1]) > 0
+            why = "People contradict each other on some items; each" if contradict else "Each"
             out.append(f"{why} human label is taken to be wrong with probability {draws.human_error:.2f}.")
     if draws.human is not None and np.isnan(draws.human.probability).all():
         if len(draws.human.strata):

@@ -358,6 +358,19 @@ def test_items_that_people_picked_are_said_to_be_unlike_the_others():
     assert "look worse than the others" in sentence
     assert "rates are too low" in sentence
     assert "'stratum_size'" in sentence
+    # Means of the verdicts on labelled items and on the others, in systems that have both.
+    whole = verdicts["system"] == "s1"
+    every = truth[truth["item"].isin(verdicts.loc[whole, "item"])]
+    more = judges.fit(verdicts, pd.concat([fails, every]).drop_duplicates("item"), num_samples=100)
+    sentence = next(s for s in more.statements if "look worse" in s)
+    rest = verdicts[~whole].assign(passes=lambda t: t["verdict"] == "pass")
+    passes = rest.groupby(["system", "item"])["passes"].mean().reset_index()
+    passes["labelled"] = passes["item"].isin(fails["item"])
+    means = passes.pivot_table(index="system", columns="labelled", values="passes")
+    number = passes[passes["labelled"]].groupby("system").size()
+    shown = [f"{(means[one] * number).sum() / number.sum():.0%}" for one in (True, False)]
+    assert f"the mean verdict on them is {shown[0]} of the way" in sentence
+    assert f"and {shown[1]} on the others" in sentence
 
 
 def test_the_interval_of_a_system_that_passes_always_contains_it():
