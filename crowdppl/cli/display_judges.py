@@ -81,8 +81,14 @@ def show_criteria(result: CriteriaResult) -> None:
             own = cells.setdefault(str(row["system"]), {"system": str(row["system"])})
             own[str(name)] = f"{_rate(row['corrected'], share)} {interval}"
     criteria = [str(name) for name in result]
-    rows = [{"system": own["system"]} | {name: own.get(name, "none") for name in criteria} for own in cells.values()]
-    _print("All criteria: corrected rate of each system", rows, {"system"})
+    widest = max(len(text) for own in cells.values() for text in (*own, *list(own.values())[1:]))
+    # As many criteria side by side as leave room for the names of systems.
+    beside = max((console.width - NAME - 4) // (widest + 3), 1)
+    for first in range(0, len(criteria), beside):
+        shown = criteria[first : first + beside]
+        rows = [{"system": own["system"]} | {name: own.get(name, "none") for name in shown} for own in cells.values()]
+        title = "All criteria: corrected rate of each system" if first == 0 else ""
+        _print(title, rows, {"system"})
     for name, one in result.items():
         _legend(f"{name}: {judged.rate_name(one)}")
 

@@ -203,6 +203,21 @@ def test_the_command_fits_each_criterion_or_one(tmp_path):
     assert "h.csv, column 'metric': no 'safe'; it has 'helpful', 'harmless'" in output
 
 
+def test_many_criteria_leave_room_for_the_names_of_systems(tmp_path):
+    verdicts, _ = panel(10)
+    names = [f"criterion {n}" for n in range(6)]
+    table = pd.concat([verdicts[verdicts["metric"] == "safe"].assign(metric=name) for name in names])
+    table.to_csv(tmp_path / "v.csv", index=False)
+    lines = run("judges", tmp_path / "v.csv").output.splitlines()
+    overview = lines[: next(n for n, line in enumerate(lines) if line.startswith("criterion 0: "))]
+    for name in names:
+        assert any(name in line for line in overview)
+    headings = [line for line in overview if line.split()[:1] == ["system"]]
+    assert len(headings) > 1
+    for system in ("s0", "s1"):
+        assert sum(line.split()[:1] == [system] for line in overview) == len(headings)
+
+
 def test_a_file_is_read_once(tmp_path, monkeypatch):
     from crowdppl.judges.readers import formats
 
