@@ -19,6 +19,7 @@ from common import table, write
 
 ROOT = Path(__file__).parents[1]
 INFERENCE = (
+    "anderson",
     "backends/choose",
     "backends/evaluation",
     "backends/expectation",

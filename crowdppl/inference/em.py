@@ -96,8 +96,8 @@ def em(
         restarts: further starts; the best result is kept, and the log posterior of each reported. The first is from the votes of
             the workers whom the first solution trusts least, others are around the first start, as all are of models with
             networks or in which an item has several truths.
-        accelerate: extrapolate along the path of closed-form steps (SQUAREM, Varadhan and Roland 2008), falling back
-            to the plain step wherever the log posterior would fall.
+        accelerate: extrapolate along the path of closed-form steps (SQUAREM, Varadhan and Roland 2008; from several steps
+            where both are compiled, Anderson 1965), falling back to the plain step wherever the log posterior would fall.
         num_samples: draws for intervals, see ``interval_method`` of the result.
         learning_rate: of Adam, for networks.
         batch_size: items in a mini-batch, for networks.

@@ -1,4 +1,4 @@
-"""The EM loop: E steps, M steps and SQUAREM extrapolation until convergence; several runs in parallel where that is faster."""
+"""The EM loop: E steps, M steps and extrapolation until convergence; several runs in parallel where that is faster."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
+from crowdppl.inference import anderson
 from crowdppl.inference.backends import choose
 from crowdppl.inference.backends.expectation import Expectation
 from crowdppl.inference.checkpoint import NOTHING
@@ -132,7 +133,7 @@ class EMLoop:
         elif lp >= run.trace[-1]:
             run.theta, run.extrapolated = run.extrapolated, None
         else:  # back to the plain step, which cannot lower the log posterior
-            run.extrapolated, run.path = None, []
+            run.extrapolated, run.path = None, run.path[-1:] if self.expectation.memory else []
             return False
         gain = lp - run.trace[-1] if run.trace else math.inf
         run.trace.append(lp)
@@ -151,6 +152,10 @@ class EMLoop:
 
     def _maximise(self, runs: list[EMState], r: Any, *, alone: bool) -> None:
         """Take the M step of each run, and extrapolate where its path is long enough; a single run may overwrite its path."""
+        if self.accelerate and self.expectation.memory:
+            for run in runs:
+                self._remember(run, *self._m_steps([run], r, None))
+            return
         spare = self.spare.pop() if alone and self.spare else None
         for run, theta in zip(runs, self._m_steps(runs, r, spare), strict=True):
             run.path.append(run.theta)
@@ -164,6 +169,13 @@ class EMLoop:
             if alone:
                 self.spare = run.path
             run.path = []
+
+    def _remember(self, run: EMState, theta: Parameters) -> None:
+        """Take an M step to ``theta``, and extrapolate from it and the steps before."""
+        run.path = [*run.path[-self.expectation.memory :], anderson.remembered(self.space, run.theta, theta)]
+        run.theta = theta
+        if len(run.path) > 1 and run.evaluations < self.max_iter:  # else no E step follows
+            run.extrapolated = anderson.extrapolate(self.space, run.path, theta)
 
     def _m_steps(self, runs: list[EMState], r: Any, spare: Parameters | None) -> list[Parameters]:
         """Return the parameters that follow from responsibilities, as :meth:`Expectation.several` returns them."""

@@ -102,7 +102,7 @@ class EM(Engine):
         Option(0, whole(0), "further starts, the first from the votes of those trusted least; the best end is kept"),
     ] = UNSET
     accelerate: Annotated[
-        bool, Option(True, flag, "extrapolate along the path of closed-form steps (SQUAREM) where that rises")
+        bool, Option(True, flag, "extrapolate along the path of closed-form steps (SQUAREM, Anderson) where that rises")
     ] = UNSET
     num_samples: Annotated[int, Option(1000, whole(1), "draws for intervals")] = UNSET
     learning_rate: Annotated[float, Option(1e-3, positive, "of Adam, for networks")] = UNSET

@@ -39,10 +39,13 @@ class Expectation(ABC):
     Attributes:
         name: of the computation, as results state it.
         passes: compiled passes over the annotations, where this process alone takes them.
+        memory: how many earlier steps a run that goes alone is extrapolated from, besides the last one
+            (:mod:`crowdppl.inference.anderson`); 0 for SQUAREM.
     """
 
     name: str
     passes: Sweeps | None = None
+    memory: int = 0
 
     def __init__(self, m_step: MStep):
         self.m_step, self.model, self.data = m_step, m_step.model, m_step.data
@@ -131,6 +134,8 @@ class CompiledExpectation(Expectation):
     """
 
     name = "compiled"
+    # Half of it takes more steps, twice as much saves few.
+    memory = 10
 
     def __init__(self, m_step: MStep, steps: EMSteps):
         super().__init__(m_step)

@@ -1,0 +1,137 @@
+"""Anderson acceleration of EM."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from catalog import crowded, prepared, silent
+
+from crowdppl.inference import anderson
+from crowdppl.inference.backends import choose
+from crowdppl.inference.backends.expectation import CompiledExpectation
+from crowdppl.inference.em_loop import EMLoop
+from crowdppl.inference.m_step import MStep
+from crowdppl.inference.progress import silent as without_report
+from crowdppl.inference.unconstrained import Space
+from crowdppl.isolation import isolated
+from crowdppl.model.program import check, prior_draws
+from crowdppl.models import ItemEffects
+
+
+@pytest.fixture
+def problem(monkeypatch):
+    """Item effects, some annotations, and the space of the sites; compiled steps however few annotations there are."""
+    monkeypatch.setattr(choose, "E_STEP", 0)
+    with isolated(3), torch.inference_mode(), silent():
+        model, data = prepared(ItemEffects(), crowded(3))
+        yield model, data, Space(check(model, data), discrete=True)
+
+
+def a_point(model, data):
+    return {site: value[0] for site, value in prior_draws(model, data, 1).items()}
+
+
+def test_coordinates_lead_back_to_the_point(problem):
+    model, data, space = problem
+    theta = a_point(model, data)
+    vector = anderson._coordinates(space, theta)
+    back = anderson._parameters(space, vector, {name: torch.zeros_like(value) for name, value in theta.items()})
+    assert set(back) == set(theta)
+    for name, value in theta.items():
+        torch.testing.assert_close(back[name], value, rtol=1e-12, atol=1e-12, msg=name)
+
+
+def test_a_probability_of_zero_has_coordinates(problem):
+    model, data, space = problem
+    theta = a_point(model, data)
+    theta["prevalence"] = torch.tensor([0.0, 0.4, 0.6], dtype=torch.float64)
+    vector = anderson._coordinates(space, theta)
+    assert bool(torch.isfinite(vector).all())
+    back = anderson._parameters(space, vector, theta)["prevalence"]
+    torch.testing.assert_close(back, theta["prevalence"], rtol=1e-12, atol=1e-12)
+
+
+def test_the_fixed_point_of_a_linear_map_is_found_from_one_more_step_than_directions(problem):
+    """Anderson's method solves a linear map of three directions exactly, where a combination of four residuals vanishes."""
+    model, data, space = problem
+    fixed, rng = anderson._coordinates(space, a_point(model, data)), np.random.default_rng(1)
+    # Directions of competence alone: logarithms of probabilities would be normalised.
+    places = {name: torch.full_like(value, name == "competence") for name, value in a_point(model, data).items()}
+    free = torch.cat([places[name].flatten() for name in space.sizes if not space.supports[name].is_discrete]) > 0
+    directions = torch.zeros(3, len(fixed), dtype=torch.float64)
+    directions[:, free] = torch.from_numpy(np.linalg.qr(rng.normal(size=(int(free.sum()), 3)))[0].T.copy())
+    rates = torch.tensor([0.9, 0.6, -0.4], dtype=torch.float64)
+
+    def step(x):
+        return fixed + (rates * (directions @ (x - fixed))) @ directions
+
+    x, steps = fixed + torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64) @ directions, []
+    for _ in range(4):
+        steps.append({"point": x, "image": step(x)})
+        x = step(x)
+    last = anderson._parameters(space, steps[-1]["image"], a_point(model, data))
+    found = anderson._coordinates(space, anderson.extrapolate(space, steps, last))
+    assert float((steps[-1]["image"] - fixed).abs().max()) > 0.1
+    torch.testing.assert_close(found, fixed, rtol=1e-6, atol=1e-6)
+
+
+def test_steps_that_repeat_leave_the_last_point(problem):
+    """Equal steps have no direction: a matrix of zeros, whose solution adds nothing or is refused."""
+    model, data, space = problem
+    theta = a_point(model, data)
+    steps = [anderson.remembered(space, theta, theta)] * 3
+    after = anderson.extrapolate(space, steps, theta)
+    for name, value in theta.items():
+        torch.testing.assert_close(after[name], value, rtol=1e-12, atol=1e-12, msg=name)
+
+
+def test_infinite_coordinates_are_refused(problem):
+    model, data, space = problem
+    theta = a_point(model, data)
+    steps = [anderson.remembered(space, theta, theta) for _ in range(3)]
+    steps[1]["image"][-1] = math.inf
+    assert anderson.extrapolate(space, steps, theta) is theta
+
+
+def test_the_log_posterior_never_falls_and_ends_where_squarem_ends(problem, monkeypatch):
+    model, data, space = problem
+    ends = {}
+    for memory in (0, CompiledExpectation.memory):
+        monkeypatch.setattr(CompiledExpectation, "memory", memory)
+        loop = EMLoop(MStep(model, data, space), 5000, 1e-12, without_report, accelerate=True)
+        assert isinstance(loop.expectation, CompiledExpectation)
+        (result,) = loop.run([model.initial(data)])
+        assert result.converged
+        assert min(np.diff(result.trace)) >= 0
+        ends[memory] = result
+    ours, theirs = ends[CompiledExpectation.memory], ends[0]
+    assert ours.evaluations < theirs.evaluations
+    assert ours.log_posterior == pytest.approx(theirs.log_posterior, rel=1e-8)
+
+
+def test_an_extrapolation_that_lowers_the_log_posterior_is_discarded(problem, monkeypatch):
+    """Extrapolations to a bad point: the run is that of plain steps, and remembers the last one."""
+    model, data, space = problem
+    bad = a_point(model, data)
+    monkeypatch.setattr(anderson, "extrapolate", lambda *_: dict(bad))
+    runs = {}
+    for accelerate in (True, False):
+        loop = EMLoop(MStep(model, data, space), 41, 0.0, without_report, accelerate=accelerate)
+        (result,) = loop.run([model.initial(data)])
+        runs[accelerate] = result
+    discarded = runs[True].trace
+    assert len(discarded) > 10
+    np.testing.assert_array_equal(discarded[:-1], runs[False].trace[: len(discarded) - 1])
+
+
+def test_the_support_of_every_site_is_kept(problem):
+    """Extrapolations far beyond the points are within the constraints of the sites."""
+    model, data, space = problem
+    theta, other = a_point(model, data), a_point(model, data)
+    steps = [anderson.remembered(space, theta, other), anderson.remembered(space, other, theta)]
+    far = anderson.extrapolate(space, [{"point": s["point"], "image": 30 * s["image"]} for s in steps], other)
+    for name, value in far.items():
+        support = space.supports[name]
+        assert bool(support.check(value).all()), name
+        assert value.shape == theta[name].shape
