@@ -71,9 +71,9 @@ def test_the_fixed_point_of_a_linear_map_is_found_from_one_more_step_than_direct
         steps.append({"point": x, "image": step(x)})
         x = step(x)
     last = anderson._parameters(space, steps[-1]["image"], a_point(model, data))
-    found = anderson._coordinates(space, anderson.extrapolate(space, steps, last))
+    extrapolated = anderson._coordinates(space, anderson.extrapolate(space, steps, last))
     assert float((steps[-1]["image"] - fixed).abs().max()) > 0.1
-    torch.testing.assert_close(found, fixed, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(extrapolated, fixed, rtol=1e-6, atol=1e-6)
 
 
 def test_steps_that_repeat_leave_the_last_point(problem):
