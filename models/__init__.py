@@ -26,6 +26,7 @@ from crowdppl.models.pairwise_preference import PairwisePreference
 from crowdppl.models.pooled import Pooled
 from crowdppl.models.prototype_mixture import PrototypeMixture
 from crowdppl.models.raykar import Raykar
+from crowdppl.models.sequential_workers import SequentialWorkers
 from crowdppl.models.two_coin_difficulty import TwoCoinDifficulty
 from crowdppl.models.worker_groups import WorkerGroups
 
@@ -50,6 +51,7 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
     "logistic-random-effects": LogisticRandomEffects,
     "ordinal-thresholds": OrdinalThresholds,
     "graded-facets": GradedFacets,
+    "sequential-workers": SequentialWorkers,
     "raykar": Raykar,
     "crowd-mixture": CrowdMixture,
     "conal": CoNAL,
@@ -90,6 +92,7 @@ __all__ = [
     "Pooled",
     "PrototypeMixture",
     "Raykar",
+    "SequentialWorkers",
     "TwoCoinDifficulty",
     "WorkerGroups",
 ]

@@ -44,6 +44,7 @@ from crowdppl.models import (
     Pooled,
     PrototypeMixture,
     Raykar,
+    SequentialWorkers,
     TwoCoinDifficulty,
     WorkerGroups,
 )
@@ -197,6 +198,8 @@ CASES = [
     Case("pooled", Pooled(), ALL),
     Case("pooled-flat", Pooled.maximum_likelihood(), ALL),
     Case("crowd-mixture", MIXTURE, ("em", "svi", "nuts"), rises=False),
+    Case("sequential-workers", SequentialWorkers(), ALL),
+    Case("sequential-workers-flat", SequentialWorkers(prior_correct=0.0, prior_incorrect=0.0), ALL),
     Case("raykar", Raykar(), ("em", "svi", "nuts")),
     Case("raykar-network", Raykar(hidden=(3,), dropout=0.2), ("em", "svi"), rises=False),
     Case("conal", CoNAL(hidden=(3,), embedding=2), ("em", "svi", "nuts"), rises=False),

@@ -157,6 +157,17 @@ def posterior(model="dawid-skene", method="gibbs"):
 
 
 @functools.cache
+def tokens():
+    table = frame().assign(text=0, label=lambda table: np.where(table["label"] == 1, "I-X", "O"))
+    return crowdppl.Annotations.from_frame(table, sequence="text", position="task")
+
+
+@functools.cache
+def posterior_of_tokens():
+    return quiet_fit(tokens(), method="em", num_samples=20)
+
+
+@functools.cache
 def three_labels():
     return crowdppl.Annotations.from_frame(
         frame().assign(label=lambda table: table["label"].where(table.index % 5 > 0, 2))
@@ -464,6 +475,7 @@ def calls(place):
         "Posterior.other_rates": {"self": with_other_labels()},
         "Posterior.grades": {"self": posterior("graded-facets", "em")},
         "Posterior.severity": {"self": posterior("graded-facets", "em")},
+        "Posterior.spans": {"self": posterior_of_tokens()},
         "Posterior.draws": {**mine, "name": "prevalence"},
         "Posterior.variable": {**mine, "name": "prevalence"},
         "Posterior.worker_index": {**mine, "worker": "u"},
@@ -477,6 +489,10 @@ def calls(place):
         "Annotations.with_features_ordered": {**own, "names": ("a",)},
         "Annotations.with_other_labels": {"self": three_labels(), "names": [2]},
         "Annotations.with_weights": {**own, "weights": np.ones(12)},
+        "Annotations.with_sequences": {
+            **own,
+            "frame": pd.DataFrame({"task": range(12), "sequence": 0, "position": range(12)}),
+        },
         "Annotations.unseen": own,
         "Annotations.code": {**own, "labels": [0, 1], "what": "labels"},
         "Annotations.batch": {**own, "index": torch.arange(2)},

@@ -27,6 +27,7 @@ from crowdppl.data.other_labels import declared_too, names_of
 from crowdppl.data.questions import refuse_several
 from crowdppl.data.readers.arrow import long_csv, long_parquet, release_memory
 from crowdppl.data.readers.streams import source_name
+from crowdppl.data.sequences import in_sequences
 from crowdppl.data.structured import CHOICES_OF_SEVERAL, Several
 from crowdppl.data.timestamps import Dates
 from crowdppl.data.truths import Truth, truth_columns
@@ -73,6 +74,10 @@ class Annotations(AnnotationLayouts):
             are sorted, and the order of words has no meaning then.
         kind: ``"ordinal"`` where labels are grades, in the order of ``labels``; ``"nominal"`` where the caller said that they are
             not; ``None`` where nothing was said.
+        sequences: the caller's identifiers of sequences, where items are tokens, ``(B,)``; ``None`` otherwise.
+        sequence: sequence of each item, ``(N,)``; the items of a sequence stand together, in their order.
+        position: position of each item in its sequence, ``(N,)``: tokens follow each other where it rises by one.
+        previous: label that the worker of each annotation gave the token before, ``(A,)``, ``K`` where there is none.
         parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each
             row, ``(N,)``; ``features`` then has one row for each original item. ``None`` otherwise.
     """
@@ -102,6 +107,8 @@ class Annotations(AnnotationLayouts):
         kind=arguments.choice(*kinds.KINDS),
         order=arguments.a_list,
         scale=arguments.a_list,
+        sequence=arguments.text,
+        position=arguments.text,
         source=arguments.text,
     )
     def from_frame(
@@ -130,6 +137,8 @@ class Annotations(AnnotationLayouts):
         kind: Kind | None = None,
         order: Iterable[Any] | None = None,
         scale: Sequence[float] | None = None,
+        sequence: str | None = None,
+        position: str | None = None,
         source: str = "the frame",
     ) -> Self:
         """Return the annotations of a table with one row per annotation.
@@ -174,6 +183,10 @@ class Annotations(AnnotationLayouts):
             order: all grades, lowest first. Defaults to ``labels``, or to the order of numbers.
             scale: of numbers, the lowest and the highest one of a bounded scale: labels at its ends then stand for everything
                 beyond.
+            sequence: where items are tokens, the column of their sequence, such as a sentence or a document. The default model
+                is then ``crowdppl.models.SequentialWorkers``, in which the true label of a token depends on that of the token
+                before. Tokens are named by the column of the task, if there is one, else ``sequence:position``.
+            position: the column of the position in the sequence, whole numbers.
             source: name of the table in messages.
 
         Raises:
@@ -184,6 +197,10 @@ class Annotations(AnnotationLayouts):
         kind, labels = kinds.declared(kind, order, labels)
         frame = to_pandas(frame, source, ", or use from_arrays")
         others = names_of(other_labels)
+        table = None
+        if sequence is not None or position is not None:
+            frame, task, table = in_sequences(frame, task, sequence, position, kind, source)
+            items = table["item"] if items is None else items
         task, worker, label = three_columns(frame, (task, worker, label), source)
         of_classes = {"labels": labels, "map": map, "other_labels": others}
         if scale is not None and kind not in (None, "numeric"):
@@ -245,6 +262,7 @@ class Annotations(AnnotationLayouts):
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
         data = data.with_other_labels(others) if others else data
         data = kinds.graded(data, source) if kind == "ordinal" else replace(data, kind=kind)
+        data = data if table is None else data._in_sequences(table)
         return data.with_features(features, workers=worker_features)
 
     @classmethod
@@ -394,5 +412,9 @@ class Annotations(AnnotationLayouts):
 def _needed(options: Mapping[str, Any]) -> list[Any] | None:
     """Return the columns named by options of :meth:`Annotations.from_frame`; ``None`` if a required one is not named."""
     named = [options.get(name) for name in ("task", "worker", "label")]
-    optional = [options[name] for name in ("truth", "timestamp", "seconds") if isinstance(options.get(name), str)]
+    optional = [
+        options[name]
+        for name in ("truth", "timestamp", "seconds", "sequence", "position")
+        if isinstance(options.get(name), str)
+    ]
     return None if None in named else [*named, *optional]

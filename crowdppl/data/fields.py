@@ -22,8 +22,9 @@ Axis = Literal["annotation", "item", "worker"]
 Kind = Literal["nominal", "ordinal", "numeric"]
 # The first axis of each field that is a tensor.
 AXES: dict[str, Axis] = {
-    **dict.fromkeys(("item", "worker", "label", "timestamp", "seconds"), "annotation"),
+    **dict.fromkeys(("item", "worker", "label", "previous", "timestamp", "seconds"), "annotation"),
     **dict.fromkeys(("truth", "features", "multiplicity", "weight", "start", "anchor", "parent_item"), "item"),
+    **dict.fromkeys(("sequence", "position"), "item"),
     "worker_features": "worker",
 }
 
@@ -65,6 +66,10 @@ class AnnotationFields:
     labels_declared: bool = False
     kind: Kind | None = None
     others: OtherLabels | None = None
+    sequences: Array | None = None
+    sequence: Tensor | None = None
+    position: Tensor | None = None
+    previous: Tensor | None = None
 
     @property
     def N(self) -> int:
@@ -100,6 +105,13 @@ class AnnotationFields:
     def counts(self) -> WorkerCounts:
         """Sparse ``(N, J*K)`` counts for log-likelihoods and expected counts; each row is multiplied by its item's weight."""
         return WorkerCounts(self.item, self.worker, self.label, (self.N, self.J, self.K), self.dtype, self.weight)
+
+    @cached_property
+    def counts_after(self) -> WorkerCounts:
+        """The same, with a row for each worker and the label that they gave the token before: ``(N, J*(K+1)*K)``."""
+        before = torch.full_like(self.label, self.K) if self.previous is None else self.previous
+        size = (self.N, self.J * (self.K + 1), self.K)
+        return WorkerCounts(self.item, self.worker * (self.K + 1) + before, self.label, size, self.dtype, self.weight)
 
     @cached_property
     def answers(self) -> WorkerCounts:
@@ -152,6 +164,17 @@ class AnnotationFields:
         allowed[known] = -torch.inf
         allowed[known, self.truth[known]] = 0.0
         return allowed
+
+    @cached_property
+    def chain_starts(self) -> Tensor:
+        """First item of each chain of tokens that follow each other, and ``N``: ``(B + 1,)`` int64.
+
+        Where a token is missing a new chain begins. Without sequences each item is a chain of its own.
+        """
+        begins = torch.ones(self.N + 1, dtype=torch.bool, device=self.device)
+        if self.sequence is not None and self.position is not None:
+            begins[1:-1] = (self.sequence.diff() != 0) | (self.position.diff() != 1)
+        return begins.nonzero().squeeze(-1) if self.N else begins.new_zeros(1, dtype=torch.int64)
 
     @cached_property
     def annotations_per_worker(self) -> Tensor:
@@ -214,6 +237,7 @@ class AnnotationFields:
         known = int((self.truth >= 0).sum())
         return (
             f"Annotations({self.A:,} annotations of {self.N:,} items by {self.J:,} workers in {self.K:,} classes"
+            f"{'' if self.sequences is None else f', in {len(self.sequences):,} sequences'}"
             f"{f', truth of {known:,} items known' if known else ''}"
             f"{'' if self.others is None else f', {len(self.others):,} other labels'})"
         )

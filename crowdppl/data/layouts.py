@@ -12,13 +12,16 @@ import torch
 from torch import Tensor
 
 from crowdppl import arguments
-from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS
+from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS, column_of
 from crowdppl.data.features import column_names, in_order, matrix
 from crowdppl.data.fields import AnnotationFields, Array, tensors
-from crowdppl.data.frames import indexed
+from crowdppl.data.frames import indexed, to_pandas
 from crowdppl.data.identifiers import clean, coded, encode
 from crowdppl.data.other_labels import OtherLabels, names_of, numbered
+from crowdppl.data.sequences import follows, previous_labels, tokens
 from crowdppl.errors import DataError, listed
+
+NO_SEQUENCES: dict[str, Any] = dict.fromkeys(("sequences", "sequence", "position", "previous"))
 
 
 class AnnotationLayouts(AnnotationFields):
@@ -82,6 +85,46 @@ class AnnotationLayouts(AnnotationFields):
             others=others if self.others is None else self.others.and_also(others),
             notes=(*self.notes, *sentences),
         )
+
+    @arguments.checked(frame=arguments.anything, sequence=arguments.text, position=arguments.text, task=arguments.text)
+    def with_sequences(
+        self, frame: Any, *, sequence: str = "sequence", position: str = "position", task: str | None = None
+    ) -> Self:
+        """Return the same annotations with items that are tokens of sequences, in the order of these.
+
+        Args:
+            frame: one row for each token, or more: its task, its sequence, and its position there.
+            sequence: column of the sequence, such as a sentence or a document.
+            position: column of the position, whole numbers; tokens follow each other where it rises by one.
+            task: column of the task. Defaults to ``"task"``, or ``"item"``.
+
+        Raises:
+            DataError: where a task has no row, or tokens and positions do not correspond; the message names one.
+        """
+        frame = to_pandas(frame, "the sequences", ", with one row for each token")
+        own = column_of(frame, task, ITEM_COLUMNS, "the sequences", fix="", argument="task")
+        table = tokens(frame, (sequence, position, own), "the sequences")
+        return self._in_sequences(table)
+
+    def _in_sequences(self, table: pd.DataFrame) -> Self:
+        """Return the annotations in the order of tokens, a table as of :func:`crowdppl.data.sequences.tokens`."""
+        rows = pd.Index(table["item"]).get_indexer(pd.Index(self.items))
+        if (rows < 0).any():
+            missing = self.items[rows < 0]
+            raise DataError(
+                f"the sequences: no row for task {listed(missing.tolist(), 3)}; each token needs a sequence and a position"
+            )
+        order = np.argsort(rows, kind="stable")
+        table = table.iloc[rows[order]]
+        codes, names = pd.factorize(table["sequence"])
+        ordered = self.batch(torch.from_numpy(order).to(self.device))
+        place = {"sequence": codes.astype(np.int64), "position": table["position"].to_numpy(np.int64, copy=True)}
+        item, worker, label = (part.cpu().numpy() for part in (ordered.item, ordered.worker, ordered.label))
+        following = follows(place["sequence"], place["position"])
+        before = previous_labels(item, worker, label, following, self.K)
+        arrays = place | {"previous": before}
+        fields: dict[str, Any] = {name: torch.from_numpy(value).to(self.device) for name, value in arrays.items()}
+        return replace(ordered, sequences=np.asarray(names), **fields)
 
     @arguments.checked(weights=arguments.anything)
     def with_weights(self, weights: Any) -> Self:
@@ -170,6 +213,7 @@ class AnnotationLayouts(AnnotationFields):
             parent_item=None,
             notes=(),
             others=None,
+            **NO_SEQUENCES,
             features=self.features if features is None else None,
             worker_features=self.worker_features if workers is None else None,
         )
@@ -248,6 +292,7 @@ class AnnotationLayouts(AnnotationFields):
             start=None if self.start is None else self.start[parent],
             anchor=None,
             parent_item=parent,
+            **NO_SEQUENCES,
         )
 
     @arguments.checked(index=arguments.positions)

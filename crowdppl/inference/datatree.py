@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import safetensors.torch
+import torch
 import xarray as xr
 from torch import Tensor
 
@@ -40,6 +41,7 @@ def to_datatree(
     weights: Mapping[str, Tensor],
     attrs: Mapping[str, Any],
     aside: Annotations | None = None,
+    spans: Mapping[str, Any] | None = None,
 ) -> xr.DataTree:
     """Lay out the result of a fit.
 
@@ -51,6 +53,7 @@ def to_datatree(
         weights: of networks, by name.
         attrs: of the tree, see :func:`attributes`.
         aside: annotations that the fit did not count, if any.
+        spans: of tokens, by :func:`crowdppl.inference.spans.spans`, if there are any.
     """
     coordinates = _coordinates(data, evaluated.lp.shape, aside)
     dataset = partial(_dataset, coordinates)
@@ -85,6 +88,7 @@ def to_datatree(
         groups["calibrated"] = dataset(calibrated)
     if each:
         groups["annotation"] = dataset(each)
+    groups |= _of_spans(spans)
     if draws.point is not None:
         groups["point"] = dataset(_point(dims, draws))
     if weights:
@@ -103,6 +107,7 @@ def first_datatree(
     *,
     attrs: Mapping[str, Any],
     aside: Annotations | None = None,
+    spans: Mapping[str, Any] | None = None,
 ) -> xr.DataTree:
     """Lay out what is known of a result before its draws: class probabilities, the point, the data, and all coordinates.
 
@@ -114,6 +119,7 @@ def first_datatree(
         published: likewise by the model as published, if that differs.
         attrs: of the tree, see :func:`attributes`.
         aside: annotations that the fit did not count, if any.
+        spans: of tokens, if there are any.
     """
     coordinates = _coordinates(data, (1, draws.count), aside)
     axes = ("item", "true_label")
@@ -124,6 +130,7 @@ def first_datatree(
         "observed_data": _dataset(coordinates, {"labels": (("annotation",), data.label)}),
         "constant_data": _dataset(coordinates, _constant_data(data, aside)),
     }
+    groups |= _of_spans(spans)
     if published is not None:
         groups["calibrated"] = _dataset(coordinates, {"probability": (axes, probability)})
     return _tree(groups, attrs)
@@ -211,6 +218,7 @@ def _coordinates(data: Annotations, draws: Sequence[int], aside: Annotations | N
         "given_label": labels,
         "annotation": pd.RangeIndex(data.A),
         **({} if data.others is None else _of_others(data.others)),
+        **({} if data.sequences is None else {"sequence": pd.Index(data.sequences, dtype=data.sequences.dtype)}),
         **({} if aside is None else {"aside_annotation": pd.RangeIndex(aside.A)}),
         "chain": pd.RangeIndex(draws[0]),
         "draw": pd.RangeIndex(draws[1]),
@@ -241,6 +249,13 @@ def _constant_data(data: Annotations, aside: Annotations | None) -> dict[str, Va
             variables[name] = (("annotation",), value)
     if data.weight is not None:
         variables["weight"] = (("item",), data.weight)
+    if data.sequences is not None and data.sequence is not None and data.position is not None:
+        length = torch.bincount(data.sequence, minlength=len(data.sequences))
+        variables |= {
+            "sequence_index": (("item",), data.sequence),
+            "position": (("item",), data.position),
+            "sequence_length": (("sequence",), length),
+        }
     if data.others is not None:
         parts = {"other_item": data.others.item, "other_worker": data.others.worker, "other_label": data.others.label}
         variables |= {name: (("other_annotation",), value) for name, value in parts.items()}
@@ -250,6 +265,13 @@ def _constant_data(data: Annotations, aside: Annotations | None) -> dict[str, Va
             f"aside_{name}": (("aside_annotation",), value) for name, value in fields.items() if value is not None
         }
     return variables
+
+
+def _of_spans(spans: Mapping[str, Any] | None) -> dict[str, xr.Dataset]:
+    """Return the group of spans, if there are any."""
+    if spans is None:
+        return {}
+    return {"spans": xr.Dataset({name: (("span",), value) for name, value in spans.items()})}
 
 
 def _of_others(others: OtherLabels) -> dict[str, pd.Index]:

@@ -40,7 +40,7 @@ POPULATION = (-1.0, 3.0)
 # Pseudo-counts that every worker starts with, correct and incorrect in the proportions of the crowd.
 START = 4.0
 # Smallest number of values of rho to average probabilities over: quantile midpoints, whose mean is off by some 1e-4.
-NODES = 64
+NODES, FEW_NODES = 64, 16
 # Share of the variance of logit rho that is within crowds: known true labels tell the mean of a crowd, around which the intervals
 # of its workers stay wide (docs/benchmarks/known-truths.md). The rest is between crowds, and what known true labels can move.
 WITHIN = 0.9
@@ -228,9 +228,12 @@ class DesignEffect:
         low, high = (1 / (1 + np.exp(-ends))).tolist()
         return low, high
 
-    def nodes(self, data: Annotations) -> Tensor:
-        """Return equally probable values of ``rho`` to average over, ``(Q,)``: midpoints of ``NODES`` quantile ranges."""
-        count = 1 if self.fixed else NODES
+    def nodes(self, data: Annotations, few: bool = False) -> Tensor:
+        """Return equally probable values of ``rho`` to average over, ``(Q,)``: midpoints of ``NODES`` quantile ranges.
+
+        ``few`` of them, ``FEW_NODES``, where each costs a pass over sequences.
+        """
+        count = 1 if self.fixed else FEW_NODES if few else NODES
         u = (torch.arange(count, dtype=data.dtype, device=data.device) + 0.5) / count
         return self.quantiles(u)
 

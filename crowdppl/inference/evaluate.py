@@ -273,7 +273,9 @@ def _at_point(items: Evaluation, point: Parameters, effect: DesignEffect | None)
         return items.probabilities(parameters, joint), None
     averaged = items.zeros()
     if effect.classes is None:
-        items.add_averaged(parameters, joint, Weighing(effect.nodes(items.data), None), 1.0, averaged)
+        items.add_averaged(
+            parameters, joint, Weighing(effect.nodes(items.data, items.model.chained), None), 1.0, averaged
+        )
     else:
         lifts, uniform = effect.classes.draw(PAIRS, items.data)
         for rho, lift in zip(effect.quantiles(uniform).split(1), lifts, strict=True):

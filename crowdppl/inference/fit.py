@@ -55,6 +55,7 @@ from crowdppl.inference.nuts import nuts
 from crowdppl.inference.options import Engine, filled, require_engine, taken_apart, with_options
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.result import Rest, can_wait
+from crowdppl.inference.spans import spans
 from crowdppl.inference.svi import svi
 from crowdppl.inference.versions import versions
 from crowdppl.isolation import isolated, limited_threads, random_state
@@ -303,6 +304,8 @@ def fitted(
                 if other is not None:
                     other.mix_draws(evaluated, data)
                 effect, probability = evaluated.effect, evaluated.probability
+        decoded = probability if evaluated is None or evaluated.published is None else evaluated.published
+        marked = spans(bound, data, draws, effect, decoded)
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
     seconds = time.perf_counter() - began
     if draws.kind == "approximation" and count < FEW_DRAWS:
@@ -353,12 +356,14 @@ def fitted(
     reported = effect if weighted else None
     attrs = attributes(data, draws, reported, run=run, notes=notes, coverage=coverage, also=also)
     if evaluated is not None:
-        tree = to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs, aside=work.aside)
+        tree = to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs, aside=work.aside, spans=marked)
         posterior = Posterior(tree)
         posterior._correct = None if evaluated.correct is None else evaluated.correct.numpy()
     else:
-        first = first_datatree(data, bound, draws, probability, published, attrs=attrs, aside=work.aside)
-        posterior = Posterior(first, Rest(data, bound, draws, effect, attrs, isolation, stream, work.aside, other))
+        first = first_datatree(data, bound, draws, probability, published, attrs=attrs, aside=work.aside, spans=marked)
+        posterior = Posterior(
+            first, Rest(data, bound, draws, effect, attrs, isolation, stream, work.aside, other, marked)
+        )
     keep.clear()
     for sentence in draws.warnings:
         warn(sentence)

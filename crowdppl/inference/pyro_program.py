@@ -87,6 +87,11 @@ def pyro_program(
     with isolated(seed, device=data.device, dtype=data.dtype):
         bound = bind(chosen, data)
         layout = bound.expand(data)
+        if bound.chained and truth == "enumerated":
+            raise ModelError(
+                f"{bound.name}: the true labels of a sequence are summed out together, by the forward algorithm; use "
+                f"truth='marginal'"
+            )
         if labels == "site" and layout.parent_item is not None:
             layout = data.per_annotation()  # equal annotations are not counted together: each has a site
         layout = learned(bound, bound.anchored(layout))

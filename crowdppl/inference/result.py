@@ -44,6 +44,7 @@ class Rest:
         stream: the random stream where the engine left it, see :func:`crowdppl.isolation.random_state`.
         aside: annotations that the fit did not count, if any.
         independence: the model of independent errors that the result is a mixture with, if any.
+        spans: of tokens, if there are any.
     """
 
     def __init__(
@@ -57,11 +58,12 @@ class Rest:
         stream: RandomState,
         aside: Annotations | None = None,
         independence: Independence | None = None,
+        spans: Mapping[str, Any] | None = None,
     ):
         self._data, self._model, self._effect, self._attrs = data, model, effect, attrs
         self._draws = dataclasses.replace(draws, passes=None)  # compiled passes hold arrays as large as the data
         self._isolation, self._stream, self._aside = isolation, stream, aside
-        self._independence = independence
+        self._independence, self._spans = independence, spans
         self._whole: tuple[xr.DataTree, np.ndarray | None] | None = None
 
     def __call__(self) -> tuple[xr.DataTree, np.ndarray | None]:
@@ -74,6 +76,6 @@ class Rest:
                 if self._independence is not None:
                     self._independence.mix_draws(evaluated, self._data)
                 parts = self._data, self._model, draws, evaluated
-                tree = to_datatree(*parts, weights={}, attrs=self._attrs, aside=self._aside)
+                tree = to_datatree(*parts, weights={}, attrs=self._attrs, aside=self._aside, spans=self._spans)
                 self._whole = tree, None if evaluated.correct is None else evaluated.correct.numpy()
             return self._whole

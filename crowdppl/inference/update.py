@@ -275,12 +275,24 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
         **timings,
     )
     both = dataclasses.replace(both, item_column=before.item_column, notes=(*before.notes, *more.notes, *again))
+    tokens = [frame for frame in map(_tokens, (before, more)) if frame is not None]
+    if before.sequence is not None:
+        both = both.with_sequences(pd.concat(tokens, ignore_index=True))
     both = both.with_features(
         _rows("features", "items", before, more), workers=_rows("worker_features", "workers", before, more)
     )
     weights = _rows("weight", "items", before, more)
     # Items that came without a weight count once.
     return both if weights is None else both.with_weights(weights[0].reindex(pd.Index(items), fill_value=1.0))
+
+
+def _tokens(data: Annotations) -> pd.DataFrame | None:
+    """Return the places of the items in sequences, as :meth:`Annotations.with_sequences` takes them, if there are any."""
+    if data.sequences is None or data.sequence is None or data.position is None:
+        return None
+    return pd.DataFrame(
+        {"task": data.items, "sequence": data.sequences[data.sequence.numpy()], "position": data.position.numpy()}
+    )
 
 
 def _again(before: pd.DataFrame, more: pd.DataFrame, repeats: Repeats) -> list[str]:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.kernels.steps import CompiledStep
+from crowdppl.model.chains import Chain, Smoothed
 from crowdppl.model.plates import Plates
 
 Parameters = dict[str, Any]  # site name -> Tensor, and what prior adds for truth and emission (networks as functions)
@@ -109,6 +110,14 @@ class AnnotationModel(ABC):
         """
         raise NotImplementedError
 
+    def transitions(self, parameters: Parameters, data: Annotations) -> Chain:
+        """Return the Markov chain of the truths along a sequence, with leading axes, see :mod:`crowdppl.model.chains`.
+
+        ``truth`` is then the distribution of each item's state before any label is seen. Only for items that are not expanded,
+        with one state in each class.
+        """
+        raise NotImplementedError
+
     def networks(self, data: Annotations) -> dict[str, nn.Module]:
         """Return the networks by name, freshly made for ``data.D`` features; ``plates.network(name)`` samples their weights."""
         return {}
@@ -194,6 +203,10 @@ class AnnotationModel(ABC):
         Sites that are not returned are raised by gradients; at the start their first values may be returned as well. Sites that
         only the first M step learns are returned later as they are, and further starts of EM take them from the first.
         """
+        raise NotImplementedError
+
+    def m_step_of_chains(self, expected: Smoothed, data: Annotations) -> Parameters:
+        """Return what :meth:`m_step` returns, of a model with :meth:`transitions`, given what is expected of its chains."""
         raise NotImplementedError
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:

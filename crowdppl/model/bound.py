@@ -21,7 +21,7 @@ from crowdppl.isolation import floating
 from crowdppl.kernels.ops import above_zero, anchored, normalise, sum_by, times_log
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.kernels.steps import CompiledStep
-from crowdppl.model import base, other_rates
+from crowdppl.model import base, chains, other_rates
 from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
 from crowdppl.model.components import components
 from crowdppl.model.conjugacy import Conjugacy
@@ -95,6 +95,11 @@ class BoundModel:
         """Whether classes are read off the states with probabilities, so that a state belongs to no one class."""
         return self.provides("reading")
 
+    @cached_property
+    def chained(self) -> bool:
+        """Whether the truths of items form Markov chains: of data in sequences, if the model states transitions."""
+        return self.provides("transitions") and self._data.sequence is not None
+
     def at_sites(self, values: Mapping[str, Tensor], data: Annotations) -> Parameters:
         """Return what :meth:`prior` returns where its sites have these values."""
         return dict(values) if self.batched else self.conditioned(values, data)[0]
@@ -128,6 +133,8 @@ class BoundModel:
             ModelError: where each annotation has a true label of its own, and some are never a true label.
         """
         arranged = self.model.expand(data)
+        if self.chained and data.multiplicity is not None:
+            raise ModelError(f"{self.name} has items in sequences, which have no multiplicities; write the items out")
         if data.others is not None and arranged.parent_item is not None:
             raise ModelError(
                 f"{self.name} gives each annotation a true label of its own, and {listed(data.others.names.tolist(), 3)} are "
@@ -296,14 +303,32 @@ class BoundModel:
         """Return ``L[i, s]``, ``(..., N, S)``, with what known truths say: minus infinity where one excludes a state."""
         return self._joint(self.log_likelihoods(parameters, data), parameters, data)
 
+    def draw_states(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Draw the states of all items of a chained model together, ``(..., N)``."""
+        likelihoods = self._clamped(self.log_likelihoods(parameters, data), parameters, data)
+        return chains.draw_states(likelihoods, self.model.transitions(parameters, data), data)
+
+    def _clamped(self, likelihoods: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
+        clamp = self.clamp(parameters, data)
+        return likelihoods if clamp is None else likelihoods.add_(clamp)
+
+    def smoothed(self, parameters: Parameters, data: Annotations) -> chains.Smoothed:
+        """Return the posterior of the states of all chains of a chained model."""
+        return self._smoothed(self.log_likelihoods(parameters, data), parameters, data)
+
+    def _smoothed(self, likelihoods: Tensor, parameters: Parameters, data: Annotations) -> chains.Smoothed:
+        """Return the posterior of the states of chains; the likelihoods are written over."""
+        chain = self.model.transitions(parameters, data)
+        return chains.smooth(self._clamped(likelihoods, parameters, data), chain, data)
+
     def _joint(self, likelihoods: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
+        if self.chained:
+            return self._smoothed(likelihoods, parameters, data).joint
         log_prior = self.log_truth(parameters, data)
         if log_prior.dim() < likelihoods.dim():
             log_prior = log_prior.unsqueeze(-2)
         # The likelihoods have the full shape and memory of their own.
-        joint = likelihoods.add_(log_prior)
-        clamp = self.clamp(parameters, data)
-        return joint if clamp is None else joint.add_(clamp)
+        return self._clamped(likelihoods.add_(log_prior), parameters, data)
 
     def log_prior(self, parameters: Parameters, data: Annotations, logs: Mapping[str, Tensor] | None = None) -> Tensor:
         """Return ``log p(parameters)``, ``(...)``; from a trace of the prior, a scalar, where the model knows no faster way."""
@@ -408,6 +433,13 @@ class BoundModel:
             closed[other_rates.SITE] = self.others.mode(self.by_class(responsibility, closed, data), data)
         return closed
 
+    def m_step_of_chains(self, expected: chains.Smoothed, data: Annotations) -> Parameters:
+        """Return the parameters of a chained model at their maximum given what is expected of its chains."""
+        out = self.model.m_step_of_chains(expected, data)
+        if self.others is not None:
+            out[other_rates.SITE] = self.others.mode(expected.probability, data)
+        return out
+
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw the parameters given truths ``(C, N)`` of ``C`` chains; every value leads with ``C``."""
         drawn = self._drawn(truth, parameters, data)
@@ -479,6 +511,13 @@ class BoundModel:
         M = self.states_per_class
         return log_joint.clone() if M == 1 else log_joint.unflatten(-1, (-1, M)).logsumexp(-1)
 
+    def temperable(self, log_joint: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return what :meth:`tempered` takes: the item log joint, or of chains the log-likelihoods.
+
+        In a chain the labels of a token speak for its neighbours, too: where they count less, they do so in both.
+        """
+        return self.log_likelihoods(parameters, data) if self.chained else log_joint
+
     def tempered(
         self,
         log_joint: Tensor,
@@ -493,18 +532,18 @@ class BoundModel:
         the likelihood alone is tempered: the spread of the items is not that of correlated errors.
 
         Args:
-            log_joint: of the items, ``(..., N, S)``.
+            log_joint: as :meth:`temperable` returns it, ``(..., N, S)``.
             factor: design effects, ``(..., N)``.
             parameters: of the model.
             data: the annotations.
             lift: weights of the classes, ``(..., K)``, if any; not where classes are read off the states.
         """
+        if self.chained:
+            probability = self._smoothed(log_joint / factor.unsqueeze(-1), parameters, data).probability
+            return probability if lift is None else normalised(probability * lift.unsqueeze(-2))
         if not self.reads:
             probability = self.log_by_class(log_joint, parameters, data).div_(factor.unsqueeze(-1)).softmax(-1)
-            if lift is None:
-                return probability
-            probability = probability * lift.unsqueeze(-2)
-            return probability.div_(probability.sum(-1, keepdim=True))
+            return probability if lift is None else normalised(probability * lift.unsqueeze(-2))
         log_prior = self.log_truth(parameters, data)
         log_prior = log_prior.unsqueeze(-2) if log_prior.dim() < log_joint.dim() else log_prior
         states = (log_prior + (log_joint - log_prior) / factor.unsqueeze(-1)).softmax(-1)
@@ -512,6 +551,8 @@ class BoundModel:
 
     def prevalence_of(self, parameters: Parameters, data: Annotations, lead: Sequence[int] = ()) -> Tensor:
         """Return the share of each class among items, ``(..., K)``; ``lead`` are the leading axes of the parameters."""
+        if self.chained:
+            return chains.prevalence(self.model.transitions(parameters, data), data)
         if self.reads:
             states = self.log_truth(parameters, data).exp()
             same = states.dim() <= len(lead) + 1  # one prior for all items
@@ -571,9 +612,14 @@ class BoundModel:
     def program(self, data: Annotations, index: Tensor | None = None, *, training: bool = False) -> None:
         """Run the Pyro program: parameters, an enumerated truth for each item, and the observed labels as a factor.
 
-        The specification of the model. ``index`` ``(B,)`` takes a mini-batch of items, whose terms are scaled up; ``training``
-        activates dropout.
+        The specification of the model. Of chains the truth is summed out by the forward algorithm. ``index`` ``(B,)`` takes a
+        mini-batch of items, whose terms are scaled up; ``training`` activates dropout.
         """
+        if self.chained:
+            if index is not None:
+                raise ModelError(f"{self.name}: a mini-batch of tokens would cut sequences; leave batch_size out")
+            self.marginal_program(data)
+            return
         plates = self.plates(data, index, training=training)
         batch = data if index is None else data.batch(index)
         parameters = self.prior(batch, plates)
@@ -662,6 +708,11 @@ def _without_repeats(value: Tensor) -> Tensor:
 def bind(model: AnnotationModel | BoundModel, data: Annotations) -> BoundModel:
     """Return the model with networks of its own for these data, made with the current random state."""
     return BoundModel(model.model if isinstance(model, BoundModel) else model, data)
+
+
+def normalised(probability: Tensor) -> Tensor:
+    """Return probabilities with sum 1 over the last axis, in the same memory."""
+    return probability.div_(probability.sum(-1, keepdim=True))
 
 
 def one_hot(truth: Tensor, data: Annotations, states: int | None = None) -> Tensor:

@@ -14,7 +14,7 @@ from crowdppl import arguments
 from crowdppl.data import html
 from crowdppl.data.identifiers import class_columns
 from crowdppl.errors import DataError, FileError
-from crowdppl.posterior import io
+from crowdppl.posterior import io, spans
 from crowdppl.posterior.measures import DEFAULT_MEASURES, interval
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.numeric_schema import is_numeric
@@ -63,11 +63,14 @@ class Posterior(PosteriorVariables):
     def truth(self) -> pd.DataFrame:
         """Return a table with one row per item.
 
-        Columns: ``task`` (or ``item``, see :attr:`item_column`); ``label``, the most probable class (the first of ties);
+        Columns: ``task`` (or ``item``, see :attr:`item_column`); ``label``, the most probable class (the first of ties), of spans
+        by the model as published, so that they are those of :meth:`spans`;
         ``probability`` of that class; ``entropy`` of the item's distribution in bits; where labels are grades, ``mean_grade``,
         ``grade``, ``grade_low`` and ``grade_high``, see :meth:`grades`; and ``p_<class>`` for every class.
         """
-        table = truth_table(self.items(), self.labels, self.probability(), self.item_column)
+        probability = self.probability()
+        chosen = self.probability_as_published().argmax(-1) if spans.has_spans(self) else None
+        table = truth_table(self.items(), self.labels, probability, self.item_column, chosen)
         if self.graded:
             graded = self.grades()
             for n, name in enumerate(("mean_grade", "grade", "grade_low", "grade_high")):
@@ -114,8 +117,10 @@ class Posterior(PosteriorVariables):
         :func:`crowdppl.posterior.workers.verdicts`; where annotations were read with ``other_labels``, ``other_labels``, how many
         of them a worker gave, ``other_rate``, their share among the worker's answers, and ``other_rate_of_<class>``, the same by
         true label, with ends of intervals; where labels are grades, ``mean_grade``, ``severity`` and ``grade_correlation``, see
-        :meth:`severity`; and ``seconds``, the median duration of an annotation, if durations are
-        known.
+        :meth:`severity`; where labels mark spans, ``spans``, how many the worker marked, ``span_precision`` and ``span_recall``
+        with the ends of their intervals, ``boundary_errors``, the share of the worker's spans that have other ends than one of
+        :meth:`spans`, and ``type_errors``, the share with the same ends and another type; and ``seconds``, the median duration
+        of an annotation, if durations are known.
 
         Args:
             level: probability of the equal-tailed intervals. Defaults to ArviZ's default, .89.
@@ -174,6 +179,22 @@ class Posterior(PosteriorVariables):
         """
         return other_rates.table(self, level)
 
+    @arguments.checked(every=arguments.flag)
+    def spans(self, *, every: bool = False) -> pd.DataFrame:
+        """Return a table with one row per span, of labels such as ``B-PER``, ``I-PER`` and ``O`` in sequences.
+
+        Columns: ``sequence``; ``first`` and ``last`` position; ``type``; ``probability`` that the truth has exactly this span;
+        ``workers``, how many marked it, ``of_workers``, how many labelled all its tokens; ``first_task`` and ``last_task`` (or
+        ``item``), the tokens at its ends. The spans are those of the most probable labels.
+
+        Args:
+            every: whether to return also the spans that some worker marked; the column ``chosen`` tells them apart.
+
+        Raises:
+            DataError: if the result has no spans.
+        """
+        return spans.table(self, every)
+
     @arguments.checked(level=arguments.level)
     def grades(self, *, level: float | None = None) -> pd.DataFrame:
         """Return a table with one row per item: the grades that it was given, and its true grade.
@@ -229,11 +250,23 @@ class Posterior(PosteriorVariables):
 
 
 @arguments.checked(
-    items=arguments.a_list, labels=arguments.a_list, probability=arguments.anything, item_column=arguments.text
+    items=arguments.a_list,
+    labels=arguments.a_list,
+    probability=arguments.anything,
+    item_column=arguments.text,
+    chosen=arguments.anything,
 )
-def truth_table(items: Array, labels: Array, probability: Array, item_column: str = "task") -> pd.DataFrame:
-    """Return the table of :meth:`Posterior.truth` for class probabilities ``(N, K)``."""
-    best, entropy = probability.argmax(-1), np.empty(len(probability), dtype=probability.dtype)
+def truth_table(
+    items: Array, labels: Array, probability: Array, item_column: str = "task", chosen: Array | None = None
+) -> pd.DataFrame:
+    """Return the table of :meth:`Posterior.truth` for class probabilities ``(N, K)``.
+
+    ``chosen`` are the classes to name ``(N,)``, where they are not the most probable ones.
+    """
+    best, entropy = (
+        probability.argmax(-1) if chosen is None else chosen,
+        np.empty(len(probability), dtype=probability.dtype),
+    )
     for begin in range(0, len(entropy), _BLOCK):
         p = probability[begin : begin + _BLOCK]
         logs = np.log2(p, out=np.zeros_like(p), where=p > 0)  # 0 log 0 = 0

@@ -44,9 +44,13 @@ OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
         "timestamp": ("annotation",),
         "seconds": ("annotation",),
         "weight": ("item",),
+        "sequence_index": ("item",),
+        "position": ("item",),
+        "sequence_length": ("sequence",),
         **{f"other_{name}": ("other_annotation",) for name in ("item", "worker", "label")},
         **{f"aside_{name}": ("aside_annotation",) for name in SET_ASIDE},
     },
+    "spans": dict.fromkeys(("first", "last", "type", "probability", "chosen"), ("span",)),
 }
 # Index variables by group: the axis that they index, and their minimum.
 INDICES = {
@@ -59,6 +63,10 @@ INDICES = {
     ("constant_data", "aside_item"): ("item", 0),
     ("constant_data", "aside_worker"): ("worker", 0),
     ("constant_data", "aside_label"): ("true_label", 0),
+    ("constant_data", "sequence_index"): ("sequence", 0),
+    ("spans", "first"): ("item", 0),
+    ("spans", "last"): ("item", 0),
+    ("spans", "type"): ("true_label", 0),
     ("observed_data", "labels"): ("true_label", 0),
     ("truth", "draw_of"): ("true_label", 0),
     ("calibrated", "draw_of"): ("true_label", 0),
@@ -74,7 +82,14 @@ DISTRIBUTIONS = (
     ("calibrated", "confusion"),
 )
 # Largest value of variables that are at least 0.
-RANGES = {("calibrated", "rho"): 1.0, ("calibrated", "class_weight"): np.inf, ("constant_data", "weight"): np.inf}
+RANGES = {
+    ("calibrated", "rho"): 1.0,
+    ("calibrated", "class_weight"): np.inf,
+    ("constant_data", "weight"): np.inf,
+    ("spans", "probability"): 1.0,
+}
+# Whole numbers that index nothing.
+WHOLE = {("constant_data", "position"), ("constant_data", "sequence_length"), ("spans", "chosen")}
 # Variables without missing values.
 NUMBERS = (("sample_stats", "lp"), ("log_likelihood", "labels"), ("log_prior", "parameters"))
 KINDS = ("posterior", "approximation", "point")
@@ -205,13 +220,14 @@ def _check_groups(tree: xr.DataTree) -> None:
 def _check_axes(tree: xr.DataTree) -> dict[str, int]:
     """Check the axes and types of all variables; return the length of each axis."""
     sizes: dict[str, int] = {}
-    for group, names in required(tree).items():
+    wanted = required(tree) | ({"spans": OPTIONAL["spans"]} if "spans" in tree.children else {})
+    for group, names in wanted.items():
         present = names | {
             name: axes for name, axes in OPTIONAL.get(group, {}).items() if name in tree[group].data_vars
         }
         for name, axes in present.items():
             variable = tree[group][name]
-            whole = (group, name) in INDICES
+            whole = (group, name) in INDICES or (group, name) in WHOLE
             if variable.dims != axes:
                 raise DataError(f"{group}/{name} has axes {variable.dims}; they should be {axes}")
             if variable.dtype.kind not in ("iu" if whole else "f"):

@@ -194,6 +194,8 @@ def test_truth_is_found(case, method):
         "confusion": np.tile(good, (12, 1, 1)),
         "prevalence": np.array([0.5, 0.3, 0.2][:K]) / sum([0.5, 0.3, 0.2][:K]),
         "rows": np.tile(good[:, None, :], (12, 1, 2, 1)),
+        "start": np.array([0.5, 0.3, 0.2][:K]) / sum([0.5, 0.3, 0.2][:K]),
+        "emission": np.tile(good, (12, K + 1, 1, 1)),
         "weights": np.full((K, 2), 0.5),
         "knowledge": 0.8,
         "accuracy": np.full(12, 0.85),

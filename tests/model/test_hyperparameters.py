@@ -85,9 +85,10 @@ def test_a_million_pseudo_counts_decide_the_rows(model, field, diagonal):
         sites = {name: node["value"] for name, node in check(bound, layout).items()}
     rows = next(
         sites[name]
-        for name in ("rows", "typical", "group_confusion", "common", "sensitivity", "accuracy", "confusion")
+        for name in ("rows", "typical", "group_confusion", "common", "sensitivity", "accuracy", "confusion", "emission")
         if name in sites
     )
+    rows = rows.flatten(0, 1) if "emission" in sites else rows  # of each worker after each label
     if rows.dim() < 2 or rows.shape[-1] != data.K or rows.shape[-1] != rows.shape[-2 if rows.dim() < 4 else -3]:
         assert float((rows - diagonal).abs().max()) < 0.01  # probabilities of the correct label alone
         return

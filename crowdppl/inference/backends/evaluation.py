@@ -134,7 +134,9 @@ class TorchEvaluation(Evaluation):
     ) -> None:
         """Fill ``items`` from their log joint, which is written over."""
         N, K = self.data.N, self.data.K
-        tempered = None if weighing is None else self._weighed(parameters, joint, weighing)
+        tempered = None
+        if weighing is not None:
+            tempered = self._weighed(parameters, self.model.temperable(joint, parameters, self.arranged), weighing)
         marginal, probability = by_item(self.model, parameters, joint, self.arranged, self.data)
         items.likelihood.copy_(marginal)
         if tempered is not None and items.published is not None:
@@ -148,6 +150,7 @@ class TorchEvaluation(Evaluation):
     ) -> None:
         """Add class probabilities averaged over rho."""
         nodes = weighing.rho.unbind(-1)
+        joint = self.model.temperable(joint, parameters, self.arranged)
         for rho in nodes:
             probability = self._weighed(parameters, joint, weighing._replace(rho=rho))
             out.add_(probability.reshape(-1, self.data.N, self.data.K).sum(0), alpha=share / len(nodes))

@@ -17,6 +17,7 @@ from crowdppl.kernels.ops import read
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import repeated
+from crowdppl.model.chains import Smoothed
 from crowdppl.model.program import densities, together
 
 
@@ -149,6 +150,23 @@ class CompiledExpectation(Expectation):
     def maximise(self, expected: Any, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
         """Take the compiled M step."""
         return self.steps.maximise(expected, theta)
+
+
+class ChainExpectation(Expectation):
+    """By forward-backward passes over chains, from which the model's M step follows."""
+
+    name = "chains"
+
+    def __call__(self, theta: Parameters) -> tuple[float, float, Smoothed]:
+        """Return log posterior, log-likelihood, and what is expected of the chains."""
+        expected = self.model.smoothed(theta, self.data)
+        likelihood = expected.evidence.sum(dtype=torch.float64)
+        ll, prior = read(likelihood, self.model.log_prior(theta, self.data))
+        return ll + prior, ll, expected
+
+    def maximise(self, expected: Smoothed, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
+        """Take the M step of the model."""
+        return self.model.m_step_of_chains(expected, self.data)
 
 
 class SummedExpectation(Expectation):

@@ -274,6 +274,24 @@ class TorchSampler(SequentialSampler):
         return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
 
 
+class ChainSampler(TorchSampler):
+    """Likewise of models whose truths form chains: all states of a sequence are drawn together."""
+
+    def sweep(self, run: Run, group: Group, sweep: int) -> None:
+        """Draw the truths given the parameters, and these given the truths."""
+        model, data = self.model, self.data
+        if sweep >= run.warmup:
+            given = model.item_log_joint(group.parameters, data).softmax(-1)
+            group.moments.add(run.quantities(group.parameters, given))
+        group.parameters = model.gibbs_step(model.draw_states(group.parameters, data), group.parameters, data)
+
+    def from_point(self, point: Parameters, count: int) -> Parameters:
+        """Draw parameters by a sweep from a point, one draw at a time."""
+        here = _leading(point)
+        parts = [self.model.gibbs_step(self.model.draw_states(here, self.data), here, self.data) for _ in range(count)]
+        return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
+
+
 class PassSampler(SequentialSampler):
     """By compiled passes, which draw the truths and count: for conjugate models on large data.
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl.errors import OptionError, suggestion
+from crowdppl.posterior import spans
 from crowdppl.posterior.measures import LOWER_IS_BETTER, default_level, interval, qualities
 from crowdppl.posterior.measures import accuracy as accuracy_of
 from crowdppl.posterior.variables import PosteriorVariables
@@ -59,6 +60,9 @@ def table(
             rows[name] = values
     if posterior.graded:
         for name, values in grading.columns(posterior, level).items():
+            rows[name] = values
+    if spans.has_spans(posterior):
+        for name, values in spans.columns(posterior, level).items():
             rows[name] = values
     if "seconds" in posterior.tree["constant_data"]:
         rows["seconds"] = median_seconds(posterior)

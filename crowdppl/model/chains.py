@@ -1,0 +1,258 @@
+"""True labels that form Markov chains along sequences of items: forward-backward, and paths drawn from the posterior.
+
+For a model that states ``transitions``, the states of the items of a chain have the probability
+
+    p(z_1 .. z_T) = start[z_1] prod_t moves[z_{t-1}, z_t]
+
+Rows of ``moves`` may sum to less than one where some pairs of labels are impossible, such as ``O`` before ``I-PER``: that the
+truth has none of these is then part of what is observed, and the posterior follows by the same sums.
+
+What engines take is, for every item, ``log p(state | all labels) + log p(its labels | those before)``: its ``logsumexp`` over
+states sums to the log-likelihood of the chain, and its ``softmax`` is the posterior of the item. Compiled on the CPU in float64,
+by torch otherwise, and where gradients are wanted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+
+
+class Chain(NamedTuple):
+    """Logs of the distribution of a chain.
+
+    Attributes:
+        start: of the first state, ``(..., S)``.
+        moves: of the next state given the one before, ``(..., S, S)`` = (before, after); minus infinity where it cannot follow.
+    """
+
+    start: Tensor
+    moves: Tensor
+
+
+class Smoothed(NamedTuple):
+    """The posterior of the states of all chains.
+
+    Attributes:
+        evidence: log-probability of the labels of an item given those of the items before it in its chain, ``(..., N)``.
+        probability: of its states given all labels of the chain, ``(..., N, S)``.
+        pairs: expected number of neighbours in these states, ``(..., S, S)``.
+        starts: likewise of first items, ``(..., S)``.
+    """
+
+    evidence: Tensor
+    probability: Tensor
+    pairs: Tensor
+    starts: Tensor
+
+    @property
+    def joint(self) -> Tensor:
+        """``log p(state | all labels) + log p(labels | those before)``, ``(..., N, S)``."""
+        # The posterior moves with the parameters, its sum over states does not: no gradient goes through it.
+        return self.probability.detach().log() + self.evidence.unsqueeze(-1)
+
+
+def smooth(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Smoothed:
+    """Take a forward-backward pass over all chains.
+
+    Args:
+        log_likelihoods: ``log p(labels of item i | state)``, ``(..., N, S)``.
+        chain: with the same leading axes, or none.
+        data: whose ``chain_starts`` say where chains begin.
+    """
+    start, moves, lead = _leading(log_likelihoods, chain)
+    if _compiled(log_likelihoods, start, moves):
+        logs = log_likelihoods.contiguous()
+        first, (N, S) = data.chain_starts.numpy(), logs.shape[-2:]
+        from crowdppl.kernels import markov  # here: slow to import
+
+        out = Smoothed(
+            logs.new_empty(*lead, N), torch.empty_like(logs), logs.new_zeros(*lead, S, S), logs.new_zeros(*lead, S)
+        )
+        parts = [value.reshape(-1, *value.shape[len(lead) :]) for value in (logs, start, moves, *out)]
+        for one in zip(*parts, strict=True):
+            markov.smoothing()(first, *(value.contiguous().numpy() for value in one))
+        return out
+    evidence, filtered, steps = _filter(log_likelihoods, start, moves, data)
+    with torch.no_grad():
+        return _backward(log_likelihoods, evidence, filtered, steps, moves, data)
+
+
+def draw_states(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Tensor:
+    """Draw the states of all chains from their posterior, ``(..., N)`` int64; arguments as of :func:`smooth`."""
+    start, moves, lead = _leading(log_likelihoods, chain)
+    N, S = log_likelihoods.shape[-2:]
+    uniform = torch.rand(*lead, N, dtype=log_likelihoods.dtype, device=log_likelihoods.device)
+    path = torch.zeros(*lead, N, dtype=torch.int64, device=uniform.device)
+    if _compiled(log_likelihoods, start, moves):
+        parts = [
+            value.reshape(-1, *value.shape[len(lead) :])
+            for value in (log_likelihoods.contiguous(), start, moves, uniform, path)
+        ]
+        from crowdppl.kernels import markov  # here: slow to import
+
+        first = data.chain_starts.numpy()
+        for one in zip(*parts, strict=True):
+            markov.drawing()(first, *(value.contiguous().numpy() for value in one))
+        return path
+    _, filtered, steps = _filter(log_likelihoods, start, moves, data)
+    for t in range(len(steps) - 1, -1, -1):
+        weight = filtered[..., steps[t], :]
+        ahead = len(steps[t + 1]) if t + 1 < len(steps) else 0
+        if ahead:
+            after = path[..., steps[t + 1]]  # (..., B)
+            into = moves.mT.unsqueeze(-3).expand(*lead, ahead, S, S)
+            chosen = into.gather(-2, after[..., None, None].expand(*after.shape, 1, S)).squeeze(-2)
+            weight = torch.cat([weight[..., :ahead, :] + chosen, weight[..., ahead:, :]], -2)
+        below = weight.softmax(-1).cumsum(-1)
+        drawn = (below < uniform[..., steps[t]].unsqueeze(-1) * below[..., -1:]).sum(-1)
+        path[..., steps[t]] = drawn.clamp(max=S - 1)
+    return path
+
+
+def span_probabilities(
+    log_likelihoods: Tensor, chain: Chain, data: Annotations, spans: Tensor, first: Tensor, within: Tensor
+) -> Tensor:
+    """Return the posterior probability that each span is there: neither shorter nor longer, and of its type, ``(M,)``.
+
+    Args:
+        log_likelihoods: as of :func:`smooth`, ``(N, S)``.
+        chain: likewise, without leading axes.
+        data: likewise.
+        spans: first item, item after the last, and type of each, ``(M, 3)`` int64.
+        first: whether a state begins a span of a type whatever is before it, ``(types, S)``.
+        within: whether a state continues one, ``(types, S)``; where a state is not after one of its type it begins a span, too.
+    """
+    if len(spans) == 0:
+        return log_likelihoods.new_zeros(0)
+    if _compiled(log_likelihoods, *chain):
+        from crowdppl.kernels import markov  # here: slow to import
+
+        order = spans[:, 0].argsort(stable=True)
+        parts = (log_likelihoods, *chain, spans[order], first, within, log_likelihoods.new_empty(len(spans)))
+        arrays = [part.contiguous().numpy() for part in parts]
+        markov.spanning()(data.chain_starts.numpy(), *arrays)
+        out = torch.from_numpy(arrays[-1])
+        if not bool(out.isnan().any()):
+            return out[order.argsort()]
+    evidence, filtered, _ = _filter(log_likelihoods, chain.start, chain.moves, data)
+    like = log_likelihoods - evidence.unsqueeze(-1)  # on the scale of the filter
+    # log p(labels that follow | state), on the same scale.
+    ahead = smooth(log_likelihoods, chain, data).probability.log() - filtered
+    ahead = torch.where(filtered > -torch.inf, ahead, -torch.inf)
+    begins = torch.zeros(data.N + 1, dtype=torch.bool, device=spans.device).index_fill(0, data.chain_starts, True)
+    start, end, kind = spans.unbind(-1)
+    first, within = first[kind], within[kind]  # (M, S)
+    inside = first | within
+    # The first token: any state of the type that does not continue the token before.
+    before = filtered[(start - 1).clamp(min=0)].masked_fill(inside, -torch.inf)
+    fresh = torch.logsumexp(before.unsqueeze(-1) + chain.moves, -2)
+    fresh = torch.where(begins[start].unsqueeze(-1), chain.start, fresh) + like[start]
+    now = torch.where(within, fresh, -torch.inf)
+    now = torch.where(first, filtered[start], now)
+    for step in range(1, int((end - start).max())):
+        item = start + step
+        on = (item < end).unsqueeze(-1)
+        item = item.clamp(max=data.N - 1)
+        moved = torch.logsumexp(now.unsqueeze(-1) + chain.moves, -2) + like[item]
+        now = torch.where(on, moved.masked_fill(~within, -torch.inf), now)
+    # The token after it does not continue it.
+    after = end.clamp(max=data.N - 1)
+    left = (like[after] + ahead[after]).masked_fill(within, -torch.inf)  # (M, S)
+    left = torch.logsumexp(chain.moves + left.unsqueeze(-2), -1)
+    left = torch.where(begins[end].unsqueeze(-1), 0.0, left)
+    return torch.logsumexp(now + left, -1).exp()
+
+
+def marginals(chain: Chain, data: Annotations) -> Tensor:
+    """Return the probability of the states of each item before any label is seen, ``(..., N, S)``."""
+    each, place = _by_place(chain, data)
+    return each[..., place, :]
+
+
+def prevalence(chain: Chain, data: Annotations) -> Tensor:
+    """Return the mean of :func:`marginals` over all items, ``(..., S)``."""
+    each, place = _by_place(chain, data)
+    share = torch.bincount(place, minlength=each.shape[-2]).to(each.dtype) / max(1, data.N)
+    return (each * share.unsqueeze(-1)).sum(-2)
+
+
+def _by_place(chain: Chain, data: Annotations) -> tuple[Tensor, Tensor]:
+    """Return the probability of the states at each place of a chain, ``(..., T, S)``, and the place of each item."""
+    first = data.chain_starts
+    length = first.diff()
+    moves = chain.moves.softmax(-1)  # given that no impossible pair occurs next
+    now, each = chain.start.softmax(-1), []
+    for _ in range(max(1, int(length.max()) if len(length) else 0)):
+        each.append(now)
+        now = (now.unsqueeze(-2) @ moves).squeeze(-2)
+    place = torch.arange(data.N, device=first.device) - first[:-1].repeat_interleave(length)
+    return torch.stack(each, -2), place
+
+
+def _leading(log_likelihoods: Tensor, chain: Chain) -> tuple[Tensor, Tensor, torch.Size]:
+    """Return start and moves with the leading axes of the likelihoods, and these."""
+    lead = log_likelihoods.shape[:-2]
+    return chain.start.expand(*lead, -1), chain.moves.expand(*lead, -1, -1), lead
+
+
+def _compiled(*values: Tensor) -> bool:
+    """Tell whether the compiled pass serves these values."""
+    here = all(value.device.type == "cpu" and value.dtype == torch.float64 for value in values)
+    return here and not (torch.is_grad_enabled() and any(value.requires_grad for value in values))
+
+
+def _steps(data: Annotations) -> list[Tensor]:
+    """Return the items at each place of the chains, the longest chains first, so that those that end are the last."""
+    first = data.chain_starts
+    length = first.diff()
+    order = length.argsort(descending=True, stable=True)
+    begin, length = first[:-1][order], length[order]
+    return [begin[length > t] + t for t in range(int(length[0]) if len(length) else 0)]
+
+
+def _filter(logs: Tensor, start: Tensor, moves: Tensor, data: Annotations) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Return evidence ``(..., N)`` and log-probabilities of states given labels up to their own item, ``(..., N, S)``."""
+    steps = _steps(data)
+    evidences, alphas, alpha = [], [], logs[..., :0, :]
+    for t, items in enumerate(steps):
+        if t == 0:
+            predicted = start.unsqueeze(-2)
+        else:
+            before = alpha[..., : len(items), :].unsqueeze(-1)
+            predicted = torch.logsumexp(before + moves.unsqueeze(-3), -2)
+        joint = predicted + logs[..., items, :]
+        evidence = torch.logsumexp(joint, -1)
+        alpha = joint - evidence.unsqueeze(-1)
+        evidences.append(evidence)
+        alphas.append(alpha)
+    if not steps:
+        return logs.sum(-1), logs, steps
+    back = torch.cat(steps).argsort()
+    return torch.cat(evidences, -1)[..., back], torch.cat(alphas, -2)[..., back, :], steps
+
+
+def _backward(
+    logs: Tensor, evidence: Tensor, filtered: Tensor, steps: list[Tensor], moves: Tensor, data: Annotations
+) -> Smoothed:
+    """Return the posterior of the states, given what :func:`_filter` returns."""
+    probability = filtered.detach().exp()
+    pairs = torch.zeros_like(moves)
+    ahead = filtered.new_zeros(())
+    for t in range(len(steps) - 2, -1, -1):
+        items, after = steps[t][: len(steps[t + 1])], steps[t + 1]
+        # log p(labels from the next item on | state there), relative to what is expected of them.
+        beta = torch.zeros_like(filtered[..., after, :])
+        if t + 2 < len(steps):
+            beta[..., : len(steps[t + 2]), :] = ahead
+        beta = beta + logs[..., after, :] - evidence[..., after].unsqueeze(-1)
+        joint = (filtered[..., items, :].unsqueeze(-1) + moves.unsqueeze(-3) + beta.unsqueeze(-2)).exp()
+        pairs += joint.sum(-3)
+        probability[..., items, :] = joint.sum(-1)
+        ahead = torch.logsumexp(moves.unsqueeze(-3) + beta.unsqueeze(-2), -1)
+    starts = probability[..., data.chain_starts[:-1], :].sum(-2)
+    return Smoothed(evidence, probability, pairs, starts)
