@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
+import numpy as np
 import pyro
 import torch
 from pyro.distributions import Categorical, Dirichlet
@@ -72,6 +73,24 @@ class SequentialWorkers(AnnotationModel):
     def engine_defaults(self) -> Mapping[str, Mapping[str, Any]]:
         """A hundred draws around the mode: each is a pass over all sequences."""
         return {"em": {"num_samples": 100}}
+
+    def check_method(self, method: str, data: Annotations | None = None) -> str | None:
+        """Refuse known true labels that cannot follow each other."""
+        tags = None if data is None or data.sequence is None else Tags.of(data.labels)
+        if data is None or tags is None:
+            return None
+        truth, begins = data.truth.cpu().numpy(), np.zeros(data.N, dtype=bool)
+        begins[data.chain_starts[:-1].cpu().numpy()] = True
+        before = np.roll(truth, 1)
+        wrong = np.where(begins, ~tags.first[truth], (before >= 0) & ~tags.allowed[before, truth]) & (truth >= 0)
+        if not wrong.any():
+            return None
+        item = int(wrong.argmax())
+        label, place = data.labels[truth[item]], "first" if begins[item] else f"after {data.labels[before[item]]}"
+        return (
+            f"{label} is the known true label of {data.items[item]}, where it is {place}, which begins no span; correct the "
+            f"known true labels"
+        )
 
     def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
         """Return the Dirichlet concentrations of start and transitions ``(K,)`` and of emission rows ``(K, K)``."""

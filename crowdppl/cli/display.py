@@ -15,6 +15,8 @@ from crowdppl.cli.application import console, in_command
 from crowdppl.data.columns import ITEM_COLUMNS
 from crowdppl.inference.coverage import NARROW
 from crowdppl.posterior.posterior import Posterior, probability_columns
+from crowdppl.posterior.spans import MEASURES as SPAN_MEASURES
+from crowdppl.posterior.spans import has_spans
 from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS, other_rates
 
 if TYPE_CHECKING:
@@ -64,6 +66,9 @@ def show_truth(posterior: Posterior, level: float) -> None:
     """Print the share of each class and the least certain items; of grades the items whose mean misleads most."""
     if posterior.graded:
         show_grades(posterior, level)
+        return
+    if has_spans(posterior):
+        show_spans(posterior)
         return
     truth = posterior.truth()
     shares = posterior.prevalence()
@@ -146,6 +151,52 @@ def _show_raters(shown: pd.DataFrame, title: str) -> None:
     )
 
 
+def show_spans(posterior: Posterior) -> None:
+    """Print how many spans of each type there are, and the least certain ones."""
+    spans = posterior.spans(every=True)
+    chosen = spans[spans["chosen"]]
+    expected = spans.groupby("type", sort=False)["probability"].sum()
+    counts = chosen["type"].value_counts().items()
+    kinds = ", ".join(f"{escape(str(kind))} {count:,} (about {expected[kind]:,.0f} expected)" for kind, count in counts)
+    console.print(f"\nSpans in the most probable labels: {kinds or 'none'}.")
+    certain = int((chosen["probability"] >= CERTAIN).sum())
+    console.print(f"{certain:,} of {len(chosen):,} spans are at least {CERTAIN:.0%} probable.")
+    uncertain = chosen[chosen["probability"] < CERTAIN].sort_values("probability", kind="stable")
+    shown = uncertain.head(SHOWN_ITEMS)
+    if len(shown) == 0:
+        return
+    table = grid("Spans: the least certain ones")
+    for column in ("sequence", "from", "to", "type", "probability", "workers"):
+        table.add_column(column, justify="left" if column in ("sequence", "type") else "right")
+    for row in shown.to_dict("records"):
+        place = (str(row["sequence"]), str(row["first"]), str(row["last"]), str(row["type"]))
+        table.add_row(*map(escape, place), f"{row['probability']:.2f}", f"{row['workers']} of {row['of_workers']}")
+    console.print(table)
+    if len(uncertain) > len(shown):
+        console.print(f"... and {len(uncertain) - len(shown):,} more in spans.csv")
+
+
+def _show_markers(workers: pd.DataFrame, title: str) -> None:
+    """Print workers who mark spans: how many, and which share of theirs, and of those that are there, is right."""
+    table = grid(title)
+    table.add_column("worker", overflow="ellipsis", no_wrap=True)
+    for column in ("spans", "precision", "interval", "recall", "interval", "ends", "type"):
+        table.add_column(column, justify="right", no_wrap=True, min_width=min(8, len(column)))
+    for row in workers.to_dict("records"):
+        cells = [f"{row['spans']:,}"]
+        for name in SPAN_MEASURES:
+            mean, low, high = (float(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
+            cells += ["", ""] if pd.isna(mean) else [f"{mean:.0%}", f"{100 * low:.0f}–{high:.0%}"]
+        errors = [row["boundary_errors"], row["type_errors"]]
+        table.add_row(escape(str(row["worker"])), *cells, *("" if pd.isna(part) else f"{part:.0%}" for part in errors))
+    console.print(table)
+    console.print(
+        "precision: share of the worker's spans that are right; recall: share of the spans there that the worker marked; ends, "
+        "type: share of the worker's spans with wrong ends, or with a wrong type",
+        style="dim",
+    )
+
+
 def show_workers(workers: pd.DataFrame, level: float) -> None:
     """Print the workers with most annotations: accuracy, interval and verdict; of grades severity in place of accuracy."""
     ordered = workers.sort_values("annotations", ascending=False, kind="stable")
@@ -154,6 +205,9 @@ def show_workers(workers: pd.DataFrame, level: float) -> None:
     title = f"Workers{most} (intervals of {level:.0%})"
     if "severity" in workers:
         _show_raters(shown, title)
+        return
+    if SPAN_MEASURES[0] in workers:
+        _show_markers(shown, title)
         return
     table = grid(title)
     table.add_column("worker", overflow="ellipsis", no_wrap=True)

@@ -99,6 +99,8 @@ def naming(how_read: Reading) -> dict[str, Any]:
     return {
         "map": names or None,
         "missing": how_read.missing or [],
+        "sequence": how_read.sequence,
+        "position": how_read.position,
         "keep_missing": how_read.keep_missing,
         "fold": not how_read.no_fold,
         "other_labels": how_read.other_label or [],

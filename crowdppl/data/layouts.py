@@ -93,7 +93,8 @@ class AnnotationLayouts(AnnotationFields):
         """Return the same annotations with items that are tokens of sequences, in the order of these.
 
         Args:
-            frame: one row for each token, or more: its task, its sequence, and its position there.
+            frame: one row for each token, or more: its task, its sequence, and its position there. Tokens that nobody annotated,
+                of sequences that someone did, become items as well.
             sequence: column of the sequence, such as a sentence or a document.
             position: column of the position, whole numbers; tokens follow each other where it rises by one.
             task: column of the task. Defaults to ``"task"``, or ``"item"``.
@@ -104,7 +105,27 @@ class AnnotationLayouts(AnnotationFields):
         frame = to_pandas(frame, "the sequences", ", with one row for each token")
         own = column_of(frame, task, ITEM_COLUMNS, "the sequences", fix="", argument="task")
         table = tokens(frame, (sequence, position, own), "the sequences")
-        return self._in_sequences(table)
+        annotated = table["item"].isin(pd.Index(self.items))
+        table = table[table["sequence"].isin(table["sequence"][annotated])]
+        missing = table["item"][~annotated].to_numpy()
+        alone = replace(self, **NO_SEQUENCES)
+        return (alone._with_items(missing) if len(missing) else alone)._in_sequences(table)
+
+    def _with_items(self, names: Array) -> Self:
+        """Return the annotations with further items that have none.
+
+        Raises:
+            DataError: where something else is known of items.
+        """
+        if besides := [name for name in tensors(self, "item") if name != "truth"]:
+            raise DataError(
+                f"the sequences have {len(names):,} tokens without annotations, and the items have {besides[0]} already; give "
+                f"the sequences first"
+            )
+        unknown = torch.full((len(names),), -1, dtype=torch.int64, device=self.device)
+        note = f"{len(names):,} tokens of the sequences have no annotation"
+        items = np.concatenate([self.items, names.astype(self.items.dtype)])
+        return replace(self, items=items, truth=torch.cat([self.truth, unknown]), notes=(*self.notes, note))
 
     def _in_sequences(self, table: pd.DataFrame) -> Self:
         """Return the annotations in the order of tokens, a table as of :func:`crowdppl.data.sequences.tokens`."""

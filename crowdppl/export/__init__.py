@@ -1,7 +1,19 @@
 """Tables for other programs, and the folder of results that the command writes."""
 
 from crowdppl.export.label_studio import predictions
-from crowdppl.export.tables import SUFFIXES, TABLES, confusion, neutral, soft, to_file, truth, weights, workers, write
+from crowdppl.export.tables import (
+    SUFFIXES,
+    TABLES,
+    confusion,
+    neutral,
+    soft,
+    spans,
+    to_file,
+    truth,
+    weights,
+    workers,
+    write,
+)
 
 __all__ = [
     "SUFFIXES",
@@ -10,6 +22,7 @@ __all__ = [
     "neutral",
     "predictions",
     "soft",
+    "spans",
     "to_file",
     "truth",
     "weights",

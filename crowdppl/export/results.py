@@ -17,10 +17,11 @@ from crowdppl.export.folders import recover, replaced, tidy
 from crowdppl.files import overwriting, require_disk_space
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior, load
+from crowdppl.posterior.spans import has_spans
 
 # Files computed from a result, which are removed when it is replaced, unless they were changed since.
 DERIVED = ("report.html",)
-FILES = ("truth.csv", "workers.csv", "confusion.csv", "posterior.nc", "run.json")
+FILES = ("truth.csv", "workers.csv", "confusion.csv", "spans.csv", "posterior.nc", "run.json")
 # Of labels that are numbers.
 NUMERIC_FILES = ("truth.csv", "workers.csv", "posterior.nc", "run.json")
 
@@ -118,7 +119,8 @@ def write(
     failed: BaseException | None = None
     workers = pd.DataFrame()
     classes = isinstance(posterior, Posterior)
-    names = FILES if classes else NUMERIC_FILES
+    marks = isinstance(posterior, Posterior) and has_spans(posterior)
+    names = [name for name in (FILES if classes else NUMERIC_FILES) if marks or name != "spans.csv"]
     with replaced(folder, (*FILES, *DERIVED), then) as staging:
         posterior.save(staging / "posterior.nc", keep=keep)
         try:
@@ -128,8 +130,10 @@ def write(
             export.write(workers, staging / "workers.csv", raw=raw)
             if classes:
                 export.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
+            if isinstance(posterior, Posterior) and marks:
+                export.write(posterior.spans(), staging / "spans.csv", raw=raw)
         except BaseException as error:  # neither tables of an earlier run nor incomplete tables beside this posterior
-            for name in FILES[:3]:
+            for name in FILES[:4]:
                 (staging / name).unlink(missing_ok=True)
             failed = error
         story = (

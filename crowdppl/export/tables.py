@@ -18,7 +18,19 @@ from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior, probability_columns
 
-__all__ = ["SUFFIXES", "TABLES", "confusion", "neutral", "soft", "to_file", "truth", "weights", "workers", "write"]
+__all__ = [
+    "SUFFIXES",
+    "TABLES",
+    "confusion",
+    "neutral",
+    "soft",
+    "spans",
+    "to_file",
+    "truth",
+    "weights",
+    "workers",
+    "write",
+]
 
 SUFFIXES = (".csv", ".parquet", ".jsonl")
 # Classes less probable than this are left out of the weights for training.
@@ -83,12 +95,19 @@ def confusion(posterior: Posterior, level: float | None = None) -> pd.DataFrame:
     return posterior.confusion(level=level)
 
 
+@arguments.checked(posterior=arguments.posterior)
+def spans(posterior: Posterior) -> pd.DataFrame:
+    """Spans of sequences with their probabilities, see :meth:`Posterior.spans`."""
+    return posterior.spans()
+
+
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "truth": truth,
     "soft": soft,
     "weights": weights,
     "workers": workers,
     "confusion": confusion,
+    "spans": spans,
 }
 
 
@@ -106,7 +125,7 @@ def to_file(
 
     Args:
         posterior: a result.
-        what: ``"truth"``, ``"soft"``, ``"weights"``, ``"workers"`` or ``"confusion"``.
+        what: ``"truth"``, ``"soft"``, ``"weights"``, ``"workers"``, ``"confusion"`` or ``"spans"``.
         path: of the file. Its suffix is the format: ``.csv``, ``.parquet`` or ``.jsonl``.
         level: probability of the intervals, for workers and confusion.
         raw: leave text in CSV as it is. Otherwise text that a spreadsheet would read as a formula gets a leading quote, which the

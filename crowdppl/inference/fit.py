@@ -304,7 +304,8 @@ def fitted(
                 if other is not None:
                     other.mix_draws(evaluated, data)
                 effect, probability = evaluated.effect, evaluated.probability
-        decoded = probability if evaluated is None or evaluated.published is None else evaluated.published
+        as_published = published if evaluated is None else evaluated.published
+        decoded = probability if as_published is None else as_published
         marked = spans(bound, data, draws, effect, decoded)
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
     seconds = time.perf_counter() - began
