@@ -12,6 +12,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
+import pandas as pd
 import pyro
 import torch
 from pyro import poutine
@@ -20,6 +21,7 @@ from pyro.ops.provenance import ProvenanceTensor, detach_provenance, get_provena
 
 from crowdppl import AnnotationModel, Annotations
 from crowdppl.isolation import isolated
+from crowdppl.model.base import provides
 from crowdppl.model.bound import bind, is_unknown
 from crowdppl.models import CATALOGUE
 
@@ -56,6 +58,9 @@ def design() -> Annotations:
 def graph(model: AnnotationModel) -> Graph:
     """Run a model's prior, truth and emission and return what depends on what."""
     data = design()
+    if provides(model, "transitions"):
+        tokens = pd.DataFrame({"task": data.items, "sequence": 0, "position": range(data.N)})
+        data = data.with_sequences(tokens)
     with isolated(0), torch.no_grad(), pyro.validation_enabled(False):
         bound = bind(model, data)
         own_truth = model.expand(data).parent_item is not None  # each annotation has a truth of its own

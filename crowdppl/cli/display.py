@@ -156,8 +156,8 @@ def show_spans(posterior: Posterior) -> None:
     spans = posterior.spans(every=True)
     chosen = spans[spans["chosen"]]
     expected = spans.groupby("type", sort=False)["probability"].sum()
-    counts = chosen["type"].value_counts().items()
-    kinds = ", ".join(f"{escape(str(kind))} {count:,} (about {expected[kind]:,.0f} expected)" for kind, count in counts)
+    counts = [(str(kind), int(count)) for kind, count in chosen["type"].value_counts().items()]
+    kinds = ", ".join(f"{escape(kind)} {count:,} (about {expected[kind]:,.0f} expected)" for kind, count in counts)
     console.print(f"\nSpans in the most probable labels: {kinds or 'none'}.")
     certain = int((chosen["probability"] >= CERTAIN).sum())
     console.print(f"{certain:,} of {len(chosen):,} spans are at least {CERTAIN:.0%} probable.")
