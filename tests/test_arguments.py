@@ -236,6 +236,7 @@ def calls(place):
         judged()[0].to_csv(place / "judged.csv", index=False)
         on_criteria().to_csv(place / "criteria.csv", index=False)
         judged_result().save(place / "judged.nc")
+        (place / "words.conll").write_text("one O O\ntwo O B-X\n")
         control = {
             "from_name": "label",
             "to_name": "text",
@@ -354,6 +355,9 @@ def calls(place):
         "export.weights": p,
         "export.workers": p,
         "export.confusion": p,
+        "export.spans": {"posterior": posterior_of_tokens()},
+        "export.conll": {"posterior": posterior_of_tokens(), "path": place / "t.conll"},
+        "export.words_of": {"source": place / "words.conll"},
         "export.to_file": {**p, "what": "truth", "path": place / "t.csv"},
         "export.write": {"table": posterior().truth(), "path": place / "t.csv"},
         "export.neutral": {"table": posterior().truth()},

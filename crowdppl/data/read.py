@@ -89,6 +89,8 @@ def to_annotations(records: Records, source: str, **options: Any) -> Annotations
     """
     options.setdefault("several", records.several)
     notes = list(records.notes)
+    if records.places is not None and options.get("sequence") is None:
+        options |= dict(zip(("sequence", "position"), records.places, strict=True))
     if records.format != formats.LONG:
         options = {name: name for name in ("timestamp", "seconds") if name in records.frame} | options
         options["truth"] = (

@@ -1,5 +1,6 @@
 """Tables for other programs, and the folder of results that the command writes."""
 
+from crowdppl.export.conll import conll, words_of
 from crowdppl.export.label_studio import predictions
 from crowdppl.export.tables import (
     SUFFIXES,
@@ -19,6 +20,7 @@ __all__ = [
     "SUFFIXES",
     "TABLES",
     "confusion",
+    "conll",
     "neutral",
     "predictions",
     "soft",
@@ -26,6 +28,7 @@ __all__ = [
     "to_file",
     "truth",
     "weights",
+    "words_of",
     "workers",
     "write",
 ]

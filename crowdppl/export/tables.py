@@ -107,7 +107,6 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "weights": weights,
     "workers": workers,
     "confusion": confusion,
-    "spans": spans,
 }
 
 
@@ -140,8 +139,11 @@ def to_file(
             raise OptionError(f"no table {what!r} of labels that are numbers; use one of truth, workers")
         table = posterior.truth(level=level) if what == "truth" else posterior.workers(level=level)
         return _written(table, Path(path), raw)
+    if what == "spans":  # only of tokens in sequences
+        return _written(spans(posterior), Path(path), raw)
     if what not in TABLES:
-        raise OptionError(f"no table {what!r}{suggestion(what, TABLES)}; use one of {', '.join(TABLES)}")
+        names = (*TABLES, "spans")
+        raise OptionError(f"no table {what!r}{suggestion(what, names)}; use one of {', '.join(names)}")
     table = TABLES[what](posterior, level) if what in ("workers", "confusion") else TABLES[what](posterior)
     return _written(table, Path(path), raw)
 

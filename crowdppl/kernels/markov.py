@@ -17,7 +17,7 @@ import numpy as np
 
 from crowdppl.kernels.code_cache import borrowed, compiled, inner
 
-# First item of each sequence, and the end of the last; log-likelihoods; logs of start and transitions; evidence and
+# First item of each sequence, and the end of the last; log-likelihoods; logs of start and transitions; log_likelihood and
 # probabilities, written; pairs and starts, added to.
 SMOOTH = "void(i8[::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[::1])"
 # The same up to the logs; uniform numbers; path, written.
@@ -26,11 +26,13 @@ DRAW = "void(i8[::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], i8[::1])"
 SPAN = "void(i8[::1], f8[:,::1], f8[::1], f8[:,::1], i8[:,::1], b1[:,::1], b1[:,::1], f8[::1])"
 
 
-def _filter(begin: Any, stop: Any, logs: Any, start: Any, moves: Any, evidence: Any, alpha: Any, like: Any) -> Any:
+def _filter(
+    begin: Any, stop: Any, logs: Any, start: Any, moves: Any, log_likelihood: Any, alpha: Any, like: Any
+) -> Any:
     """Filter a sequence forward; return whether nothing underflowed.
 
-    Written are ``evidence``, the log-probability of an item's labels given those before, ``alpha``, the probabilities of its
-    states given all up to its own, and ``like``, likelihoods relative to the largest, divided by the evidence on this scale.
+    Written are ``log_likelihood``, the log-probability of an item's labels given those before, ``alpha``, the probabilities of its
+    states given all up to its own, and ``like``, likelihoods relative to the largest, divided by the log_likelihood on this scale.
     """
     S = start.shape[0]
     for i in range(begin, stop):
@@ -57,7 +59,7 @@ def _filter(begin: Any, stop: Any, logs: Any, start: Any, moves: Any, evidence: 
         for s in range(S):
             alpha[i, s] /= total
             like[i, s] /= total
-        evidence[i] = math.log(total) + top
+        log_likelihood[i] = math.log(total) + top
     return True
 
 
@@ -73,7 +75,7 @@ def _log_sum(values: Any) -> Any:
     return math.log(total) + top
 
 
-def _log_filter(begin: Any, stop: Any, logs: Any, start: Any, moves: Any, evidence: Any, alpha: Any) -> None:
+def _log_filter(begin: Any, stop: Any, logs: Any, start: Any, moves: Any, log_likelihood: Any, alpha: Any) -> None:
     """Filter a sequence forward with logarithms throughout: ``start``, ``moves`` and ``alpha`` are logs as well."""
     S = start.shape[0]
     room = np.empty(S)
@@ -85,10 +87,10 @@ def _log_filter(begin: Any, stop: Any, logs: Any, start: Any, moves: Any, eviden
                 for r in range(S):
                     room[r] = alpha[i - 1, r] + moves[r, s]
                 alpha[i, s] = LOG_SUM(room) + logs[i, s]
-        evidence[i] = LOG_SUM(alpha[i])
-        if evidence[i] > -math.inf:
+        log_likelihood[i] = LOG_SUM(alpha[i])
+        if log_likelihood[i] > -math.inf:
             for s in range(S):
-                alpha[i, s] -= evidence[i]
+                alpha[i, s] -= log_likelihood[i]
         else:  # impossible labels: the items that follow are not judged by them
             for s in range(S):
                 alpha[i, s] = -math.log(S)
@@ -98,10 +100,12 @@ FILTER, LOG_SUM = inner(_filter), inner(_log_sum)
 LOG_FILTER = inner(_log_filter)
 
 
-def _smooth_logs(begin: Any, stop: Any, logs: Any, start: Any, moves: Any, evidence: Any, out: Any, pairs: Any) -> None:
+def _smooth_logs(
+    begin: Any, stop: Any, logs: Any, start: Any, moves: Any, log_likelihood: Any, out: Any, pairs: Any
+) -> None:
     """Smooth a sequence with logarithms throughout; arguments as of :func:`smoothing`."""
     S = start.shape[0]
-    LOG_FILTER(begin, stop, logs, start, moves, evidence, out)
+    LOG_FILTER(begin, stop, logs, start, moves, log_likelihood, out)
     beta, room, joint = np.zeros(S), np.empty(S), np.empty((S, S))
     for s in range(S):
         out[stop - 1, s] = math.exp(out[stop - 1, s])
@@ -153,15 +157,15 @@ def smoothing() -> Any:
 
     Its arguments, for ``B`` sequences of ``N`` items in all and ``S`` states: ``first (B + 1,)``, the first item of each sequence
     and ``N``; log-likelihoods ``(N, S)``; logs of the ``start (S,)`` and of ``moves (S, S)`` = (from, to); and what is written:
-    ``evidence (N,)``, the log-probability of an item's labels given those of the items before it in its sequence; probabilities
+    ``log_likelihood (N,)``, the log-probability of an item's labels given those of the items before it in its sequence; probabilities
     ``(N, S)`` of the states given all labels of the sequence. Expected ``pairs (S, S)`` of neighbouring states and ``starts
     (S,)`` are added to.
     """
 
     def run(
-        first: Any, logs: Any, log_start: Any, log_moves: Any, evidence: Any, out: Any, pairs: Any, starts: Any
+        first: Any, logs: Any, log_start: Any, log_moves: Any, log_likelihood: Any, out: Any, pairs: Any, starts: Any
     ) -> None:
-        first, logs, evidence, out = borrowed(first), borrowed(logs), borrowed(evidence), borrowed(out)
+        first, logs, log_likelihood, out = borrowed(first), borrowed(logs), borrowed(log_likelihood), borrowed(out)
         S = log_start.shape[0]
         start, moves = np.exp(log_start), np.exp(log_moves)
         like, outer = np.empty_like(logs), np.zeros((S, S))
@@ -170,11 +174,11 @@ def smoothing() -> Any:
             begin, stop = first[b], first[b + 1]
             if begin == stop:
                 continue
-            if FILTER(begin, stop, logs, start, moves, evidence, out, like):
+            if FILTER(begin, stop, logs, start, moves, log_likelihood, out, like):
                 beta[:] = 1.0
                 BACKWARD(begin, stop, moves, out, like, beta, ahead, outer)
             else:
-                SMOOTH_LOGS(begin, stop, logs, log_start, log_moves, evidence, out, pairs)
+                SMOOTH_LOGS(begin, stop, logs, log_start, log_moves, log_likelihood, out, pairs)
             for s in range(S):
                 starts[s] += out[begin, s]
         for r in range(S):
@@ -195,14 +199,14 @@ def drawing() -> Any:
         first, logs, uniform, path = borrowed(first), borrowed(logs), borrowed(uniform), borrowed(path)
         S = log_start.shape[0]
         start, moves = np.exp(log_start), np.exp(log_moves)
-        alpha, like, evidence = np.empty_like(logs), np.empty_like(logs), np.empty(logs.shape[0])
+        alpha, like, log_likelihood = np.empty_like(logs), np.empty_like(logs), np.empty(logs.shape[0])
         weight = np.empty(S)
         for b in range(first.shape[0] - 1):
             begin, stop = first[b], first[b + 1]
             if begin == stop:
                 continue
-            if not FILTER(begin, stop, logs, start, moves, evidence, alpha, like):
-                LOG_FILTER(begin, stop, logs, log_start, log_moves, evidence, alpha)
+            if not FILTER(begin, stop, logs, start, moves, log_likelihood, alpha, like):
+                LOG_FILTER(begin, stop, logs, log_start, log_moves, log_likelihood, alpha)
                 for i in range(begin, stop):
                     for s in range(S):
                         alpha[i, s] = math.exp(alpha[i, s])
@@ -238,7 +242,7 @@ def spanning() -> Any:
         first, logs, spans, out = borrowed(first), borrowed(logs), borrowed(spans), borrowed(out)
         S, m = log_start.shape[0], 0
         start, moves = np.exp(log_start), np.exp(log_moves)
-        alpha, like, evidence = np.empty_like(logs), np.empty_like(logs), np.empty(logs.shape[0])
+        alpha, like, log_likelihood = np.empty_like(logs), np.empty_like(logs), np.empty(logs.shape[0])
         beta = np.empty_like(logs)
         now, after = np.empty(S), np.empty(S)
         for b in range(first.shape[0] - 1):
@@ -248,7 +252,7 @@ def spanning() -> Any:
                 until += 1
             if until == m:
                 continue
-            if not FILTER(begin, stop, logs, start, moves, evidence, alpha, like):
+            if not FILTER(begin, stop, logs, start, moves, log_likelihood, alpha, like):
                 out[m:until] = np.nan
                 m = until
                 continue

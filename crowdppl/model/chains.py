@@ -38,13 +38,13 @@ class Smoothed(NamedTuple):
     """The posterior of the states of all chains.
 
     Attributes:
-        evidence: log-probability of the labels of an item given those of the items before it in its chain, ``(..., N)``.
+        log_likelihood: log-probability of the labels of an item given those of the items before it in its chain, ``(..., N)``.
         probability: of its states given all labels of the chain, ``(..., N, S)``.
         pairs: expected number of neighbours in these states, ``(..., S, S)``.
         starts: likewise of first items, ``(..., S)``.
     """
 
-    evidence: Tensor
+    log_likelihood: Tensor
     probability: Tensor
     pairs: Tensor
     starts: Tensor
@@ -53,7 +53,7 @@ class Smoothed(NamedTuple):
     def joint(self) -> Tensor:
         """``log p(state | all labels) + log p(labels | those before)``, ``(..., N, S)``."""
         # The posterior moves with the parameters, its sum over states does not: no gradient goes through it.
-        return self.probability.detach().log() + self.evidence.unsqueeze(-1)
+        return self.probability.detach().log() + self.log_likelihood.unsqueeze(-1)
 
 
 def smooth(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Smoothed:
@@ -77,9 +77,9 @@ def smooth(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Smoothed
         for one in zip(*parts, strict=True):
             markov.smoothing()(first, *(value.contiguous().numpy() for value in one))
         return out
-    evidence, filtered, steps = _filter(log_likelihoods, start, moves, data)
+    log_likelihood, filtered, steps = _filter(log_likelihoods, start, moves, data)
     with torch.no_grad():
-        return _backward(log_likelihoods, evidence, filtered, steps, moves, data)
+        return _backward(log_likelihoods, log_likelihood, filtered, steps, moves, data)
 
 
 def draw_states(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Tensor:
@@ -139,8 +139,8 @@ def span_probabilities(
         out = torch.from_numpy(arrays[-1])
         if not bool(out.isnan().any()):
             return out[order.argsort()]
-    evidence, filtered, _ = _filter(log_likelihoods, chain.start, chain.moves, data)
-    like = log_likelihoods - evidence.unsqueeze(-1)  # on the scale of the filter
+    log_likelihood, filtered, _ = _filter(log_likelihoods, chain.start, chain.moves, data)
+    like = log_likelihoods - log_likelihood.unsqueeze(-1)  # on the scale of the filter
     # log p(labels that follow | state), on the same scale.
     ahead = smooth(log_likelihoods, chain, data).probability.log() - filtered
     ahead = torch.where(filtered > -torch.inf, ahead, -torch.inf)
@@ -216,9 +216,9 @@ def _steps(data: Annotations) -> list[Tensor]:
 
 
 def _filter(logs: Tensor, start: Tensor, moves: Tensor, data: Annotations) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Return evidence ``(..., N)`` and log-probabilities of states given labels up to their own item, ``(..., N, S)``."""
+    """Return log_likelihood ``(..., N)`` and log-probabilities of states given labels up to their own item, ``(..., N, S)``."""
     steps = _steps(data)
-    evidences, alphas, alpha = [], [], logs[..., :0, :]
+    parts, alphas, alpha = [], [], logs[..., :0, :]
     for t, items in enumerate(steps):
         if t == 0:
             predicted = start.unsqueeze(-2)
@@ -226,18 +226,18 @@ def _filter(logs: Tensor, start: Tensor, moves: Tensor, data: Annotations) -> tu
             before = alpha[..., : len(items), :].unsqueeze(-1)
             predicted = torch.logsumexp(before + moves.unsqueeze(-3), -2)
         joint = predicted + logs[..., items, :]
-        evidence = torch.logsumexp(joint, -1)
-        alpha = joint - evidence.unsqueeze(-1)
-        evidences.append(evidence)
+        log_likelihood = torch.logsumexp(joint, -1)
+        alpha = joint - log_likelihood.unsqueeze(-1)
+        parts.append(log_likelihood)
         alphas.append(alpha)
     if not steps:
         return logs.sum(-1), logs, steps
     back = torch.cat(steps).argsort()
-    return torch.cat(evidences, -1)[..., back], torch.cat(alphas, -2)[..., back, :], steps
+    return torch.cat(parts, -1)[..., back], torch.cat(alphas, -2)[..., back, :], steps
 
 
 def _backward(
-    logs: Tensor, evidence: Tensor, filtered: Tensor, steps: list[Tensor], moves: Tensor, data: Annotations
+    logs: Tensor, log_likelihood: Tensor, filtered: Tensor, steps: list[Tensor], moves: Tensor, data: Annotations
 ) -> Smoothed:
     """Return the posterior of the states, given what :func:`_filter` returns."""
     probability = filtered.detach().exp()
@@ -249,10 +249,10 @@ def _backward(
         beta = torch.zeros_like(filtered[..., after, :])
         if t + 2 < len(steps):
             beta[..., : len(steps[t + 2]), :] = ahead
-        beta = beta + logs[..., after, :] - evidence[..., after].unsqueeze(-1)
+        beta = beta + logs[..., after, :] - log_likelihood[..., after].unsqueeze(-1)
         joint = (filtered[..., items, :].unsqueeze(-1) + moves.unsqueeze(-3) + beta.unsqueeze(-2)).exp()
         pairs += joint.sum(-3)
         probability[..., items, :] = joint.sum(-1)
         ahead = torch.logsumexp(moves.unsqueeze(-3) + beta.unsqueeze(-2), -1)
     starts = probability[..., data.chain_starts[:-1], :].sum(-2)
-    return Smoothed(evidence, probability, pairs, starts)
+    return Smoothed(log_likelihood, probability, pairs, starts)

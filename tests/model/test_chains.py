@@ -72,7 +72,7 @@ def test_forward_backward_equals_all_paths(backend, forbidden):
     bounds = data.chain_starts.tolist()
     for first, last in pairwise(bounds):
         every, joint = paths(logs, chain, first, last)
-        torch.testing.assert_close(out.evidence[first:last].sum(), joint.logsumexp(0), rtol=0, atol=1e-11)
+        torch.testing.assert_close(out.log_likelihood[first:last].sum(), joint.logsumexp(0), rtol=0, atol=1e-11)
         weight = joint.softmax(0)
         for t in range(last - first):
             wanted = torch.stack([weight[every[:, t] == s].sum() for s in range(5)])
@@ -85,7 +85,7 @@ def test_forward_backward_equals_all_paths(backend, forbidden):
     torch.testing.assert_close(out.starts, starts, rtol=0, atol=1e-12)
 
 
-def test_evidence_equals_pyros_hidden_markov_model(backend):
+def test_log_likelihood_equals_pyros_hidden_markov_model(backend):
     data, steps = in_sequences([5]), 5
     chain = random_chain(5)
     table = torch.rand(5, 7, generator=torch.Generator().manual_seed(2)).double()
@@ -95,7 +95,9 @@ def test_evidence_equals_pyros_hidden_markov_model(backend):
     hidden = DiscreteHMM(before.start, before.moves, Categorical(table), duration=steps)
     moved = Chain((chain.start.exp() @ chain.moves.exp()).log(), chain.moves)
     logs = (table / table.sum(-1, keepdim=True)).log()[:, said].T
-    torch.testing.assert_close(smooth(logs, moved, data).evidence.sum(), hidden.log_prob(said), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        smooth(logs, moved, data).log_likelihood.sum(), hidden.log_prob(said), rtol=1e-12, atol=1e-12
+    )
 
 
 def test_far_tails_do_not_underflow(backend):
@@ -106,7 +108,7 @@ def test_far_tails_do_not_underflow(backend):
     bounds = data.chain_starts.tolist()
     for first, last in pairwise(bounds):
         every, joint = paths(logs, chain, first, last)
-        torch.testing.assert_close(out.evidence[first:last].sum(), joint.logsumexp(0))
+        torch.testing.assert_close(out.log_likelihood[first:last].sum(), joint.logsumexp(0))
         best = every[joint.argmax()]
         assert out.probability[first:last].argmax(-1).tolist() == best.tolist()
 

@@ -135,14 +135,19 @@ def export_command(
     what: Annotated[
         str,
         typer.Option(
-            help="truth, soft, weights (for training), workers, confusion, or predictions (for Label Studio)."
+            help="truth, soft, weights (for training), workers, confusion, spans, conll (tokens with their labels), or "
+            "predictions (for Label Studio)."
         ),
     ] = "truth",
     out: Annotated[
         Path | None, typer.Option(help="File ending in .csv, .parquet or .jsonl. (default: WHAT.csv in the folder)")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(help="predictions: the project's export in the format JSON, whose tasks they join.")
+        Path | None,
+        typer.Option(
+            help="predictions: the project's export in the format JSON, whose tasks they join; conll: the annotations in this "
+            "format, for the words."
+        ),
     ] = None,
     question: Annotated[
         str | None, typer.Option(help="predictions: the control (from_name) that was fitted, if there are several.")
@@ -156,12 +161,17 @@ def export_command(
     from crowdppl.cli import display
     from crowdppl.export import results
 
-    if (source is not None or question is not None) and what != "predictions":
-        raise OptionError("--source and --question belong to --what predictions")
+    if question is not None and what != "predictions":
+        raise OptionError("--question belongs to --what predictions")
+    if source is not None and what not in ("predictions", "conll"):
+        raise OptionError("--source belongs to --what predictions, or --what conll")
     if what == "predictions" and source is None:
         raise OptionError("--what predictions needs --source: the project's export in the format JSON that was fitted")
     posterior, _ = results.opened(folder)
-    if source is not None:
+    if what == "conll":
+        words = None if source is None else export.words_of(source)
+        path = export.conll(posterior, folder / "tokens.conll" if out is None else out, words=words)
+    elif source is not None:
         path = folder / "predictions.json" if out is None else out
         path = export.predictions(posterior, source, path, question=question)
     else:

@@ -11,6 +11,7 @@ from crowdppl.data.questions import of_question
 from crowdppl.data.readers import (
     argilla,
     bundles,
+    conll,
     forms,
     json_kinds,
     label_studio,
@@ -71,6 +72,7 @@ FORMATS = {
     "lewidi": Format(shared_tasks.lewidi, "Le-Wi-Di's items with annotators and annotations (JSON)"),
     "wide": Format(wide.wide, "a table with a column for each worker (cleanlab, snorkel)"),
     "mace": Format(wide.mace, "MACE's table, without a header"),
+    "conll": Format(conll.conll, "tokens with a column for each annotator, sentences apart by blank lines"),
     "soft": Format(wide.soft, "a probability for each class and annotation"),
 }
 LONG = "long"

@@ -58,6 +58,7 @@ class Records:
         several: treatment of annotations with several labels.
         inputs: names of the columns of the frame with what the annotators were shown.
         item_name: name of the identifier of items in the file.
+        places: columns of the sequence and of the position of tokens; ``None`` where items are no tokens.
     """
 
     frame: pd.DataFrame
@@ -67,6 +68,7 @@ class Records:
     several: Several = "refuse"
     inputs: tuple[str, ...] = ()
     item_name: str = "task"
+    places: tuple[str, str] | None = None
 
     def truth_by(self, column: Any) -> dict[Any, Any]:
         """Return the known true labels by another column of items, without those on which its items disagree."""

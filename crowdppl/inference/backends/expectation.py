@@ -160,7 +160,7 @@ class ChainExpectation(Expectation):
     def __call__(self, theta: Parameters) -> tuple[float, float, Smoothed]:
         """Return log posterior, log-likelihood, and what is expected of the chains."""
         expected = self.model.smoothed(theta, self.data)
-        likelihood = expected.evidence.sum(dtype=torch.float64)
+        likelihood = expected.log_likelihood.sum(dtype=torch.float64)
         ll, prior = read(likelihood, self.model.log_prior(theta, self.data))
         return ll + prior, ll, expected
 
