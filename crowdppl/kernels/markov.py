@@ -31,8 +31,9 @@ def _filter(
 ) -> Any:
     """Filter a sequence forward; return whether nothing underflowed.
 
-    Written are ``log_likelihood``, the log-probability of an item's labels given those before, ``alpha``, the probabilities of its
-    states given all up to its own, and ``like``, likelihoods relative to the largest, divided by the log_likelihood on this scale.
+    Written are ``log_likelihood``, the log-probability of an item's labels given those before, ``alpha``, the probabilities of
+    its states given all up to its own, and ``like``, likelihoods relative to the largest, divided by the probability of the
+    labels on this scale.
     """
     S = start.shape[0]
     for i in range(begin, stop):
@@ -157,9 +158,9 @@ def smoothing() -> Any:
 
     Its arguments, for ``B`` sequences of ``N`` items in all and ``S`` states: ``first (B + 1,)``, the first item of each sequence
     and ``N``; log-likelihoods ``(N, S)``; logs of the ``start (S,)`` and of ``moves (S, S)`` = (from, to); and what is written:
-    ``log_likelihood (N,)``, the log-probability of an item's labels given those of the items before it in its sequence; probabilities
-    ``(N, S)`` of the states given all labels of the sequence. Expected ``pairs (S, S)`` of neighbouring states and ``starts
-    (S,)`` are added to.
+    ``log_likelihood (N,)``, the log-probability of an item's labels given those of the items before it in its sequence;
+    probabilities ``(N, S)`` of the states given all labels of the sequence. Expected ``pairs (S, S)`` of neighbouring states and
+    ``starts (S,)`` are added to.
     """
 
     def run(
