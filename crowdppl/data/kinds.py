@@ -13,6 +13,7 @@ import torch
 from crowdppl.data.fields import AnnotationFields, Kind
 from crowdppl.data.identifier_checks import numbers
 from crowdppl.data.numeric import looks_numeric
+from crowdppl.data.sequences import Tags
 from crowdppl.errors import DataError, OptionError, listed, warn
 
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -99,7 +100,12 @@ def graded(data: Annotated, source: str) -> Annotated:
 
 
 def question(data: AnnotationFields) -> str | None:
-    """Return a sentence that asks whether classes are grades, where their names look like it and nobody said."""
+    """Return a sentence that asks whether classes are grades, or labels of tokens, where their names look like it."""
+    if data.sequence is None and (tags := Tags.of(data.labels)) is not None:
+        return (
+            f"labels such as I-{tags.types[0]} mark spans of tokens, and each item was taken by itself; name the columns of the "
+            f"sequence and of the position with sequence=... and position=..."
+        )
     if data.kind is not None or not FEWEST <= data.K <= MOST:
         return None
     values = numbers(data.labels)

@@ -23,8 +23,25 @@ from crowdppl.data.readers import formats
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.streams import local, source_name
 from crowdppl.data.readers.worker_columns import looks_wide
+from crowdppl.data.sequences import Tags
 from crowdppl.errors import CrowdpplError, silent
 
+# Likewise of the sequence of a token, and of its position there.
+SEQUENCES = (
+    *("sequence", "sequence_id", "sentence", "sentence_id", "sent_id", "text_id"),
+    *("document", "document_id", "doc", "doc_id"),
+)
+POSITIONS = (
+    "position",
+    "token_position",
+    "token_index",
+    "token_id",
+    "token_number",
+    "word_index",
+    "index",
+    "idx",
+    "offset",
+)
 # Names of columns by the part that they play, in lower case with underscores, most usual first.
 _ITEM = (
     "example unit document doc image image_url file filename url question tweet sentence sample ticket row index record text "
@@ -139,6 +156,13 @@ def _look(path: Path, source: str, format: str | None, options: Mapping[str, Any
     chosen |= {part: name for part, name in parts.items() if name not in _usual(part) and part in NEEDED}
     stated = {**options, **{part: chosen[part] for part in NEEDED if part in chosen}}
     data, reason = _read(records, source, stated)
+    if records.format == formats.LONG and "sequence" not in options:
+        # What was taken for the item may be the sequence.
+        guessed = {name: value for name, value in chosen.items() if name != "task" or "task" in options}
+        places, tokens = _in_sequences(records, source, {**options, **guessed})
+        if tokens is not None:
+            chosen, data, reason = guessed | places, tokens, ""
+            stated = {**options, **chosen}
     for part in [part for part in parts if part not in NEEDED and part not in options]:
         # A column whose values are of another kind only has the name.
         if data is None or _read(records, source, stated | {part: parts[part]})[0] is None:
@@ -193,6 +217,20 @@ def _read(
             return to_annotations(records, source, **options), ""
     except CrowdpplError as error:
         return None, str(error)
+
+
+def _in_sequences(
+    records: Records, source: str, options: dict[str, Any]
+) -> tuple[dict[str, str], Annotations | NumericAnnotations | None]:
+    """Return columns by whose names items are tokens of sequences, if their labels mark spans, and the annotations so read."""
+    plain = {_plain(name): str(name) for name in reversed(records.frame.columns)}
+    for position in (plain[name] for name in POSITIONS if name in plain):
+        for sequence in (plain[name] for name in SEQUENCES if name in plain):
+            places = {"sequence": sequence, "position": position}
+            data, _ = _read(records, source, options | places)
+            if isinstance(data, Annotations) and Tags.of(data.labels) is not None:
+                return places, data
+    return {}, None
 
 
 def _columns(frame: pd.DataFrame, parts: Mapping[str, str], records: Records) -> pd.DataFrame:

@@ -136,3 +136,21 @@ def test_what_is_odd_comes_with_the_look(tmp_path):
     assert "1 'null'" in output
     assert "'yes': 'YES'" in output
     assert "--no-fold" in output
+
+
+def test_tokens_of_sequences_are_seen(tmp_path):
+    rows = [
+        (d, s, t, w, label)
+        for d, s in ((0, 0), (0, 1), (1, 2))
+        for t, label in enumerate(["B-X", "I-X", "O"])
+        for w in "uv"
+    ]
+    table = pd.DataFrame(rows, columns=["document", "sentence", "position", "worker", "label"])
+    table.to_csv(tmp_path / "tokens.csv", index=False)
+    seen = look(tmp_path / "tokens.csv")
+    assert seen.options == {"sequence": "sentence", "position": "position"}
+    assert seen.annotations.chain_starts.tolist() == [0, 3, 6, 9]
+    words, _ = commands(seen, "tokens.csv")[0]
+    assert words[:7] == ["crowdppl", "fit", "tokens.csv", "--sequence", "sentence", "--position", "position"]
+    table.drop(columns="position").assign(task=range(len(table))).to_csv(tmp_path / "alone.csv", index=False)
+    assert any("mark spans" in sentence for sentence in look(tmp_path / "alone.csv").odd)
