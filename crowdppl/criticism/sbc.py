@@ -54,6 +54,7 @@ class NoDraws(ModelError):
     per_item=arguments.whole(1),
     classes=arguments.whole(2),
     features=arguments.whole(0),
+    length=arguments.whole(1),
     draws=arguments.whole(1),
     seed=arguments.seed,
     independent=arguments.flag,
@@ -69,6 +70,7 @@ def ranks(
     per_item: int = 3,
     classes: int = 2,
     features: int = 2,
+    length: int = 1,
     draws: int = 99,
     seed: int = 0,
     independent: bool = True,
@@ -85,6 +87,7 @@ def ranks(
         per_item: number of annotations per item, by different workers.
         classes: number of classes ``K``.
         features: number of standard normal item features; 0 for none.
+        length: number of items in each sequence, where they are tokens; 1 for items that are none.
         draws: number ``L`` of evenly spaced draws of each fit; ranks are ``0..L``.
         seed: random seed; simulation ``s`` uses ``seed + s``.
         independent: rank among draws of the model as published. Otherwise rank among draws that allow for correlated errors,
@@ -107,7 +110,18 @@ def ranks(
         task = np.repeat(np.arange(items), per_item)
         worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
         given = rng.normal(size=(items, features)) if features else None
-        data, truth, drawn = simulate(chosen, task, worker, classes=classes, seed=seed + s, features=given)
+        places = pd.DataFrame({"task": range(items)}).assign(
+            sequence=lambda table: table["task"] // length, position=lambda table: table["task"] % length
+        )
+        data, truth, drawn = simulate(
+            chosen,
+            task,
+            worker,
+            classes=classes,
+            seed=seed + s,
+            features=given,
+            sequences=None if length == 1 else places,
+        )
         with silent():  # short chains are part of the simulation
             posterior = fit(
                 data, chosen, method=method, seed=seed + s, independent=independent, copies="all", **options

@@ -17,7 +17,7 @@ from crowdppl.files import atomic
 from crowdppl.posterior.posterior import Posterior
 
 
-@arguments.checked(posterior=arguments.posterior, path=arguments.output_file, words=arguments.anything)
+@arguments.checked(posterior=arguments.posterior, path=arguments.output_file, words=arguments.by_item)
 def conll(posterior: Posterior, path: str | Path, *, words: Mapping[Any, str] | pd.Series[Any] | None = None) -> Path:
     """Write the label of each token and its probability, apart by tabs, atomically.
 

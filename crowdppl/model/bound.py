@@ -303,10 +303,15 @@ class BoundModel:
         """Return ``L[i, s]``, ``(..., N, S)``, with what known truths say: minus infinity where one excludes a state."""
         return self._joint(self.log_likelihoods(parameters, data), parameters, data)
 
-    def draw_states(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Draw the states of all items of a chained model together, ``(..., N)``."""
-        likelihoods = self._clamped(self.log_likelihoods(parameters, data), parameters, data)
-        return chains.draw_states(likelihoods, self.model.transitions(parameters, data), data)
+    def draw_states(self, parameters: Parameters, data: Annotations, factor: Tensor | None = None) -> Tensor:
+        """Draw the states of all items of a chained model together, ``(..., N)``.
+
+        Where there are design effects ``factor (..., N)``, the log-likelihood of an item is divided by its own.
+        """
+        likelihoods = self.log_likelihoods(parameters, data)
+        likelihoods = likelihoods if factor is None else likelihoods / factor.unsqueeze(-1)
+        chain = self.model.transitions(parameters, data)
+        return chains.draw_states(self._clamped(likelihoods, parameters, data), chain, data)
 
     def _clamped(self, likelihoods: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
         clamp = self.clamp(parameters, data)

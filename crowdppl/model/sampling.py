@@ -15,7 +15,9 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.sequences import previous_labels
 from crowdppl.isolation import isolated
+from crowdppl.model import chains
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind, is_unknown
 from crowdppl.model.program import require_labels_unread
@@ -32,6 +34,7 @@ Array = npt.NDArray[Any]
     parameters=arguments.mapping,
     features=arguments.anything,
     worker_features=arguments.anything,
+    sequences=arguments.anything,
 )
 def simulate(
     model: AnnotationModel,
@@ -43,6 +46,7 @@ def simulate(
     parameters: Mapping[str, Any] | None = None,
     features: Any = None,
     worker_features: Any = None,
+    sequences: Any = None,
 ) -> tuple[Annotations, Array, dict[str, Array]]:
     """Draw labels for a design from a model.
 
@@ -55,6 +59,8 @@ def simulate(
         parameters: values of some sites to fix; the others are drawn from the prior.
         features: of the items, see :meth:`Annotations.with_features`.
         worker_features: of the workers.
+        sequences: where items are tokens, a frame of their places, see :meth:`Annotations.with_sequences`. Truths are then those
+            of a chain, for a model that has them, and labels follow the labels that a worker gave before.
 
     Returns:
         The labelled data (classes ``0..K-1``), the truth of its items ``(N,)`` and the parameters. Where the model gives each
@@ -69,6 +75,7 @@ def simulate(
         features=features,
         worker_features=worker_features,
     )
+    design = design if sequences is None else design.with_sequences(sequences)
     with isolated(seed), torch.no_grad():
         fixed = {
             name: torch.as_tensor(np.asarray(value), dtype=design.dtype) for name, value in (parameters or {}).items()
@@ -78,9 +85,17 @@ def simulate(
         traced = poutine.trace(poutine.condition(bound.prior, data=fixed)).get_trace(layout, bound.plates(layout))
         drawn = traced.nodes["_RETURN"]["value"]
         require_labels_unread(bound, drawn, layout)
-        log_prior = bound.log_truth(drawn, layout)
-        state = dist.Categorical(logits=log_prior.expand(layout.N, log_prior.shape[-1])).sample()  # (N,)
-        label = sample_labels(bound, drawn, state, layout)
+        if bound.chained:
+            nothing = torch.zeros(layout.N, bound.states, dtype=layout.dtype)
+            state = chains.draw_states(nothing, bound.model.transitions(drawn, layout), layout)
+        else:
+            log_prior = bound.log_truth(drawn, layout)
+            state = dist.Categorical(logits=log_prior.expand(layout.N, log_prior.shape[-1])).sample()  # (N,)
+        if layout.sequence is None:
+            label = sample_labels(bound, drawn, state, layout)
+        else:
+            layout = _labelled_in_order(bound, drawn, state, layout)
+            design, label = layout, layout.label
         if bound.reads:
             truth = dist.Categorical(bound.reading(drawn, layout)[state]).sample()
         else:
@@ -90,6 +105,22 @@ def simulate(
         }
     data = replace(design, label=label.long(), notes=())
     return data, truth.numpy(), values
+
+
+def _labelled_in_order(model: BoundModel, parameters: Parameters, state: Tensor, data: Annotations) -> Annotations:
+    """Return tokens with labels that are drawn one place of the sequences after the other, each given the worker's last one."""
+    first = data.chain_starts
+    place = torch.arange(data.N) - first[:-1].repeat_interleave(first.diff())  # (N,)
+    following = (place > 0).numpy()
+    for step in range(int(place.max()) + 1):
+        now = place[data.item] == step
+        before = previous_labels(data.item.numpy(), data.worker.numpy(), data.label.numpy(), following, data.K)
+        data = replace(data, previous=torch.from_numpy(before))
+        label = data.label.clone()
+        label[now] = sample_labels(model, parameters, state, data.keep(now)).long()
+        data = replace(data, label=label)
+    before = previous_labels(data.item.numpy(), data.worker.numpy(), data.label.numpy(), following, data.K)
+    return replace(data, previous=torch.from_numpy(before))
 
 
 def sample_labels(model: BoundModel, parameters: Parameters, state: Tensor, data: Annotations) -> Tensor:

@@ -10,7 +10,15 @@ from pyro.distributions import Categorical, Dirichlet
 import crowdppl
 from crowdppl.criticism import sbc
 from crowdppl.model.bound import bind
-from crowdppl.models import ClassConditional, DawidSkene, HierarchicalDawidSkene, ItemSubtypes, MajorityVote, OneCoin
+from crowdppl.models import (
+    ClassConditional,
+    DawidSkene,
+    HierarchicalDawidSkene,
+    ItemSubtypes,
+    MajorityVote,
+    OneCoin,
+    SequentialWorkers,
+)
 
 SHORT = {"chains": 1, "warmup": 150, "num_samples": 495}
 
@@ -33,6 +41,17 @@ def test_gibbs_is_calibrated(model):
     """
     table = sbc.table(sbc.ranks(model, "gibbs", simulations=100, seed=1000, **SHORT)).set_index("quantity")
     assert {"prevalence", "confusion", "log-likelihood", "accuracy", "truth", "correct annotations"} <= set(table.index)
+    assert table["p"].min() > 2e-4
+    assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
+
+
+@pytest.mark.slow
+def test_gibbs_is_calibrated_in_sequences():
+    """100 data sets of four sequences of six tokens, as above: nine quantities, one false alarm in 500 choices of seeds."""
+    options = {"items": 24, "per_item": 4, "features": 0, "length": 6}
+    result = sbc.ranks(SequentialWorkers(), "gibbs", simulations=100, seed=1000, **options, **SHORT)
+    table = sbc.table(result).set_index("quantity")
+    assert {"start", "transition", "emission", "truth", "correct annotations"} <= set(table.index)
     assert table["p"].min() > 2e-4
     assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
 

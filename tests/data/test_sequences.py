@@ -306,3 +306,33 @@ def test_a_mini_batch_and_an_enumerated_program_are_refused():
         crowdppl.fit(data, method="svi", batch_size=8, max_iter=3, num_samples=2)
     with pytest.raises(CrowdpplError, match="marginal"):
         crowdppl.pyro_program("sequential-workers", data)
+
+
+def test_simulated_tokens_follow_the_model():
+    """Chains with given parameters: shares of neighbours, and of labels after labels, within 4 standard errors."""
+    N = 6000
+    places = pd.DataFrame({"task": range(N), "sequence": np.arange(N) // 10, "position": np.arange(N) % 10})
+    moves = np.array([[0.8, 0.2], [0.4, 0.6]])
+    rows = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.6, 0.4], [0.1, 0.9]], [[0.8, 0.2], [0.2, 0.8]]])  # after 0, 1, none
+    values = {"start": np.array([0.5, 0.5]), "transition": moves, "emission": np.stack([rows, rows])}
+    data, truth, _ = crowdppl.simulate(
+        crowdppl.models.SequentialWorkers(),
+        np.repeat(np.arange(N), 2),
+        np.tile([0, 1], N),
+        classes=2,
+        seed=0,
+        parameters=values,
+        sequences=places,
+    )
+    on = np.flatnonzero(data.position.numpy() > 0)
+    for k in (0, 1):
+        here = on[truth[on - 1] == k]
+        share = (truth[here] == 1).mean()
+        assert abs(share - moves[k, 1]) < 4 * np.sqrt(0.25 / len(here))
+    z, c, y = truth[data.item.numpy()], data.previous.numpy(), data.label.numpy()
+    for before in (0, 1, 2):
+        for k in (0, 1):
+            chosen = (z == k) & (c == before)
+            assert abs((y[chosen] == 1).mean() - rows[before, k, 1]) < 4 * np.sqrt(0.25 / chosen.sum())
+    again = data.with_sequences(places)
+    assert torch.equal(again.previous, data.previous)

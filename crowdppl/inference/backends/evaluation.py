@@ -142,7 +142,11 @@ class TorchEvaluation(Evaluation):
         if tempered is not None and items.published is not None:
             items.published.add_(probability.reshape(-1, N, K).sum(0), alpha=share)
             probability = tempered
-        items.truth.copy_(sample_truth_from_probabilities(probability))
+        if self.model.chained:  # the truths of a sequence are drawn together
+            factor = None if weighing is None else factors(weighing.rho, self.data)
+            items.truth.copy_(self.model.draw_states(parameters, self.arranged, factor))
+        else:
+            items.truth.copy_(sample_truth_from_probabilities(probability))
         items.mean.add_(probability.reshape(-1, N, K).sum(0), alpha=share)
 
     def add_averaged(
