@@ -19,6 +19,7 @@ from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, other_rates
 from crowdppl.report import items, plan
 from crowdppl.report.still import VERDICTS
+from crowdppl.report.texts import texts
 
 Array = npt.NDArray[Any]
 
@@ -111,6 +112,7 @@ def content(
         "workers": _workers(posterior, table, level),
         "again": _again(posterior, todo),
         "crowd": _crowd(posterior, table),
+        "texts": texts(posterior),
         "redundancy": _rows(acquisition.redundancy(posterior, 15, level=level)),
         "redundancy_source": acquisition.redundancy_source(posterior),
         "check": _check(posterior, level),
@@ -157,7 +159,9 @@ def _todo(actions: plan.Actions, folder: Path | None) -> dict[str, Any]:
 
 def _items(posterior: Posterior, truth: pd.DataFrame) -> dict[str, list[Any]]:
     votes = posterior.votes()
-    true_label = posterior.probability().argmax(1)
+    # Of spans the labels are those of the table, which are not always the most probable one of a token by itself.
+    names = {label: k for k, label in enumerate(posterior.labels.tolist())}
+    true_label = truth["label"].map(names)
     out = {
         "task": [str(task) for task in posterior.items().tolist()],
         "label": true_label.tolist(),

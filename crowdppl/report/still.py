@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from crowdppl.data.html import Markup, element, joined
+from crowdppl.report import texts
 from crowdppl.report.plan import money
 
 Data = Mapping[str, Any]
@@ -58,6 +59,8 @@ def parts(data: Data) -> dict[str, Markup]:
         "WORKERS": _workers(data),
         "CONFUSIONS": _confusions(data),
         "AGAIN": _again(data),
+        "TEXTS_LINK": joined(None if data["texts"] is None else element("a", "Texts", href="#texts")),
+        "TEXTS": texts.markup(data["texts"]),
         "ITEMS": _items(data),
         "NOTES": _notes(data),
         "ADVICE": _paragraphs(

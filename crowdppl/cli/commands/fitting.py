@@ -178,6 +178,7 @@ def _read(
     from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS
     from crowdppl.data.readers.arrow import release_memory
     from crowdppl.data.readers.streams import source_name
+    from crowdppl.data.sequences import TOKEN, in_sequences
 
     source = source_name(file)
     records, digest = inputs.read_annotations(file, how_read.format, how_read.choices())
@@ -198,9 +199,16 @@ def _read(
         **{name: column for name, column in times.items() if column is not None},
     )
     described = {}
-    if texts.text_column is not None or texts.url_column is not None:
-        item = inputs.item_column(frame, columns, source)
-        described = report.columns(frame, item, text=texts.text_column, url=texts.url_column, source=source)
+    text_column = texts.text_column
+    if text_column is None and records.places is not None:
+        text_column = TOKEN  # the words of a format of tokens
+    if text_column is not None or texts.url_column is not None:
+        if how_read.sequence is not None:
+            place = (how_read.sequence, how_read.position)
+            frame, item, _ = in_sequences(frame, columns.task, *place, None, source)
+        else:
+            item = inputs.item_column(frame, columns, source)
+        described = report.columns(frame, item, text=text_column, url=texts.url_column, source=source)
     del records, frame  # the table is as large as the data
     release_memory()
     return data, described, {"file": source, "sha256": digest, "rows": data.A}
