@@ -35,6 +35,8 @@ def texts(posterior: Posterior) -> dict[str, Any] | None:
     table = posterior.spans(every=True)
     group = posterior.tree["spans"].to_dataset()
     first, last = group["first"].to_numpy(), group["last"].to_numpy()
+    kind, probability = table["type"].astype(str).tolist(), table["probability"].tolist()
+    chosen, marked = table["chosen"].tolist(), table[["workers", "of_workers"]].to_numpy().tolist()
     doubt = np.minimum(table["probability"], 1 - table["probability"]).to_numpy()
     total = np.bincount(sequence[first], weights=doubt, minlength=len(constant["sequence"]))
     order = [int(s) for s in np.argsort(-total, kind="stable")[:SHOWN] if total[s] > 0]
@@ -45,23 +47,15 @@ def texts(posterior: Posterior) -> dict[str, Any] | None:
     for s in order:
         begin, end = int(starts[s]), int(min(starts[s + 1], starts[s] + MOST))
         here = np.flatnonzero((first >= begin) & (last < end))
-        rows = table.iloc[here]
         spans = [
-            [
-                int(a) - begin,
-                int(b) - begin,
-                str(row.type),
-                float(row.probability),
-                int(row.workers),
-                int(row.of_workers),
-            ]
-            for a, b, row in zip(first[here], last[here], rows.itertuples(), strict=True)
-            if row.chosen
+            [int(first[n]) - begin, int(last[n]) - begin, kind[n], probability[n], *marked[n]]
+            for n in here
+            if chosen[n]
         ]
         others = [
-            f"{' '.join(words[int(a) : int(b) + 1])} ({row.type} {row.probability:.0%}, {row.workers} of {row.of_workers})"
-            for a, b, row in zip(first[here], last[here], rows.itertuples(), strict=True)
-            if not row.chosen and row.probability >= 1 / STEPS
+            f"{' '.join(words[first[n] : last[n] + 1])} ({kind[n]} {probability[n]:.0%}, {marked[n][0]} of {marked[n][1]})"
+            for n in here
+            if not chosen[n] and probability[n] >= 1 / STEPS
         ]
         gaps = (np.diff(position[begin:end]) != 1).tolist()
         out.append({"name": names[s], "words": words[begin:end], "spans": spans, "others": others, "gaps": gaps})
@@ -72,14 +66,11 @@ def markup(data: dict[str, Any] | None) -> Markup:
     """Return the section of the page; nothing without texts."""
     if data is None:
         return joined()
-    more = (
-        f"; the {len(data['shown']):,} least certain of {data['uncertain']:,}"
-        if data["uncertain"] > len(data["shown"])
-        else ""
-    )
+    shown, uncertain = len(data["shown"]), data["uncertain"]
+    more = f"; the {shown:,} least certain of {uncertain:,}" if uncertain > shown else ""
     note = (
-        f"Spans of the most probable labels, the darker the more probable; pale ones are doubtful{more}. Below a text: spans that "
-        f"some worker marked and that may be right as well."
+        f"Spans of the most probable labels, the darker the more probable; pale ones are doubtful{more}. Below a text: spans "
+        f"that some worker marked and that may be right as well."
     )
     return element(
         "section",
