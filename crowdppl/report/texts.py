@@ -37,7 +37,8 @@ def texts(posterior: Posterior) -> dict[str, Any] | None:
     first, last = group["first"].to_numpy(), group["last"].to_numpy()
     kind, probability = table["type"].astype(str).tolist(), table["probability"].tolist()
     chosen, marked = table["chosen"].tolist(), table[["workers", "of_workers"]].to_numpy().tolist()
-    doubt = np.minimum(table["probability"], 1 - table["probability"]).to_numpy()
+    p = np.asarray(probability)
+    doubt = np.minimum(p, 1 - p)
     total = np.bincount(sequence[first], weights=doubt, minlength=len(constant["sequence"]))
     order = [int(s) for s in np.argsort(-total, kind="stable")[:SHOWN] if total[s] > 0]
     words = descriptions(posterior)[0] or [str(name) for name in posterior.items().tolist()]
