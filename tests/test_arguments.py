@@ -357,6 +357,7 @@ def calls(place):
         "export.confusion": p,
         "export.spans": {"posterior": posterior_of_tokens()},
         "export.conll": {"posterior": posterior_of_tokens(), "path": place / "t.conll"},
+        "export.span_predictions": None,
         "export.words_of": {"source": place / "words.conll"},
         "export.to_file": {**p, "what": "truth", "path": place / "t.csv"},
         "export.write": {"table": posterior().truth(), "path": place / "t.csv"},

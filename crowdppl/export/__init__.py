@@ -2,6 +2,7 @@
 
 from crowdppl.export.conll import conll, words_of
 from crowdppl.export.label_studio import predictions
+from crowdppl.export.span_predictions import span_predictions
 from crowdppl.export.tables import (
     SUFFIXES,
     TABLES,
@@ -24,6 +25,7 @@ __all__ = [
     "neutral",
     "predictions",
     "soft",
+    "span_predictions",
     "spans",
     "to_file",
     "truth",

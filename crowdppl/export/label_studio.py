@@ -13,8 +13,10 @@ from crowdppl.data.readers.records import Choices, choose
 from crowdppl.data.readers.rows import items_of
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.errors import DataError, FileError
+from crowdppl.export.span_predictions import span_predictions
 from crowdppl.files import atomic
 from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.spans import has_spans
 
 # Result types in which a class can be written, each with the value of one label.
 VALUES: dict[str, Callable[[Any], Any]] = {
@@ -38,6 +40,9 @@ def predictions(posterior: Posterior, source: str | Path, path: str | Path, *, q
     Each task has its ``data``, and one prediction with the label, its probability as ``score``, and the model. Annotations are
     left out. Tasks that the result does not know have no prediction.
 
+    Where spans were fitted, the predictions are spans with their probabilities, and the source may be of doccano or Prodigy as
+    well (:func:`crowdppl.export.span_predictions`).
+
     Args:
         posterior: a result.
         source: the project's export in the format JSON, from which the result was made.
@@ -48,6 +53,8 @@ def predictions(posterior: Posterior, source: str | Path, path: str | Path, *, q
         DataError: if no task of the export is an item of the result, or there are several questions.
         FileError: if the source is no such export, or a file cannot be read or written.
     """
+    if has_spans(posterior):
+        return span_predictions(posterior, source, path)
     file, path = SourceFile(source), Path(path)
     if not file.records or not is_label_studio(file.records[0]) or "data" not in file.records[0]:
         raise FileError(f"{file.name}: not an export of Label Studio in the format JSON, with the data of its tasks")

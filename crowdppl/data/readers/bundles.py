@@ -192,7 +192,7 @@ def merged(parts: Sequence[Records], files: Sequence[SourceFile], source: str, *
     truth = {item: label for item, label in truth.items() if item not in conflicts}
     inputs = tuple(dict.fromkeys(name for part in parts for name in part.inputs))
     notes += _summed(parts, files, source)
-    return Records(frame, first.format, truth, notes, first.several, inputs, first.item_name)
+    return Records(frame, first.format, truth, notes, first.several, inputs, first.item_name, first.places)
 
 
 def _column(frame: pd.DataFrame, name: str) -> Any:

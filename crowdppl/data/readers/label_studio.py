@@ -10,6 +10,7 @@ from crowdppl.data.cells import PARTS, absent
 from crowdppl.data.readers.records import Choices, Records, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
+from crowdppl.data.readers.spans import Span, SpanRows
 from crowdppl.errors import DataError, FileError, listed
 
 # Result types that are a label of the whole task, and the key of the label.
@@ -48,6 +49,8 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
                     questions[str(result.get("from_name"))] = None
                 else:
                     others[kind] += 1
+    if not questions and (marked := _marked(file)):
+        return _spans(file, choose(marked, choices, file.name))
     question = choose(list(questions), choices, file.name, _no_classes(others, parts))
     tasks = items_of(file.records, ("id",), file.name, "task", within=file.within)
     rows = Rows(file.name, choices)
@@ -76,6 +79,64 @@ def label_studio(file: SourceFile, choices: Choices) -> Records:
                 rows.add(key, worker, labels, created, seconds, where=where, record=n)
     table = flat(file.records, ("data", "meta"))
     return rows.finish("Label Studio", table, [name for name in table.columns if name.startswith("data.")], "id")
+
+
+def is_span(result: dict[str, Any]) -> bool:
+    """Recognise a labelled span of a text."""
+    value = result.get("value")
+    if result.get("type") != "labels" or not isinstance(value, dict):
+        return False
+    return isinstance(value.get("labels"), list) and all(isinstance(value.get(end), int) for end in ("start", "end"))
+
+
+def _marked(file: SourceFile) -> list[str]:
+    """Return the controls by which spans of texts were marked."""
+    names = {
+        str(result.get("from_name")): None
+        for n, task in enumerate(file.records, 1)
+        for annotation in annotations_of(task, file, n)
+        for result, _ in results_of(annotation, file, n)
+        if is_span(result)
+    }
+    return list(names)
+
+
+def _spans(file: SourceFile, control: str | None) -> Records:
+    """Read the spans that were marked by a control."""
+    rows = SpanRows(file.name)
+    tasks, name = items_of(file.records, ("id",), file.name, "task", within=file.within), text_key(file)
+    for n, (task, key) in enumerate(zip(file.records, tasks, strict=True)):
+        where, text = f"task {n + 1}", (task.get("data") or {}).get(name)
+        for annotation in annotations_of(task, file, n + 1):
+            if annotation.get("was_cancelled"):
+                rows.drop("that were cancelled (skipped)")
+                continue
+            if annotation.get("ground_truth"):
+                rows.drop("that are marked as ground truth")
+                continue
+            results = [one for one, _ in results_of(annotation, file, n + 1) if is_span(one)]
+            values = [one["value"] for one in results if str(one.get("from_name")) == control]
+            spans = [Span(one["start"], one["end"], str(kind)) for one in values for kind in one["labels"][:1]]
+            rows.add(key, annotation.get("completed_by"), text, spans, where)
+    return rows.finish("Label Studio")
+
+
+def text_key(file: SourceFile) -> str | None:
+    """Return the name of the text among the data of tasks: the one that marked spans quote, else ``text``, else the longest."""
+    quoted: Counter[str] = Counter()
+    lengths: Counter[str] = Counter()
+    for n, task in enumerate(file.records, 1):
+        content = {str(key): value for key, value in (task.get("data") or {}).items() if isinstance(value, str)}
+        lengths.update({key: len(value) for key, value in content.items()})
+        for annotation in annotations_of(task, file, n):
+            for result, _ in results_of(annotation, file, n):
+                if is_span(result):
+                    value = result["value"]
+                    quote = value.get("text")
+                    quoted.update(key for key, text in content.items() if text[value["start"] : value["end"]] == quote)
+    if quoted:
+        return quoted.most_common(1)[0][0]
+    return "text" if "text" in lengths else next((key for key, _ in lengths.most_common(1)), None)
 
 
 def _labels(result: dict[str, Any]) -> list[Any]:

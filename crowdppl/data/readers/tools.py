@@ -9,6 +9,7 @@ from crowdppl.data.cells import absent
 from crowdppl.data.readers.records import Choices, Records, aggregate, choose
 from crowdppl.data.readers.rows import Rows, flat, items_of
 from crowdppl.data.readers.source import SourceFile
+from crowdppl.data.readers.spans import Span, SpanRows
 from crowdppl.data.readers.tables import integers
 from crowdppl.errors import DataError, FileError
 
@@ -27,6 +28,8 @@ def prodigy(file: SourceFile, choices: Choices) -> Records:
     With options, the accepted options are the labels, and rejected tasks are left out. Without options, the label is ``accept``
     or ``reject``. *Ignore* is a skip.
     """
+    if any(_marks_text(record) for record in file.records):
+        return _prodigy_spans(file)
     rows = Rows(file.name, choices)
     hashes = set()
     for n, record in enumerate(file.records):
@@ -56,12 +59,45 @@ def prodigy(file: SourceFile, choices: Choices) -> Records:
     return rows.finish("Prodigy", flat(file.records, ("meta",)), inputs, "_input_hash")
 
 
+def _marks_text(record: dict[str, Any]) -> bool:
+    """Recognise records in which annotators marked spans of a text."""
+    view = str(record.get("_view_id"))
+    return isinstance(record.get("text"), str) and view in ("ner_manual", "spans_manual", "ner", "spans")
+
+
+def _prodigy_spans(file: SourceFile) -> Records:
+    """Read the spans that annotators marked; rejected texts are left out, and ignored ones are skips."""
+    rows = SpanRows(file.name)
+    for n, record in enumerate(file.records):
+        where, answer = f"line {n + 1}", record.get("answer")
+        if answer not in ("accept", "reject", "ignore"):
+            raise DataError(f"{file.name}, {where}: the answer is {answer!r}; it must be accept, reject or ignore")
+        if not _marks_text(record):
+            rows.drop("of other views than spans of texts")
+        elif answer != "accept":
+            rows.drop("of texts that were rejected" if answer == "reject" else "of texts that were ignored (skipped)")
+        else:
+            worker = next(
+                (record[key] for key in ("_annotator_id", "_session_id") if not absent(record.get(key))), None
+            )
+            spans = []
+            for span in record.get("spans") or []:
+                start, end, kind = (span.get(name) for name in ("start", "end", "label"))
+                if not isinstance(start, int) or not isinstance(end, int) or absent(kind):
+                    raise DataError(f"{file.name}, {where}: a span without start, end and label; export it with db-out")
+                spans.append(Span(start, end, str(kind)))
+            rows.add(record.get("_input_hash"), worker, record["text"], spans, where)
+    return rows.finish("Prodigy")
+
+
 # Keys under which records name their annotator.
 ANNOTATOR = ("annotator", "user", "username")
 
 
 def is_doccano(record: dict[str, Any]) -> bool:
-    """Recognise ``id`` with ``label`` or ``labels`` as a list."""
+    """Recognise ``id`` with ``label``, ``labels`` or ``entities`` as a list."""
+    if "id" in record and isinstance(record.get("entities"), list) and "text" in record:
+        return True
     return "id" in record and isinstance(record.get("label", record.get("labels")), list) and "answer" not in record
 
 
@@ -73,14 +109,33 @@ def doccano(file: SourceFile, choices: Choices) -> Records:
         rows.note("no annotator in the records, the file name is used; export one file per annotator")
         workers = [file.stem] * len(workers)
     tasks = items_of(file.records, ("id", "example_id"), file.name, "line", within=file.within)
+    marked = [record.get("entities", record.get("label", record.get("labels"))) or [] for record in file.records]
+    if any(isinstance(label, (list, dict)) for labels in marked for label in labels):
+        spans = SpanRows(file.name)
+        for n, (record, task, worker, labels) in enumerate(zip(file.records, tasks, workers, marked, strict=True)):
+            where = f"line {n + 1}"
+            spans.add(task, worker, record.get("text", record.get("data")), _doccano_spans(labels, file, where), where)
+        spans_read = spans.finish("doccano")
+        spans_read.notes += [f"{file.name}: {sentence}" for sentence in rows.notes]
+        return spans_read
     for n, (record, task, worker) in enumerate(zip(file.records, tasks, workers, strict=True)):
         labels = record.get("label", record.get("labels"))
-        if any(isinstance(label, (list, dict)) for label in labels or []):
-            raise DataError(
-                f"{file.name}, line {n + 1}: spans of text, not labels of whole texts; export a classification project"
-            )
         rows.add(task, worker, labels, where=f"line {n + 1}", record=n)
     return rows.finish("doccano", flat(file.records, ("meta",)), ["text", "filename", "data"], "id")
+
+
+def _doccano_spans(labels: list[Any], file: SourceFile, where: str) -> list[Span]:
+    """Return the spans of a text: lists of start, end and type, or objects with offsets."""
+    out = []
+    for label in labels:
+        if isinstance(label, dict):
+            parts: list[Any] = [label.get(name) for name in ("start_offset", "end_offset", "label")]
+        else:
+            parts = list(label) if isinstance(label, list) else []
+        if len(parts) != 3 or not all(isinstance(part, int) for part in parts[:2]) or absent(parts[2]):
+            raise DataError(f"{file.name}, {where}: {label!r} is no span; it must be a start, an end and a type")
+        out.append(Span(parts[0], parts[1], str(parts[2])))
+    return out
 
 
 def is_sagemaker(record: dict[str, Any]) -> bool:

@@ -161,7 +161,7 @@ BAD = {
     "a damaged one": ({"a.jsonl": doccano("a"), "b.jsonl": doccano("a") + "{oops\n"}, r"b.jsonl, line 2 is not JSON"),
     "spans": (
         {"a.jsonl": doccano("a"), "b.jsonl": lines({"id": 1, "label": [[0, 3, "P"]]})},
-        r"b.jsonl, line 1: spans",
+        r"b.jsonl, line 1: no text",
     ),
     "too large": ({"a.csv": "task,worker,label\n" + "1,u,a\n" * 200, "b.csv": "x" * 400}, r"bytes.*raise limit="),
 }
