@@ -145,6 +145,10 @@ VIEWS = {
 # Views with tests of their own for every engine they suit: they take a design or a model beside the result.
 ELSEWHERE = {
     "export.predictions",  # of an export of Label Studio: tests/export/test_label_studio.py
+    # Of tokens in sequences: tests/export/test_conll.py, tests/export/test_span_predictions.py, tests/report/test_texts.py
+    "export.conll",
+    "export.span_predictions",
+    "export.spans",
     "predict.counted",
     "predict.data_of",
     "predict.parameter_draws",

@@ -1,8 +1,7 @@
 """Tables for other programs, and the folder of results that the command writes."""
 
-from crowdppl.export.conll import conll, words_of
 from crowdppl.export.label_studio import predictions
-from crowdppl.export.span_predictions import span_predictions
+from crowdppl.export.marked import span_predictions
 from crowdppl.export.tables import (
     SUFFIXES,
     TABLES,
@@ -16,6 +15,7 @@ from crowdppl.export.tables import (
     workers,
     write,
 )
+from crowdppl.export.tokens import conll, words_of
 
 __all__ = [
     "SUFFIXES",

@@ -13,7 +13,7 @@ from crowdppl.data.readers.records import Choices, choose
 from crowdppl.data.readers.rows import items_of
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.errors import DataError, FileError
-from crowdppl.export.span_predictions import span_predictions
+from crowdppl.export.marked import span_predictions
 from crowdppl.files import atomic
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.spans import has_spans

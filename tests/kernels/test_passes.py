@@ -372,7 +372,7 @@ def test_truths_at_a_point_are_those_of_the_products(K, rho):
     passes = Sweeps.over(data, 2)
     theta = model.conjugacy.m_step(passes.given(data.majority()))
     nodes, both = None if rho is None else torch.tensor(rho, dtype=torch.float64), []
-    effect = None if rho is None else SimpleNamespace(nodes=lambda _: nodes, classes=None)
+    effect = None if rho is None else SimpleNamespace(nodes=lambda *_: nodes, classes=None)
     with isolated(0):
         by_passes = PassEvaluation(model, data, passes)
         for items in (by_passes, by_passes, TorchEvaluation(model, data, data)):
