@@ -408,7 +408,7 @@ BAD = [
         lines(PRODIGY | {"answer": "ignore", "_annotator_id": "a"}),
         r"no annotation in this Prodigy export \(left out: 1 that",
     ),
-    ("spans", "x.jsonl", lines({"id": 1, "text": "x", "label": [[0, 3, "PER"]]}), "spans of text"),
+    ("spans", "x.jsonl", lines({"id": 1, "text": "x", "label": [[0, 3, "PER"]]}), "a span from 0 to 3 in a text of 1"),
     (
         "lists of different length",
         "x.jsonl",
