@@ -79,16 +79,15 @@ class SequentialWorkers(AnnotationModel):
         tags = None if data is None or data.sequence is None else Tags.of(data.labels)
         if data is None or tags is None:
             return None
-        truth, begins = data.truth.cpu().numpy(), np.zeros(data.N, dtype=bool)
-        begins[data.chain_starts[:-1].cpu().numpy()] = True
+        truth, begins = data.truth.cpu().numpy(), ~data.following.cpu().numpy()
         before = np.roll(truth, 1)
         wrong = np.where(begins, ~tags.first[truth], (before >= 0) & ~tags.allowed[before, truth]) & (truth >= 0)
         if not wrong.any():
             return None
         item = int(wrong.argmax())
-        label, place = data.labels[truth[item]], "first" if begins[item] else f"after {data.labels[before[item]]}"
+        place = "begin a sequence" if begins[item] else f"follow {data.labels[before[item]]}"
         return (
-            f"{label} is the known true label of {data.items[item]}, where it is {place}, which begins no span; correct the "
+            f"{data.labels[truth[item]]}, the known true label of {data.items[item]}, cannot {place} in BIO form; correct the "
             f"known true labels"
         )
 
@@ -121,7 +120,7 @@ class SequentialWorkers(AnnotationModel):
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return, for each annotation, the rows of its worker after their label before: batch ``(A, K)``."""
-        return Categorical(parameters["emission"][data.worker, _previous(data)])
+        return Categorical(parameters["emission"][data.worker, data.label_before])
 
     # ------------------------------------------------------------------ closed forms
 
@@ -160,9 +159,8 @@ class SequentialWorkers(AnnotationModel):
         """Draw the parameters given the tokens' classes ``(C, N)``."""
         a, B = self.concentrations(data)
         first, K = data.chain_starts[:-1], data.K
-        follows = torch.ones(data.N, dtype=torch.bool, device=data.device).index_fill(0, first, False)[1:]
         lead = torch.arange(len(truth), device=data.device).unsqueeze(-1)
-        pairs = (truth[:, :-1] * K + truth[:, 1:])[:, follows] + lead * K**2
+        pairs = (truth[:, :-1] * K + truth[:, 1:])[:, data.following[1:]] + lead * K**2
         starts = truth[:, first] + lead * K
         counted = [
             torch.bincount(codes.flatten(), minlength=len(truth) * size).view(len(truth), -1, K).to(data.dtype)
@@ -184,11 +182,6 @@ class SequentialWorkers(AnnotationModel):
         return {"confusion": (share.unsqueeze(-1) * parameters["emission"]).sum(-3)}
 
 
-def _previous(data: Annotations) -> Tensor:
-    """Return the label that each annotation's worker gave the token before, ``(A,)``; ``K`` where there is none."""
-    return torch.full_like(data.label, data.K) if data.previous is None else data.previous
-
-
 def _emitted(responsibility: Tensor, data: Annotations) -> Tensor:
     """Return the expected number of each worker's labels, by the one before and the class: ``(..., J, K+1, K, K)``."""
     return data.counts_after.expected(responsibility).unflatten(-3, (data.J, data.K + 1))
@@ -196,6 +189,6 @@ def _emitted(responsibility: Tensor, data: Annotations) -> Tensor:
 
 def _said(data: Annotations) -> Tensor:
     """Return how often workers gave one label after another, in as many tokens as there are, ``(K, K)``."""
-    before, K = _previous(data), data.K
+    before, K = data.label_before, data.K
     pairs = torch.bincount((before * K + data.label)[before < K], minlength=K**2).view(K, K).to(data.dtype)
     return pairs * (data.N / max(1, data.A))

@@ -109,9 +109,9 @@ class AnnotationFields:
     @cached_property
     def counts_after(self) -> WorkerCounts:
         """The same, with a row for each worker and the label that they gave the token before: ``(N, J*(K+1)*K)``."""
-        before = torch.full_like(self.label, self.K) if self.previous is None else self.previous
         size = (self.N, self.J * (self.K + 1), self.K)
-        return WorkerCounts(self.item, self.worker * (self.K + 1) + before, self.label, size, self.dtype, self.weight)
+        row = self.worker * (self.K + 1) + self.label_before
+        return WorkerCounts(self.item, row, self.label, size, self.dtype, self.weight)
 
     @cached_property
     def answers(self) -> WorkerCounts:
@@ -165,16 +165,27 @@ class AnnotationFields:
         allowed[known, self.truth[known]] = 0.0
         return allowed
 
+    @property
+    def label_before(self) -> Tensor:
+        """Label that each annotation's worker gave the token before, ``(A,)``; ``K`` where there is none."""
+        return torch.full_like(self.label, self.K) if self.previous is None else self.previous
+
+    @cached_property
+    def following(self) -> Tensor:
+        """Whether each item is the token after the item before it, ``(N,)``."""
+        out = torch.zeros(self.N, dtype=torch.bool, device=self.device)
+        if self.sequence is not None and self.position is not None:
+            out[1:] = (self.sequence.diff() == 0) & (self.position.diff() == 1)
+        return out
+
     @cached_property
     def chain_starts(self) -> Tensor:
         """First item of each chain of tokens that follow each other, and ``N``: ``(B + 1,)`` int64.
 
         Where a token is missing a new chain begins. Without sequences each item is a chain of its own.
         """
-        begins = torch.ones(self.N + 1, dtype=torch.bool, device=self.device)
-        if self.sequence is not None and self.position is not None:
-            begins[1:-1] = (self.sequence.diff() != 0) | (self.position.diff() != 1)
-        return begins.nonzero().squeeze(-1) if self.N else begins.new_zeros(1, dtype=torch.int64)
+        begins = (~self.following).nonzero().squeeze(-1)
+        return torch.cat([begins, begins.new_tensor([self.N])])
 
     @cached_property
     def annotations_per_worker(self) -> Tensor:

@@ -102,8 +102,9 @@ def graded(data: Annotated, source: str) -> Annotated:
 def question(data: AnnotationFields) -> str | None:
     """Return a sentence that asks whether classes are grades, or labels of tokens, where their names look like it."""
     if data.sequence is None and (tags := Tags.of(data.labels)) is not None:
+        label = data.labels[int((tags.continues >= 0).argmax())]
         return (
-            f"labels such as I-{tags.types[0]} mark spans of tokens, and each item was taken by itself; name the columns of the "
+            f"labels such as {label} mark spans of tokens, and each item was taken by itself; name the columns of the "
             f"sequence and of the position with sequence=... and position=..."
         )
     if data.kind is not None or not FEWEST <= data.K <= MOST:

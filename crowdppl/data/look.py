@@ -156,7 +156,8 @@ def _look(path: Path, source: str, format: str | None, options: Mapping[str, Any
     chosen |= {part: name for part, name in parts.items() if name not in _usual(part) and part in NEEDED}
     stated = {**options, **{part: chosen[part] for part in NEEDED if part in chosen}}
     data, reason = _read(records, source, stated)
-    if records.format == formats.LONG and "sequence" not in options:
+    marks = not isinstance(data, Annotations) or Tags.of(data.labels) is not None
+    if marks and records.format == formats.LONG and "sequence" not in options:
         # What was taken for the item may be the sequence.
         guessed = {name: value for name, value in chosen.items() if name != "task" or "task" in options}
         places, tokens = _in_sequences(records, source, {**options, **guessed})

@@ -13,7 +13,6 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.other_labels import OtherLabels
-from crowdppl.data.sequences import follows, previous_labels
 from crowdppl.errors import DataError, ModelError, OptionError
 from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
@@ -198,14 +197,7 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
         codes = [constant[f"other_{name}"].to_numpy().astype(np.int64) for name in ("item", "worker", "label")]
         item_code, worker_code, code = (torch.from_numpy(part) for part in codes)
         besides["others"] = OtherLabels(item_code, worker_code, code, other_rates.names(posterior))
-    if "position" in constant:
-        place = {"sequence": "sequence_index", "position": "position"}
-        codes_of = {name: constant[stored].to_numpy().astype(np.int64) for name, stored in place.items()}
-        following = follows(codes_of["sequence"], codes_of["position"])
-        before = previous_labels(item.numpy(), worker.numpy(), label.numpy(), following, len(posterior.labels))
-        besides |= {name: torch.from_numpy(value) for name, value in (codes_of | {"previous": before}).items()}
-        besides["sequences"] = constant["sequence"].to_numpy()
-    return Annotations(
+    data = Annotations(
         item=item,
         worker=worker,
         label=label,
@@ -217,6 +209,12 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
         repeats=posterior.tree.attrs.get("repeats", "keep"),
         kind=posterior.tree.attrs.get("labels_kind") or None,
         **besides,
+    )
+    if "position" not in constant:
+        return data
+    names, which = constant["sequence"].to_numpy(), constant["sequence_index"].to_numpy()
+    return data.with_sequences(
+        pd.DataFrame({"task": data.items, "sequence": names[which], "position": constant["position"].to_numpy()})
     )
 
 

@@ -46,8 +46,7 @@ def spans(
     tags = Tags.of(data.labels)
     if tags is None or not model.chained:
         return None
-    following = np.ones(data.N, dtype=bool)
-    following[data.chain_starts[:-1].cpu().numpy()] = False
+    following = data.following.cpu().numpy()
     chosen = tags.spans(probability.argmax(-1).cpu().numpy(), following)
     item, worker, label = (part.cpu().numpy() for part in (data.item, data.worker, data.label))
     given = given_spans(tags, item, worker, label, following)[:, 1:]
