@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import resource
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import records
 import torch
 
 import crowdppl
@@ -40,9 +40,7 @@ def arguments(description: str, parts: Sequence[str] = ()) -> argparse.Namespace
     """Read ``--quick`` and ``--out``, and ``--only`` where a benchmark has parts that can be measured by themselves."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; writes nothing")
-    parser.add_argument(
-        "--out", type=Path, default=Path("docs/benchmarks"), help="folder for the table [docs/benchmarks]"
-    )
+    parser.add_argument("--out", type=Path, default=records.PAGES, help="folder for the table [docs/benchmarks]")
     if parts:
         parser.add_argument("--only", nargs="*", choices=parts, help="parts to measure; the others keep their figures")
     return parser.parse_args()
@@ -129,12 +127,11 @@ def processor_time() -> float:
 def write(
     name: str, title: str, body: str, results: Any, options: argparse.Namespace, script: str | None = None
 ) -> None:
-    """Print the page and, unless ``--quick``, write it with its figures as JSON; ``script`` defaults to ``name``."""
+    """Print the page and, unless ``--quick``, write it, and its figures; ``script`` defaults to ``name``."""
     page = f"# {title}\n\nRerun: `python benchmarks/{script or name}.py`. Ran on {machine()}.\n\n{body.strip()}\n"
     print(page)
     if options.quick:
         return
-    (options.out / "results").mkdir(parents=True, exist_ok=True)
+    options.out.mkdir(parents=True, exist_ok=True)
     (options.out / f"{name.replace('_', '-')}.md").write_text(page, encoding="utf-8")
-    story = {"machine": machine(), "results": results}
-    (options.out / "results" / f"{name}.json").write_text(json.dumps(story, indent=1) + "\n", encoding="utf-8")
+    records.save(name, {"machine": machine(), "results": results}, records.folder_of(options.out))

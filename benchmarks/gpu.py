@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import records
 import torch
 from common import machine, table
 
@@ -23,7 +24,6 @@ import crowdppl
 from crowdppl import Annotations, CrowdpplWarning, ModelError
 
 PAGE = Path("docs/benchmarks/gpu.md")
-RESULTS = Path("docs/benchmarks/results/gpu.json")
 # Steps of the fit that warms up.
 WARM = 5
 
@@ -228,11 +228,11 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs; writes nothing")
     parser.add_argument("--only", nargs="*", help="fits whose names begin so; the figures of the others are kept")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="file for the figures")
+    parser.add_argument("--out", type=Path, default=records.FIGURES, help="folder for the figures")
     parser.add_argument("--show", action="store_true", help="write the page from the figures of an earlier run")
     options = parser.parse_args()
     if options.show:
-        story = json.loads(options.out.read_text())
+        story = records.load("gpu", options.out) or parser.error(f"no figures in {options.out}")
         order = {(work.name, work.size[0] * work.size[1]): n for n, work in enumerate(WORKS)}
         rows = sorted(story["results"], key=lambda row: order[row["name"], row["annotations"]])
         PAGE.write_text(page(rows, story["card"], story["machine"]))
@@ -240,14 +240,12 @@ def main() -> None:
     card = "CPU" if options.device == "cpu" else torch.cuda.get_device_name()
     chosen = [work for work in WORKS if not options.only or work.name.startswith(tuple(options.only))]
     names = {work.name for work in chosen}
-    kept = [] if len(chosen) == len(WORKS) else json.loads(options.out.read_text())["results"]
+    kept = [] if len(chosen) == len(WORKS) else (records.load("gpu", options.out) or {"results": []})["results"]
     rows: list[dict[str, Any]] = [row for row in kept if row["name"] not in names]
     for work in chosen:
         rows += measure(work, options.device, options.quick)
         if not options.quick:
-            options.out.parent.mkdir(parents=True, exist_ok=True)
-            story = {"machine": machine(), "card": card, "results": rows}
-            options.out.write_text(json.dumps(story, indent=1) + "\n")
+            records.save("gpu", {"machine": machine(), "card": card, "results": rows}, options.out)
     if not options.quick:
         print(page(rows, card, machine()))
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import records
 import torch
 from common import machine, median_seconds, table
 
@@ -518,8 +519,8 @@ def main() -> None:
             )
         )
         return
-    kept = options.out / "results" / "performance.json"
-    story = json.loads(kept.read_text()) if kept.exists() else {"results": {}}
+    folder = records.folder_of(options.out)
+    story = records.load("performance", folder) or {"results": {}}
     for name in JOBS:
         if options.only is None or any(name.startswith(begin) for begin in options.only):
             for argument in JOBS[name][1]:
@@ -535,8 +536,7 @@ def main() -> None:
             story["results"][name] = json.loads(ended.stdout.strip().splitlines()[-1])
             print(name, story["results"][name], flush=True)
             story["machine"] = machine()
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(story, indent=1) + "\n", encoding="utf-8")
+            records.save("performance", story, folder)
     body = page(story["results"])
     head = (
         "# Performance\n\nRerun: `python benchmarks/performance.py` (`--only em gibbs` for a part). "

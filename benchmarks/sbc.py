@@ -1,6 +1,6 @@
 """Simulation-based calibration of every model by every engine: `make sbc`.
 
-Writes docs/benchmarks/sbc.md with its figures as JSON, and into the page of each model the measured coverage of its
+Writes docs/benchmarks/sbc.md and its figures, and into the page of each model the measured coverage of its
 intervals.
 """
 
@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pandas as pd
+import records
 import torch
 from common import machine
 from common import table as markdown
@@ -239,11 +240,10 @@ takes hours). EM and SVI hold the weights of networks at a point, so that no int
 them, and the intervals of LIA, whose qualities come from networks, are too narrow. These figures show how well an engine fits the
 model. How well the model describes people is another question: real annotations of an item are not independent.
 {points}"""
-    docs.mkdir(exist_ok=True)
+    (docs / "benchmarks").mkdir(parents=True, exist_ok=True)
     (docs / "benchmarks" / "sbc.md").write_text(page, encoding="utf-8")
-    (docs / "benchmarks" / "results").mkdir(parents=True, exist_ok=True)
-    story = {"machine": machine(), "results": results}
-    (docs / "benchmarks" / "results" / "sbc.json").write_text(json.dumps(story, indent=1) + "\n", encoding="utf-8")
+    folder = records.FIGURES if docs == Path("docs") else docs / "benchmarks" / "results"
+    records.save("sbc", {"machine": machine(), "results": results}, folder)
     for name in {r["model"] for r in results}:
         path = docs / "models" / f"{name}.md"
         text = MARK.sub("", path.read_text(encoding="utf-8")).rstrip("\n")

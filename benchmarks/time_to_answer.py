@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import records
 from common import processor_time, table, write
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -219,11 +220,10 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(options.one)))
         return
-    stored = options.out / "results" / "time_to_answer.json"
     kept = {}
     options.only = [] if options.command else options.only
-    if options.only is not None and stored.exists():
-        kept = json.loads(stored.read_text(encoding="utf-8"))["results"]["sets"]
+    if options.only is not None and (story := records.load("time_to_answer", records.folder_of(options.out))):
+        kept = story["results"]["sets"]
     runs: dict[str, dict[str, Any]] = {}
     for name in ["bluebirds"] if options.quick else names():
         if options.only is not None and name not in options.only:

@@ -8,6 +8,8 @@ say to standard error, or that show a path or an address in memory, are refused.
 run on simulated data; with ``CROWDPPL_NOTEBOOKS=small`` they run on small settings. Tests do both, and store nothing.
 """
 
+import base64
+import io
 import os
 import re
 import sys
@@ -18,11 +20,14 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+from PIL import Image
 
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = sorted(HERE.glob("*.ipynb"))
 # A progress bar of notebooks needs ipywidgets, which nothing stored shows, and warns where it is not installed.
 QUIET = {"PYTHONWARNINGS": "ignore:IProgress not found"}
+# Bytes of a stored image at most: plots are stored with 256 colours, a third of what matplotlib writes.
+LARGEST_IMAGE = 50_000
 # Paths of machines, and addresses of objects in memory.
 LOCAL = re.compile(r"(?<![\w.])/(?:home|tmp|root|Users|work|var|opt|usr)/|[A-Z]:\\\\|site-packages|\bat 0x[0-9a-f]+")
 
@@ -72,7 +77,16 @@ def _outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
             kept.append(NotebookNode(output_type="stream", name=output.name, text=output.text))
         else:
             kept.append(NotebookNode(output, metadata={}))
+            if "image/png" in kept[-1].get("data", {}):
+                kept[-1].data["image/png"] = _smaller(kept[-1].data["image/png"])
     return kept
+
+
+def _smaller(image: str) -> str:
+    """Return a PNG image in base64 with at most 256 colours, unless it is small as it is."""
+    given, out = base64.b64decode(image), io.BytesIO()
+    Image.open(io.BytesIO(given)).convert("RGB").quantize(256).save(out, "PNG", optimize=True)
+    return base64.b64encode(min(given, out.getvalue(), key=len)).decode()
 
 
 def refusals(notebook: NotebookNode) -> list[str]:
@@ -85,6 +99,9 @@ def refusals(notebook: NotebookNode) -> list[str]:
                 findings.append(f"cell {number} writes to standard error: {output.get('text', output.get('evalue'))}")
             data = {kind: text for kind, text in output.get("data", {}).items() if kind.startswith("text/")}
             texts += [output.get("text", ""), *data.values()]
+            size = len(base64.b64decode(output.get("data", {}).get("image/png", "")))
+            if size > LARGEST_IMAGE:
+                findings.append(f"cell {number} has an image of {size:,} bytes, more than {LARGEST_IMAGE:,}")
         findings += [f"cell {number} has {match[0]!r}" for text in texts for match in LOCAL.finditer(text)]
     return findings
 

@@ -1,5 +1,6 @@
 """Notebooks run from top to bottom, on real and on simulated data, and are stored with outputs of a full run."""
 
+import base64
 import importlib.util
 import os
 import re
@@ -98,9 +99,9 @@ def test_links_lead_somewhere(path, stored):
 
 @each
 def test_linked(path):
-    """From the README and the navigation of the site."""
+    """From the README and the page of notebooks."""
     assert f"(notebooks/{path.name})" in (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f": notebooks/{path.stem}.md\n" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert f"(../notebooks/{path.name})" in (ROOT / "docs/notebooks.md").read_text(encoding="utf-8")
 
 
 def test_what_differs_between_machines_is_refused(run):
@@ -116,3 +117,24 @@ def test_what_differs_between_machines_is_refused(run):
     assert run.refusals(outputs("written to /home/someone/x.csv"))
     assert run.refusals(outputs("<Thing at 0x7f00aa>"))
     assert run.refusals(outputs("a warning", name="stderr"))
+
+
+def test_images_are_small(run):
+    import io
+
+    import numpy as np
+    from nbformat.v4 import new_code_cell, new_notebook, new_output
+    from PIL import Image
+
+    def notebook(pixels):
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, "PNG")
+        data = {"image/png": base64.b64encode(file.getvalue()).decode()}
+        return new_notebook(cells=[new_code_cell("x", outputs=[new_output("display_data", data=data)])])
+
+    smooth = np.linspace(0, 255, 600 * 400 * 3).reshape(400, 600, 3).astype(np.uint8)
+    kept = run.clean(notebook(smooth))
+    assert Image.open(io.BytesIO(base64.b64decode(kept.cells[0].outputs[0].data["image/png"]))).size == (600, 400)
+    assert not run.refusals(kept)
+    noise = np.random.default_rng(0).integers(0, 256, (400, 600, 3), dtype=np.uint8)
+    assert "image of" in run.refusals(run.clean(notebook(noise)))[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import cmm_cost
@@ -10,6 +9,7 @@ import cmm_labelme
 import cmm_reasons
 import cmm_setup1
 import cmm_setup2
+import records
 from common import arguments, write
 
 # What measures and what shows each part; the keys of the results that it holds.
@@ -41,8 +41,8 @@ def section(results: dict[str, Any], name: str) -> Any:
 def main() -> None:
     """Measure the parts asked for, all by default, and write the page from the figures of all."""
     options = arguments(__doc__ or "", parts=tuple(SECTIONS))
-    file = options.out / "results" / "paper_crowd_mixture.json"
-    results = json.loads(file.read_text(encoding="utf-8"))["results"] if options.only is not None else {}
+    story = records.load("paper_crowd_mixture", records.folder_of(options.out)) if options.only is not None else None
+    results = story["results"] if story else {}
     for name in SECTIONS if options.only is None else options.only:
         measured = SECTIONS[name].measure(options.quick)
         results |= measured if name in TOP else {name: measured}

@@ -1,13 +1,12 @@
 """The results page of the five source papers, ``docs/papers.md``: their figures beside ours, with a verdict and its reason.
 
-Our figures are read from ``docs/benchmarks/results``, which the other scripts of this folder write; the papers' figures stand
+Our figures are read from ``benchmarks/results``, which the other scripts of this folder write; the papers' figures stand
 in those scripts or here, with the number of their table. An experiment without stored figures is left out and named on the
 screen.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import labelme
 import lia
 import music
 import numpy as np
+import records
 import redundancy
 import two_gaussians
 from cmm_shared import stored as cmm_stored
@@ -34,10 +34,10 @@ ABSENT = "data not at hand"
 
 def stored(name: str, *keys: str) -> Any:
     """Return stored figures of an experiment, None where there are none."""
-    path = DOCS / "benchmarks/results" / f"{name}.json"
-    if not path.is_file():
+    story = records.load(name, DOCS.parent / records.FIGURES)
+    if story is None:
         return missing(name)
-    figures = json.loads(path.read_text(encoding="utf-8"))["results"]
+    figures = story["results"]
     for key in keys:
         if not isinstance(figures, dict) or key not in figures:
             return missing(" / ".join((name, *keys)))

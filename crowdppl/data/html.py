@@ -1,9 +1,14 @@
-"""Markup of views: elements whose text is escaped, and tables for notebooks."""
+"""Markup of views: elements whose text is escaped, and tables for notebooks.
+
+Text is escaped unless it is a ``Markup``, which is what Jinja2 takes, too.
+"""
 
 from __future__ import annotations
 
 import html
 from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from crowdppl.errors import OptionError
 
@@ -15,12 +20,6 @@ TINY = 5e-4
 # Rows of a table in a notebook.
 ROWS = 10
 VOID = frozenset({"br", "hr", "img", "input", "meta"})
-
-
-class Markup(str):
-    """Text that is markup already; any other text is escaped."""
-
-    __slots__ = ()
 
 
 def element(tag: str, *children: str | None, **attributes: str | bool | None) -> Markup:

@@ -1,14 +1,18 @@
-"""The small form of a result's file: which draws it keeps, and how they are coded.
+"""The small form of a result's file: which draws it keeps, and how they are stored.
 
 Most of a result are draws: of confusion matrices twice, of parameters of single workers and items, and of the log-likelihood of
 every item. The small form keeps what tables and reports show, what ``next``, ``check`` and ``update`` need, and what ArviZ needs
 for summaries and leave-one-out prediction:
 
-- draws of the confusion matrices that are reported, as whole numbers on a scale of square roots (:func:`encode_distributions`);
-- log-likelihoods of items, in steps of 1/24 of the standard deviation over the draws of an item (:func:`encode_logs`);
-- drawn truths, in bits (:func:`encode_indices`);
+- draws of the confusion matrices that are reported, in whole numbers of two bytes (:func:`packed`);
+- log-likelihoods of items, in single precision and in steps of 1/256 of their standard deviation (:func:`rounded_logs`);
+- drawn truths, compressed;
 - of other draws of single workers and items, those of the model that is not reported included, two hundred in the group
   ``thinned``, where predictive checks draw labels from them; none where there is a mode (``point``), from which they draw.
+
+Whole numbers are packed by the conventions for climate and forecast metadata (CF 1.11, section 8.1): ``scale_factor``,
+``add_offset`` and ``_FillValue`` are attributes of the variable, so that xarray, ArviZ and every other reader of NetCDF see the
+values. Identifiers of items and workers stand once, in the root of the file, from which groups inherit them.
 
 Other draws are stored in single precision. Arrays of at most ``SMALL`` values are stored as they are, so that a small result
 loses nothing, and so is everything that is not drawn.
@@ -17,226 +21,119 @@ loses nothing, and so is everything that is not drawn.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from crowdppl.posterior.stored import Form
+
 Array = npt.NDArray[Any]
 
-# The version of the format with coded draws; files without any are written in the earlier one.
-CODED_FORMAT = 3
+# The version of the format with packed draws; files without any are written in the earlier one.
+PACKED_FORMAT = 4
 DRAW = ("chain", "draw")
 # Draws of at most this many values are stored as they are.
 SMALL = 10_000
-# Square roots of probabilities are stored in steps of 1 / ROOTS: an error of at most sqrt(p) / ROOTS.
-ROOTS = 1280
-# A code of 0 stands for this probability, the middle of its interval on the scale of square roots.
-FLOOR = (0.25 / ROOTS) ** 2
-# Steps of log-likelihoods per standard deviation over the draws of an item.
-STEPS = 24
-# Range over draws below which log-likelihoods of an item are one number.
-CONSTANT = 1e-9
+# The code of a missing value, and the number of the others.
+FILL = 2**16 - 1
+# Probabilities are packed in this many equal intervals, and stand for their middles, so that none is zero.
+PROBABILITY_STEP = 1 / FILL
+# Steps of log-likelihoods per standard deviation over the draws of an item: so many that hardly any draws become equal, since
+# smoothed importance sampling, which fits a distribution to the smallest ones, fails where many are.
+STEPS = 256
 # Draws kept of parameters of single workers and items, where labels are replicated from draws: as many as a check replicates.
 THINNED = 200
 # Bits of the mantissa of these parameters.
 MANTISSA = 12
 # Draws of parameters of single workers that views of workers read.
 VIEWED = ("common_share", "membership", "other_rate", "worker_embedding")
-# Suffixes of what an encoded variable consists of.
-CODES, OMITTED, CENTRE, STEP, RANKED = "_codes", "_omitted", "_centre", "_step", "_ranked"
-# Numbers in one chunk of the file, at least.
+# Axes whose names stand in the root of the file, and the group that has them in a result.
+NAMED = {"item": "truth", "worker": "posterior"}
+# Numbers in one chunk of the file.
 _CHUNK = 2**16
-# Values encoded or decoded at a time.
+# Values packed at a time.
 _BLOCK = 2**22
-# Fractional parts of its multiples are spread evenly: it separates values of one code.
-_GOLDEN = 0.6180339887498949
 
 
-@dataclass(frozen=True)
-class Coded:
-    """A variable that a file holds in codes.
+# ---------------------------------------------------------------------- packing
 
-    Attributes:
-        kind: ``distributions``, ``logs`` or ``indices``.
-        dims: its axes.
-        shape: its shape.
-        dtype: its type.
+
+def packed(values: Array, step: float, offset: float) -> Array:
+    """Return the nearest whole numbers of steps from ``offset``, of two bytes: values within half a step.
+
+    Args:
+        values: of any shape; NaN becomes :data:`FILL`.
+        step: between neighbouring numbers.
+        offset: the value of 0. Values below it and above ``offset + (FILL - 1) * step`` become the nearest end.
     """
-
-    kind: str
-    dims: tuple[str, ...]
-    shape: tuple[int, ...]
-    dtype: str
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Suffixes of the variables that hold it."""
-        return {"distributions": (CODES, OMITTED), "logs": (CODES, CENTRE, STEP), "indices": (CODES, RANKED)}[self.kind]
-
-    def decoded(self, *parts: Array) -> Array:
-        """Return the values.
-
-        Raises:
-            ValueError: if the parts do not belong together.
-        """
-        decode: dict[str, Callable[..., Array]] = {
-            "distributions": decode_distributions,
-            "logs": decode_logs,
-            "indices": decode_indices,
-        }
-        return decode[self.kind](*parts, self.shape, self.dtype)
+    out = np.empty(values.shape, dtype=np.uint16)
+    flat, whole = values.reshape(-1), out.reshape(-1)
+    for start in range(0, flat.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        with np.errstate(invalid="ignore"):
+            codes = np.clip(np.rint((flat[part].astype(np.float64) - offset) / step), 0, FILL - 1)
+        whole[part] = np.where(np.isnan(codes), FILL, codes)
+    return out
 
 
-# ---------------------------------------------------------------------- codes
+def unpacked(codes: Array, *, step: float, offset: float, dtype: str, sum_to_one: bool) -> Array:
+    """Return the values that :func:`packed` has packed.
 
-
-def encode_distributions(values: Array) -> tuple[Array, Array]:
-    """Encode probabilities ``(..., K)`` that sum to one, with draws on the first two axes: ``(C, D, ..., K)``.
-
-    The probability that is largest on average follows from the others and is omitted. The error of the others is at most
-    ``sqrt(p) / 1280``, and relative to small ones small, so that log-odds and information keep their precision.
-
-    Returns:
-        Square roots in steps of ``1 / ROOTS``, ``(cells, S)``, and the index omitted, ``(...)``.
+    Args:
+        codes: whole numbers.
+        step: between neighbouring numbers.
+        offset: the value of 0.
+        dtype: of the values.
+        sum_to_one: for probabilities, whether those along the last axis are divided by their sum.
     """
-    K = values.shape[-1]
-    flat = values.reshape(values.shape[0] * values.shape[1], -1, K)  # (S, R, K)
-    S, R, _ = flat.shape
-    codes = np.empty((R, K - 1, S), dtype=np.uint16)
-    omitted = np.empty(R, dtype=np.uint16)
-    step = max(1, _BLOCK // (S * K))
-    for start in range(0, R, step):
-        part = slice(start, start + step)
-        omitted[part] = flat[:, part].mean(0).argmax(-1)
-        others = np.take_along_axis(flat[:, part], _others(omitted[part], K)[None], -1)  # (S, r, K - 1)
-        codes[part] = np.rint(ROOTS * np.sqrt(np.clip(others, 0, 1))).transpose(1, 2, 0)
-    return codes.reshape(-1, S), omitted.reshape(values.shape[2:-1])
+    values = codes.astype(np.float64)
+    values[codes == FILL] = np.nan
+    values *= step
+    values += offset
+    if sum_to_one:
+        values /= values.sum(-1, keepdims=True)
+    return values.astype(dtype, copy=False)
 
 
-def decode_distributions(codes: Array, omitted: Array, shape: tuple[int, ...], dtype: str) -> Array:
-    """Return the probabilities that :func:`encode_distributions` has encoded."""
-    K = shape[-1]
-    S, R = shape[0] * shape[1], omitted.size
-    if codes.shape != (R * (K - 1), S) or omitted.shape != shape[2:-1] or (omitted >= K).any() or (codes > ROOTS).any():
-        raise ValueError("codes of probabilities that do not belong together")
-    roots = np.arange(ROOTS + 1) / ROOTS
-    probability = np.maximum(roots**2, FLOOR)
-    codes, others = codes.reshape(R, K - 1, S), _others(omitted.reshape(-1), K)
-    out = np.empty((S, R, K), dtype=dtype)
-    step = max(1, _BLOCK // (S * K))
-    for start in range(0, R, step):
-        part = slice(start, start + step)
-        p = probability[codes[part]]  # (r, K - 1, S)
-        rest = np.maximum(1 - p.sum(1), FLOOR)
-        total = p.sum(1) + rest
-        rows = np.arange(len(p))
-        block = np.empty((len(p), K, S))
-        block[rows[:, None], others[part]] = p / total[:, None]
-        block[rows, omitted.reshape(-1)[part]] = rest / total
-        out[:, part] = block.transpose(2, 0, 1)
-    return out.reshape(shape)
+def form_of(name: str, variable: xr.Variable, precision: str) -> Form | None:
+    """Return how a small file holds a variable if it is packed or in single precision.
 
+    Args:
+        name: of the variable.
+        variable: as xarray opens it.
+        precision: type of draws.
 
-def _others(omitted: Array, K: int) -> Array:
-    """Return the indices from 0 to ``K - 1`` without the one omitted, ``(R, K - 1)``."""
-    others = np.arange(K - 1)[None, :]
-    return np.asarray(others + (others >= omitted[:, None]))
-
-
-def encode_logs(values: Array) -> tuple[Array, Array, Array]:
-    """Encode log-likelihoods ``(C, D, N)`` in steps that are a power of two, near 1/24 of the standard deviation over draws.
-
-    Returns:
-        Differences from the centre in steps, with the sign in the lowest bit, ``(N, S)``; the centre and the step of each item.
-        The step is 0 for an item whose draws are all equal.
+    Raises:
+        ValueError: if its scale is not a positive number.
     """
-    S, N = values.shape[0] * values.shape[1], values.shape[2]
-    flat = values.reshape(S, N)
-    codes, centre, step = np.zeros((N, S), dtype=np.uint16), np.empty(N), np.zeros(N)
-    size = max(1, _BLOCK // S)
-    for start in range(0, N, size):
-        part = slice(start, start + size)
-        block = flat[:, part].astype(np.float64)
-        spread = np.ptp(block, axis=0)
-        varies = spread > CONSTANT
-        middle = np.median(block, axis=0)
-        each = 2.0 ** np.rint(np.log2(np.where(varies, block.std(0) / STEPS, 1.0)))
-        # A difference of 2**14 steps and its sign fit into a code.
-        each = np.maximum(each, 2.0 ** np.ceil(np.log2(np.where(varies, spread, 1.0) / 2**14)))
-        middle = np.where(varies, each * np.rint(middle / each), middle)
-        signed = np.where(varies, np.rint((block - middle) / each), 0).astype(np.int64)
-        codes[part] = np.where(signed < 0, -2 * signed - 1, 2 * signed).T
-        centre[part], step[part] = middle, np.where(varies, each, 0)
-    return codes, centre, step
+    stored = variable.encoding
+    if "scale_factor" not in stored or "add_offset" not in stored:
+        single = variable.dtype == np.float32 and variable.dims[:2] == DRAW
+        return Form(("",), partial(np.asarray, dtype=precision)) if single else None
+    step, offset = float(stored["scale_factor"]), float(stored["add_offset"])
+    if not (0 < step < np.inf and np.isfinite(offset)):
+        raise ValueError(f"{name} has the scale {step} and the offset {offset}")
+    return Form(("",), partial(unpacked, step=step, offset=offset, dtype=precision, sum_to_one=name == "confusion"))
 
 
-def decode_logs(codes: Array, centre: Array, step: Array, shape: tuple[int, ...], dtype: str) -> Array:
-    """Return the log-likelihoods that :func:`encode_logs` has encoded.
+def rounded_logs(values: Array) -> Array:
+    """Return log-likelihoods ``(C, D, N)`` in single precision, rounded to steps that compress well.
 
-    Values are spread evenly over the interval of their code, the same way every time: smoothed importance sampling, which fits a
-    distribution to the smallest ones, fails where many are equal.
+    Steps are powers of two near 1/256 of the standard deviation over the draws of an item.
     """
-    S, N = shape[0] * shape[1], shape[2]
-    if codes.shape != (N, S) or centre.shape != (N,) or step.shape != (N,):
-        raise ValueError("codes of log-likelihoods that do not belong together")
-    out = np.empty((S, N), dtype=dtype)
-    size = max(1, _BLOCK // S)
-    for start in range(0, N, size):
-        part = slice(start, start + size)
-        block = codes[part].astype(np.int64)
-        signed = np.where(block & 1, -(block + 1) // 2, block // 2)
-        place = S * np.arange(start, start + len(block))[:, None] + np.arange(1, S + 1)
-        within = (place * _GOLDEN) % 1 - 0.5
-        out[:, part] = (centre[part, None] + step[part, None] * (signed + within)).T
-    return out.reshape(shape)
-
-
-def encode_indices(values: Array) -> tuple[Array, Array]:
-    """Encode drawn indices ``(C, D, N)``: the place of each among those of its item, most frequent first, bit by bit.
-
-    Returns:
-        The bits of the places, eight draws to a byte, ``(bits, N, bytes)``, and the indices of each item by place, ``(N, K)``.
-    """
-    S, N, K = values.shape[0] * values.shape[1], values.shape[2], int(values.max()) + 1
-    flat = values.reshape(S, N)
-    bits = max(1, (K - 1).bit_length())
-    codes = np.empty((bits, N, -(-S // 8)), dtype=np.uint8)
-    ranked = np.empty((N, K), dtype=np.min_scalar_type(K))
-    size = max(1, _BLOCK // max(S, K))
-    for start in range(0, N, size):
-        block = np.ascontiguousarray(flat[:, start : start + size].T).astype(np.int64)  # (n, S)
-        rows = np.arange(len(block))[:, None]
-        counts = np.bincount((rows * K + block).reshape(-1), minlength=len(block) * K).reshape(-1, K)
-        order = np.argsort(-counts, axis=1, kind="stable")
-        ranked[start : start + size] = order
-        place = np.empty_like(order)
-        place[rows, order] = np.arange(K)
-        places = place[rows, block]
-        for bit in range(bits):
-            codes[bit, start : start + size] = np.packbits(((places >> bit) & 1).astype(np.uint8), axis=1)
-    return codes, ranked
-
-
-def decode_indices(codes: Array, ranked: Array, shape: tuple[int, ...], dtype: str) -> Array:
-    """Return the indices that :func:`encode_indices` has encoded."""
-    S, N, K = shape[0] * shape[1], shape[2], ranked.shape[-1]
-    if codes.shape != (max(1, (K - 1).bit_length()), N, -(-S // 8)) or len(ranked) != N:
-        raise ValueError("codes of indices that do not belong together")
-    out = np.empty((S, N), dtype=dtype)
-    size = max(1, _BLOCK // S)
-    for start in range(0, N, size):
-        part = slice(start, start + size)
-        places = np.zeros((len(ranked[part]), S), dtype=np.int64)
-        for bit, code in enumerate(codes):
-            places |= np.unpackbits(code[part], axis=1, count=S).astype(np.int64) << bit
-        if (places >= K).any():
-            raise ValueError("codes of indices that are not there")
-        out[:, part] = np.take_along_axis(ranked[part], places, 1).T
-    return out.reshape(shape)
+    out = np.empty(values.shape, dtype=np.float32)
+    size = max(1, _BLOCK // (values.shape[0] * values.shape[1]))
+    for start in range(0, values.shape[2], size):
+        block = values[..., start : start + size].astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            step = 2.0 ** np.rint(np.log2(block.std((0, 1)) / STEPS))  # (n,)
+            varies = np.isfinite(step) & (step > 0)
+            out[..., start : start + size] = np.where(varies, np.rint(block / step) * step, block)
+    return out
 
 
 def rounded(values: Array) -> Array:
@@ -248,6 +145,24 @@ def rounded(values: Array) -> Array:
     return np.where((values > 0) & (out < tiny), tiny, out)
 
 
+def _stored(group: str, name: str, variable: xr.Variable) -> xr.Variable:
+    """Return draws as a small file holds them."""
+    values, attributes = np.asarray(variable.values), dict(variable.attrs)
+    if (variable.size <= SMALL and name == "confusion") or variable.dtype.kind != "f":
+        return variable
+    if name == "confusion":
+        step, offset = PROBABILITY_STEP, PROBABILITY_STEP / 2
+        values = packed(values, step, offset)
+        attributes |= {"scale_factor": step, "add_offset": offset, "_FillValue": np.uint16(FILL)}
+    elif group == "log_likelihood" and variable.ndim == 3:
+        values = rounded_logs(values)
+    elif group == "thinned":
+        values = rounded(values)
+    elif group == "posterior":
+        values = values.astype(np.float32)
+    return xr.Variable(variable.dims, values, attributes)
+
+
 # ---------------------------------------------------------------------- the tree
 
 
@@ -255,59 +170,38 @@ def compact(tree: xr.DataTree) -> tuple[xr.DataTree, dict[str, dict[str, dict[st
     """Return a result in the small form, and how its variables are stored: encoding by group and variable."""
     groups = {str(name): node.to_dataset(inherit=False) for name, node in tree.children.items()}
     dropped: list[str] = json.loads(tree.attrs.get("dropped", "[]"))
-    coded: dict[str, dict[str, Any]] = {}
     fewer = {} if "point" in groups or "thinned" in groups else _thin(groups["posterior"])
     lost = [
         name
         for name, variable in groups["posterior"].data_vars.items()
         if variable.size > SMALL and not _needed(str(name), variable, "calibrated" in groups)
     ]
+    large = {
+        (group, str(name)): variable.variable
+        for group, part in groups.items()
+        for name, variable in part.data_vars.items()
+        if variable.size > SMALL and variable.dims[:2] == DRAW and not (group == "posterior" and name in lost)
+    }
+    if not large and not lost:
+        return tree, {}
+    precision = str(groups["posterior"]["prevalence"].dtype)
     groups["posterior"] = groups["posterior"].drop_vars(lost)
     dropped += [f"posterior/{name}" for name in lost]
     if lost and fewer:
         groups["thinned"] = xr.Dataset(fewer)
-    for group, name, kind in (
-        ("posterior", "confusion", "distributions"),
-        ("calibrated", "confusion", "distributions"),
-        ("thinned", "confusion", "distributions"),
-        ("log_likelihood", "labels", "logs"),
-        ("truth", "draw_of", "indices"),
-        ("calibrated", "draw_of", "indices"),
-    ):
-        variable = groups[group].data_vars.get(name) if group in groups else None
-        if variable is None or not _can_be_coded(variable, kind):
-            continue
-        groups[group] = groups[group].drop_vars(name).assign(_encoded(name, kind, variable.variable))
-        coded[f"{group}/{name}"] = {
-            "kind": kind,
-            "dims": variable.dims,
-            "shape": variable.shape,
-            "dtype": str(variable.dtype),
-        }
-    if not coded and not lost:
-        return tree, {}
-    if "thinned" in groups:
-        groups["thinned"] = groups["thinned"].assign(
-            {
-                name: (variable.dims, rounded(variable.values))
-                for name, variable in groups["thinned"].data_vars.items()
-                if variable.dtype.kind == "f" and variable.dims[:2] == DRAW
-            }
-        )
-    precision = str(groups["posterior"]["prevalence"].dtype)
-    groups["posterior"] = groups["posterior"].assign(
-        {
-            str(name): variable.astype(np.float32)
-            for name, variable in groups["posterior"].data_vars.items()
-            if variable.size > SMALL and variable.dtype == np.float64 and variable.dims[:2] == DRAW
-        }
-    )
-    groups = {name: _without_names(name, group) for name, group in groups.items()}
-    small = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
+        large |= {("thinned", str(name)): variable.variable for name, variable in groups["thinned"].data_vars.items()}
+    for (group, name), variable in large.items():
+        groups[group] = groups[group].assign({name: _stored(group, name, variable)})
+    names = {
+        axis: groups[home][axis].variable
+        for axis, home in NAMED.items()
+        if home in groups and axis in groups[home].coords
+    }
+    groups = {name: group.drop_vars(names.keys() & group.coords.keys()) for name, group in groups.items()}
+    small = xr.DataTree.from_dict({"/": xr.Dataset(coords=names)} | {f"/{name}": part for name, part in groups.items()})
     small.attrs = tree.attrs | {
-        "crowdppl_format": max(CODED_FORMAT, tree.attrs["crowdppl_format"]),
+        "crowdppl_format": max(PACKED_FORMAT, tree.attrs["crowdppl_format"]),
         "keep": "small",
-        "coded": json.dumps(coded),
         "dropped": json.dumps(dropped),
         "precision": precision,
     }
@@ -316,40 +210,27 @@ def compact(tree: xr.DataTree) -> tuple[xr.DataTree, dict[str, dict[str, dict[st
     return small, {f"/{name}": _encoding(group) for name, group in groups.items()}
 
 
-def expand(groups: Mapping[str, xr.Dataset], precision: str) -> dict[str, xr.Dataset]:
-    """Return the groups of a small file as a result has them.
+def expand(groups: Mapping[str, xr.Dataset], root: xr.Dataset) -> dict[str, xr.Dataset]:
+    """Return the groups of a small file with the names of items and workers.
 
     Args:
-        groups: as stored: with the names of items and workers once, and some draws in single precision.
-        precision: type of draws.
-
-    Raises:
-        TypeError: for a precision that is not a type.
+        groups: as stored: without these names, or (format 3) with them in one group.
+        root: the root of the file, with the names since format 4.
     """
-    kind = np.dtype(precision)
     homes = {
-        axis: groups[home][axis] for axis, home in _HOMES.items() if home in groups and axis in groups[home].coords
+        axis: home[axis]
+        for axis, name in NAMED.items()
+        if axis in (home := root if axis in root.coords else groups.get(name, root)).coords
     }
     out = {}
     for name, group in groups.items():
         absent = {
             axis: names.variable
             for axis, names in homes.items()
-            if axis in group.dims and axis not in group.coords and group.sizes[axis] == names.size
+            if axis not in group.coords and (NAMED[axis] == name or group.sizes.get(axis) == names.size)
         }
         out[name] = group.assign_coords(absent) if absent else group
-    for name in {"posterior", "thinned"} & out.keys():
-        single = {
-            variable: values.astype(kind)
-            for variable, values in out[name].data_vars.items()
-            if values.dtype == np.float32 and values.dims[:2] == DRAW
-        }
-        out[name] = out[name].assign(single)
     return out
-
-
-# Groups that hold the names of items and workers.
-_HOMES = {"item": "truth", "worker": "posterior"}
 
 
 def _needed(name: str, variable: xr.DataArray, calibrated: bool) -> bool:
@@ -370,47 +251,23 @@ def _thin(posterior: xr.Dataset) -> dict[str, Any]:
     }
 
 
-def _can_be_coded(variable: xr.DataArray, kind: str) -> bool:
-    if variable.size <= SMALL or variable.ndim < 3 or (kind == "distributions" and variable.shape[-1] < 2):
-        return False
-    return kind == "indices" or bool(np.isfinite(variable.values).all())
-
-
-def _encoded(name: str, kind: str, variable: xr.Variable) -> dict[str, Any]:
-    values = np.asarray(variable.values)
-    if kind == "distributions":
-        codes, omitted = encode_distributions(values)
-        return {
-            name + CODES: ((f"{name}_cell", "sample"), codes),
-            name + OMITTED: (variable.dims[2:-1], omitted),
-        }
-    if kind == "logs":
-        axes = (variable.dims[2], "sample")
-        parts = encode_logs(values)
-        return {
-            name + suffix: (axes[: part.ndim], part) for suffix, part in zip((CODES, CENTRE, STEP), parts, strict=True)
-        }
-    codes, ranked = encode_indices(values)
-    axis = variable.dims[2]
-    return {name + CODES: (("bit", axis, "byte"), codes), name + RANKED: ((axis, "place"), ranked)}
-
-
-def _without_names(name: str, group: xr.Dataset) -> xr.Dataset:
-    """Return a group without the names of items and workers that another group holds."""
-    return group.drop_vars(
-        [axis for axis, home in _HOMES.items() if home != name and axis in group.coords and group.sizes[axis] > 100]
-    )
-
-
 def _encoding(group: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """Return how the variables of a group are stored: compressed, numbers of an item side by side."""
+    """Return how the variables of a group are stored: compressed, the draws of a number in one chunk."""
     out: dict[str, dict[str, Any]] = {}
     for name, variable in group.variables.items():
         if variable.dtype.kind not in "iufb" or variable.size <= 100:
             continue
         out[str(name)] = {"zlib": True, "complevel": 6, "shuffle": True}
-        if str(name).endswith(CODES):
-            *outer, rows, samples = variable.shape
-            rows = min(rows, max(64, _CHUNK // samples))
-            out[str(name)]["chunksizes"] = (*(1 for _ in outer), rows, samples)
+        if variable.dims[:2] == DRAW and variable.size > SMALL:
+            out[str(name)]["chunksizes"] = _chunks(variable.shape)
     return out
+
+
+def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a chunk: all draws of a chain, and as many numbers of the last axes as fit."""
+    draws = min(shape[1], _CHUNK)
+    left, sizes = _CHUNK // draws, list[int]()
+    for size in reversed(shape[2:]):
+        sizes.append(max(1, min(size, left)))
+        left //= sizes[-1]
+    return 1, draws, *reversed(sizes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -17,21 +16,22 @@ from crowdppl.errors import DataError, FileError, OptionError
 from crowdppl.files import atomic, digests, require_disk_space
 from crowdppl.isolation import preserved_warning_filters
 from crowdppl.posterior import first_look, numeric_schema
-from crowdppl.posterior.compact import CODED_FORMAT, DRAW, Coded, compact, expand
+from crowdppl.posterior.coded_draws import Coded, coded_variables
+from crowdppl.posterior.compact import DRAW, PACKED_FORMAT, compact, expand, form_of
 from crowdppl.posterior.numeric_schema import is_numeric
 from crowdppl.posterior.schema import check_values, is_known, validate
-from crowdppl.posterior.stored import Source, StoredArray, require_memory
+from crowdppl.posterior.stored import Form, Source, StoredArray, require_memory
 from crowdppl.posterior.stored import variable as stored_variable
 
 Keep = Literal["small", "full"]
-# Incremented with every change of the format that other versions cannot read. Files with coded draws have the next number.
+# Incremented with every change of the format that other versions cannot read. Small files have higher numbers.
 FORMAT = 2
 # The attribute of a file that ends in a seal, see crowdppl.files.digests. Earlier files have neither.
 SEALED = "sealed"
 # The attribute that tells results of judges from others, and its value.
 KIND, JUDGES = "kind", "judges"
 # Draws, and variables that not every result has, of at most this many bytes are read when a file is opened.
-EAGER = 2**20
+EAGER = 2**18
 # Bytes of a file in addition to its arrays.
 HEADERS = 2**18
 # Bytes of a string in a file in addition to its text.
@@ -123,12 +123,15 @@ def opened(source: Source, *, sealed: bool) -> xr.DataTree:
                 return _whole(tree, path, numeric_schema.validate)
             if tree.attrs.get(KIND) == JUDGES:
                 return _whole(tree, path)
-            coded = _coded(tree.attrs)
+            coded = coded_variables(tree.attrs)
             groups = {str(name): node.to_dataset(inherit=False) for name, node in tree.children.items()}
             require_memory(path.name, sum(_eager_bytes(name, group) for name, group in groups.items()))
-            stored = {name: _group(source, name, group, coded, waiting, sizes) for name, group in groups.items()}
             small = tree.attrs.get("keep") == "small"
-            groups = expand(stored, str(tree.attrs["precision"])) if small else stored
+            precision = str(np.dtype(tree.attrs["precision"])) if small else None
+            stored = {
+                name: _group(source, name, group, coded, precision, waiting, sizes) for name, group in groups.items()
+            }
+            groups = stored if precision is None else expand(stored, tree.to_dataset().load())
             out = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
             out.attrs = {
                 name: value for name, value in tree.attrs.items() if name not in ("coded", "precision", SEALED)
@@ -198,8 +201,8 @@ def _check_format(attributes: Mapping[Any, Any], name: str) -> None:
         raise FileError(f"{name} is a NetCDF file, but not one written by crowdppl")
     if not isinstance(written, (int, np.integer)):
         raise FileError(f"{name} is damaged or was changed: its format is {written!r}, not a number")
-    if int(written) > CODED_FORMAT:
-        raise FileError(f"{name} has format {written}, this crowdppl reads up to {CODED_FORMAT}; update crowdppl")
+    if int(written) > PACKED_FORMAT:
+        raise FileError(f"{name} has format {written}, this crowdppl reads up to {PACKED_FORMAT}; update crowdppl")
     if int(written) < FORMAT:
         raise FileError(
             f"{name} has format {written} of an earlier crowdppl, whose draws of the model and calibrated ones cannot be "
@@ -207,24 +210,12 @@ def _check_format(attributes: Mapping[Any, Any], name: str) -> None:
         )
 
 
-def _coded(attributes: Mapping[Any, Any]) -> dict[str, Coded]:
-    """Return how the variables of a file are coded, by their paths.
-
-    Raises:
-        ValueError: if the attribute is damaged.
-    """
-    stored = json.loads(attributes.get("coded", "{}"))
-    return {
-        path: Coded(str(one["kind"]), tuple(one["dims"]), tuple(int(n) for n in one["shape"]), str(one["dtype"]))
-        for path, one in stored.items()
-    }
-
-
 def _group(
     source: Source,
     group: str,
     stored: xr.Dataset,
     coded: Mapping[str, Coded],
+    precision: str | None,
     waiting: dict[tuple[str, str], StoredArray],
     sizes: Mapping[str, int],
 ) -> xr.Dataset:
@@ -234,28 +225,33 @@ def _group(
         source: the file.
         group: name of the group.
         stored: the group as xarray opens it.
-        coded: how variables are coded, by their paths.
+        coded: how variables are coded in a file of format 3, by their paths.
+        precision: type of draws in a small file; ``None`` in a full one.
         waiting: arrays that are read later, by group and name.
         sizes: lengths of axes, known by the time that the arrays are read.
     """
     own = {path.partition("/")[2]: one for path, one in coded.items() if path.partition("/")[0] == group}
-    parts = {name + suffix for name, one in own.items() for suffix in one.parts}
+    parts = {name + suffix for name, one in own.items() for suffix in one.form.suffixes}
     later: dict[str, tuple[tuple[str, ...], StoredArray]] = {}
 
-    def add(name: str, dims: tuple[str, ...], shape: tuple[int, ...], dtype: Any, one: Coded | None) -> None:
+    def add(name: str, dims: tuple[str, ...], shape: tuple[int, ...], dtype: Any, form: Form | None) -> None:
         check = partial(_check, group, name, sizes)
-        waiting[group, name] = StoredArray(source, f"{group}/{name}", shape, dtype, one, check)
+        waiting[group, name] = StoredArray(source, f"{group}/{name}", shape, dtype, form, check)
         later[name] = (dims, waiting[group, name])
 
     variables: dict[str, xr.Variable] = {}
     for name, one in own.items():
-        add(name, one.dims, one.shape, one.dtype, one)
+        add(name, one.dims, one.shape, one.dtype, one.form)
     for key, array in stored.data_vars.items():
         name, variable = str(key), array.variable
         if name in parts:
             continue
-        if _is_read_later(group, name, variable):
-            add(name, tuple(str(axis) for axis in variable.dims), variable.shape, variable.dtype, None)
+        dims = tuple(str(axis) for axis in variable.dims)
+        form = None if precision is None else form_of(name, variable, precision)
+        if form is not None:
+            add(name, dims, variable.shape, precision, form)
+        elif _is_read_later(group, name, variable):
+            add(name, dims, variable.shape, variable.dtype, None)
         else:
             variables[name] = xr.Variable(variable.dims, variable.to_numpy(), variable.attrs)
     variables |= {name: stored_variable(dims, array) for name, (dims, array) in later.items()}

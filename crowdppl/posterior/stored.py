@@ -16,7 +16,6 @@ from xarray.core.indexing import ExplicitIndexer, IndexingSupport, LazilyIndexed
 
 from crowdppl.errors import DataError, FileError
 from crowdppl.isolation.memory import available_bytes
-from crowdppl.posterior.compact import Coded
 
 Array = npt.NDArray[Any]
 
@@ -24,6 +23,19 @@ Array = npt.NDArray[Any]
 _NO_NAMES = b"This is a netCDF dimension but not a netCDF variable"
 # HDF5 handles one call at a time.
 _LOCK = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a file holds a variable that is not stored as it is.
+
+    Attributes:
+        suffixes: of the variables of the file that hold it; empty for its own name.
+        decode: returns its values from theirs; a ``ValueError`` says that they do not belong together.
+    """
+
+    suffixes: tuple[str, ...]
+    decode: Callable[..., Array]
 
 
 @dataclass(frozen=True)
@@ -113,10 +125,10 @@ class StoredArray(BackendArray):
 
     Args:
         source: the file.
-        name: path of the variable in the file, without the suffixes of codes.
+        name: path of the variable in the file, without suffixes.
         shape: of the variable.
         dtype: of the variable.
-        coded: how it is coded, if it is.
+        form: how the file holds it, if not as it is.
         check: raises a ``DataError`` for values that are not valid.
     """
 
@@ -126,11 +138,11 @@ class StoredArray(BackendArray):
         name: str,
         shape: tuple[int, ...],
         dtype: Any,
-        coded: Coded | None,
+        form: Form | None,
         check: Callable[[Array], None],
     ):
         self.shape, self.dtype = shape, np.dtype(dtype)
-        self._source, self._name, self._coded, self._check = source, name, coded, check
+        self._source, self._name, self._form, self._check = source, name, form, check
         self._values: Array | None = None
 
     @property
@@ -151,12 +163,12 @@ class StoredArray(BackendArray):
 
     def _read(self) -> Array:
         file = self._source.path.name
-        if self._coded is None:
+        if self._form is None:
             (values,) = self._source.read((self._name,))
         else:
-            parts = self._source.read(tuple(self._name + suffix for suffix in self._coded.parts))
+            parts = self._source.read(tuple(self._name + suffix for suffix in self._form.suffixes))
             try:
-                values = self._coded.decoded(*parts)
+                values = self._form.decode(*parts)
             except ValueError as error:
                 raise FileError(f"{file} is damaged or was changed: {self._name}: {error}; fit again") from None
         try:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from crowdppl import arguments
 from crowdppl.files import atomic, digests
@@ -25,6 +25,7 @@ from crowdppl.report.figures import content
 from crowdppl.report.items import Descriptions
 from crowdppl.report.numbers import numbers_content
 from crowdppl.report.plan import Actions
+from crowdppl.report.rendering import rendered
 
 
 @arguments.checked(
@@ -49,9 +50,8 @@ def write_numbers(
         OptionError: for a level outside (0, 1).
     """
     path = Path(path)
-    data, markup = numbers_content(posterior, run, level=level, title=title)
-    alerts = "".join(_alert(one) for one in posterior.alerts)
-    _write(path, _assembled("numbers.html", "numbers.js", data, markup, alerts))
+    data, context = numbers_content(posterior, run, level=level, title=title)
+    _write(path, _assembled("numbers.html", "numbers.js", data, context, posterior.alerts))
     return path
 
 
@@ -59,20 +59,7 @@ def write_numbers(
 def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
     """Return the report as HTML; arguments as of :func:`write`."""
     data = content(posterior, run, **options)
-    return _assembled(
-        "posterior.html", "script.js", data, still.parts(data), "".join(_alert(one) for one in posterior.alerts)
-    )
-
-
-def _alert(sentence: str) -> str:
-    """Return the markup of an alert."""
-    # Which quantities did not converge, and by how much, stands with the other statistics in the appendix.
-    text = (
-        f'This result has {NOT_CONVERGED}. <a href="#appendix">The appendix</a> says why and what to change.'
-        if sentence.startswith(NOT_CONVERGED)
-        else f"{html.escape(sentence[0].upper() + sentence[1:])}."
-    )
-    return f'<p class="note alert" role="alert">{text}</p>'
+    return _assembled("posterior.html", "script.js", data, still.context(data), posterior.alerts)
 
 
 @arguments.checked(
@@ -195,37 +182,34 @@ def _write(path: Path, text: str) -> None:
         digests.seal(temporary)
 
 
-def _assembled(body: str, script_name: str, data: Mapping[str, Any], shown: Mapping[str, str], alert: str = "") -> str:
+def _assembled(
+    template: str, script: str, data: Mapping[str, Any], context: Mapping[str, Any], alerts: Sequence[str] = ()
+) -> str:
     """Return a page.
 
     Args:
-        body: name of the file with its sections.
-        script_name: name of the file with the script that draws them, after the one with what all pages share.
-        data: content of the page.
-        shown: markup by the names of its places, seen without scripts.
-        alert: markup above everything else. It is seen without scripts, too.
+        template: name of the file with its sections.
+        script: name of the file with the script that draws them, after the one with what all pages share.
+        data: content of the page, for the script.
+        context: variables of the template, which are seen without scripts.
+        alerts: sentences above everything else. Which quantities did not converge, and by how much, stands with the other
+            statistics in the appendix.
     """
-    title = str(data["title"])
-    style, script = _part("style.css"), _part("common.js") + _part(script_name)
-    parts = {
-        "TITLE": html.escape(title),
-        "HEADING": html.escape(title),
-        "ALERT": alert,
-        "STYLE_HASH": _digest(style),
-        "SCRIPT_HASH": _digest(script),
-        "STYLE": style,
-        "SCRIPT": script,
-        "DATA": _embedded(data),
-        **shown,
-    }
-    text = _part("template.html").replace("{{BODY}}", _part(body))
-    # One pass from left to right, so that inserted text is never searched for placeholders.
-    pieces = text.split("{{")
-    out = [pieces[0]]
-    for piece in pieces[1:]:
-        key, _, rest = piece.partition("}}")
-        out += [parts[key], rest]
-    return "".join(out)
+    code, style = _part("common.js") + _part(script), _part("style.css")
+    return rendered(
+        template,
+        title=str(data["title"]),
+        alerts=[
+            {"text": NOT_CONVERGED if (more := one.startswith(NOT_CONVERGED)) else one, "appendix": more}
+            for one in alerts
+        ],
+        style=Markup(style),
+        style_digest=_digest(style),
+        script=Markup(code),
+        script_digest=_digest(code),
+        data=Markup(_embedded(data)),
+        **context,
+    )
 
 
 def _part(name: str) -> str:

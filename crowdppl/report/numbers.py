@@ -11,13 +11,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from crowdppl import arguments
-from crowdppl.data.html import Markup, element, joined
 from crowdppl.posterior.measures import default_level
 from crowdppl.posterior.numbers import NumericPosterior
+from crowdppl.report.rendering import Table
 
 Array = npt.NDArray[Any]
 # Rows of the tables, and of the figures.
 ROWS, DRAWN = 25, 40
+# Pixels of the figures: left of the intervals, their width, each row, and above the rows.
+LEFT, WIDTH, ROW, TOP = 170, 560, 18, 22
 # Workers named in a sentence.
 NAMED = 5
 WORDS = {
@@ -103,8 +105,8 @@ def numbers_content(
     *,
     level: float | None = None,
     title: str | None = None,
-) -> tuple[dict[str, Any], dict[str, Markup]]:
-    """Return the data of the page, and the markup of its places.
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the data of the page, and the variables of ``numbers.html``.
 
     Args:
         posterior: a result.
@@ -126,52 +128,30 @@ def numbers_content(
     )
     todo = number_actions(posterior, level=level, workers=workers)
     intervals = f"Intervals contain the value with probability {level:.0%}."
-    markup = {
-        "WHAT": joined(lead),
-        "TODO": _list(todo),
-        "ITEMSNOTE": joined(
-            f"The value of an item is {WORDS[posterior.reading]}. {intervals} A ring is the mean of the labels given. The table "
-            f"has the {min(ROWS, len(truth)):,} items with the widest intervals; truth.csv has all."
-        ),
-        "ITEMSFIGURE": _items_figure(truth, posterior.item_column),
-        "ITEMSTABLE": _items_table(truth, posterior.item_column),
-        "WORKERSNOTE": joined(
-            f"Bias is by how much labels exceed the value of the average item; slope, by how much they rise where the value "
-            f"rises by 1; noise, the standard deviation of what remains. {intervals} The "
-            f"{min(ROWS, len(workers)):,} workers with most labels; workers.csv has all."
-        ),
-        "WORKERSFIGURE": _workers_figure(workers),
-        "WORKERSTABLE": _workers_table(workers),
-        "NOTES": _list([*posterior.warnings, *posterior.notes]) if posterior.warnings or posterior.notes else joined(),
-        "METHOD": joined(
-            f"Model {info['model']} by {info['method']}, seed {info['seed']}: {posterior.interval_method}. Each label is the "
-            f"value of its item, changed by bias and slope of its worker, and normal noise. Workers with few labels are close to "
-            f"the crowd."
-        ),
-        "FOOTNOTE": joined(f"Versions: {', '.join(f'{name} {number}' for name, number in info['versions'].items())}."),
+    shown_items, shown_workers = _top(truth, "sd"), _top(workers, "annotations")
+    context = {
+        "lead": lead,
+        "todo": todo,
+        "value": WORDS[posterior.reading],
+        "intervals": intervals,
+        "items": _items_table(shown_items, posterior.item_column),
+        "items_figure": _items_figure(truth, posterior.item_column),
+        "workers": _workers_table(shown_workers),
+        "workers_figure": _workers_figure(workers),
+        "notes": [*posterior.warnings, *posterior.notes],
+        "method": f"Model {info['model']} by {info['method']}, seed {info['seed']}: {posterior.interval_method}.",
+        "versions": ", ".join(f"{name} {number}" for name, number in info["versions"].items()),
     }
-    return {"title": heading, "level": level}, markup
+    return {"title": heading, "level": level}, context
 
 
-def _list(sentences: Sequence[str]) -> Markup:
-    return element("ul", *(element("li", sentence[0].upper() + sentence[1:]) for sentence in sentences))
+def _top(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return the rows with the largest values of a column."""
+    return table.loc[table[column].sort_values(ascending=False, kind="stable").index[:ROWS]]
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> Markup:
-    """Return a table whose first ``words`` columns are text and the others numbers."""
-    head = element(
-        "tr", *(element("th", name, scope="col", class_=None if n < words else "num") for n, name in enumerate(columns))
-    )
-    body = [
-        element("tr", *(element("td", cell, class_=None if n < words else "num") for n, cell in enumerate(row)))
-        for row in rows
-    ]
-    return element("table", element("thead", head), element("tbody", *body))
-
-
-def _items_table(truth: pd.DataFrame, column: str) -> Markup:
-    order = truth["sd"].sort_values(ascending=False, kind="stable").index[:ROWS]
-    rows = [
+def _items_table(rows: pd.DataFrame, column: str) -> Table:
+    cells = [
         [
             str(row[column]),
             shown(row["value"]),
@@ -179,14 +159,13 @@ def _items_table(truth: pd.DataFrame, column: str) -> Markup:
             shown(row["mean_label"]),
             f"{row['annotations']:,}",
         ]
-        for row in truth.loc[order].to_dict("records")
+        for row in rows.to_dict("records")
     ]
-    return _table(["item", "value", "interval", "mean label", "labels"], rows)
+    return Table(["item", "value", "interval", "mean label", "labels"], cells, (1, 2, 3, 4))
 
 
-def _workers_table(workers: pd.DataFrame) -> Markup:
-    order = workers["annotations"].sort_values(ascending=False, kind="stable").index[:ROWS]
-    rows = [
+def _workers_table(rows: pd.DataFrame) -> Table:
+    cells = [
         [
             str(row["worker"]),
             str(row["verdict"]),
@@ -197,15 +176,15 @@ def _workers_table(workers: pd.DataFrame) -> Markup:
             ),
             shown(row["correlation"]),
         ]
-        for row in workers.loc[order].to_dict("records")
+        for row in rows.to_dict("records")
     ]
-    return _table(["worker", "verdict", "labels", "bias", "slope", "noise", "correlation"], rows, words=2)
+    return Table(["worker", "verdict", "labels", "bias", "slope", "noise", "correlation"], cells, (2, 3, 4, 5, 6))
 
 
 # ---------------------------------------------------------------------- figures
 
 
-def _items_figure(truth: pd.DataFrame, column: str) -> Markup:
+def _items_figure(truth: pd.DataFrame, column: str) -> dict[str, Any]:
     """Return dots with intervals of items over the whole range, by value, with the mean labels as rings."""
     ordered = truth.sort_values("value", kind="stable").reset_index(drop=True)
     picked = np.unique(np.linspace(0, len(ordered) - 1, min(DRAWN, len(ordered))).round().astype(int))
@@ -215,7 +194,7 @@ def _items_figure(truth: pd.DataFrame, column: str) -> Markup:
     return dots(names, mean, low, high, rings, "Items by value")
 
 
-def _workers_figure(workers: pd.DataFrame) -> Markup:
+def _workers_figure(workers: pd.DataFrame) -> dict[str, Any]:
     """Return dots with intervals of the biases of the busiest workers."""
     part = (
         workers.sort_values("annotations", ascending=False, kind="stable")
@@ -229,8 +208,8 @@ def _workers_figure(workers: pd.DataFrame) -> Markup:
 
 def dots(
     names: Sequence[str], mean: Array, low: Array, high: Array, rings: Array | None, title: str, *, zero: bool = False
-) -> Markup:
-    """Return a figure with a row for each name: an interval, a dot at its mean and, if given, a ring.
+) -> dict[str, Any]:
+    """Return what the macro ``dots`` of the templates draws: a row for each name, with an interval, a dot and perhaps a ring.
 
     Args:
         names: of the rows, ``(n,)``.
@@ -240,83 +219,43 @@ def dots(
         rings: places of the rings, NaN for none; ``None`` for no rings.
         title: of the figure.
         zero: whether a line marks zero.
+
+    Returns:
+        The places in pixels; nothing but the title where no value is finite.
     """
     places = [mean, low, high] if rings is None else [mean, low, high, rings]
     values = np.concatenate([np.asarray(one, dtype=float) for one in places])
     values = values[np.isfinite(values)]
     if not len(values):
-        return joined()
+        return {"title": title, "rows": []}
     least, most = float(values.min()), float(values.max())
     if zero:
         least, most = min(least, 0.0), max(most, 0.0)
     span = (most - least) or 1.0
-    left, width, row, top = 170, 560, 18, 22
-    height = top + row * len(names) + 24
 
-    def x(value: float) -> str:
-        return f"{left + (value - least) / span * width:.1f}"
+    def x(value: float) -> str | None:
+        return f"{LEFT + (value - least) / span * WIDTH:.1f}" if np.isfinite(value) else None
 
-    parts: list[Markup] = []
-    for tick in ticks(least, most):
-        at = x(tick)
-        parts.append(
-            element("line", x1=at, x2=at, y1=str(top - 6), y2=str(height - 20), stroke="currentColor", opacity="0.15")
-        )
-        parts.append(
-            element(
-                "text",
-                f"{tick:g}".replace("-", "−"),
-                x=at,
-                y=str(height - 6),
-                text_anchor="middle",
-                font_size="12",
-                fill="currentColor",
-            )
-        )
-    if zero:
-        parts.append(
-            element(
-                "line", x1=x(0), x2=x(0), y1=str(top - 6), y2=str(height - 20), stroke="currentColor", opacity="0.5"
-            )
-        )
-    for n, name in enumerate(names):
-        y = str(top + row * n + row // 2)
-        short = name if len(name) <= 24 else name[:23] + "…"
-        parts.append(
-            element(
-                "text",
-                short,
-                x=str(left - 10),
-                y=str(int(y) + 4),
-                text_anchor="end",
-                font_size="12",
-                fill="currentColor",
-            )
-        )
-        if np.isfinite(low[n]) and np.isfinite(high[n]):
-            parts.append(
-                element(
-                    "line",
-                    x1=x(low[n]),
-                    x2=x(high[n]),
-                    y1=y,
-                    y2=y,
-                    stroke="currentColor",
-                    stroke_width="2",
-                    opacity="0.45",
-                )
-            )
-        parts.append(element("circle", cx=x(mean[n]), cy=y, r="4", fill="#1f77b4"))
-        if rings is not None and np.isfinite(rings[n]):
-            parts.append(
-                element("circle", cx=x(rings[n]), cy=y, r="4", fill="none", stroke="#d95f02", stroke_width="1.5")
-            )
-    # Attributes of SVG keep their capitals: escaped text in the markup is all that is needed.
-    box = f"0 0 {left + width + 20} {height}"
-    body = joined(*parts)
-    caption = element("figcaption", title)
-    drawing = Markup(f'<svg viewBox="{box}" role="img" aria-label="{title}" width="100%">{body}</svg>')
-    return joined(caption, drawing)
+    rows = [
+        {
+            "name": name if len(name) <= 24 else name[:23] + "…",
+            "y": TOP + ROW * n + ROW // 2,
+            "mean": x(mean[n]),
+            "ends": None if x(low[n]) is None or x(high[n]) is None else (x(low[n]), x(high[n])),
+            "ring": None if rings is None else x(rings[n]),
+        }
+        for n, name in enumerate(names)
+    ]
+    return {
+        "title": title,
+        "rows": rows,
+        "ticks": [(x(tick), f"{tick:g}".replace("-", "−")) for tick in ticks(least, most)],
+        "zero": x(0.0) if zero else None,
+        "left": LEFT,
+        "top": TOP,
+        "width": LEFT + WIDTH + 20,
+        "height": TOP + ROW * len(names) + 24,
+    }
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:

@@ -1,6 +1,6 @@
 """Texts with their spans: tokens in order, spans coloured by their probability.
 
-Shown are the sequences whose spans are least certain, as markup that needs no script.
+Shown are the sequences whose spans are least certain.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from crowdppl import arguments
-from crowdppl.data.html import Markup, element, joined
 from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.spans import has_spans
@@ -63,43 +62,30 @@ def texts(posterior: Posterior) -> dict[str, Any] | None:
     return {"shown": out, "total": len(names), "uncertain": int((total > 0).sum())}
 
 
-def markup(data: dict[str, Any] | None) -> Markup:
-    """Return the section of the page; nothing without texts."""
+def shown_texts(data: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the variables of ``texts.html``; ``None`` without texts."""
     if data is None:
-        return joined()
-    shown, uncertain = len(data["shown"]), data["uncertain"]
-    more = f"; the {shown:,} least certain of {uncertain:,}" if uncertain > shown else ""
-    note = (
-        f"Spans of the most probable labels, the darker the more probable; pale ones are doubtful{more}. Below a text: spans "
-        f"that some worker marked and that may be right as well."
-    )
-    return element(
-        "section",
-        element("h2", "Texts", id="h-texts"),
-        element("p", note, class_="small"),
-        *(_text(one) for one in data["shown"]),
-        id="texts",
-        aria_labelledby="h-texts",
-    )
+        return None
+    shown = [{"name": one["name"], "parts": _parts(one), "others": one["others"]} for one in data["shown"]]
+    return {"shown": shown, "uncertain": data["uncertain"]}
 
 
-def _text(one: dict[str, Any]) -> Markup:
-    """Return one text."""
+def _parts(one: dict[str, Any]) -> list[str | dict[str, Any]]:
+    """Return one text in parts: words, and spans."""
     opening = {span[0]: span for span in one["spans"]}
-    parts: list[str] = []
+    parts: list[str | dict[str, Any]] = []
     n = 0
     while n < len(one["words"]):
         if n in opening:
             _, last, kind, probability, workers, of_workers = opening[n]
-            said = f"{kind} {probability:.0%}"
             parts.append(
-                element(
-                    "mark",
-                    " ".join(one["words"][n : last + 1]),
-                    element("sub", said),
-                    class_=f"span p{min(STEPS - 1, int(probability * STEPS))}",
-                    title=f"{said}, marked by {workers} of {of_workers} workers",
-                )
+                {
+                    "words": " ".join(one["words"][n : last + 1]),
+                    "said": f"{kind} {probability:.0%}",
+                    "step": min(STEPS - 1, int(probability * STEPS)),
+                    "workers": workers,
+                    "of_workers": of_workers,
+                }
             )
             n = last + 1
         else:
@@ -107,6 +93,4 @@ def _text(one: dict[str, Any]) -> Markup:
             n += 1
         if n < len(one["words"]):
             parts.append(" … " if one["gaps"][n - 1] else " ")
-    name = element("b", f"{one['name']}: ")
-    others = element("p", "Or: " + "; ".join(one["others"]), class_="small", dir="auto") if one["others"] else None
-    return element("div", element("p", name, joined(*parts), dir="auto"), others, class_="text")
+    return parts

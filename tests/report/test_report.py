@@ -525,7 +525,7 @@ def test_hostile_names_in_the_browser(browser, tmp_path):
 
 
 def test_parts_of_the_page_are_in_the_package():
-    for name in ("template.html", "style.css", "script.js"):
+    for name in ("templates/page.html", "style.css", "script.js"):
         assert pages._part(name)
 
 
