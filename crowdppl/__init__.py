@@ -6,7 +6,6 @@ nobody should wait for who asks for help or catches an error.
 
 import importlib
 import importlib.util
-import pkgutil
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
     from crowdppl import posterior as posterior
     from crowdppl import report as report
     from crowdppl.criticism import compare
+    from crowdppl.data import datasets as datasets
+    from crowdppl.data import synthetic as synthetic
     from crowdppl.data.annotations import Annotations
     from crowdppl.data.read import read
     from crowdppl.inference.fit import fit
@@ -91,6 +92,8 @@ __all__ = [
 # Where the names are that are imported on use; the same as for type checkers above.
 _MODULES = {
     "compare": "criticism",
+    "datasets": "data",
+    "synthetic": "data",
     "Annotations": "data.annotations",
     "read": "data.read",
     "fit": "inference.fit",
@@ -113,6 +116,22 @@ _MODULES = {
     "Posterior": "posterior.posterior",
     "load": "posterior.posterior",
 }
+# Modules that people use by themselves; the others can be imported, too.
+_SHOWN = (
+    *(
+        "acquisition",
+        "aggregate",
+        "criticism",
+        "crowdkit",
+        "data",
+        "datasets",
+        "errors",
+        "export",
+        "judges",
+        "learning",
+    ),
+    *("metrics", "models", "plots", "report", "synthetic"),
+)
 
 
 def _module(package: str, name: str) -> ModuleType:
@@ -142,8 +161,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    modules = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
-    return sorted([*__all__, "__version__", *modules])
+    return sorted([*__all__, *_SHOWN, "__version__"])
 
 
 # These packages have no names of their own, only modules.

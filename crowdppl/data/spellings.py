@@ -122,6 +122,9 @@ def used_apart(item: Array, worker: Array, spelling: Array) -> bool:
     spread = np.sqrt(max(mean * (1 - mean / pairs), 1e-9))
     return (same - mean) / spread > MIN_Z and (same - mean) / max(pairs - mean, 1e-9) > MIN_EXCESS
 
+# The beginning of a label of a token: it begins, continues or ends a span, or is a span of its own.
+_TAG = re.compile(r"([BIELSU])[-_]\w")
+
 
 class NearDuplicate(NamedTuple):
     """A label that is probably a typing error.
@@ -179,7 +182,13 @@ def near_duplicates(counts: Mapping[str, int]) -> list[NearDuplicate]:
 
 
 def _opposite(one: str, other: str) -> bool:
-    """Return whether a word of one name is a word of the other with a negation or an opposite beginning."""
+    """Return whether a word of one name is a word of the other with a negation or an opposite beginning.
+
+    Labels of tokens that begin and continue a span, such as ``B-PER`` and ``I-PER``, are opposites, too.
+    """
+    tags = [_TAG.match(name) for name in (one, other)]
+    if tags[0] and tags[1] and tags[0][1] != tags[1][1]:
+        return True
     both = [re.findall(r"[^\W_]+", skeleton(name)) for name in (one, other)]
     if len(both[0]) != len(both[1]):  # a word that one of them has beside the others
         return any(word in _NEGATIONS for word in set(both[0]) ^ set(both[1]))

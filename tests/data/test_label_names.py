@@ -202,6 +202,7 @@ OPPOSITES = [
         ("hypertension", "hypotension"),
         ("upward", "downward"),
     ),
+    *(("B-PER", "I-PER"), ("I-PER", "E-PER"), ("B_LOC", "S_LOC")),
     *(("1.0", "-1.0"), ("0.1", "-0.1"), ("CAUSES", "CAUSES;IS_A"), ("positive", "non-positive")),
 ]
 

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow
 
 from crowdppl.data.columns import WORKER_COLUMNS
+from crowdppl.data.readers.brat import STANDOFF, TEXT
 from crowdppl.data.readers.opening import COMPRESSED, READ_ERRORS
 from crowdppl.data.readers.records import Records, uniform
 from crowdppl.data.readers.source import ENDINGS, SourceFile, stem
@@ -65,14 +66,14 @@ def _is_archive(path: Path) -> bool:
         return False  # reported when it is read
 
 
-def _is_data(within: PurePath) -> bool:
+def _is_data(within: PurePath, known: Sequence[str] = ENDINGS) -> bool:
     """Return whether a member may hold annotations, by its ending; hidden files do not."""
     if any(part.startswith((".", "__MACOSX")) and part != ".." for part in within.parts):
         return False
     endings = [ending.lower() for ending in within.suffixes]
     while endings and endings[-1] in COMPRESSED:
         endings.pop()
-    return bool(endings) and endings[-1] in ENDINGS
+    return bool(endings) and endings[-1] in known
 
 
 def _chosen(names: list[PurePath], source: str) -> list[PurePath]:
@@ -81,7 +82,8 @@ def _chosen(names: list[PurePath], source: str) -> list[PurePath]:
     Raises:
         FileError: if there are none, or too many.
     """
-    chosen = sorted((name for name in names if _is_data(name)), key=_natural)
+    standoff = any(_is_data(name, (STANDOFF,)) for name in names)
+    chosen = sorted((name for name in names if _is_data(name, (STANDOFF, TEXT) if standoff else ENDINGS)), key=_natural)
     if not chosen:
         others = f"; it has {listed(map(str, names), 3)}" if names else ""
         raise FileError(f"{source} contains no file of annotations ({', '.join(ENDINGS)}){others}")

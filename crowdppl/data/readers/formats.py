@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from crowdppl.data.questions import of_question
 from crowdppl.data.readers import (
     argilla,
+    brat,
     bundles,
     conll,
     forms,
@@ -40,12 +41,14 @@ class Format:
         description: a short description.
         table: recognises the format by the columns of a table.
         record: recognises the format by the first record of a JSON file.
+        whole: reads all files of a folder or an archive together, in place of ``read``.
     """
 
-    read: Reader
+    read: Reader | None
     description: str
     table: Callable[[SourceFile], bool] | None = None
     record: Callable[[dict[str, Any]], bool] | None = None
+    whole: Callable[[Sequence[SourceFile], Choices, str], Records] | None = None
 
 
 FORMATS = {
@@ -73,6 +76,7 @@ FORMATS = {
     "wide": Format(wide.wide, "a table with a column for each worker (cleanlab, snorkel)"),
     "mace": Format(wide.mace, "MACE's table, without a header"),
     "conll": Format(conll.conll, "tokens with a column for each annotator, sentences apart by blank lines"),
+    "brat": Format(None, "brat's standoff files, a folder of each annotator", whole=brat.brat),
     "soft": Format(wide.soft, "a probability for each class and annotation"),
 }
 LONG = "long"
@@ -103,6 +107,8 @@ def sniff(path: str | Path, limit: int = LIMIT) -> str:
 
 
 def _format(files: list[SourceFile], source: str) -> str:
+    if any(file.suffix == brat.STANDOFF for file in files):
+        return "brat"
     return bundles.same_format([_detect(file) for file in files], files, source)
 
 
@@ -151,8 +157,30 @@ def read(path: str | Path, format: str | None = None, choices: Choices | None = 
     choices = Choices() if choices is None else choices
     with bundles.sources(path, limit) as files, within_memory(source_name(path)):
         name = _format(files, source_name(path)) if format is None else format
+        whole = FORMATS[name].whole if name in FORMATS else None
+        if whole is not None:
+            return _read_whole(whole, name, files, choices, source_name(path))
         parts = [_read(file, name, choices) for file in files]
         return bundles.merged(parts, files, source_name(path), tables=name == LONG)
+
+
+def _read_whole(
+    read_all: Callable[[Sequence[SourceFile], Choices, str], Records],
+    name: str,
+    files: Sequence[SourceFile],
+    choices: Choices,
+    source: str,
+) -> Records:
+    if not any(file.suffix == brat.STANDOFF for file in files):
+        raise FileError(
+            f"{source} is not {FORMATS[name].description}: it has no {brat.STANDOFF} file; name another format"
+        )
+    if choices.question is not None:
+        raise OptionError(
+            f"{source} was read as {FORMATS[name].description}, without questions; question={choices.question!r} fits no such "
+            f"files: leave it out"
+        )
+    return read_all(files, choices, source)
 
 
 def _read(file: SourceFile, name: str, choices: Choices) -> Records:
@@ -184,6 +212,7 @@ def _read(file: SourceFile, name: str, choices: Choices) -> Records:
         raise FileError(
             f"{file.name} is not {form.description}: its records have {listed(file.records[0], 8)}; name another format"
         )
+    assert form.read is not None  # formats without it are read by _read_whole
     records = form.read(file, choices)
     if "table" in vars(file):  # it was read
         records.notes += [file.table.attrs[HEADER_ROWS]] if HEADER_ROWS in file.table.attrs else []
