@@ -313,6 +313,7 @@ def calls(place):
         "metrics.agreement": {"data": data()},
         "metrics.intraclass_correlation": {"data": data()},
         "metrics.pairwise_agreement": {"data": data()},
+        "metrics.span_agreement": {"data": tokens()},
         "metrics.divergence": {"first": THETA["confusion"], "second": THETA["confusion"]},
         "metrics.individual_divergence": {"confusion": THETA["confusion"], "reference": THETA["confusion"]},
         "metrics.global_divergence": {"confusion": THETA["confusion"], "reference": THETA["confusion"]},

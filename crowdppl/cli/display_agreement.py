@@ -22,7 +22,9 @@ NAMES = {
 }
 
 
-def show(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame | None, weights: str, level: float) -> None:
+def show(
+    tables: Sequence[pd.DataFrame], pairs: pd.DataFrame | None, weights: str, level: float, spans: pd.DataFrame | None
+) -> None:
     """Print agreement of all workers, and of the pairs with most common items.
 
     Args:
@@ -30,7 +32,10 @@ def show(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame | None, weights: st
         pairs: of :func:`crowdppl.metrics.pairwise_agreement`; ``None`` for labels that are numbers.
         weights: how far two labels agree.
         level: probability of the intervals.
+        spans: of :func:`crowdppl.metrics.span_agreement`; ``None`` without spans.
     """
+    if spans is not None:
+        _show_spans(spans, level)
     table = grid(f"Agreement of the workers ({weights}; intervals of {level:.0%})")
     for column in ("measure", "value", "interval", "0        1", "items"):
         table.add_column(column, justify="right" if column in ("value", "items") else "left", no_wrap=True)
@@ -61,10 +66,25 @@ def show(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame | None, weights: st
     console.print(table)
 
 
-def rows(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame | None) -> pd.DataFrame:
+def _show_spans(spans: pd.DataFrame, level: float) -> None:
+    """Print how often another worker marks the same span."""
+    table = grid(f"Agreement on spans (F measure; intervals of {level:.0%})")
+    for column in ("type", "spans", "same span", "interval", "overlap", "interval"):
+        table.add_column(column, justify="left" if column in ("type", "interval") else "right", no_wrap=True)
+    for row in spans.to_dict("records"):
+        cells = [escape(str(row["type"])), f"{row['spans']:,}"]
+        for name in ("exact", "overlap"):
+            low, high = row[f"{name}_low"], row[f"{name}_high"]
+            cells += [_number(row[name]), "none" if pd.isna(low) else f"{low:.2f} to {high:.2f}"]
+        table.add_row(*cells)
+    console.print(table)
+
+
+def rows(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame | None, spans: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return all measures as one table.
 
-    Columns: ``measure``; ``first`` and ``second``, the workers of a pair, blank for all; ``value``, ``low``, ``high``, ``items``.
+    Columns: ``measure``, of spans with their type; ``first`` and ``second``, the workers of a pair, blank for all; ``value``,
+    ``low``, ``high``, ``items``.
     """
     names = {
         "agreement": ("agreement", "agreement_low", "agreement_high"),
@@ -84,6 +104,13 @@ def rows(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame | None) -> pd.DataF
     # Names may be numbers, and are blank for all workers.
     parts = [part.astype({"first": object, "second": object}) for part in of_pairs if len(part)]
     whole = _one(tables).assign(first=None, second=None)
+    if spans is not None:
+        for kind in ("exact", "overlap"):
+            columns = {kind: "value", f"{kind}_low": "low", f"{kind}_high": "high", "spans": "items"}
+            named = spans.rename(columns=columns).assign(
+                measure=f"span_{kind}: " + spans["type"], first=None, second=None
+            )
+            parts.append(named[[*columns.values(), "measure", "first", "second"]])
     table = pd.concat([whole, *parts], ignore_index=True)
     return table[["measure", "first", "second", "value", "low", "high", "items"]]
 

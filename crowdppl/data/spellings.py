@@ -122,6 +122,7 @@ def used_apart(item: Array, worker: Array, spelling: Array) -> bool:
     spread = np.sqrt(max(mean * (1 - mean / pairs), 1e-9))
     return (same - mean) / spread > MIN_Z and (same - mean) / max(pairs - mean, 1e-9) > MIN_EXCESS
 
+
 # The beginning of a label of a token: it begins, continues or ends a span, or is a span of its own.
 _TAG = re.compile(r"([BIELSU])[-_]\w")
 

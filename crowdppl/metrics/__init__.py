@@ -3,6 +3,7 @@
 from crowdppl.metrics.classification import auc, roc
 from crowdppl.metrics.coefficients import agreement
 from crowdppl.metrics.intraclass import intraclass_correlation
+from crowdppl.metrics.marked_spans import span_agreement
 from crowdppl.metrics.matrices import divergence, empirical_confusion, global_divergence, individual_divergence
 from crowdppl.metrics.pairs import pairwise_agreement
 from crowdppl.metrics.redundancy import RedundancyCurve, redundancy_curve
@@ -21,6 +22,7 @@ __all__ = [
     "pairwise_agreement",
     "redundancy_curve",
     "roc",
+    "span_agreement",
 ]
 
 

@@ -38,15 +38,17 @@ def agreement_command(
     overwrite: OverwriteFile = False,  # applied by `command`
     raw: Raw = False,
 ) -> None:
-    """How far do workers agree? Alpha, kappas and correlations with intervals, of all workers and of each pair."""
+    """How far do workers agree? Alpha, kappas and correlations of all workers and of each pair; the F measure of spans."""
     from crowdppl import export, metrics
     from crowdppl.cli import display, display_agreement, inputs
     from crowdppl.data.identifier_checks import numbers
     from crowdppl.data.numeric import NumericAnnotations
+    from crowdppl.data.sequences import Tags
     from crowdppl.posterior.workers import default_level
 
     if out is not None and out.suffix not in export.SUFFIXES:
         raise OptionError(f"{out.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
+    spans = None
     with silent() as notes:
         data, _ = inputs.annotations_and_truth(file, how_read, columns, KnownTruth())
         if isinstance(data, NumericAnnotations):
@@ -57,13 +59,15 @@ def agreement_command(
             # Numbers may be names of classes: they are scores where the caller says that they are ordered.
             if weights != "nominal" and numbers(data.labels) is not None:
                 tables.append(metrics.intraclass_correlation(data, level=level))
+            if data.sequence is not None and Tags.of(data.labels) is not None:
+                spans = metrics.span_agreement(data, level=level)
             pairs = metrics.pairwise_agreement(data, minimum=minimum, weights=weights, level=level)  # type: ignore[arg-type]
     name = escape(file.name)
     err.print(f"[bold]{name}[/bold]: {data.A:,} annotations of {data.N:,} items by {data.J:,} workers")
-    display_agreement.show(tables, pairs, weights, default_level(level))
+    display_agreement.show(tables, pairs, weights, default_level(level), spans)
     display.show_notes(list(dict.fromkeys([*data.notes, *notes])))
     if out is not None:
-        rows = display_agreement.rows(tables, pairs)
+        rows = display_agreement.rows(tables, pairs, spans)
         export.write(rows, out, raw=raw)
         set_state(f"the table is in {out}")
         console.print(f"Wrote {escape(str(out))} with {len(rows):,} rows.")

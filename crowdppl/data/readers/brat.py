@@ -59,8 +59,8 @@ def brat(files: Sequence[SourceFile], choices: Choices, source: str) -> Records:
     if not records.frame[["sequence", "worker"]].drop_duplicates()["sequence"].duplicated().any():
         names = listed(sorted(set(records.frame["worker"])), 3)
         records.notes.append(
-            f"{source}: no text has spans of two annotators; the folders {names} were taken for annotators: read the folder above "
-            f"if they contain the texts of one"
+            f"{source}: no text has spans of two annotators; the folders {names} were taken for annotators: read the folder "
+            f"above if they contain the texts of one"
         )
     if pieces:
         records.notes.append(f"{source}: {pieces:,} spans in pieces; each piece is a span")
