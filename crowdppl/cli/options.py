@@ -149,6 +149,15 @@ class JudgeReading:
         return stated
 
 
+SequenceColumn = Annotated[
+    str | None,
+    typer.Option(help="Where rows are labels of tokens: column of their sequence, such as a sentence."),
+]
+PositionColumn = Annotated[
+    str | None, typer.Option(help="Column of the token's position in its sequence, a whole number.")
+]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a file of annotations is read."""
@@ -203,13 +212,8 @@ class Reading:
             help="Numbers: lowest and highest of a scale whose ends stand for everything beyond, such as 0,100."
         ),
     ] = None
-    sequence: Annotated[
-        str | None,
-        typer.Option(help="Where rows are labels of tokens: column of their sequence, such as a sentence."),
-    ] = None
-    position: Annotated[
-        str | None, typer.Option(help="Column of the token's position in its sequence, a whole number.")
-    ] = None
+    sequence: SequenceColumn = None
+    position: PositionColumn = None
     no_fold: Annotated[
         bool,
         typer.Option("--no-fold", help="Keep labels apart that differ in capitals, white space or look-alikes only."),

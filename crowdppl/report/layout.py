@@ -207,7 +207,8 @@ def _assembled(
         style_digest=_digest(style),
         script=Markup(code),
         script_digest=_digest(code),
-        data=Markup(_embedded(data)),
+        # Texts are markup already, which needs no script.
+        data=Markup(_embedded({**data, "texts": None} if "texts" in data else data)),
         **context,
     )
 

@@ -1,9 +1,12 @@
 """Tokens of sequences: their order, what a worker said before, and spans of labels."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from commands import run
 
 import crowdppl
 from crowdppl import Annotations
@@ -336,3 +339,23 @@ def test_simulated_tokens_follow_the_model():
             assert abs((y[chosen] == 1).mean() - rows[before, k, 1]) < 4 * np.sqrt(0.25 / chosen.sum())
     again = data.with_sequences(places)
     assert torch.equal(again.previous, data.previous)
+
+
+def test_the_command_adds_tokens(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"s{s}", n, f"w{j}", "OBI"[rng.integers(2) if n == 0 else rng.integers(3)])
+        for s, n, j in itertools.product(range(12), range(5), range(4))
+    ]
+    table = pd.DataFrame(rows, columns=["text", "place", "worker", "label"])
+    table["label"] = table["label"].replace({"B": "B-X", "I": "I-X"})
+    later = table["worker"] == "w3"
+    table[~later].to_csv(tmp_path / "first.csv", index=False)
+    table[later].to_csv(tmp_path / "second.csv", index=False)
+    places = ("--sequence", "text", "--position", "place")
+    run("fit", tmp_path / "first.csv", *places, "--method", "em", "--out", tmp_path / "out")
+    wrong = run("update", tmp_path / "out", tmp_path / "second.csv", "--overwrite", code=2).output
+    assert "--task" in wrong
+    run("update", tmp_path / "out", tmp_path / "second.csv", *places, "--overwrite")
+    assert set(pd.read_csv(tmp_path / "out" / "workers.csv")["worker"]) == {"w0", "w1", "w2", "w3"}
+    assert (tmp_path / "out" / "spans.csv").is_file()

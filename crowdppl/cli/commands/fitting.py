@@ -27,10 +27,12 @@ from crowdppl.cli.options import (
     ModelChoice,
     Output,
     Overwrite,
+    PositionColumn,
     Raw,
     Reading,
     ReportOptions,
     Seed,
+    SequenceColumn,
     Status,
     Threads,
     TruthColumn,
@@ -359,6 +361,8 @@ def update_command(
     ] = None,
     overwrite: Overwrite = False,
     format: Format = None,
+    sequence: SequenceColumn = None,
+    position: PositionColumn = None,
     repeats: Annotated[
         str | None,
         typer.Option(
@@ -391,7 +395,8 @@ def update_command(
     with silent():
         records, digest = inputs.read_annotations(file, format, None)
         numeric: dict[str, Any] = {"kind": "numeric"} if isinstance(earlier, NumericPosterior) else {}
-        more = reading.to_annotations(records, source_name(file), **vars(columns), **numeric)
+        places = {"sequence": sequence, "position": position} if sequence or position else {}
+        more = reading.to_annotations(records, source_name(file), **vars(columns), **numeric, **places)
         err.print(f"[bold]{escape(source_name(file))}[/bold]: {more.A:,} further annotations")
         later = update(earlier, more, repeats=cast(Any, repeats), progress=err.is_terminal)
         later = later if numeric else report.carried(earlier, later)
