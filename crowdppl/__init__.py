@@ -22,6 +22,8 @@ from crowdppl.errors import (
 )
 
 if TYPE_CHECKING:
+    import crowdppl.data.datasets as datasets
+    import crowdppl.data.synthetic as synthetic
     from crowdppl import acquisition as acquisition
     from crowdppl import criticism as criticism
     from crowdppl import crowdkit as crowdkit
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
     from crowdppl import posterior as posterior
     from crowdppl import report as report
     from crowdppl.criticism import compare
-    from crowdppl.data import datasets as datasets
-    from crowdppl.data import synthetic as synthetic
     from crowdppl.data.annotations import Annotations
     from crowdppl.data.read import read
     from crowdppl.inference.fit import fit
@@ -92,8 +92,6 @@ __all__ = [
 # Where the names are that are imported on use; the same as for type checkers above.
 _MODULES = {
     "compare": "criticism",
-    "datasets": "data",
-    "synthetic": "data",
     "Annotations": "data.annotations",
     "read": "data.read",
     "fit": "inference.fit",
@@ -116,21 +114,12 @@ _MODULES = {
     "Posterior": "posterior.posterior",
     "load": "posterior.posterior",
 }
+# Modules of crowdppl.data with a name here, too.
+_OF_DATA = ("datasets", "synthetic")
 # Modules that people use by themselves; the others can be imported, too.
 _SHOWN = (
-    *(
-        "acquisition",
-        "aggregate",
-        "criticism",
-        "crowdkit",
-        "data",
-        "datasets",
-        "errors",
-        "export",
-        "judges",
-        "learning",
-    ),
-    *("metrics", "models", "plots", "report", "synthetic"),
+    *("acquisition", "aggregate", "criticism", "crowdkit", "data", "errors", "export", "judges", "learning", "metrics"),
+    *("models", "plots", "report", *_OF_DATA),
 )
 
 
@@ -154,6 +143,8 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         require_docstrings()
         value = getattr(importlib.import_module(f"crowdppl.{_MODULES[name]}"), name)
+    elif name in _OF_DATA:
+        value = _module("crowdppl.data", name)
     else:
         value = _module("crowdppl", name)
     globals()[name] = value

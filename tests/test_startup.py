@@ -198,6 +198,10 @@ def test_tools_see_the_library():
         assert f"{name}(" in text or f"class {name}" in text, name
     assert pickle.loads(pickle.dumps(crowdppl.Posterior)) is crowdppl.Posterior
     assert set(crowdppl.__all__) <= set(dir(crowdppl))
+    assert all(hasattr(crowdppl, name) for name in dir(crowdppl))
+    assert crowdppl.datasets is crowdppl.data.datasets
+    assert not {"kernels", "inference", "isolation"} & set(dir(crowdppl))
+    assert crowdppl.inference.fit.fit is crowdppl.fit  # what is not shown is there
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
