@@ -22,8 +22,6 @@ from crowdppl.errors import (
 )
 
 if TYPE_CHECKING:
-    import crowdppl.data.datasets as datasets
-    import crowdppl.data.synthetic as synthetic
     from crowdppl import acquisition as acquisition
     from crowdppl import criticism as criticism
     from crowdppl import crowdkit as crowdkit
@@ -40,6 +38,8 @@ if TYPE_CHECKING:
     from crowdppl import posterior as posterior
     from crowdppl import report as report
     from crowdppl.criticism import compare
+    from crowdppl.data import datasets as datasets
+    from crowdppl.data import synthetic as synthetic
     from crowdppl.data.annotations import Annotations
     from crowdppl.data.read import read
     from crowdppl.inference.fit import fit
