@@ -312,6 +312,9 @@ def _check_metadata(tree: xr.DataTree) -> None:
     truths = None if rho is None else rho.get("truths")
     if truths is not None and not (isinstance(truths, dict) and all(_is_number(truths.get(key)) for key in TRUTHS)):
         raise DataError("attribute 'run' has no valid 'truths' of 'rho'")
+    weights = [] if rho is None else rho.get("log_class_weights", [])
+    if not (isinstance(weights, list) and all(map(_is_number, weights))):
+        raise DataError("attribute 'run' has no valid 'log_class_weights' of 'rho'")
 
 
 def _is_number(value: Any) -> bool:

@@ -540,6 +540,9 @@ def test_next(folder, tmp_path):
     assert "Next: 9 true labels" in known.output
     assert len(pd.read_csv(tmp_path / "gold.csv")) == 9
     assert "leave --by" in run("next", folder, "--known", "--pairs", code=2).output
+    run("next", folder, "--known", "-n", 9, "--seed", 1, "--out", tmp_path / "others.csv")
+    assert not pd.read_csv(tmp_path / "others.csv").equals(pd.read_csv(tmp_path / "gold.csv"))
+    assert "--seed belongs to --known" in run("next", folder, "--seed", 1, code=2).output
     assert "did you mean" in run("next", folder, "--by", "entrpy", code=2).output
     assert "ends in" in run("next", folder, "--out", tmp_path / "x.txt", code=2).output
     assert "at least 1" in run("next", folder, "-n", 0, code=2).output

@@ -94,6 +94,10 @@ DAMAGE = {
     "no model": (run(model="gone"), "no valid 'model'"),
     "options that are none": (run(options=3), "no valid 'options'"),
     "a seed that is none": (run(seed=True), "no valid 'seed'"),
+    "class weights that are none": (
+        run(rho={"mean": -1.0, "spread": 1.0, "known": None, "log_class_weights": [0.1, "much"]}),
+        "no valid 'log_class_weights' of 'rho'",
+    ),
     "a correlation that is none": (run(rho={"mean": 1}), "no valid 'rho'"),
     "true labels that inform it without a mean": (
         run(rho={"mean": -1.0, "spread": 3.0, "known": None, "truths": {"items": 3}}),

@@ -89,6 +89,7 @@ def next_command(
     sure: Annotated[
         float | None, typer.Option(help="Leave out items whose label is at least this probable, such as 0.99.")
     ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draw of --known: same seed, same items.")] = 0,
     out: Annotated[Path | None, typer.Option(help="CSV for the batch. (default: next.csv in the folder)")] = None,
     overwrite: OverwriteFile = False,  # applied by `command`
     raw: Raw = False,
@@ -101,7 +102,9 @@ def next_command(
     posterior, _ = results.opened(folder)
     if known and (by != "entropy" or pairs or sure is not None):
         raise OptionError("--known chooses items at random by their entropy; leave --by, --pairs and --sure out")
-    batch = acquisition.next_known(posterior, n) if known else _batch(posterior, n, by, pairs, sure)
+    if seed and not known:
+        raise OptionError("--seed belongs to --known: other items are not drawn at random")
+    batch = acquisition.next_known(posterior, n, seed=seed) if known else _batch(posterior, n, by, pairs, sure)
     path = folder / "next.csv" if out is None else out
     if path.suffix not in export.SUFFIXES:
         raise OptionError(f"{path.name}: write to a file that ends in {', '.join(export.SUFFIXES)}")
