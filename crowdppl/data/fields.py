@@ -114,6 +114,11 @@ class AnnotationFields:
         return WorkerCounts(self.item, row, self.label, size, self.dtype, self.weight)
 
     @cached_property
+    def majority_after(self) -> Tensor:
+        """Number of each worker's labels by the one before and the class, as the votes have it: ``(J, K+1, K, K)``."""
+        return self.counts_after.expected(self.majority()).unflatten(-3, (self.J, self.K + 1))
+
+    @cached_property
     def answers(self) -> WorkerCounts:
         """Sparse ``(N, J*(O+1))`` counts of all answers: a class, which is number 0, or one of the ``O`` other labels."""
         assert self.others is not None
