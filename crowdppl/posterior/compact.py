@@ -40,8 +40,9 @@ DRAW = ("chain", "draw")
 SMALL = 10_000
 # The code of a missing value, and the number of the others.
 FILL = 2**16 - 1
-# Probabilities are packed in this many equal intervals, and stand for their middles, so that none is zero.
-PROBABILITY_STEP = 1 / FILL
+# Steps of probabilities from 0 to 1. Those of 0 are FLOOR when they are read, which has a logarithm.
+PROBABILITY_STEP = 1 / (FILL - 1)
+FLOOR = 1e-7
 # Steps of log-likelihoods per standard deviation over the draws of an item: so many that hardly any draws become equal, since
 # smoothed importance sampling, which fits a distribution to the smallest ones, fails where many are.
 STEPS = 256
@@ -88,13 +89,14 @@ def unpacked(codes: Array, *, step: float, offset: float, dtype: str, sum_to_one
         step: between neighbouring numbers.
         offset: the value of 0.
         dtype: of the values.
-        sum_to_one: for probabilities, whether those along the last axis are divided by their sum.
+        sum_to_one: for probabilities, whether they are at least :data:`FLOOR`, and those along the last axis sum to one.
     """
     values = codes.astype(np.float64)
     values[codes == FILL] = np.nan
     values *= step
     values += offset
     if sum_to_one:
+        np.maximum(values, FLOOR, out=values)
         values /= values.sum(-1, keepdims=True)
     return values.astype(dtype, copy=False)
 
@@ -151,9 +153,8 @@ def _stored(group: str, name: str, variable: xr.Variable) -> xr.Variable:
     if (variable.size <= SMALL and name == "confusion") or variable.dtype.kind != "f":
         return variable
     if name == "confusion":
-        step, offset = PROBABILITY_STEP, PROBABILITY_STEP / 2
-        values = packed(values, step, offset)
-        attributes |= {"scale_factor": step, "add_offset": offset, "_FillValue": np.uint16(FILL)}
+        values = packed(values, PROBABILITY_STEP, 0.0)
+        attributes |= {"scale_factor": PROBABILITY_STEP, "add_offset": 0.0, "_FillValue": np.uint16(FILL)}
     elif group == "log_likelihood" and variable.ndim == 3:
         values = rounded_logs(values)
     elif group == "thinned":

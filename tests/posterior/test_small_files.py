@@ -342,11 +342,11 @@ def test_damage_is_one_line(case, by_em, tmp_path):
 
 
 class TestPacking:
-    @pytest.mark.parametrize("K", [2, 3, 7])
+    @pytest.mark.parametrize("K", [2, 3, 7, 400])
     def test_probabilities(self, K):
-        p = np.random.default_rng(K).dirichlet(np.full(K, 0.2), (2, 50, 30, K))
+        p = np.random.default_rng(K).dirichlet(np.full(K, 0.2), (2, 50, 3, K))
         p[:, :, 0], p[:, :, 1] = np.eye(K), 1 / K
-        step, offset = compact.PROBABILITY_STEP, compact.PROBABILITY_STEP / 2
+        step, offset = compact.PROBABILITY_STEP, 0.0
         codes = compact.packed(p, step, offset)
         assert codes.dtype == np.uint16
         plain = compact.unpacked(codes, step=step, offset=offset, dtype="float64", sum_to_one=False)
@@ -354,6 +354,8 @@ class TestPacking:
         back = compact.unpacked(codes, step=step, offset=offset, dtype="float64", sum_to_one=True)
         np.testing.assert_allclose(back.sum(-1), 1, rtol=1e-12)
         assert (back > 0).all()
+        # Many probabilities near zero do not add up.
+        assert np.abs(back - p).max() < 2e-5 + K * compact.FLOOR + 2e-5 * np.sqrt(K)
         np.testing.assert_array_equal(compact.packed(plain, step, offset), codes)
 
     def test_missing_and_far_values(self, monkeypatch):
