@@ -13,7 +13,7 @@ PAGES, FIGURES = Path("docs/benchmarks"), Path("benchmarks/results")
 
 def folder_of(pages: Path) -> Path:
     """Return the folder of the figures behind the pages in a folder: beside them unless these are the pages of the docs."""
-    return FIGURES if pages == PAGES else pages / "results"
+    return FIGURES if pages.resolve() == PAGES.resolve() else pages / "results"
 
 
 def save(name: str, story: dict[str, Any], folder: Path = FIGURES) -> None:

@@ -7,7 +7,6 @@ intervals.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import textwrap
 import time
@@ -242,8 +241,7 @@ model. How well the model describes people is another question: real annotations
 {points}"""
     (docs / "benchmarks").mkdir(parents=True, exist_ok=True)
     (docs / "benchmarks" / "sbc.md").write_text(page, encoding="utf-8")
-    folder = records.FIGURES if docs == Path("docs") else docs / "benchmarks" / "results"
-    records.save("sbc", {"machine": machine(), "results": results}, folder)
+    records.save("sbc", {"machine": machine(), "results": results}, records.folder_of(docs / "benchmarks"))
     for name in {r["model"] for r in results}:
         path = docs / "models" / f"{name}.md"
         text = MARK.sub("", path.read_text(encoding="utf-8")).rstrip("\n")
@@ -267,8 +265,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2, help="runs at a time [2]")
     parser.add_argument("--times", type=int, default=1, help="so many times the simulations [1]")
     options = parser.parse_args()
-    stored = options.out / "benchmarks" / "results" / "sbc.json"
-    earlier = json.loads(stored.read_text(encoding="utf-8"))["results"] if stored.is_file() else []
+    earlier = (records.load("sbc", records.folder_of(options.out / "benchmarks")) or {"results": []})["results"]
     jobs = [
         (name, method)
         for method in ("em", "gibbs", "svi", "nuts")

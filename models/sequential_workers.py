@@ -177,7 +177,7 @@ class SequentialWorkers(AnnotationModel):
 
         These are counted with the votes in place of the class, so that they do not change with the parameters.
         """
-        share = data.majority_after.sum(-1) + 1e-6  # (J, K+1, K) = (worker, label before, class)
+        share = data.majority_before + 1e-6  # (J, K+1, K) = (worker, label before, class)
         share = share / share.sum(-2, keepdim=True)
         return {"confusion": (share.unsqueeze(-1) * parameters["emission"]).sum(-3)}
 

@@ -84,7 +84,7 @@ def rows(tables: Sequence[pd.DataFrame], pairs: pd.DataFrame | None, spans: pd.D
     """Return all measures as one table.
 
     Columns: ``measure``, of spans with their type; ``first`` and ``second``, the workers of a pair, blank for all; ``value``,
-    ``low``, ``high``, ``items``.
+    ``low``, ``high``; ``items``, of spans their number.
     """
     names = {
         "agreement": ("agreement", "agreement_low", "agreement_high"),

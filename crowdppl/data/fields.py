@@ -114,9 +114,9 @@ class AnnotationFields:
         return WorkerCounts(self.item, row, self.label, size, self.dtype, self.weight)
 
     @cached_property
-    def majority_after(self) -> Tensor:
-        """Number of each worker's labels by the one before and the class, as the votes have it: ``(J, K+1, K, K)``."""
-        return self.counts_after.expected(self.majority()).unflatten(-3, (self.J, self.K + 1))
+    def majority_before(self) -> Tensor:
+        """Number of each worker's labels by the one before and the class, as the votes have it: ``(J, K+1, K)``."""
+        return self.counts_after.expected(self.majority()).sum(-1).unflatten(-2, (self.J, self.K + 1))
 
     @cached_property
     def answers(self) -> WorkerCounts:

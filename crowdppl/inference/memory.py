@@ -77,8 +77,9 @@ def result_bytes(data: Annotations, draws: int, keep: Literal["small", "full"] =
     everything = min(KEEP_BYTES, draws * each) + once
     if keep == "full":
         return everything
-    # Two bytes for each number of confusion matrices, log-likelihoods and truths; prevalence, parameters of the crowd and
-    # densities as they are, and so are some small arrays; a few draws of parameters of workers and items.
+    # Two bytes for each number of confusion matrices, and about as many for log-likelihoods and truths, once compressed;
+    # prevalence, parameters of the crowd and densities as they are, and so are some small arrays; a few draws of parameters of
+    # workers and items.
     two_bytes = 2 * data.J * data.K**2 + 4 * data.N
     packed = min(draws, KEEP_BYTES // each + 1) * (two_bytes + 8 * (2 * data.K**2 + 2 * data.K + 8)) + 6 * 8 * SMALL
     return min(everything, packed + min(draws, THINNED) * each + once)

@@ -55,8 +55,8 @@ def span_agreement(data: Annotations, *, level: float | None = None) -> pd.DataF
     others, same, overlapping = _matches(own, item, worker, data.N)
     sequence = data.sequence.cpu().numpy()[own[:, 1]]
     rows = []
-    for name in (ALL, *tags.types):
-        kept = np.ones(len(own), dtype=bool) if name == ALL else own[:, 3] == tags.types.index(name)
+    of_type = [(name, own[:, 3] == number) for number, name in enumerate(tags.types)]
+    for name, kept in [(ALL, np.ones(len(own), dtype=bool)), *of_type]:
         exact, overlap = (_row(matched[kept], others[kept], sequence[kept], level) for matched in (same, overlapping))
         row = {"type": name, "spans": int(kept.sum())}
         for column, values in (("exact", exact), ("overlap", overlap)):

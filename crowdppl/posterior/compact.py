@@ -183,7 +183,7 @@ def compact(tree: xr.DataTree) -> tuple[xr.DataTree, dict[str, dict[str, dict[st
         for name, variable in part.data_vars.items()
         if variable.size > SMALL and variable.dims[:2] == DRAW and not (group == "posterior" and name in lost)
     }
-    if not large and not lost:
+    if not large and not lost and tree.attrs.get("keep") != "small":
         return tree, {}
     precision = str(groups["posterior"]["prevalence"].dtype)
     groups["posterior"] = groups["posterior"].drop_vars(lost)

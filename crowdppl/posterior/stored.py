@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -167,6 +168,7 @@ class StoredArray(BackendArray):
             (values,) = self._source.read((self._name,))
         else:
             parts = self._source.read(tuple(self._name + suffix for suffix in self._form.suffixes))
+            require_memory(file, 2 * math.prod(self.shape) * np.dtype(np.float64).itemsize)
             try:
                 values = self._form.decode(*parts)
             except ValueError as error:

@@ -97,6 +97,13 @@ def test_a_type_that_differs_is_no_agreement():
     assert table.loc["all", ["exact", "overlap"]].tolist() == [0, 0]
 
 
+def test_a_type_may_be_called_all():
+    rows = [(*row[:3], row[3].replace("X", "all")) for row in texts("B-X I-X O B-Y", "B-X I-X O O")]
+    table = pd.DataFrame(rows, columns=["text", "place", "worker", "label"])
+    data = Annotations.from_frame(table, sequence="text", position="place")
+    assert metrics.span_agreement(data)["spans"].tolist() == [3, 1, 2]
+
+
 def test_tokens_that_nobody_else_labelled_say_nothing():
     table = metrics.span_agreement(read(texts("B-X I-X O B-Y", "- - O -"))).set_index("type")
     assert table["exact"].isna().all()

@@ -223,6 +223,21 @@ def test_a_small_result_is_saved_again(fitted, tmp_path):
     assert (error <= 1.5 * whole.std(("chain", "draw")) / compact.STEPS + 1e-6).all()
 
 
+def test_what_is_small_without_large_draws_is_saved_again(tmp_path):
+    """The first file drops draws of items; what is left has none that would be packed."""
+    data = simulated(items=9, workers=2, per_item=2, classes=2, seed=0)[0]
+    posterior = quiet_fit(data, "minimax-entropy", method="em", seed=1)
+    path = posterior.save(tmp_path / "p.nc")
+    dropped = crowdppl.load(path).tree.attrs["dropped"]
+    assert dropped != "[]"
+    for _ in range(2):
+        crowdppl.load(path).save(path)
+    again = crowdppl.load(path)
+    assert again.tree.attrs["dropped"] == dropped
+    pd.testing.assert_frame_equal(again.truth(), posterior.truth())
+    pd.testing.assert_frame_equal(again.workers(), posterior.workers())
+
+
 class TestTheFile:
     """The file is open only while it is read."""
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from crowdppl.data.readers.opening import COMPRESSED
 from crowdppl.data.readers.records import Choices, Records
 from crowdppl.data.readers.source import SourceFile
 from crowdppl.data.readers.spans import Span, SpanRows
@@ -14,7 +15,7 @@ from crowdppl.errors import DataError, FileError, listed
 # The ending of standoff files, and that of the texts.
 STANDOFF, TEXT = ".ann", ".txt"
 # "T1<tab>PERSON 0 5<tab>Alice"; the places of a span in pieces are apart by semicolons.
-_SPAN = re.compile(r"T\S*\t(?P<kind>\S+) (?P<places>\d+ \d+(?:;\d+ \d+)*)(?:\t|$)")
+_SPAN = re.compile(r"T\S*\t(?P<kind>\S+) (?P<places>\d+ \d+(?:;\d+ \d+)*)(?:\t(?P<words>.*))?$")
 # Relations, events, attributes, equivalences, normalizations and notes, which say nothing of single tokens.
 _OTHERS = re.compile(r"(?:[REAMN]\d+|\*|#\S*)\t")
 
@@ -52,15 +53,17 @@ def brat(files: Sequence[SourceFile], choices: Choices, source: str) -> Records:
             raise FileError(
                 f"{file.name}: its text {place.name}{TEXT} is not beside it; put the texts and .ann files together"
             )
-        spans, more, left_out = _spans(file)
+        spans, more, left_out = _spans(file, text.text)
         pieces, others = pieces + more, others + left_out
         rows.add(text_id.as_posix(), worker, text.text, spans, str(file.within))
     records = rows.finish("brat")
+    workers = listed(sorted(set(records.frame["worker"])), 5)
+    records.notes.append(
+        f"{source}: the folders of the annotators are {workers}, with texts such as {next(iter(rows.texts))!r}"
+    )
     if not records.frame[["sequence", "worker"]].drop_duplicates()["sequence"].duplicated().any():
-        names = listed(sorted(set(records.frame["worker"])), 3)
         records.notes.append(
-            f"{source}: no text has spans of two annotators; the folders {names} were taken for annotators: read the folder "
-            f"above if they contain the texts of one"
+            f"{source}: no text has spans of two annotators; if these folders contain the texts of one, read the folder above"
         )
     if pieces:
         records.notes.append(f"{source}: {pieces:,} spans in pieces; each piece is a span")
@@ -70,8 +73,12 @@ def brat(files: Sequence[SourceFile], choices: Choices, source: str) -> Records:
     return records
 
 
-def _spans(file: SourceFile) -> tuple[list[Span], int, int]:
-    """Return the spans of a standoff file, and the numbers of spans in pieces and of other annotations."""
+def _spans(file: SourceFile, text: str) -> tuple[list[Span], int, int]:
+    """Return the spans of a standoff file, and the numbers of spans in pieces and of other annotations.
+
+    Raises:
+        DataError: for a line that is no annotation, and for a span whose words are not those of the text at its place.
+    """
     spans, pieces, others = [], 0, 0
     for number, line in enumerate(file.text.split("\n"), 1):
         line = line.rstrip("\r")
@@ -80,7 +87,14 @@ def _spans(file: SourceFile) -> tuple[list[Span], int, int]:
         match = _SPAN.match(line)
         if match:
             parts = [part.split(" ") for part in match["places"].split(";")]
-            spans += [Span(int(start), int(end), match["kind"]) for start, end in parts]
+            here = [Span(int(start), int(end), match["kind"]) for start, end in parts]
+            words, given = " ".join(text[one.start : one.end] for one in here).split(), (match["words"] or "").split()
+            if given and given != words and all(one.end <= len(text) for one in here):
+                raise DataError(
+                    f"{file.name}, line {number}: the span is {' '.join(given)[:40]!r}, and the text has "
+                    f"{' '.join(words)[:40]!r} there; use the text that was annotated, with its line ends and encoding"
+                )
+            spans += here
             pieces += len(parts) > 1
         elif _OTHERS.match(line):
             others += 1
@@ -92,19 +106,21 @@ def _spans(file: SourceFile) -> tuple[list[Span], int, int]:
 
 
 def _ending(file: SourceFile) -> str:
-    return "" if file.within is None else file.within.suffix.lower()
+    return file.suffix
 
 
 def _place(file: SourceFile) -> PurePath:
-    """Return the path of a file without its ending."""
-    assert file.within is not None
-    return PurePath(*file.within.with_suffix("").parts)
+    """Return the path of a file in its folder or archive, without its endings."""
+    within = PurePath(file.path.name) if file.within is None else PurePath(*file.within.parts)
+    while within.suffix.lower() in (STANDOFF, TEXT, *COMPRESSED):
+        within = within.with_suffix("")
+    return within
 
 
 def _depth(standoff: Sequence[SourceFile]) -> int | None:
     """Return which folder of the paths is the annotator: the first that differs; ``None`` where there is none."""
     folders = [_place(file).parts[:-1] for file in standoff]
-    for depth in range(min(map(len, folders))):
+    for depth in range(min(map(len, folders), default=0)):
         if len({parts[depth] for parts in folders}) > 1:
             return depth
     return None

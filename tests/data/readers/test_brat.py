@@ -1,5 +1,6 @@
 """brat's standoff files: spans of several annotators, in folders and archives."""
 
+import gzip
 import zipfile
 
 import pandas as pd
@@ -81,7 +82,35 @@ def test_the_command(tmp_path):
     assert {"PER", "LOC"} >= set(spans["type"])
 
 
+def test_annotators_are_named(tmp_path):
+    files = {f"{round}/{who}/one{end}": text for round in "12" for who in ("ann", "bob") for end, text in BOTH.items()}
+    data = crowdppl.read(written(tmp_path, files)[0])
+    assert any(
+        "the folders of the annotators are '1', '2', with texts such as 'ann/one'" in note for note in data.notes
+    )
+
+
+def test_compressed_files(tmp_path):
+    folder, _ = written(tmp_path, FILES)
+    for path in list(folder.rglob("*.ann")):
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert labels(crowdppl.read(folder)) == labels(crowdppl.read(written(tmp_path / "plain", FILES)[0]))
+
+
+def test_a_file_by_itself(tmp_path):
+    (tmp_path / "one.ann").write_text(TWICE)
+    with pytest.raises(FileError, match="give each of them a folder"):
+        crowdppl.read(tmp_path / "one.ann")
+
+
+BOTH = {".txt": TEXT, ".ann": TWICE}
 BAD = {
+    "other line ends": (
+        {"ann/one.txt": TEXT, "ann/one.ann": "T1\tLOC 24 30\tZürich\n", "bob/one.txt": TEXT, "bob/one.ann": ""},
+        DataError,
+        "line 1: the span is 'Zürich', and the text has 'ürich.' there",
+    ),
     "one annotator": ({"one.txt": TEXT, "one.ann": TWICE}, FileError, "give each of them a folder"),
     "no text": ({"ann/one.ann": TWICE, "bob/one.ann": TWICE}, FileError, "its text one.txt is not beside it"),
     "another line": (
