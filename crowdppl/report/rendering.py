@@ -21,7 +21,7 @@ def environment() -> jinja2.Environment:
     """Return the environment of the templates in ``templates/``."""
     import jinja2  # here: slow to import
 
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader("crowdppl.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -29,8 +29,8 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"percent": percent, "counted": counted, "plural": plural, "sentence": sentence}
-    return made
+    templates.filters |= {"percent": percent, "counted": counted, "plural": plural, "sentence": sentence}
+    return templates
 
 
 def rendered(template: str, **context: Any) -> str:
