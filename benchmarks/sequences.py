@@ -12,7 +12,7 @@ import pandas as pd
 from common import arguments, table, write
 
 import crowdppl
-from crowdppl import aggregate
+from crowdppl import aggregate, metrics
 from crowdppl.data import datasets
 from crowdppl.data.sequences import Tags
 from crowdppl.errors import silent
@@ -76,12 +76,14 @@ def main() -> None:
     votes = aggregate.majority(annotated).truth()
     methods: dict[str, Any] = {"votes": labels_of(votes, tokens)}
     posterior: Any = None
+    in_sentences: Any = None
     seconds: dict[str, float] = {}
     with silent():
         fits = {"Dawid–Skene, token by token": (annotated, "dawid-skene")}
         for column in SEQUENCES:
             place = "position" if column == "sentence" else "place"
             in_order = annotated.with_sequences(tokens, sequence=column, position=place, task="task")
+            in_sentences = in_order if column == "sentence" else in_sentences
             fits[f"sequential workers, by {column}"] = (in_order, None)
         for name, (data, model) in fits.items():
             times = []
@@ -120,6 +122,17 @@ def main() -> None:
         f"{facts['evaluations']} passes.\n\n{table(header, rows)}\n\n## Probabilities of spans\n\nOf the spans that some worker "
         f"marked or the most probable labels have, by sentence: the mean reported probability, and the share that is right.\n\n"
         f"{table(['probability', 'spans', 'mean', 'right'], lines)}"
+    )
+    agreement = metrics.span_agreement(in_sentences)
+    results["agreement"] = agreement.to_dict("records")
+    share = metrics.agreement(annotated).iloc[0]["value"]
+    of_types = [
+        [row.type, row.spans, f"{row.exact:.3f}", f"{row.overlap:.3f}"] for row in agreement.itertuples(index=False)
+    ]
+    text += (
+        f"\n\n## Agreement on spans\n\nHow often another worker who labelled the same tokens marks the same span, or one of its "
+        f"type with a token in common. Of single tokens, pairs of workers give {share:.3f} the same label.\n\n"
+        f"{table(['type', 'spans marked', 'same span', 'token in common'], of_types)}"
     )
     write("sequences", "Sequences of tokens", text, results, options)
 

@@ -211,6 +211,26 @@ class Tags:
         return np.stack([first, end, inside[first]], -1)
 
 
+def all_chosen(chosen: Array, begin: Array, end: Array, items: int) -> Array:
+    """Tell of each span ``(M,)`` whether all of its items are among the chosen ones.
+
+    Args:
+        chosen: numbers of items, each once or more.
+        begin: first item of each span, ``(M,)``.
+        end: the item after its last.
+        items: number of items ``N``.
+    """
+    return number_chosen(chosen, begin, end, items) == end - begin
+
+
+def number_chosen(chosen: Array, begin: Array, end: Array, items: int) -> Array:
+    """Return how many items of each span ``(M,)`` are among the chosen ones; arguments as of :func:`all_chosen`."""
+    before = np.zeros(items + 1, dtype=np.int64)
+    before[1 + chosen] = 1
+    before = before.cumsum()
+    return before[end] - before[begin]
+
+
 def given_spans(tags: Tags, item: Array, worker: Array, label: Array, following: Array) -> Array:
     """Return the spans that workers marked: rows (worker, first item, item after the last, type), ``(M, 4)``.
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
-from crowdppl.data.sequences import Tags, given_spans
+from crowdppl.data.sequences import Tags, all_chosen, given_spans, number_chosen
 from crowdppl.errors import DataError
 from crowdppl.metrics.coefficients import Coefficient
 from crowdppl.posterior.measures import default_level
@@ -98,20 +98,11 @@ def _matches(own: Array, item: Array, worker: Array, items: int) -> tuple[Array,
     labelled, same, touched = (np.zeros(len(own), dtype=np.int64) for _ in range(3))
     identity = pd.MultiIndex.from_arrays([first, end, kind])
     for j in np.unique(worker).tolist():
-        # Running counts of the tokens that worker j labelled, and of those in a span of each type.
-        upto = _running(np.unique(item[order[starts[j] : starts[j + 1]]]), items)
-        there = (upto[end] - upto[first] == end - first) & (by != j)
+        there = all_chosen(item[order[starts[j] : starts[j + 1]]], first, end, items) & (by != j)
         labelled += there
         mine = own[by == j]
         same += there & identity.isin(list(map(tuple, mine[:, 1:].tolist())))
         for t in np.unique(mine[:, 3]).tolist():
-            inside = _running(np.concatenate([np.arange(*span[1:3]) for span in mine[mine[:, 3] == t]]), items)
-            touched += there & (kind == t) & (inside[end] > inside[first])
+            inside = np.concatenate([np.arange(*span[1:3]) for span in mine[mine[:, 3] == t]])
+            touched += there & (kind == t) & (number_chosen(inside, first, end, items) > 0)
     return labelled, same, touched
-
-
-def _running(chosen: Array, items: int) -> Array:
-    """Return the number of chosen items before each item, ``(N + 1,)``."""
-    out = np.zeros(items + 1, dtype=np.int64)
-    out[1 + chosen] = 1
-    return out.cumsum()

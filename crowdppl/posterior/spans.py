@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import betaincinv
 
-from crowdppl.data.sequences import Tags, follows, given_spans
+from crowdppl.data.sequences import Tags, all_chosen, follows, given_spans
 from crowdppl.errors import DataError
 from crowdppl.posterior.variables import PosteriorVariables
 
@@ -110,10 +110,7 @@ def _by_worker(posterior: PosteriorVariables, spans: _Spans) -> tuple[Array, Arr
     marked[own[number >= 0, 0], number[number >= 0]] = True
     labelled = np.zeros_like(marked)
     for j in range(workers):  # one row of tokens at a time: all together they may be large
-        there = np.zeros(items + 1, dtype=np.int64)
-        there[1 + item[worker == j]] = 1
-        upto = there.cumsum()
-        labelled[j] = upto[spans.last + 1] - upto[spans.first] == spans.last + 1 - spans.first
+        labelled[j] = all_chosen(item[worker == j], spans.first, spans.last + 1, items)
     return marked, labelled | marked, own
 
 

@@ -18,6 +18,7 @@ from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, other_rates
 from crowdppl.report import items, plan
+from crowdppl.report.rendering import sentence
 from crowdppl.report.still import VERDICTS
 from crowdppl.report.texts import texts
 
@@ -117,7 +118,7 @@ def content(
         "redundancy_source": acquisition.redundancy_source(posterior),
         "check": _check(posterior, level),
         "advice": criticism.advice(posterior),
-        "interval_method": posterior.interval_method[:1].upper() + posterior.interval_method[1:],
+        "interval_method": sentence(posterior.interval_method),
         "correlation": posterior.correlation,
         "coverage": posterior.coverage,
         "warnings": posterior.warnings,

@@ -59,7 +59,8 @@ def write_numbers(
 def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: Any) -> str:
     """Return the report as HTML; arguments as of :func:`write`."""
     data = content(posterior, run, **options)
-    return _assembled("posterior.html", "script.js", data, still.context(data), posterior.alerts)
+    # Texts are shown by the template alone: the script does not need them.
+    return _assembled("posterior.html", "script.js", {**data, "texts": None}, still.context(data), posterior.alerts)
 
 
 @arguments.checked(
@@ -207,8 +208,7 @@ def _assembled(
         style_digest=_digest(style),
         script=Markup(code),
         script_digest=_digest(code),
-        # Texts are markup already, which needs no script.
-        data=Markup(_embedded({**data, "texts": None} if "texts" in data else data)),
+        data=Markup(_embedded(data)),
         **context,
     )
 

@@ -24,6 +24,7 @@ from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers.drift import FAST
 from crowdppl.posterior.workers.verdicts import MIN_ANNOTATIONS
+from crowdppl.report.rendering import counted
 
 Array = npt.NDArray[Any]
 
@@ -162,9 +163,8 @@ class Actions:
             f"Clarify the guideline between {self.names[one.first]} and {self.names[one.second]}: {one.sentence}"
             for one in self.questions
         ]
-        items = (
-            f"Of {_items(self.total)}: {len(self.open):,} open, {self.probable:,} probable, {self.finished:,} finished."
-        )
+        states = f"{len(self.open):,} open, {self.probable:,} probable, {self.finished:,} finished"
+        items = f"Of {counted(self.total, 'item')}: {states}."
         return [*people, *questions, items]
 
 
@@ -505,15 +505,15 @@ def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list
         items = posterior.items()[actions.open[:shown]].tolist()
         more = ", ..." if len(actions.open) > shown else ""
         out.append(
-            f"Send out again: {_items(len(actions.open))} {uncertain} ({', '.join(str(item) for item in items)}{more})."
+            f"Send out again: {counted(len(actions.open), 'item')} {uncertain} ({', '.join(str(item) for item in items)}{more})."
         )
         out += [_round(actions.rounds[0])] if actions.rounds else []
     if actions.finished:
         out.append(
-            f"Finished: {actions.finished:,} of {_items(total)}, whose {what} is at least {FINISHED:.0%} probable."
+            f"Finished: {actions.finished:,} of {counted(total, 'item')}, whose {what} is at least {FINISHED:.0%} probable."
         )
     if actions.probable:
-        out.append(f"Probably correct: {_items(actions.probable)} ({OPEN:.0%} to {FINISHED:.0%}).")
+        out.append(f"Probably correct: {counted(actions.probable, 'item')} ({OPEN:.0%} to {FINISHED:.0%}).")
     if not actions.people:
         out.insert(
             0,
@@ -524,10 +524,6 @@ def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list
             else "Nothing can be said about the workers: there is nothing to compare their labels with.",
         )
     return [posterior.alert, *out] if posterior.alert else out
-
-
-def _items(count: int) -> str:
-    return f"{count:,} item{'' if count == 1 else 's'}"
 
 
 def _round(one: Round) -> str:
@@ -542,5 +538,5 @@ def _round(one: Round) -> str:
     gain = (
         "" if not labels else f", expected to correct {labels}{'s' if one.corrected and one.corrected >= 1.5 else ''}"
     )
-    number = f"{one.annotations:,} further annotation{'' if one.annotations == 1 else 's'}"
+    number = counted(one.annotations, "further annotation")
     return f"{number}, given to the items that are least certain{cost}{gain}."

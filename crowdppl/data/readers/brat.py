@@ -35,8 +35,8 @@ def brat(files: Sequence[SourceFile], choices: Choices, source: str) -> Records:
         DataError: for a line that is no annotation, and as :class:`SpanRows` does.
         FileError: without annotators' folders, or without the text of a standoff file.
     """
-    places = {_place(file): file for file in files if _ending(file) == TEXT}
-    standoff = [file for file in files if _ending(file) == STANDOFF]
+    places = {_place(file): file for file in files if file.suffix == TEXT}
+    standoff = [file for file in files if file.suffix == STANDOFF]
     depth = _depth(standoff)
     if depth is None:
         raise FileError(
@@ -105,16 +105,12 @@ def _spans(file: SourceFile, text: str) -> tuple[list[Span], int, int]:
     return spans, pieces, others
 
 
-def _ending(file: SourceFile) -> str:
-    return file.suffix
-
-
 def _place(file: SourceFile) -> PurePath:
     """Return the path of a file in its folder or archive, without its endings."""
     within = PurePath(file.path.name) if file.within is None else PurePath(*file.within.parts)
-    while within.suffix.lower() in (STANDOFF, TEXT, *COMPRESSED):
+    if within.suffix.lower() in COMPRESSED:
         within = within.with_suffix("")
-    return within
+    return within.with_suffix("")
 
 
 def _depth(standoff: Sequence[SourceFile]) -> int | None:
