@@ -58,7 +58,7 @@ def design() -> Annotations:
 def graph(model: AnnotationModel) -> Graph:
     """Run a model's prior, truth and emission and return what depends on what."""
     data = design()
-    if provides(model, "transitions"):
+    if provides(model, "coupling"):
         tokens = pd.DataFrame({"task": data.items, "sequence": 0, "position": range(data.N)})
         data = data.with_sequences(tokens)
     with isolated(0), torch.no_grad(), pyro.validation_enabled(False):

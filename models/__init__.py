@@ -14,6 +14,7 @@ from crowdppl.models.item_effects import ItemEffects
 from crowdppl.models.item_response import ItemResponse
 from crowdppl.models.item_subtypes import ItemSubtypes
 from crowdppl.models.judged_systems import JudgedSystems
+from crowdppl.models.label_sets import LabelSets
 from crowdppl.models.lia import LIA
 from crowdppl.models.linear_gaussian import LinearGaussian
 from crowdppl.models.logistic_random_effects import LogisticRandomEffects
@@ -52,6 +53,7 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
     "ordinal-thresholds": OrdinalThresholds,
     "graded-facets": GradedFacets,
     "sequential-workers": SequentialWorkers,
+    "label-sets": LabelSets,
     "raykar": Raykar,
     "crowd-mixture": CrowdMixture,
     "conal": CoNAL,
@@ -82,6 +84,7 @@ __all__ = [
     "ItemResponse",
     "ItemSubtypes",
     "JudgedSystems",
+    "LabelSets",
     "LinearGaussian",
     "LogisticRandomEffects",
     "MajorityVote",

@@ -35,7 +35,7 @@ from crowdppl.data.sequences import Tags
 from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import one_hot
-from crowdppl.model.chains import Chain, Smoothed, marginals, smooth
+from crowdppl.model.chains import Chain, SmoothedChains, marginals, smooth
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.hyperparameters import require_pseudo_counts
 from crowdppl.model.plates import Plates
@@ -105,7 +105,7 @@ class SequentialWorkers(AnnotationModel):
             emission = pyro.sample("emission", Dirichlet(B.expand(data.K + 1, data.K, data.K)).to_event(2))
         return {"start": start, "transition": transition, "emission": emission}
 
-    def transitions(self, parameters: Parameters, data: Annotations) -> Chain:
+    def coupling(self, parameters: Parameters, data: Annotations) -> Chain:
         """Return the chain: minus infinity where a label cannot follow another one."""
         tags = Tags.of(data.labels)
         start, moves = parameters["start"].log(), parameters["transition"].log()
@@ -116,7 +116,7 @@ class SequentialWorkers(AnnotationModel):
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return the distribution of each token's class before any label is seen, batch ``(N,)``."""
-        return Categorical(marginals(self.transitions(parameters, data), data))
+        return Categorical(marginals(self.coupling(parameters, data), data))
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return, for each annotation, the rows of its worker after their label before: batch ``(A, K)``."""
@@ -141,12 +141,14 @@ class SequentialWorkers(AnnotationModel):
         """Return the mode given expected counts; the first transitions are those in the workers' own labels."""
         if parameters is None:
             starts = responsibility[data.chain_starts[:-1]].sum(0)
-            return self.m_step_of_chains(Smoothed(starts.sum(-1), responsibility, _said(data), starts), data)
+            return self.m_step_of_coupled(SmoothedChains(starts.sum(-1), responsibility, _said(data), starts), data, None)
         logs = self.log_likelihoods(parameters, data)
         logs = logs if data.clamp is None else logs + data.clamp
-        return self.m_step_of_chains(smooth(logs, self.transitions(parameters, data), data), data)
+        return self.m_step_of_coupled(smooth(logs, self.coupling(parameters, data), data), data, parameters)
 
-    def m_step_of_chains(self, expected: Smoothed, data: Annotations) -> Parameters:
+    def m_step_of_coupled(
+        self, expected: SmoothedChains, data: Annotations, parameters: Parameters | None
+    ) -> Parameters:
         """Return the mode given the expected classes of tokens and of neighbours."""
         a, B = self.concentrations(data)
         return {

@@ -15,6 +15,7 @@ from crowdppl.cli.application import console, in_command
 from crowdppl.data.columns import ITEM_COLUMNS
 from crowdppl.inference.coverage import NARROW
 from crowdppl.posterior.posterior import Posterior, probability_columns
+from crowdppl.posterior.sets import has_sets, shares
 from crowdppl.posterior.spans import MEASURES as SPAN_MEASURES
 from crowdppl.posterior.spans import has_spans
 from crowdppl.posterior.workers import NOTABLE, UNRELIABLE, VERDICTS, other_rates
@@ -69,6 +70,9 @@ def show_truth(posterior: Posterior, level: float) -> None:
         return
     if has_spans(posterior):
         show_spans(posterior)
+        return
+    if has_sets(posterior):
+        show_sets(posterior)
         return
     truth = posterior.truth()
     shares = posterior.prevalence()
@@ -174,6 +178,35 @@ def show_spans(posterior: Posterior) -> None:
     console.print(table)
     if len(uncertain) > len(shown):
         console.print(f"... and {len(uncertain) - len(shown):,} more in spans.csv")
+
+
+def show_sets(posterior: Posterior) -> None:
+    """Print how often each label is in a set, and the least certain sets."""
+    table = grid("Labels")
+    for column in ("label", "in true sets", "chosen"):
+        table.add_column(column, justify="left" if column == "label" else "right")
+    each = shares(posterior).sort_values("share", ascending=False, kind="stable")
+    for row in each.head(SHOWN_WORKERS).to_dict("records"):
+        table.add_row(escape(str(row["label"])), f"{row['share']:.0%}", f"{row['chosen']:.0%}")
+    console.print(table)
+    if len(each) > SHOWN_WORKERS:
+        console.print(f"... and {len(each) - SHOWN_WORKERS:,} more labels")
+    sets = posterior.sets()
+    sure = int((sets["probability"] >= CERTAIN).sum())
+    console.print(f"{sure:,} of {len(sets):,} tasks have a set that is at least {CERTAIN:.0%} probable.")
+    uncertain = sets[sets["probability"] < CERTAIN].sort_values("probability", kind="stable")
+    shown = uncertain.head(SHOWN_ITEMS)
+    if len(shown) == 0:
+        return
+    table = grid("Sets: the least certain tasks")
+    for column in (posterior.item_column, "labels", "probability", "annotations"):
+        table.add_column(column, justify="right" if column in ("probability", "annotations") else "left")
+    for row in shown.to_dict("records"):
+        first, second = str(row[posterior.item_column]), str(row["labels"])
+        table.add_row(escape(first), escape(second), f"{row['probability']:.2f}", f"{row['annotations']:,}")
+    console.print(table)
+    if len(uncertain) > len(shown):
+        console.print(f"... and {len(uncertain) - len(shown):,} more in sets.csv")
 
 
 def _show_markers(workers: pd.DataFrame, title: str) -> None:

@@ -51,10 +51,12 @@ def annotations_and_truth(
     truth: Any = records.truth_by(columns.task)
     if known.given:
         truth = known_truth(known, records.frame, columns, source_name(file))
+    sets = records.several == "sets"  # their true sets are read as the sets are
     data = reading.to_annotations(
         # The fit must not use them, even if the export marks them.
         dataclasses.replace(records, truth={}),
         source_name(file),
+        truth=truth if sets else None,
         **vars(columns),
         **names,
         labels=declared_classes(how_read.labels),
@@ -62,6 +64,10 @@ def annotations_and_truth(
     )
     if truth is None or not len(truth):
         return data, None
+    if sets:
+        items, labels = (part.tolist() for part in (data.items, data.truth))
+        pairs = {item: label for item, label in zip(items, labels, strict=True) if label >= 0}
+        return dataclasses.replace(data, truth=data.truth.clamp(max=-1)), pairs or None
     if isinstance(data, NumericAnnotations):
         return data, truth.set_index("task")["label"] if isinstance(truth, pd.DataFrame) else truth
     given = truth["label"] if isinstance(truth, pd.DataFrame) else pd.Series(truth, dtype=object)

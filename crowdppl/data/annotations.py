@@ -14,7 +14,7 @@ from typing import Any, Self
 import pandas as pd
 
 from crowdppl import arguments
-from crowdppl.data import kinds
+from crowdppl.data import kinds, sets
 from crowdppl.data.columns import ITEM_COLUMNS, column_of, item_column, reader_notes, series, three_columns
 from crowdppl.data.encoding import Repeats, encode_columns
 from crowdppl.data.features import count_table
@@ -78,6 +78,8 @@ class Annotations(AnnotationLayouts):
         sequence: sequence of each item, ``(N,)``; the items of a sequence stand together, in their order.
         position: position of each item in its sequence, ``(N,)``: tokens follow each other where it rises by one.
         previous: label that the worker of each annotation gave the token before, ``(A,)``, ``K`` where there is none.
+        set_labels: where annotations are sets of labels, the caller's identifiers of these, ``(L,)``: an item is a pair of a task
+            (its ``sequence``) and a label (its ``position``), and its classes say whether the label is in the set.
         parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each
             row, ``(N,)``; ``features`` then has one row for each original item. ``None`` otherwise.
     """
@@ -159,8 +161,10 @@ class Annotations(AnnotationLayouts):
             repeats: treatment of several annotations of an item by one worker: ``"keep"`` all of them, keep the ``"last"``, or
                 ``"refuse"`` the table.
             several: treatment of several labels in a cell, a list or a set joined by a separator such as ``cat|dog``:
-                ``"refuse"`` the table, ``"join"`` the labels of each set in one order, or ``"keep"`` the text as it is. A list
-                of one label is that label.
+                ``"refuse"`` the table, read them as ``"sets"``, ``"join"`` the labels of each set to a class of its own, or
+                ``"keep"`` the text as it is. A list of one label is that label. Of sets, ``labels`` are the labels that they
+                are made of, a known truth is a set, and items are pairs, named ``task|label``, whose class is 1 where the label
+                is in the set. The default model is then ``crowdppl.models.LabelSets``.
             features: item features, see :meth:`with_features`.
             worker_features: worker features.
             timestamp: column of the time of each annotation, a number or a date, blank if unknown; used for change over time.
@@ -194,6 +198,27 @@ class Annotations(AnnotationLayouts):
                 more than 20 values, if neither ``kind`` nor ``labels`` says what they are.
             OptionError: for an unknown ``repeats``, ``several`` or ``kind``, and for arguments that contradict each other.
         """
+        if several == "sets":
+            return cls._from_sets(
+                frame,
+                (task, worker, label),
+                truth,
+                labels,
+                {"features": features, "other_labels": other_labels, "kind": kind, "order": order, "scale": scale}
+                | {"sequence": sequence, "position": position},
+                source,
+                items=items,
+                workers=workers,
+                repeats=repeats,
+                worker_features=worker_features,
+                timestamp=timestamp,
+                seconds=seconds,
+                dates=dates,
+                map=map,
+                missing=missing,
+                keep_missing=keep_missing,
+                fold=fold,
+            )
         kind, labels = kinds.declared(kind, order, labels)
         frame = to_pandas(frame, source, ", or use from_arrays")
         others = names_of(other_labels)
@@ -264,6 +289,35 @@ class Annotations(AnnotationLayouts):
         data = kinds.graded(data, source) if kind == "ordinal" else replace(data, kind=kind)
         data = data if table is None else data._in_sequences(table)
         return data.with_features(features, workers=worker_features)
+
+    @classmethod
+    def _from_sets(
+        cls,
+        frame: Any,
+        names: tuple[str | None, ...],
+        truth: Truth,
+        labels: Iterable[Any] | None,
+        unused: Mapping[str, Any],
+        source: str,
+        **options: Any,
+    ) -> Self:
+        """Return annotations that are sets of labels; arguments as of :meth:`from_frame`, ``unused`` are those not for sets."""
+        sets.refuse_others(**unused)
+        frame = to_pandas(frame, source, ", or use from_arrays")
+        task, worker, label = three_columns(frame, names, source)
+        column, notes = sets.with_empty_sets(frame[label], f"{source}, column {label!r}")
+        joined = cls.from_frame(
+            frame.assign(**{label: column}),
+            task=task,
+            worker=worker,
+            label=label,
+            truth=sets.truth_of_sets(truth),
+            several="join",
+            kind="nominal",
+            source=source,
+            **options,
+        )
+        return sets.in_sets(joined, labels, options["fold"], notes, source)
 
     @classmethod
     @arguments.checked(

@@ -26,6 +26,7 @@ import torch
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.chance_agreement import ChanceAgreement
+from crowdppl.data.sets import whole
 from crowdppl.data.worker_items import WorkerItems
 
 Array = npt.NDArray[Any]
@@ -84,7 +85,7 @@ def copied_answers(data: Annotations) -> list[Copies]:
     docs/benchmarks/copies.md. Nothing is returned for crowds of fewer than four workers or whose other workers do not agree, for
     items that nobody else annotated, and for crowds whose pairs of annotations or cells of label counts exceed 20 million.
     """
-    votes = _Votes.of(data)
+    votes = _Votes.of(whole(data))
     if votes is None:
         return []
     a, b, common, equal = votes.pairs()
@@ -118,6 +119,8 @@ def one_of_each(data: Annotations, groups: list[Copies]) -> tuple[Annotations, A
         groups: of workers, none in two of them, as :func:`copied_answers` returns them.
     """
     item, worker = data.item.cpu().numpy(), data.worker.cpu().numpy()
+    if data.set_labels is not None and data.sequence is not None:  # a set is one answer
+        item = data.sequence.cpu().numpy()[item]
     kept = np.ones(data.A, dtype=bool)
     rng = np.random.default_rng(0)
     for group in groups:
@@ -125,7 +128,7 @@ def one_of_each(data: Annotations, groups: list[Copies]) -> tuple[Annotations, A
         rows = rows[np.lexsort((worker[rows], item[rows]))]  # whatever the order of the annotations of an item
         drawn = rows[rng.permutation(len(rows))]
         items, first = np.unique(item[drawn], return_index=True)
-        keeper = np.zeros(data.N, dtype=worker.dtype)
+        keeper = np.zeros(int(item.max(initial=-1)) + 1, dtype=worker.dtype)
         keeper[items] = worker[drawn[first]]
         kept[rows] = worker[rows] == keeper[item[rows]]
     selected = torch.from_numpy(kept)

@@ -70,6 +70,7 @@ class AnnotationFields:
     sequence: Tensor | None = None
     position: Tensor | None = None
     previous: Tensor | None = None
+    set_labels: Array | None = None
 
     @property
     def N(self) -> int:
@@ -112,6 +113,25 @@ class AnnotationFields:
         size = (self.N, self.J * (self.K + 1), self.K)
         row = self.worker * (self.K + 1) + self.label_before
         return WorkerCounts(self.item, row, self.label, size, self.dtype, self.weight)
+
+    @property
+    def set_label(self) -> Tensor:
+        """Number of the label that each item is about, ``(N,)`` int64: 0 for items that are not pairs of a task and a label."""
+        if self.set_labels is None or self.position is None:
+            return torch.zeros(self.N, dtype=torch.int64, device=self.device)
+        return self.position
+
+    @property
+    def number_of_set_labels(self) -> int:
+        """Number ``L`` of labels that the sets of a task are made of, 1 without sets."""
+        return 1 if self.set_labels is None else len(self.set_labels)
+
+    @cached_property
+    def counts_by_set_label(self) -> WorkerCounts:
+        """As :attr:`counts`, with a row for each worker and the label that an item is about: ``(N, J*L*K)``."""
+        L = self.number_of_set_labels
+        row = self.worker * L + self.set_label[self.item]
+        return WorkerCounts(self.item, row, self.label, (self.N, self.J * L, self.K), self.dtype, self.weight)
 
     @cached_property
     def majority_before(self) -> Tensor:
@@ -253,10 +273,18 @@ class AnnotationFields:
         known = int((self.truth >= 0).sum())
         return (
             f"Annotations({self.A:,} annotations of {self.N:,} items by {self.J:,} workers in {self.K:,} classes"
-            f"{'' if self.sequences is None else f', in {len(self.sequences):,} sequences'}"
+            f"{self._in_groups()}"
             f"{f', truth of {known:,} items known' if known else ''}"
             f"{'' if self.others is None else f', {len(self.others):,} other labels'})"
         )
+
+    def _in_groups(self) -> str:
+        """Return what items are, where they are tokens of sequences or labels of sets."""
+        if self.sequences is None:
+            return ""
+        if self.set_labels is None:
+            return f", in {len(self.sequences):,} sequences"
+        return f": sets of {len(self.set_labels):,} labels of {len(self.sequences):,} tasks"
 
     def _repr_html_(self) -> str:
         """Return the size, the labels with their numbers and the notes, for notebooks."""

@@ -21,7 +21,7 @@ from crowdppl.data.other_labels import OtherLabels, names_of, numbered
 from crowdppl.data.sequences import follows, previous_labels, tokens
 from crowdppl.errors import DataError, listed
 
-NO_SEQUENCES: dict[str, Any] = dict.fromkeys(("sequences", "sequence", "position", "previous"))
+NO_SEQUENCES: dict[str, Any] = dict.fromkeys(("sequences", "sequence", "position", "previous", "set_labels"))
 
 
 class AnnotationLayouts(AnnotationFields):
@@ -146,6 +146,22 @@ class AnnotationLayouts(AnnotationFields):
         arrays = place | {"previous": before}
         fields: dict[str, Any] = {name: torch.from_numpy(value).to(self.device) for name, value in arrays.items()}
         return replace(ordered, sequences=np.asarray(names), **fields)
+
+    def _in_sets(self, task: Any, number: Any, labels: Array) -> Self:
+        """Return the annotations of pairs of a task and a label, in the order of tasks and labels, as sets of labels.
+
+        Args:
+            task: name of the task of each item, ``(N,)``.
+            number: number of its label, ``(N,)``.
+            labels: names of the labels, ``(L,)``.
+        """
+        codes, names = pd.factorize(np.asarray(task))
+        number = np.asarray(number, dtype=np.int64)
+        order = np.lexsort((number, codes))
+        ordered = replace(self, **NO_SEQUENCES).batch(torch.from_numpy(order).to(self.device))
+        places = {"sequence": codes[order].astype(np.int64), "position": number[order]}
+        fields: dict[str, Any] = {name: torch.from_numpy(value).to(self.device) for name, value in places.items()}
+        return replace(ordered, sequences=np.asarray(names), set_labels=np.asarray(labels), **fields)
 
     @arguments.checked(weights=arguments.anything)
     def with_weights(self, weights: Any) -> Self:

@@ -15,8 +15,10 @@ from typing import Any, Literal
 from crowdppl.data.cells import BRACKETS, NoLabelError, is_structured, labels_of, normal, parsed, plain
 from crowdppl.errors import DataError, listed
 
-Several = Literal["refuse", "join", "keep"]
-CHOICES_OF_SEVERAL = ("refuse", "join", "keep")
+Several = Literal["refuse", "join", "keep", "sets"]
+CHOICES_OF_SEVERAL = ("refuse", "join", "keep", "sets")
+# The empty set, as a class.
+EMPTY = "(none)"
 # Separator of the labels of a set in results.
 SEPARATOR = ";"
 # Separators of sets in files: two labels with the same parts in another order show that one is used. Sets that are to be joined
@@ -43,12 +45,14 @@ def single_labels(
     """
     if several == "keep":
         return [_kept(name) for name in names], []
+    as_sets = several == "sets"
+    several = "join" if as_sets else several
     values = [parsed(name) for name in names]
     written = [n for n, value in enumerate(values) if is_structured(value) or value is not names[n]]
     notes: list[str] = []
     if several == "refuse" and written and all(isinstance(names[n], str) and _is_interval(values[n]) for n in written):
         notes.append(
-            f"{source}: labels such as {names[written[0]]!r} are read as names of ranges; several='join' reads them as sets"
+            f"{source}: labels such as {names[written[0]]!r} are read as names of ranges; several='sets' reads them as sets"
         )
         values, written = list(names), []
     sets: list[list[Any]] = []
@@ -62,8 +66,8 @@ def single_labels(
         for separator, (first, second) in separators.items():
             raise DataError(
                 f"{locate(sets.index([first]))}: {len(_split(first, separator))} labels in one annotation: {first!r} and "
-                f"{second!r} are the same set. To read sets of labels, use several='join', then "
-                f"crowdppl.data.label_sets.pairs; where the order matters, several='keep' leaves the text as it is"
+                f"{second!r} are the same set. To read sets of labels, use several='sets'; "
+                f"where the order matters, several='keep' leaves the text as it is"
             )
     for separator, (first, _) in separators.items():
         # Where sets are in brackets, single labels may be, too.
@@ -73,6 +77,8 @@ def single_labels(
             for labels in sets
         ]
     labels = [_one(members, several, partial(locate, n)) for n, members in enumerate(sets)]
+    if as_sets:
+        labels = [EMPTY if is_structured(value) and label is None else label for value, label in zip(values, labels, strict=True)]
     if several == "refuse":
         notes += _possible_sets(labels, source)
     if not written and not separators:
@@ -97,7 +103,7 @@ def _one(members: list[Any], several: Several, locate: Callable[[], str]) -> Any
     if several == "refuse":
         raise DataError(
             f"{locate()}: {len(members)} labels in one annotation, {listed(members, 3)}; to read sets of labels, use "
-            f"several='join', then crowdppl.data.label_sets.pairs"
+            f"several='sets'"
         )
     return joined_set(members, locate)
 
@@ -176,7 +182,7 @@ def _possible_sets(labels: list[Any], source: str) -> list[str]:
         if composed and parts <= texts:
             return [
                 f"{source}: labels that consist of other labels are classes of their own ({listed(composed, 3)}); "
-                f"several='join' reads them as sets"
+                f"several='sets' reads them as sets"
             ]
     return []
 

@@ -17,11 +17,12 @@ from crowdppl.export.folders import recover, replaced, tidy
 from crowdppl.files import overwriting, require_disk_space
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior, load
+from crowdppl.posterior.sets import has_rates, has_sets
 from crowdppl.posterior.spans import has_spans
 
 # Files computed from a result, which are removed when it is replaced, unless they were changed since.
 DERIVED = ("report.html",)
-FILES = ("truth.csv", "workers.csv", "confusion.csv", "spans.csv", "posterior.nc", "run.json")
+FILES = ("truth.csv", "workers.csv", "confusion.csv", "spans.csv", "sets.csv", "label_rates.csv", "posterior.nc", "run.json")
 # Of labels that are numbers.
 NUMERIC_FILES = ("truth.csv", "workers.csv", "posterior.nc", "run.json")
 
@@ -119,8 +120,9 @@ def write(
     failed: BaseException | None = None
     workers = pd.DataFrame()
     classes = isinstance(posterior, Posterior)
-    marks = isinstance(posterior, Posterior) and has_spans(posterior)
-    names = [name for name in (FILES if classes else NUMERIC_FILES) if marks or name != "spans.csv"]
+    further = further_tables(posterior) if isinstance(posterior, Posterior) else {}
+    left_out = {"spans.csv", "sets.csv", "label_rates.csv"} - set(further)
+    names = [name for name in (FILES if classes else NUMERIC_FILES) if name not in left_out]
     with replaced(folder, (*FILES, *DERIVED), then) as staging:
         posterior.save(staging / "posterior.nc", keep=keep)
         try:
@@ -130,10 +132,10 @@ def write(
             export.write(workers, staging / "workers.csv", raw=raw)
             if classes:
                 export.write(posterior.confusion(level=level), staging / "confusion.csv", raw=raw)
-            if isinstance(posterior, Posterior) and marks:
-                export.write(posterior.spans(), staging / "spans.csv", raw=raw)
+            for name, table in further.items():
+                export.write(table(level), staging / name, raw=raw)
         except BaseException as error:  # neither tables of an earlier run nor incomplete tables beside this posterior
-            for name in FILES[:4]:
+            for name in FILES[: FILES.index("posterior.nc")]:
                 (staging / name).unlink(missing_ok=True)
             failed = error
         story = (
@@ -192,3 +194,15 @@ def opened(folder: Path) -> tuple[Posterior, dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise FileError(f"{folder / 'run.json'} cannot be read: {error}") from None
     return posterior, dict(story)
+
+
+def further_tables(posterior: Posterior) -> dict[str, Callable[[float | None], pd.DataFrame]]:
+    """Return the tables of spans and of sets by the name of their file, if the result has them; each takes a level."""
+    tables: dict[str, Callable[[float | None], pd.DataFrame]] = {}
+    if has_spans(posterior):
+        tables["spans.csv"] = lambda level: posterior.spans()
+    if has_sets(posterior):
+        tables["sets.csv"] = lambda level: posterior.sets()
+    if has_sets(posterior) and has_rates(posterior):
+        tables["label_rates.csv"] = lambda level: posterior.label_rates(level=level)
+    return tables

@@ -101,6 +101,12 @@ def spans(posterior: Posterior) -> pd.DataFrame:
     return posterior.spans()
 
 
+@arguments.checked(posterior=arguments.posterior)
+def sets(posterior: Posterior) -> pd.DataFrame:
+    """Sets of labels with their probabilities, see :meth:`Posterior.sets`."""
+    return posterior.sets()
+
+
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "truth": truth,
     "soft": soft,
@@ -108,6 +114,8 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "workers": workers,
     "confusion": confusion,
 }
+# Of tokens in sequences, and of sets of labels.
+PARTS: dict[str, Callable[[Posterior], pd.DataFrame]] = {"spans": spans, "sets": sets}
 
 
 @arguments.checked(
@@ -124,7 +132,7 @@ def to_file(
 
     Args:
         posterior: a result.
-        what: ``"truth"``, ``"soft"``, ``"weights"``, ``"workers"``, ``"confusion"`` or ``"spans"``.
+        what: ``"truth"``, ``"soft"``, ``"weights"``, ``"workers"``, ``"confusion"``, ``"spans"`` or ``"sets"``.
         path: of the file. Its suffix is the format: ``.csv``, ``.parquet`` or ``.jsonl``.
         level: probability of the intervals, for workers and confusion.
         raw: leave text in CSV as it is. Otherwise text that a spreadsheet would read as a formula gets a leading quote, which the
@@ -139,10 +147,10 @@ def to_file(
             raise OptionError(f"no table {what!r} of labels that are numbers; use one of truth, workers")
         table = posterior.truth(level=level) if what == "truth" else posterior.workers(level=level)
         return _written(table, Path(path), raw)
-    if what == "spans":  # only of tokens in sequences
-        return _written(spans(posterior), Path(path), raw)
+    if what in PARTS:
+        return _written(PARTS[what](posterior), Path(path), raw)
     if what not in TABLES:
-        names = (*TABLES, "spans")
+        names = (*TABLES, *PARTS)
         raise OptionError(f"no table {what!r}{suggestion(what, names)}; use one of {', '.join(names)}")
     table = TABLES[what](posterior, level) if what in ("workers", "confusion") else TABLES[what](posterior)
     return _written(table, Path(path), raw)

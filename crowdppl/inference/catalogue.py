@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from crowdppl.models.linear_gaussian import LinearGaussian
 
 DEFAULT, LARGE, ALIKE, GRADES = "item-effects", "dawid-skene", "majority-vote", "graded-facets"
-TOKENS = "sequential-workers"
+TOKENS, SETS = "sequential-workers", "label-sets"
 # The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
 # the same items.
 MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
@@ -93,7 +93,7 @@ def default_model(data: Annotations, *, independent: bool = False) -> tuple[Anno
     if data.kind == "ordinal":
         return named_model(GRADES), None
     if data.sequence is not None:
-        return named_model(TOKENS), None
+        return named_model(TOKENS if data.set_labels is None else SETS), None
     note = question(data)
     reason = why_not_apart(data)
     if reason is not None:

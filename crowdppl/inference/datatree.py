@@ -41,7 +41,7 @@ def to_datatree(
     weights: Mapping[str, Tensor],
     attrs: Mapping[str, Any],
     aside: Annotations | None = None,
-    spans: Mapping[str, Any] | None = None,
+    parts: Mapping[str, Mapping[str, Any] | None] | None = None,
 ) -> xr.DataTree:
     """Lay out the result of a fit.
 
@@ -53,7 +53,8 @@ def to_datatree(
         weights: of networks, by name.
         attrs: of the tree, see :func:`attributes`.
         aside: annotations that the fit did not count, if any.
-        spans: of tokens, by :func:`crowdppl.inference.spans.spans`, if there are any.
+        parts: variables of the groups ``spans`` (:func:`crowdppl.inference.spans.spans`) and ``sets``
+            (:func:`crowdppl.inference.sets.set_probabilities`), if there are any.
     """
     coordinates = _coordinates(data, evaluated.lp.shape, aside)
     dataset = partial(_dataset, coordinates)
@@ -88,7 +89,7 @@ def to_datatree(
         groups["calibrated"] = dataset(calibrated)
     if each:
         groups["annotation"] = dataset(each)
-    groups |= _of_spans(spans)
+    groups |= _of_parts(coordinates, parts)
     if draws.point is not None:
         groups["point"] = dataset(_point(dims, draws))
     if weights:
@@ -107,7 +108,7 @@ def first_datatree(
     *,
     attrs: Mapping[str, Any],
     aside: Annotations | None = None,
-    spans: Mapping[str, Any] | None = None,
+    parts: Mapping[str, Mapping[str, Any] | None] | None = None,
 ) -> xr.DataTree:
     """Lay out what is known of a result before its draws: class probabilities, the point, the data, and all coordinates.
 
@@ -119,7 +120,7 @@ def first_datatree(
         published: likewise by the model as published, if that differs.
         attrs: of the tree, see :func:`attributes`.
         aside: annotations that the fit did not count, if any.
-        spans: of tokens, if there are any.
+        parts: likewise.
     """
     coordinates = _coordinates(data, (1, draws.count), aside)
     axes = ("item", "true_label")
@@ -130,7 +131,7 @@ def first_datatree(
         "observed_data": _dataset(coordinates, {"labels": (("annotation",), data.label)}),
         "constant_data": _dataset(coordinates, _constant_data(data, aside)),
     }
-    groups |= _of_spans(spans)
+    groups |= _of_parts(coordinates, parts)
     if published is not None:
         groups["calibrated"] = _dataset(coordinates, {"probability": (axes, probability)})
     return _tree(groups, attrs)
@@ -219,6 +220,7 @@ def _coordinates(data: Annotations, draws: Sequence[int], aside: Annotations | N
         "annotation": pd.RangeIndex(data.A),
         **({} if data.others is None else _of_others(data.others)),
         **({} if data.sequences is None else {"sequence": pd.Index(data.sequences, dtype=data.sequences.dtype)}),
+        **({} if data.set_labels is None else {"set_label": pd.Index(data.set_labels, dtype=object)}),
         **({} if aside is None else {"aside_annotation": pd.RangeIndex(aside.A)}),
         "chain": pd.RangeIndex(draws[0]),
         "draw": pd.RangeIndex(draws[1]),
@@ -256,6 +258,10 @@ def _constant_data(data: Annotations, aside: Annotations | None) -> dict[str, Va
             "position": (("item",), data.position),
             "sequence_length": (("sequence",), length),
         }
+    if data.set_labels is not None:
+        number, L = data.set_label[data.item], len(data.set_labels)
+        votes = torch.bincount(number, weights=data.label.to(data.dtype), minlength=L).long()
+        variables["set_label_votes"] = (("set_label",), votes)
     if data.others is not None:
         parts = {"other_item": data.others.item, "other_worker": data.others.worker, "other_label": data.others.label}
         variables |= {name: (("other_annotation",), value) for name, value in parts.items()}
@@ -267,11 +273,16 @@ def _constant_data(data: Annotations, aside: Annotations | None) -> dict[str, Va
     return variables
 
 
-def _of_spans(spans: Mapping[str, Any] | None) -> dict[str, xr.Dataset]:
-    """Return the group of spans, if there are any."""
-    if spans is None:
-        return {}
-    return {"spans": xr.Dataset({name: (("span",), value) for name, value in spans.items()})}
+def _of_parts(
+    coordinates: Mapping[str, pd.Index], parts: Mapping[str, Mapping[str, Any] | None] | None
+) -> dict[str, xr.Dataset]:
+    """Return the groups of spans and of sets, if there are any."""
+    axes = {"spans": ("span",), "sets": ("sequence",)}
+    return {
+        group: _dataset(coordinates, {name: (axes[group], torch.as_tensor(value)) for name, value in variables.items()})
+        for group, variables in (parts or {}).items()
+        if variables is not None
+    }
 
 
 def _of_others(others: OtherLabels) -> dict[str, pd.Index]:

@@ -274,7 +274,7 @@ def _at_point(items: Evaluation, point: Parameters, effect: DesignEffect | None)
     averaged = items.zeros()
     if effect.classes is None:
         items.add_averaged(
-            parameters, joint, Weighing(effect.nodes(items.data, items.model.chained), None), 1.0, averaged
+            parameters, joint, Weighing(effect.nodes(items.data, items.model.coupled), None), 1.0, averaged
         )
     else:
         lifts, uniform = effect.classes.draw(PAIRS, items.data)

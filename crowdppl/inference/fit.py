@@ -55,6 +55,7 @@ from crowdppl.inference.nuts import nuts
 from crowdppl.inference.options import Engine, filled, require_engine, taken_apart, with_options
 from crowdppl.inference.progress import ProgressCallback, progress_bar
 from crowdppl.inference.result import Rest, can_wait
+from crowdppl.inference.sets import set_probabilities
 from crowdppl.inference.spans import spans
 from crowdppl.inference.svi import svi
 from crowdppl.inference.versions import versions
@@ -306,7 +307,10 @@ def fitted(
                 effect, probability = evaluated.effect, evaluated.probability
         as_published = published if evaluated is None else evaluated.published
         decoded = probability if as_published is None else as_published
-        marked = spans(bound, data, draws, effect, decoded)
+        parts = {
+            "spans": spans(bound, data, draws, effect, decoded),
+            "sets": set_probabilities(bound, data, draws, effect, probability),
+        }
         weights = {} if bound.networks is None else bound.networks.state(draws.fixed)
     seconds = time.perf_counter() - began
     if draws.kind == "approximation" and count < FEW_DRAWS:
@@ -357,13 +361,13 @@ def fitted(
     reported = effect if weighted else None
     attrs = attributes(data, draws, reported, run=run, notes=notes, coverage=coverage, also=also)
     if evaluated is not None:
-        tree = to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs, aside=work.aside, spans=marked)
+        tree = to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs, aside=work.aside, parts=parts)
         posterior = Posterior(tree)
         posterior._correct = None if evaluated.correct is None else evaluated.correct.numpy()
     else:
-        first = first_datatree(data, bound, draws, probability, published, attrs=attrs, aside=work.aside, spans=marked)
+        first = first_datatree(data, bound, draws, probability, published, attrs=attrs, aside=work.aside, parts=parts)
         posterior = Posterior(
-            first, Rest(data, bound, draws, effect, attrs, isolation, stream, work.aside, other, marked)
+            first, Rest(data, bound, draws, effect, attrs, isolation, stream, work.aside, other, parts)
         )
     keep.clear()
     for sentence in draws.warnings:

@@ -213,6 +213,9 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
     if "position" not in constant:
         return data
     names, which = constant["sequence"].to_numpy(), constant["sequence_index"].to_numpy()
+    labels = posterior.set_labels()
+    if labels is not None:
+        return data._in_sets(names[which], constant["position"].to_numpy(), labels)
     return data.with_sequences(
         pd.DataFrame({"task": data.items, "sequence": names[which], "position": constant["position"].to_numpy()})
     )

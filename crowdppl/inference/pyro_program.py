@@ -87,7 +87,7 @@ def pyro_program(
     with isolated(seed, device=data.device, dtype=data.dtype):
         bound = bind(chosen, data)
         layout = bound.expand(data)
-        if bound.chained and truth == "enumerated":
+        if bound.coupled and truth == "enumerated":
             raise ModelError(
                 f"{bound.name}: the true labels of a sequence are summed out together, by the forward algorithm; use "
                 f"truth='marginal'"

@@ -44,7 +44,7 @@ class Rest:
         stream: the random stream where the engine left it, see :func:`crowdppl.isolation.random_state`.
         aside: annotations that the fit did not count, if any.
         independence: the model of independent errors that the result is a mixture with, if any.
-        spans: of tokens, if there are any.
+        parts: variables of the groups of spans and of sets, if there are any.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class Rest:
         stream: RandomState,
         aside: Annotations | None = None,
         independence: Independence | None = None,
-        spans: Mapping[str, Any] | None = None,
+        parts: Mapping[str, Mapping[str, Any] | None] | None = None,
     ):
         self._data, self._model, self._effect, self._attrs = data, model, effect, attrs
         self._draws = dataclasses.replace(draws, passes=None)  # compiled passes hold arrays as large as the data
         self._isolation, self._stream, self._aside = isolation, stream, aside
-        self._independence, self._spans = independence, spans
+        self._independence, self._parts = independence, parts
         self._whole: tuple[xr.DataTree, np.ndarray | None] | None = None
 
     def __call__(self) -> tuple[xr.DataTree, np.ndarray | None]:
@@ -75,7 +75,7 @@ class Rest:
                 evaluated = evaluate(self._model, self._data, draws, self._effect)
                 if self._independence is not None:
                     self._independence.mix_draws(evaluated, self._data)
-                parts = self._data, self._model, draws, evaluated
-                tree = to_datatree(*parts, weights={}, attrs=self._attrs, aside=self._aside, spans=self._spans)
+                whole = self._data, self._model, draws, evaluated
+                tree = to_datatree(*whole, weights={}, attrs=self._attrs, aside=self._aside, parts=self._parts)
                 self._whole = tree, None if evaluated.correct is None else evaluated.correct.numpy()
             return self._whole

@@ -44,7 +44,7 @@ def spans(
         0 for others that a worker marked; ``(M,)`` each, in the order of the tokens.
     """
     tags = Tags.of(data.labels)
-    if tags is None or not model.chained:
+    if tags is None or not model.coupled:
         return None
     following = data.following.cpu().numpy()
     chosen = tags.spans(probability.argmax(-1).cpu().numpy(), following)
@@ -58,20 +58,20 @@ def spans(
     where = torch.from_numpy(every).to(data.device)
     total = torch.zeros(len(every), dtype=data.dtype, device=data.device)
     with torch.no_grad():
-        each = _parameters(model, data, draws, effect)
+        each = averaged_over(model, data, draws, effect)
         for parameters, rho in each:
             likelihoods = model.log_likelihoods(parameters, data)
             if rho is not None:
                 likelihoods = likelihoods / factors(rho, data).unsqueeze(-1)
             likelihoods = likelihoods if data.clamp is None else likelihoods + data.clamp
-            chain = model.model.transitions(parameters, data)
+            chain = model.model.coupling(parameters, data)
             total += span_probabilities(likelihoods, chain, data, where, *marks)
     first, end, kind = every.T
     mean = (total / len(each)).clamp(0, 1).cpu().numpy()
     return {"first": first, "last": end - 1, "type": kind, "probability": mean, "chosen": is_chosen}
 
 
-def _parameters(
+def averaged_over(
     model: BoundModel, data: Annotations, draws: Draws, effect: DesignEffect | None
 ) -> list[tuple[Parameters, Tensor | None]]:
     """Return parameters to average over, each with a value of rho."""

@@ -18,6 +18,7 @@ from crowdppl.data.annotations import CROWD, Annotations
 from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.label_names import respelled
+from crowdppl.data.sets import of_labels
 from crowdppl.errors import DataError, ModelError, OptionError, listed, warn
 from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import default_model, model_name
@@ -233,6 +234,10 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
     """
     repeats = before.repeats if repeats is None else repeats
     others = [] if before.others is None else before.others.names.tolist()
+    if before.set_labels is not None and more.set_labels is not None:
+        more = of_labels(more, before.set_labels)
+    elif before.set_labels is not None or more.set_labels is not None:
+        raise DataError("annotations of one are sets of labels, and of the other are not; read both with several='sets'")
     named = [name for name in others if name in more.labels.tolist()]
     more = _respelled(more.with_other_labels(named) if named else more, before.labels)
     strange = [label for label in more.labels.tolist() if label not in before.labels.tolist()]
@@ -276,7 +281,10 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
     )
     both = dataclasses.replace(both, item_column=before.item_column, notes=(*before.notes, *more.notes, *again))
     tokens = [frame for frame in map(_tokens, (before, more)) if frame is not None]
-    if before.sequence is not None:
+    if before.set_labels is not None:
+        places = pd.concat(tokens, ignore_index=True).drop_duplicates("task").set_index("task").loc[both.items]
+        both = both._in_sets(places["sequence"], places["position"], before.set_labels)
+    elif before.sequence is not None:
         both = both.with_sequences(pd.concat(tokens, ignore_index=True))
     both = both.with_features(
         _rows("features", "items", before, more), workers=_rows("worker_features", "workers", before, more)

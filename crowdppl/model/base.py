@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.kernels.steps import CompiledStep
-from crowdppl.model.chains import Chain, Smoothed
+from crowdppl.model.coupling import Coupling
 from crowdppl.model.plates import Plates
 
 Parameters = dict[str, Any]  # site name -> Tensor, and what prior adds for truth and emission (networks as functions)
@@ -110,8 +110,11 @@ class AnnotationModel(ABC):
         """
         raise NotImplementedError
 
-    def transitions(self, parameters: Parameters, data: Annotations) -> Chain:
-        """Return the Markov chain of the truths along a sequence, with leading axes, see :mod:`crowdppl.model.chains`.
+    def coupling(self, parameters: Parameters, data: Annotations) -> Coupling:
+        """Return how the truths of items depend on each other, with leading axes.
+
+        A :class:`crowdppl.model.chains.Chain` along a sequence, or a :class:`crowdppl.model.label_mixture.LabelMixture` within a
+        set of labels.
 
         ``truth`` is then the distribution of each item's state before any label is seen. Only for items that are not expanded,
         with one state in each class.
@@ -205,8 +208,8 @@ class AnnotationModel(ABC):
         """
         raise NotImplementedError
 
-    def m_step_of_chains(self, expected: Smoothed, data: Annotations) -> Parameters:
-        """Return what :meth:`m_step` returns, of a model with :meth:`transitions`, given what is expected of its chains."""
+    def m_step_of_coupled(self, expected: Any, data: Annotations, parameters: Parameters | None) -> Parameters:
+        """Return what :meth:`m_step` returns, of a model with :meth:`coupling`, given what its ``smooth`` returns."""
         raise NotImplementedError
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:

@@ -21,10 +21,11 @@ from crowdppl.isolation import floating
 from crowdppl.kernels.ops import above_zero, anchored, normalise, sum_by, times_log
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.kernels.steps import CompiledStep
-from crowdppl.model import base, chains, other_rates
+from crowdppl.model import base, other_rates
 from crowdppl.model.base import AnnotationModel, ClassifierTargets, Parameters
 from crowdppl.model.components import components
 from crowdppl.model.conjugacy import Conjugacy
+from crowdppl.model.coupling import Smoothed, item_log_joint
 from crowdppl.model.networks import Networks
 from crowdppl.model.other_rates import OtherRates
 from crowdppl.model.plates import Plates
@@ -96,9 +97,9 @@ class BoundModel:
         return self.provides("reading")
 
     @cached_property
-    def chained(self) -> bool:
-        """Whether the truths of items form Markov chains: of data in sequences, if the model states transitions."""
-        return self.provides("transitions") and self._data.sequence is not None
+    def coupled(self) -> bool:
+        """Whether the truths of items depend on each other: of data in sequences or sets, if the model states a coupling."""
+        return self.provides("coupling") and self._data.sequence is not None
 
     def at_sites(self, values: Mapping[str, Tensor], data: Annotations) -> Parameters:
         """Return what :meth:`prior` returns where its sites have these values."""
@@ -133,8 +134,8 @@ class BoundModel:
             ModelError: where each annotation has a true label of its own, and some are never a true label.
         """
         arranged = self.model.expand(data)
-        if self.chained and data.multiplicity is not None:
-            raise ModelError(f"{self.name} has items in sequences, which have no multiplicities; write the items out")
+        if self.coupled and data.multiplicity is not None:
+            raise ModelError(f"{self.name} has items in sequences or sets, which have no multiplicities; write the items out")
         if data.others is not None and arranged.parent_item is not None:
             raise ModelError(
                 f"{self.name} gives each annotation a true label of its own, and {listed(data.others.names.tolist(), 3)} are "
@@ -304,31 +305,30 @@ class BoundModel:
         return self._joint(self.log_likelihoods(parameters, data), parameters, data)
 
     def draw_states(self, parameters: Parameters, data: Annotations, factor: Tensor | None = None) -> Tensor:
-        """Draw the states of all items of a chained model together, ``(..., N)``.
+        """Draw the states of all items of a model with a coupling together, ``(..., N)``.
 
         Where there are design effects ``factor (..., N)``, the log-likelihood of an item is divided by its own.
         """
         likelihoods = self.log_likelihoods(parameters, data)
         likelihoods = likelihoods if factor is None else likelihoods / factor.unsqueeze(-1)
-        chain = self.model.transitions(parameters, data)
-        return chains.draw_states(self._clamped(likelihoods, parameters, data), chain, data)
+        coupling = self.model.coupling(parameters, data)
+        return coupling.draw_states(self._clamped(likelihoods, parameters, data), data)
 
     def _clamped(self, likelihoods: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
         clamp = self.clamp(parameters, data)
         return likelihoods if clamp is None else likelihoods.add_(clamp)
 
-    def smoothed(self, parameters: Parameters, data: Annotations) -> chains.Smoothed:
-        """Return the posterior of the states of all chains of a chained model."""
+    def smoothed(self, parameters: Parameters, data: Annotations) -> Smoothed:
+        """Return the posterior of the states of all items of a model with a coupling."""
         return self._smoothed(self.log_likelihoods(parameters, data), parameters, data)
 
-    def _smoothed(self, likelihoods: Tensor, parameters: Parameters, data: Annotations) -> chains.Smoothed:
-        """Return the posterior of the states of chains; the likelihoods are written over."""
-        chain = self.model.transitions(parameters, data)
-        return chains.smooth(self._clamped(likelihoods, parameters, data), chain, data)
+    def _smoothed(self, likelihoods: Tensor, parameters: Parameters, data: Annotations) -> Smoothed:
+        """Return the posterior of the states; the likelihoods are written over."""
+        return self.model.coupling(parameters, data).smooth(self._clamped(likelihoods, parameters, data), data)
 
     def _joint(self, likelihoods: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
-        if self.chained:
-            return self._smoothed(likelihoods, parameters, data).joint
+        if self.coupled:
+            return item_log_joint(self._smoothed(likelihoods, parameters, data))
         log_prior = self.log_truth(parameters, data)
         if log_prior.dim() < likelihoods.dim():
             log_prior = log_prior.unsqueeze(-2)
@@ -438,9 +438,9 @@ class BoundModel:
             closed[other_rates.SITE] = self.others.mode(self.by_class(responsibility, closed, data), data)
         return closed
 
-    def m_step_of_chains(self, expected: chains.Smoothed, data: Annotations) -> Parameters:
-        """Return the parameters of a chained model at their maximum given what is expected of its chains."""
-        out = self.model.m_step_of_chains(expected, data)
+    def m_step_of_coupled(self, expected: Smoothed, data: Annotations, parameters: Parameters) -> Parameters:
+        """Return the parameters of a model with a coupling at their maximum given the posterior of all items."""
+        out = self.model.m_step_of_coupled(expected, data, parameters)
         if self.others is not None:
             out[other_rates.SITE] = self.others.mode(expected.probability, data)
         return out
@@ -521,7 +521,7 @@ class BoundModel:
 
         In a chain the labels of a token speak for its neighbours, too: where they count less, they do so in both.
         """
-        return self.log_likelihoods(parameters, data) if self.chained else log_joint
+        return self.log_likelihoods(parameters, data) if self.coupled else log_joint
 
     def tempered(
         self,
@@ -543,7 +543,7 @@ class BoundModel:
             data: the annotations.
             lift: weights of the classes, ``(..., K)``, if any; not where classes are read off the states.
         """
-        if self.chained:
+        if self.coupled:
             probability = self._smoothed(log_joint / factor.unsqueeze(-1), parameters, data).probability
             return probability if lift is None else normalised(probability * lift.unsqueeze(-2))
         if not self.reads:
@@ -556,8 +556,8 @@ class BoundModel:
 
     def prevalence_of(self, parameters: Parameters, data: Annotations, lead: Sequence[int] = ()) -> Tensor:
         """Return the share of each class among items, ``(..., K)``; ``lead`` are the leading axes of the parameters."""
-        if self.chained:
-            return chains.prevalence(self.model.transitions(parameters, data), data)
+        if self.coupled:
+            return self.model.coupling(parameters, data).prevalence(data)
         if self.reads:
             states = self.log_truth(parameters, data).exp()
             same = states.dim() <= len(lead) + 1  # one prior for all items
@@ -620,7 +620,7 @@ class BoundModel:
         The specification of the model. Of chains the truth is summed out by the forward algorithm. ``index`` ``(B,)`` takes a
         mini-batch of items, whose terms are scaled up; ``training`` activates dropout.
         """
-        if self.chained:
+        if self.coupled:
             if index is not None:
                 raise ModelError(f"{self.name}: a mini-batch of tokens would cut sequences; leave batch_size out")
             self.marginal_program(data)

@@ -1,14 +1,13 @@
 """True labels that form Markov chains along sequences of items: forward-backward, and paths drawn from the posterior.
 
-For a model that states ``transitions``, the states of the items of a chain have the probability
+For a model whose ``coupling`` is a chain, the states of the items of a chain have the probability
 
     p(z_1 .. z_T) = start[z_1] prod_t moves[z_{t-1}, z_t]
 
 Rows of ``moves`` may sum to less than one where some pairs of labels are impossible, such as ``O`` before ``I-PER``: that the
 truth has none of these is then part of what is observed, and the posterior follows by the same sums.
 
-What engines take is, for every item, ``log p(state | all labels) + log p(its labels | those before)``: its ``logsumexp`` over
-states sums to the log-likelihood of the chain, and its ``softmax`` is the posterior of the item. Compiled on the CPU in float64,
+Compiled on the CPU in float64,
 by torch otherwise, and where gradients are wanted.
 """
 
@@ -33,8 +32,24 @@ class Chain(NamedTuple):
     start: Tensor
     moves: Tensor
 
+    def smooth(self, log_likelihoods: Tensor, data: Annotations) -> SmoothedChains:
+        """Return the posterior, see :func:`smooth`."""
+        return smooth(log_likelihoods, self, data)
 
-class Smoothed(NamedTuple):
+    def draw_states(self, log_likelihoods: Tensor, data: Annotations) -> Tensor:
+        """Draw the states, see :func:`draw_states`."""
+        return draw_states(log_likelihoods, self, data)
+
+    def marginals(self, data: Annotations) -> Tensor:
+        """Return the probability of the states of each item before any label is seen, ``(..., N, S)``."""
+        return marginals(self, data)
+
+    def prevalence(self, data: Annotations) -> Tensor:
+        """Return the mean of :func:`marginals` over all items, ``(..., S)``."""
+        return prevalence(self, data)
+
+
+class SmoothedChains(NamedTuple):
     """The posterior of the states of all chains.
 
     Attributes:
@@ -49,14 +64,8 @@ class Smoothed(NamedTuple):
     pairs: Tensor
     starts: Tensor
 
-    @property
-    def joint(self) -> Tensor:
-        """``log p(state | all labels) + log p(labels | those before)``, ``(..., N, S)``."""
-        # The posterior moves with the parameters, its sum over states does not: no gradient goes through it.
-        return self.probability.detach().log() + self.log_likelihood.unsqueeze(-1)
 
-
-def smooth(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Smoothed:
+def smooth(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> SmoothedChains:
     """Take a forward-backward pass over all chains.
 
     Args:
@@ -70,7 +79,7 @@ def smooth(log_likelihoods: Tensor, chain: Chain, data: Annotations) -> Smoothed
         first, (N, S) = data.chain_starts.numpy(), logs.shape[-2:]
         from crowdppl.kernels import markov  # here: slow to import
 
-        out = Smoothed(
+        out = SmoothedChains(
             logs.new_empty(*lead, N), torch.empty_like(logs), logs.new_zeros(*lead, S, S), logs.new_zeros(*lead, S)
         )
         parts = [value.reshape(-1, *value.shape[len(lead) :]) for value in (logs, start, moves, *out)]
@@ -238,7 +247,7 @@ def _filter(logs: Tensor, start: Tensor, moves: Tensor, data: Annotations) -> tu
 
 def _backward(
     logs: Tensor, log_likelihood: Tensor, filtered: Tensor, steps: list[Tensor], moves: Tensor, data: Annotations
-) -> Smoothed:
+) -> SmoothedChains:
     """Return the posterior of the states, given what :func:`_filter` returns."""
     probability = filtered.detach().exp()
     pairs = torch.zeros_like(moves)
@@ -255,4 +264,4 @@ def _backward(
         probability[..., items, :] = joint.sum(-1)
         ahead = torch.logsumexp(moves.unsqueeze(-3) + beta.unsqueeze(-2), -1)
     starts = probability[..., data.chain_starts[:-1], :].sum(-2)
-    return Smoothed(log_likelihood, probability, pairs, starts)
+    return SmoothedChains(log_likelihood, probability, pairs, starts)

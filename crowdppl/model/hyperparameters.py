@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import numbers
 import re
 from collections.abc import Callable, Sequence
@@ -60,6 +61,17 @@ def require_concentration(model: Any, value: Any) -> None:
         raise ModelError(
             f"{type(model).__name__}: concentration must be a (K, K) table of positive numbers, (true label, given label)"
         )
+
+
+def require_numbers(model: Any, name: str, count: int) -> None:
+    """Require a tuple of finite numbers."""
+    value = getattr(model, name)
+    if (
+        not isinstance(value, tuple)
+        or len(value) != count
+        or not all(type(part) in (int, float) and math.isfinite(part) for part in value)
+    ):
+        raise ModelError(f"{type(model).__name__}: {name} is {shown(value)}; it must be a tuple of {count} numbers")
 
 
 def refuse_weights(method: str, data: Annotations | None) -> str | None:

@@ -17,7 +17,6 @@ from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.sequences import previous_labels
 from crowdppl.isolation import isolated
-from crowdppl.model import chains
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind, is_unknown
 from crowdppl.model.program import require_labels_unread
@@ -85,13 +84,13 @@ def simulate(
         traced = poutine.trace(poutine.condition(bound.prior, data=fixed)).get_trace(layout, bound.plates(layout))
         drawn = traced.nodes["_RETURN"]["value"]
         require_labels_unread(bound, drawn, layout)
-        if bound.chained:
+        if bound.coupled:
             nothing = torch.zeros(layout.N, bound.states, dtype=layout.dtype)
-            state = chains.draw_states(nothing, bound.model.transitions(drawn, layout), layout)
+            state = bound.model.coupling(drawn, layout).draw_states(nothing, layout)
         else:
             log_prior = bound.log_truth(drawn, layout)
             state = dist.Categorical(logits=log_prior.expand(layout.N, log_prior.shape[-1])).sample()  # (N,)
-        if layout.sequence is None:
+        if layout.sequence is None or layout.set_labels is not None:
             label = sample_labels(bound, drawn, state, layout)
         else:
             layout = _labelled_in_order(bound, drawn, state, layout)

@@ -14,7 +14,7 @@ from crowdppl import arguments
 from crowdppl.data import html
 from crowdppl.data.identifiers import class_columns
 from crowdppl.errors import DataError, FileError
-from crowdppl.posterior import io, spans
+from crowdppl.posterior import io, sets, spans
 from crowdppl.posterior.measures import DEFAULT_MEASURES, interval
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.numeric_schema import is_numeric
@@ -194,6 +194,35 @@ class Posterior(PosteriorVariables):
             DataError: if the result has no spans.
         """
         return spans.table(self, every)
+
+    def sets(self) -> pd.DataFrame:
+        """Return a table with one row per task, where annotations are sets of labels.
+
+        Columns: ``task`` (or ``item``); ``labels``, those that are more probably in the set than not, joined by ``;``;
+        ``probability`` that the true set is exactly this one; ``annotations``, the number of sets given; ``p_<label>`` for every
+        label, the probability that it is in the true set.
+
+        Raises:
+            DataError: if the annotations are not sets.
+        """
+        return sets.table(self)
+
+    def set_labels(self) -> Array | None:
+        """Return the labels that sets are made of, ``(L,)``; ``None`` where annotations are not sets."""
+        return sets.labels(self) if sets.has_sets(self) else None
+
+    @arguments.checked(level=arguments.level)
+    def label_rates(self, *, level: float | None = None) -> pd.DataFrame:
+        """Return a table with one row per worker and label, where annotations are sets of labels.
+
+        Columns: ``worker``; ``label``; ``annotations``, the number of sets that the worker gave; ``chosen``, those with the
+        label; ``sensitivity``, the probability that the worker chooses a label that is in the true set, and
+        ``false_positive_rate``, one that is not, each with ``_low`` and ``_high``, the ends of its interval.
+
+        Raises:
+            DataError: if the annotations are not sets, or the model has no rates by label.
+        """
+        return sets.rates(self, level)
 
     @arguments.checked(level=arguments.level)
     def grades(self, *, level: float | None = None) -> pd.DataFrame:

@@ -47,11 +47,15 @@ OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
         "sequence_index": ("item",),
         "position": ("item",),
         "sequence_length": ("sequence",),
+        "set_label_votes": ("set_label",),
         **{f"other_{name}": ("other_annotation",) for name in ("item", "worker", "label")},
         **{f"aside_{name}": ("aside_annotation",) for name in SET_ASIDE},
     },
     "spans": dict.fromkeys(("first", "last", "type", "probability", "chosen"), ("span",)),
+    "sets": {"probability": ("sequence",)},
 }
+# Groups that only some results have.
+PARTS = ("spans", "sets")
 # Index variables by group: the axis that they index, and their minimum.
 INDICES = {
     ("constant_data", "item_index"): ("item", 0),
@@ -87,9 +91,13 @@ RANGES = {
     ("calibrated", "class_weight"): np.inf,
     ("constant_data", "weight"): np.inf,
     ("spans", "probability"): 1.0,
+    ("sets", "probability"): 1.0,
 }
 # Whole numbers that index nothing.
-WHOLE = {("constant_data", "position"), ("constant_data", "sequence_length"), ("spans", "chosen")}
+WHOLE = {
+    *(("constant_data", name) for name in ("position", "sequence_length", "set_label_votes")),
+    ("spans", "chosen"),
+}
 # Variables without missing values.
 NUMBERS = (("sample_stats", "lp"), ("log_likelihood", "labels"), ("log_prior", "parameters"))
 KINDS = ("posterior", "approximation", "point")
@@ -220,7 +228,7 @@ def _check_groups(tree: xr.DataTree) -> None:
 def _check_axes(tree: xr.DataTree) -> dict[str, int]:
     """Check the axes and types of all variables; return the length of each axis."""
     sizes: dict[str, int] = {}
-    wanted = required(tree) | ({"spans": OPTIONAL["spans"]} if "spans" in tree.children else {})
+    wanted = required(tree) | {group: OPTIONAL[group] for group in PARTS if group in tree.children}
     for group, names in wanted.items():
         present = names | {
             name: axes for name, axes in OPTIONAL.get(group, {}).items() if name in tree[group].data_vars

@@ -380,6 +380,7 @@ def update_command(
     from crowdppl.cli import inputs
     from crowdppl.cli.commands import numbers
     from crowdppl.data import read as reading
+    from crowdppl.data.readers.records import Choices
     from crowdppl.data.readers.streams import source_name
     from crowdppl.export import results
     from crowdppl.inference.update import update
@@ -392,10 +393,13 @@ def update_command(
     target = result if out is None else out
     results.free(target, overwrite=overwrite)
     earlier, run = results.opened(result)
+    labels = None if isinstance(earlier, NumericPosterior) else earlier.set_labels()
     with silent():
-        records, digest = inputs.read_annotations(file, format, None)
+        records, digest = inputs.read_annotations(file, format, None if labels is None else Choices(several="sets"))
         numeric: dict[str, Any] = {"kind": "numeric"} if isinstance(earlier, NumericPosterior) else {}
-        places = {"sequence": sequence, "position": position} if sequence or position else {}
+        places: dict[str, Any] = {"sequence": sequence, "position": position} if sequence or position else {}
+        if labels is not None:
+            places = {"labels": labels.tolist()}
         more = reading.to_annotations(records, source_name(file), **vars(columns), **numeric, **places)
         err.print(f"[bold]{escape(source_name(file))}[/bold]: {more.A:,} further annotations")
         later = update(earlier, more, repeats=cast(Any, repeats), progress=err.is_terminal)

@@ -138,7 +138,7 @@ def export_command(
     what: Annotated[
         str,
         typer.Option(
-            help="truth, soft, weights (for training), workers, confusion, spans, conll (tokens with their labels), or "
+            help="truth, soft, weights (for training), workers, confusion, spans, sets, conll (tokens with their labels), or "
             "predictions (for Label Studio)."
         ),
     ] = "truth",

@@ -16,7 +16,7 @@ from crowdppl.inference.backends import chains, em_steps, passes
 from crowdppl.inference.backends.counting import LabelCounts
 from crowdppl.inference.backends.evaluation import Evaluation, PassEvaluation, TorchEvaluation
 from crowdppl.inference.backends.expectation import (
-    ChainExpectation,
+    CoupledExpectation,
     CompiledExpectation,
     Expectation,
     SummedExpectation,
@@ -24,7 +24,7 @@ from crowdppl.inference.backends.expectation import (
 )
 from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.backends.readings import Readings
-from crowdppl.inference.backends.samplers import ChainSampler, CompiledSampler, PassSampler, Sampler, TorchSampler
+from crowdppl.inference.backends.samplers import CoupledSampler, CompiledSampler, PassSampler, Sampler, TorchSampler
 from crowdppl.inference.distributed.group import GROUP, ProcessGroup
 from crowdppl.inference.distributed.shares import DistributedSums
 from crowdppl.inference.draws import Draws
@@ -76,8 +76,8 @@ def expectation(m_step: MStep) -> Expectation:
             return SummedExpectation(m_step, DistributedSums(data, group), "processes")
         if passes.serves(data, data.K):
             return SummedExpectation(m_step, Sweeps.over(data), "passes")
-    if model.chained and model.provides("m_step_of_chains"):
-        return ChainExpectation(m_step)
+    if model.coupled and model.provides("m_step_of_coupled"):
+        return CoupledExpectation(m_step)
     step = _em_step(model, data)
     return TorchExpectation(m_step) if step is None else CompiledExpectation(m_step, em_steps.EMSteps(step, data))
 
@@ -180,8 +180,8 @@ def _passes(model: BoundModel, data: Annotations, earlier: Sweeps | None = None)
 
 
 def _uncompiled(model: BoundModel, data: Annotations, over: Sweeps | None) -> Sampler:
-    if model.chained:
-        return ChainSampler(model, data)
+    if model.coupled:
+        return CoupledSampler(model, data)
     return TorchSampler(model, data) if over is None else PassSampler(model, data, over)
 
 

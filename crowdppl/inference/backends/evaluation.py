@@ -142,7 +142,7 @@ class TorchEvaluation(Evaluation):
         if tempered is not None and items.published is not None:
             items.published.add_(probability.reshape(-1, N, K).sum(0), alpha=share)
             probability = tempered
-        if self.model.chained:  # the truths of a sequence are drawn together
+        if self.model.coupled:  # the truths of a sequence are drawn together
             factor = None if weighing is None else factors(weighing.rho, self.data)
             items.truth.copy_(self.model.draw_states(parameters, self.arranged, factor))
         else:

@@ -17,7 +17,7 @@ from crowdppl.kernels.ops import read
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import repeated
-from crowdppl.model.chains import Smoothed
+from crowdppl.model.coupling import Smoothed
 from crowdppl.model.program import densities, together
 
 
@@ -152,13 +152,13 @@ class CompiledExpectation(Expectation):
         return self.steps.maximise(expected, theta)
 
 
-class ChainExpectation(Expectation):
-    """By forward-backward passes over chains, from which the model's M step follows."""
+class CoupledExpectation(Expectation):
+    """By the posterior of all items of a sequence or set together, from which the model's M step follows."""
 
-    name = "chains"
+    name = "coupled"
 
     def __call__(self, theta: Parameters) -> tuple[float, float, Smoothed]:
-        """Return log posterior, log-likelihood, and what is expected of the chains."""
+        """Return log posterior, log-likelihood, and the posterior of all items."""
         expected = self.model.smoothed(theta, self.data)
         likelihood = expected.log_likelihood.sum(dtype=torch.float64)
         ll, prior = read(likelihood, self.model.log_prior(theta, self.data))
@@ -166,7 +166,7 @@ class ChainExpectation(Expectation):
 
     def maximise(self, expected: Smoothed, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
         """Take the M step of the model."""
-        return self.model.m_step_of_chains(expected, self.data)
+        return self.model.m_step_of_coupled(expected, self.data, theta)
 
 
 class SummedExpectation(Expectation):

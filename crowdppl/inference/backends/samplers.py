@@ -274,7 +274,7 @@ class TorchSampler(SequentialSampler):
         return {name: torch.cat([part[name] for part in parts]).unsqueeze(0) for name in point}
 
 
-class ChainSampler(TorchSampler):
+class CoupledSampler(TorchSampler):
     """Likewise of models whose truths form chains: all states of a sequence are drawn together."""
 
     def sweep(self, run: Run, group: Group, sweep: int) -> None:

@@ -1,0 +1,55 @@
+"""Sets of labels after a fit: how probable the set of the most probable labels is as a whole.
+
+Exact given the parameters: labels of a set depend on each other by their cluster. As the probabilities of labels it allows for
+correlated errors: the log-likelihood of each pair of a task and a label is divided by its design effect, averaged over the
+distribution of ``rho``. For a model in which labels are independent it is the product of their probabilities.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crowdppl.data.annotations import Annotations
+from crowdppl.inference.design_effect import DesignEffect, factors
+from crowdppl.inference.draws import Draws
+from crowdppl.inference.spans import Array, averaged_over
+from crowdppl.model.bound import BoundModel
+from crowdppl.model.label_mixture import LabelMixture
+
+
+def set_probabilities(
+    model: BoundModel, data: Annotations, draws: Draws, effect: DesignEffect | None, probability: Tensor
+) -> dict[str, Array] | None:
+    """Return the probability of each task's set of most probable labels; ``None`` where annotations are not sets.
+
+    Args:
+        model: the fitted model.
+        data: the annotations.
+        draws: of the engine.
+        effect: the design effect that the result allows for, if any.
+        probability: of the classes, ``(N, 2)``.
+
+    Returns:
+        ``probability`` ``(G,)``.
+    """
+    if data.set_labels is None:
+        return None
+    L = len(data.set_labels)
+    states = probability.argmax(-1)
+    with torch.no_grad():
+        if not model.coupled:
+            product = probability.gather(-1, states.unsqueeze(-1)).view(-1, L).log().sum(-1).exp()
+            return {"probability": product.cpu().numpy()}
+        total = torch.zeros(data.N // L, dtype=data.dtype, device=data.device)
+        each = averaged_over(model, data, draws, effect)
+        for parameters, rho in each:
+            likelihoods = model.log_likelihoods(parameters, data)
+            if rho is not None:
+                likelihoods = likelihoods / factors(rho, data).unsqueeze(-1)
+            likelihoods = likelihoods if data.clamp is None else likelihoods + data.clamp
+            coupling = model.model.coupling(parameters, data)
+            assert isinstance(coupling, LabelMixture)
+            total += coupling.probability_of(states, likelihoods)
+    return {"probability": np.clip((total / len(each)).cpu().numpy(), 0.0, 1.0)}

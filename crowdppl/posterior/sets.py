@@ -1,0 +1,88 @@
+"""Tables of sets of labels: the set of each task, and how each worker chooses each label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl.data.identifiers import class_columns
+from crowdppl.data.structured import EMPTY, SEPARATOR
+from crowdppl.errors import DataError
+from crowdppl.posterior.measures import interval
+from crowdppl.posterior.variables import PosteriorVariables
+
+Array = npt.NDArray[Any]
+
+
+def has_sets(posterior: PosteriorVariables) -> bool:
+    """Tell whether the annotations are sets of labels."""
+    return "sets" in posterior._known.children
+
+
+def has_rates(posterior: PosteriorVariables) -> bool:
+    """Tell whether the model has rates by label."""
+    return "sensitivity" in posterior.tree["posterior"].data_vars
+
+
+def _require(posterior: PosteriorVariables) -> None:
+    if not has_sets(posterior):
+        raise DataError("the labels of this result are no sets; read the annotations with several='sets'")
+
+
+def labels(posterior: PosteriorVariables) -> Array:
+    """Return the labels that sets are made of, ``(L,)``."""
+    return np.asarray(posterior._known["constant_data"]["set_label"].to_numpy(), dtype=object)
+
+
+def table(posterior: PosteriorVariables) -> pd.DataFrame:
+    """Return the table that :meth:`crowdppl.Posterior.sets` describes."""
+    _require(posterior)
+    names = labels(posterior)
+    each = posterior.probability()[:, 1].reshape(-1, len(names))  # (G, L)
+    number = posterior.annotations_per_item().reshape(-1, len(names))[:, 0]
+    rows = pd.DataFrame(
+        {
+            posterior.item_column: posterior._values("constant_data", "sequence"),
+            "labels": [SEPARATOR.join(names[own].tolist()) or EMPTY for own in each > 0.5],
+            "probability": posterior._values("sets", "probability"),
+            "annotations": number,
+        }
+    )
+    probabilities = pd.DataFrame(each, columns=class_columns("p_", names.tolist()))
+    return pd.concat([rows, probabilities], axis=1)
+
+
+def shares(posterior: PosteriorVariables) -> pd.DataFrame:
+    """Return a table with a row for each label: the share of tasks whose set has it, and of annotations that chose it."""
+    _require(posterior)
+    names = labels(posterior)
+    each = posterior.probability()[:, 1].reshape(-1, len(names))
+    item, _, label = posterior.annotation_index()
+    chosen = np.bincount(np.asarray(item) % len(names), weights=np.asarray(label), minlength=len(names))
+    answers = max(1, len(item) // len(names))
+    return pd.DataFrame({"label": names, "share": each.mean(0), "chosen": chosen / answers})
+
+
+def rates(posterior: PosteriorVariables, level: float | None) -> pd.DataFrame:
+    """Return the table that :meth:`crowdppl.Posterior.label_rates` describes."""
+    _require(posterior)
+    if not has_rates(posterior):
+        raise DataError("this model has no rates by label; fit model='label-sets'")
+    names, workers = labels(posterior), posterior.worker_names()
+    _, worker, label = (np.asarray(part) for part in posterior.annotation_index())
+    item = np.asarray(posterior.annotation_index()[0]) % len(names)
+    place = worker * len(names) + item
+    size = len(workers) * len(names)
+    out: dict[str, Any] = {
+        "worker": np.repeat(workers, len(names)),
+        "label": np.tile(names, len(workers)),
+        "annotations": np.bincount(place, minlength=size),
+        "chosen": np.bincount(place, weights=label, minlength=size).astype(np.int64),
+    }
+    for name in ("sensitivity", "false_positive_rate"):
+        ends = interval(posterior.draws(name), level)
+        out |= {name + end: value.reshape(-1) for end, value in zip(("", "_low", "_high"), ends, strict=True)}
+    return pd.DataFrame(out)
