@@ -66,6 +66,28 @@ def shares(posterior: PosteriorVariables) -> pd.DataFrame:
     return pd.DataFrame({"label": names, "share": each.mean(0), "chosen": chosen / answers})
 
 
+def decisions(posterior: PosteriorVariables) -> pd.DataFrame:
+    """Return a table with a row for each label: how all workers together choose it, by the probabilities of the true sets.
+
+    Columns: ``label``; ``sensitivity`` and ``false_positive_rate``, the share of the annotations with it where it is in the set,
+    and where it is not; ``wrong``, the expected number of wrong decisions.
+    """
+    _require(posterior)
+    names, each = labels(posterior), posterior.probability()[:, 1]
+    item, _, label = (np.asarray(part) for part in posterior.annotation_index())
+    number, inside = item % len(names), each[item]
+    there, chosen_there, outside, chosen_outside = (
+        np.bincount(number, weights=weight, minlength=len(names))
+        for weight in (inside, inside * label, 1 - inside, (1 - inside) * label)
+    )
+    shares = (
+        np.divide(part, total, out=np.full(len(names), np.nan), where=total > 0)
+        for part, total in ((chosen_there, there), (chosen_outside, outside))
+    )
+    out = dict(zip(("sensitivity", "false_positive_rate"), shares, strict=True))
+    return pd.DataFrame({"label": names, **out, "wrong": there - chosen_there + chosen_outside})
+
+
 def rates(posterior: PosteriorVariables, level: float | None) -> pd.DataFrame:
     """Return the table that :meth:`crowdppl.Posterior.label_rates` describes."""
     _require(posterior)

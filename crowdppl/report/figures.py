@@ -20,6 +20,7 @@ from crowdppl.posterior.workers import default_level, other_rates
 from crowdppl.report import items, plan
 from crowdppl.report.rendering import sentence
 from crowdppl.report.still import VERDICTS
+from crowdppl.report.sets import sets
 from crowdppl.report.texts import texts
 
 Array = npt.NDArray[Any]
@@ -114,6 +115,7 @@ def content(
         "again": _again(posterior, todo),
         "crowd": _crowd(posterior, table),
         "texts": texts(posterior),
+        "sets": sets(posterior),
         "redundancy": _rows(acquisition.redundancy(posterior, 15, level=level)),
         "redundancy_source": acquisition.redundancy_source(posterior),
         "check": _check(posterior, level),
@@ -146,6 +148,7 @@ def _todo(actions: plan.Actions, folder: Path | None) -> dict[str, Any]:
         "probable": actions.probable,
         "finished": actions.finished,
         "total": actions.total,
+        "unit": actions.unit,
         # Nothing is said of items and workers before the labels are clean.
         "unclear": actions.unclear,
         "correct": None if actions.unclear else short(actions.correct),

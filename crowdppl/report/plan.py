@@ -22,6 +22,7 @@ from crowdppl.data import html
 from crowdppl.errors import OptionError
 from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.sets import decisions, has_sets
 from crowdppl.posterior.workers.drift import FAST
 from crowdppl.posterior.workers.verdicts import MIN_ANNOTATIONS
 from crowdppl.report.rendering import counted
@@ -38,6 +39,11 @@ WORK, REPLICATES, LEAST = 2e7, 100, 10
 SHOWN = 5
 # Confusions of a worker that are spelled out.
 CLASSES = 2
+
+# Classes of pairs of a task and a label, and what such a pair is called.
+OF_SETS, PAIR = ("labels that are not in the set", "labels that are"), "task-label pair"
+# Labels that are chosen less often where they are in the set, or more often where they are not, are to be clarified.
+MISSED, TOO_OFTEN = 0.6, 0.2
 
 HEADINGS = {
     "ask why": "Ask why",
@@ -71,16 +77,16 @@ class Person:
 
 @dataclass(frozen=True)
 class Question:
-    """Two classes that the crowd as a whole confuses.
+    """Two classes that the crowd as a whole confuses, or a label of sets that it misses or chooses too often.
 
     Attributes:
-        first: code of a class.
-        second: code of the other.
+        about: what to clarify, such as "between class 1 and class 2".
+        asked: the same as a question.
         sentence: how often they are confused, and by how many workers.
     """
 
-    first: int
-    second: int
+    about: str
+    asked: str
     sentence: str
 
 
@@ -115,6 +121,7 @@ class Actions:
         correct: expected share of correct labels.
         rounds: cost and expected effect of further annotations of open items.
         names: of the classes, as sentences use them.
+        unit: what an item is, in a word or two.
         comparable: whether there is anything to compare the workers' labels with.
         unclear: whether the labels are to be cleaned first, see :attr:`crowdppl.Posterior.labels_unclear`.
         graded: whether labels are grades. Items are then open, probable and finished by the probability that the true grade is
@@ -129,6 +136,7 @@ class Actions:
     correct: float
     rounds: list[Round]
     names: list[str]
+    unit: str = "item"
     comparable: bool = True
     unclear: bool = False
     graded: bool = False
@@ -159,12 +167,9 @@ class Actions:
 
     def _sentences(self) -> list[str]:
         people = [f"{person.name}: {person.action}. {person.sentence}" for person in self.people]
-        questions = [
-            f"Clarify the guideline between {self.names[one.first]} and {self.names[one.second]}: {one.sentence}"
-            for one in self.questions
-        ]
+        questions = [f"Clarify the guideline {one.about}: {one.sentence}" for one in self.questions]
         states = f"{len(self.open):,} open, {self.probable:,} probable, {self.finished:,} finished"
-        items = f"Of {counted(self.total, 'item')}: {states}."
+        items = f"Of {counted(self.total, self.unit)}: {states}."
         return [*people, *questions, items]
 
 
@@ -187,7 +192,8 @@ def actions(
     """
     price(cost)
     table = posterior.workers() if worker_table is None else worker_table
-    names = class_names(posterior.labels)
+    of_sets = has_sets(posterior)
+    names = list(OF_SETS) if of_sets else class_names(posterior.labels)
     graded = "severity" in table
     probability = _near(posterior.probability()) if graded else posterior.probability().max(1)
     known = posterior.known_truth() >= 0
@@ -203,13 +209,18 @@ def actions(
         people=[] if posterior.labels_unclear else _people(posterior, table, names),
         # With no worker to compare with another, the confusions of the crowd mean nothing.
         # That of grades one beside the true one is given, is no confusion.
-        questions=_questions(posterior, doubtful, names) if comparable and not graded else [],
+        questions=[]
+        if graded or not comparable
+        else _questions_on_labels(posterior)
+        if of_sets
+        else _questions(posterior, doubtful, names),
         open=ordered,
         probable=int((~unsure & ~certain).sum()),
         finished=int(certain.sum()),
         correct=float(np.where(known, 1.0, probability).mean()),
         rounds=_rounds(posterior, len(ordered), cost, seed),
         names=names,
+        unit=PAIR if of_sets else "item",
         comparable=comparable,
         unclear=posterior.labels_unclear,
         graded=graded,
@@ -447,8 +458,24 @@ def _questions(posterior: Posterior, doubtful: Array, names: list[str]) -> list[
         ]
         torn = rows[0]["torn"]
         items = f" {torn:,} {'item is' if torn == 1 else 'items are'} undecided between the two." if torn else ""
-        out.append(Question(a, b, f"{'; '.join(parts)}.{items}"))
+        about, asked = f"between {names[a]} and {names[b]}", f"{names[a]} or {names[b]}?"
+        out.append(Question(about, asked, f"{'; '.join(parts)}.{items}"))
     return out
+
+
+def _questions_on_labels(posterior: Posterior) -> list[Question]:
+    """Return the labels of sets that workers miss or choose too often, those with most wrong decisions first."""
+    table = decisions(posterior)
+    unclear = table[(table["sensitivity"] < MISSED) | (table["false_positive_rate"] > TOO_OFTEN)]
+    return [
+        Question(
+            f"on “{row['label']}”",
+            f"When does “{row['label']}” apply?",
+            f"It is chosen in {_percent(row['sensitivity'])} of the annotations of tasks that have it, and in "
+            f"{_percent(row['false_positive_rate'])} of the others.",
+        )
+        for row in unclear.sort_values("wrong", ascending=False, kind="stable").to_dict("records")
+    ]
 
 
 def _rounds(posterior: Posterior, count: int, cost: float | None, seed: int) -> list[Round]:
@@ -499,21 +526,20 @@ def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list
         if len(people) > shown:
             out.append(f"... and {len(people) - shown:,} more workers like this (column verdict of workers.csv)")
     for question in actions.questions[:shown]:
-        first, second = actions.names[question.first], actions.names[question.second]
-        out.append(f"Clarify the guideline between {first} and {second}: {question.sentence}")
+        out.append(f"Clarify the guideline {question.about}: {question.sentence}")
     if len(actions.open):
         items = posterior.items()[actions.open[:shown]].tolist()
         more = ", ..." if len(actions.open) > shown else ""
         out.append(
-            f"Send out again: {counted(len(actions.open), 'item')} {uncertain} ({', '.join(str(item) for item in items)}{more})."
+            f"Send out again: {counted(len(actions.open), actions.unit)} {uncertain} ({', '.join(str(item) for item in items)}{more})."
         )
         out += [_round(actions.rounds[0])] if actions.rounds else []
     if actions.finished:
         out.append(
-            f"Finished: {actions.finished:,} of {counted(total, 'item')}, whose {what} is at least {FINISHED:.0%} probable."
+            f"Finished: {actions.finished:,} of {counted(total, actions.unit)}, whose {what} is at least {FINISHED:.0%} probable."
         )
     if actions.probable:
-        out.append(f"Probably correct: {counted(actions.probable, 'item')} ({OPEN:.0%} to {FINISHED:.0%}).")
+        out.append(f"Probably correct: {counted(actions.probable, actions.unit)} ({OPEN:.0%} to {FINISHED:.0%}).")
     if not actions.people:
         out.insert(
             0,

@@ -51,7 +51,7 @@ def context(data: Data) -> dict[str, Any]:
         "nobody_known": all(verdict == "unknown" for verdict in data["workers"]["verdict"]),
         "questions": [
             {
-                "classes": f"{data['names'][one['first']]} or {data['names'][one['second']]}?",
+                "classes": one["asked"],
                 "sentence": one["sentence"],
             }
             for one in todo["questions"]
@@ -74,6 +74,7 @@ def context(data: Data) -> dict[str, Any]:
         "confusions": _confusions(data),
         "again_table": _again(data),
         "texts": texts.shown_texts(data["texts"]),
+        "sets": None if data["sets"] is None else _sets(data["sets"]),
         "items": _items(data),
         "notes": data["notes"],
         "advice": [f"Model {data['model']}, fitted by {data['method']}. {data['interval_method']}", *data["advice"]],
@@ -108,8 +109,8 @@ def _cards(todo: Data) -> list[tuple[str, str, str, str]]:
     return [
         (f"{stop:,}", f"{plural(stop, 'worker')} to stop and check", "#do-stop", "bad" if stop else ""),
         (f"{retrain:,}", f"{plural(retrain, 'worker')} to talk to", "#do-retrain", "warn" if retrain else ""),
-        (f"{again:,}", f"{plural(again, 'item')} to send out again", "#do-items", "warn" if again else ""),
-        (f"{finished:,}", f"of {counted(todo['total'], 'item')} finished", "#do-finished", "good" if finished else ""),
+        (f"{again:,}", f"{plural(again, todo['unit'])} to send out again", "#do-items", "warn" if again else ""),
+        (f"{finished:,}", f"of {counted(todo['total'], todo['unit'])} finished", "#do-finished", "good" if finished else ""),
     ]
 
 
@@ -207,6 +208,17 @@ def _again(data: Data) -> Table:
         for one in data["again"][:ROWS]
     ]
     return Table(["item", "probable labels", "labels given"], rows, (), data["todo"]["open"] - len(rows))
+
+
+def _sets(sets: Data) -> Data:
+    labels = Table(
+        ["label", "in true sets", "chosen", "chosen if there", "chosen if not"], sets["labels"], (1, 2, 3, 4), 0
+    )
+    return {
+        "tasks": sets["tasks"],
+        "labels": labels,
+        "uncertain": Table(["task", "labels", "probability", "annotations"], sets["uncertain"], (2, 3), 0),
+    }
 
 
 def _items(data: Data) -> Table:
