@@ -114,7 +114,9 @@ class LabelSets(AnnotationModel):
         """Sample share ``(C,)``, rate ``(C, L)``, crowd ``(L, 2)`` and choice ``(J, L, 2)``."""
         C, L = self.number_of_clusters(data), data.number_of_set_labels
         mean = self._choice_prior(data).mean.expand(L, 2)
-        share = pyro.sample("share", Dirichlet(torch.full((C,), 1 + self.prior_tasks, dtype=data.dtype, device=data.device)))
+        share = pyro.sample(
+            "share", Dirichlet(torch.full((C,), 1 + self.prior_tasks, dtype=data.dtype, device=data.device))
+        )
         successes = torch.full((C, L), 1 + self.prior_rate, dtype=data.dtype, device=data.device)
         rate = pyro.sample("rate", Beta(successes, successes).to_event(2))
         crowd = pyro.sample("crowd", Normal(mean, self.crowd_scale).to_event(2))
@@ -163,9 +165,7 @@ class LabelSets(AnnotationModel):
         logs = logs if data.clamp is None else logs + data.clamp
         return self.m_step_of_coupled(self.coupling(parameters, data).smooth(logs, data), data, parameters)
 
-    def m_step_of_coupled(
-        self, expected: SmoothedSets, data: Annotations, parameters: Parameters | None
-    ) -> Parameters:
+    def m_step_of_coupled(self, expected: SmoothedSets, data: Annotations, parameters: Parameters | None) -> Parameters:
         """Return parameters of higher expected log joint, given the posterior of clusters and labels."""
         return self._raised(expected, data, parameters)
 
@@ -192,7 +192,12 @@ class LabelSets(AnnotationModel):
         rounds = FIRST if parameters is None else LATER
         crowd, choice = raised(crowd, choice, _decisions(expected.probability, data), prior, rounds)
         rate = (expected.states[..., 1] + self.prior_rate) / (expected.states.sum(-1) + 2 * self.prior_rate)
-        return {"share": dirichlet_mode(self.prior_tasks + expected.clusters), "rate": rate, "crowd": crowd, "choice": choice}
+        return {
+            "share": dirichlet_mode(self.prior_tasks + expected.clusters),
+            "rate": rate,
+            "crowd": crowd,
+            "choice": choice,
+        }
 
     def gibbs_step(self, truth: Tensor, parameters: Parameters, data: Annotations) -> Parameters:
         """Draw the clusters given the labels of all sets ``(chains, N)``, then all parameters."""
@@ -202,9 +207,9 @@ class LabelSets(AnnotationModel):
         in_set = truth.unflatten(-1, (-1, L)).to(data.dtype)  # (chains, G, L)
         logits = mixture.rate[..., 1] - mixture.rate[..., 0]
         log_cluster = in_set @ logits.mT + (mixture.share + mixture.rate[..., 0].sum(-1)).unsqueeze(-2)
-        cluster = torch.nn.functional.one_hot(
-            Categorical(logits=log_cluster).sample(), mixture.share.shape[-1]
-        ).to(data.dtype)  # (chains, G, C)
+        cluster = torch.nn.functional.one_hot(Categorical(logits=log_cluster).sample(), mixture.share.shape[-1]).to(
+            data.dtype
+        )  # (chains, G, C)
         tasks, members = cluster.sum(-2), cluster.mT @ in_set  # (chains, C), (chains, C, L)
         both = torch.stack([members, tasks.unsqueeze(-1) - members], -1)
         crowd, choice = drawn(

@@ -141,7 +141,9 @@ class SequentialWorkers(AnnotationModel):
         """Return the mode given expected counts; the first transitions are those in the workers' own labels."""
         if parameters is None:
             starts = responsibility[data.chain_starts[:-1]].sum(0)
-            return self.m_step_of_coupled(SmoothedChains(starts.sum(-1), responsibility, _said(data), starts), data, None)
+            return self.m_step_of_coupled(
+                SmoothedChains(starts.sum(-1), responsibility, _said(data), starts), data, None
+            )
         logs = self.log_likelihoods(parameters, data)
         logs = logs if data.clamp is None else logs + data.clamp
         return self.m_step_of_coupled(smooth(logs, self.coupling(parameters, data), data), data, parameters)

@@ -168,6 +168,12 @@ def posterior_of_tokens():
 
 
 @functools.cache
+def posterior_of_sets():
+    table = frame().assign(label=lambda table: np.where(table["label"] == 1, "x;y", "y"))
+    return quiet_fit(crowdppl.Annotations.from_frame(table, several="sets"), method="em", num_samples=20)
+
+
+@functools.cache
 def three_labels():
     return crowdppl.Annotations.from_frame(
         frame().assign(label=lambda table: table["label"].where(table.index % 5 > 0, 2))
@@ -357,6 +363,7 @@ def calls(place):
         "export.workers": p,
         "export.confusion": p,
         "export.spans": {"posterior": posterior_of_tokens()},
+        "export.sets": {"posterior": posterior_of_sets()},
         "export.conll": {"posterior": posterior_of_tokens(), "path": place / "t.conll"},
         "export.span_predictions": None,
         "export.words_of": {"source": place / "words.conll"},
@@ -482,6 +489,7 @@ def calls(place):
         "Posterior.grades": {"self": posterior("graded-facets", "em")},
         "Posterior.severity": {"self": posterior("graded-facets", "em")},
         "Posterior.spans": {"self": posterior_of_tokens()},
+        "Posterior.label_rates": {"self": posterior_of_sets()},
         "Posterior.draws": {**mine, "name": "prevalence"},
         "Posterior.variable": {**mine, "name": "prevalence"},
         "Posterior.worker_index": {**mine, "worker": "u"},

@@ -168,7 +168,10 @@ class Reading:
         "missing"
     )
     several: Annotated[
-        str, typer.Option(help="Several labels in an annotation: refuse, read as sets, join to a class for each set, or keep the text.")
+        str,
+        typer.Option(
+            help="Several labels in an annotation: refuse, read as sets, join to a class for each set, or keep the text."
+        ),
     ] = "refuse"
     keep_rejected: Annotated[bool, typer.Option("--keep-rejected", help="Keep work that a reviewer rejected.")] = False
     workers: Annotated[

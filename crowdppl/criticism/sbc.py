@@ -55,6 +55,7 @@ class NoDraws(ModelError):
     classes=arguments.whole(2),
     features=arguments.whole(0),
     length=arguments.whole(1),
+    sets=arguments.whole(1),
     draws=arguments.whole(1),
     seed=arguments.seed,
     independent=arguments.flag,
@@ -71,6 +72,7 @@ def ranks(
     classes: int = 2,
     features: int = 2,
     length: int = 1,
+    sets: int = 1,
     draws: int = 99,
     seed: int = 0,
     independent: bool = True,
@@ -88,6 +90,7 @@ def ranks(
         classes: number of classes ``K``.
         features: number of standard normal item features; 0 for none.
         length: number of items in each sequence, where they are tokens; 1 for items that are none.
+        sets: number of labels of which sets are made: so many items are the labels of one task; 1 for items that are none.
         draws: number ``L`` of evenly spaced draws of each fit; ranks are ``0..L``.
         seed: random seed; simulation ``s`` uses ``seed + s``.
         independent: rank among draws of the model as published. Otherwise rank among draws that allow for correlated errors,
@@ -121,6 +124,7 @@ def ranks(
             seed=seed + s,
             features=given,
             sequences=None if length == 1 else places,
+            sets=sets,
         )
         with silent():  # short chains are part of the simulation
             posterior = fit(

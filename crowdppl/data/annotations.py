@@ -315,7 +315,8 @@ class Annotations(AnnotationLayouts):
             several="join",
             kind="nominal",
             source=source,
-            **options,
+            # Of declared labels it is the labels that are compared, not the sets.
+            **options | {"fold": options["fold"] and labels is None},
         )
         return sets.in_sets(joined, labels, options["fold"], notes, source)
 

@@ -55,7 +55,9 @@ def with_empty_sets(column: pd.Series[Any], where: str) -> tuple[pd.Series[Any],
     values = as_objects(column) if isinstance(column.dtype, pd.ArrowDtype) else column.astype(object)
     cells = values.tolist()
     empty = np.array([_is_empty(cell) for cell in cells], dtype=bool)
-    blank = np.array([not is_structured(cell) and (cell is pd.NA or absent(cell)) for cell in cells], dtype=bool) & ~empty
+    blank = (
+        np.array([not is_structured(cell) and (cell is pd.NA or absent(cell)) for cell in cells], dtype=bool) & ~empty
+    )
     notes = []
     if blank.any() and not empty.any():
         notes.append(f"{where}: {int(blank.sum()):,} blank cells are read as sets without a label")
@@ -88,7 +90,7 @@ def in_sets(data: Data, labels: Iterable[Any] | None, fold: bool, notes: Iterabl
     Args:
         data: as read with each set as a class.
         labels: all labels of the sets, in order. Defaults to those that occur, sorted.
-        fold: whether labels that differ in capitals or white space only are one.
+        fold: whether labels that differ in capitals, white space or look-alike letters only are one.
         notes: sentences to add.
         source: name of the table in messages.
 
@@ -133,14 +135,16 @@ def _spelt_alike(often: Counter[str], declared: list[str] | None) -> tuple[dict[
     """Return the name that stands for each other spelling, the most frequent one, and a note."""
     apart = set(declared or [])
     same: dict[str, str] = {}
-    for key in KEYS[:2]:
+    for key in KEYS:
         for group in alike([name for name in often if name not in same], key):
             kept = next((name for name in group if name in apart), max(group, key=lambda name: (often[name], name)))
             same |= {name: kept for name in group if name != kept and name not in apart}
     if not same:
         return same, []
-    shown = listed([f"{name!r} as {kept!r}" for name, kept in same.items()], 3)
-    return same, [f"labels that differ in capitals or white space only are one: {shown}; fold=False keeps them apart"]
+    shown = ", ".join(f"{name!r} as {kept!r}" for name, kept in list(same.items())[:3]) + (
+        " ..." if len(same) > 3 else ""
+    )
+    return same, [f"labels that differ in capitals, white space or look-alike letters only are one: {shown}; fold=False keeps them apart"]
 
 
 def _sizes(data: AnnotationLayouts, contains: torch.Tensor, names: list[str]) -> str:

@@ -78,7 +78,10 @@ def single_labels(
         ]
     labels = [_one(members, several, partial(locate, n)) for n, members in enumerate(sets)]
     if as_sets:
-        labels = [EMPTY if is_structured(value) and label is None else label for value, label in zip(values, labels, strict=True)]
+        labels = [
+            EMPTY if is_structured(value) and label is None else label
+            for value, label in zip(values, labels, strict=True)
+        ]
     if several == "refuse":
         notes += _possible_sets(labels, source)
     if not written and not separators:
@@ -89,7 +92,7 @@ def single_labels(
         examples = ", ".join(f"{_short(names[n])} as {labels[n]!r}" for n in texts[:2])
         notes.append(f"{source}: {len(texts):,} different lists or objects are read as labels ({examples})")
     joined = {str(label) for label, members in zip(labels, sets, strict=True) if len(set(map(str, members))) > 1}
-    if joined:
+    if joined and not as_sets:
         notes.append(
             f"{source}: {len(joined):,} sets of several labels are classes, such as {listed(sorted(joined), 3)}"
         )

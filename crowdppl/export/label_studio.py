@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.data.readers.label_studio import CHOICES, annotations_of, is_label_studio, results_of
 from crowdppl.data.readers.records import Choices, choose
 from crowdppl.data.readers.rows import items_of
 from crowdppl.data.readers.source import SourceFile
+from crowdppl.data.structured import EMPTY, SEPARATOR
 from crowdppl.errors import DataError, FileError
 from crowdppl.export.marked import span_predictions
 from crowdppl.files import atomic
 from crowdppl.posterior.posterior import Posterior
+from crowdppl.posterior.sets import has_sets
 from crowdppl.posterior.spans import has_spans
 
 # Result types in which a class can be written, each with the value of one label.
@@ -40,7 +44,7 @@ def predictions(posterior: Posterior, source: str | Path, path: str | Path, *, q
     Each task has its ``data``, and one prediction with the label, its probability as ``score``, and the model. Annotations are
     left out. Tasks that the result does not know have no prediction.
 
-    Where spans were fitted, the predictions are spans with their probabilities, and the source may be of doccano or Prodigy as
+    Where sets of labels were fitted, a prediction has all labels of the set. Where spans were fitted, the predictions are spans with their probabilities, and the source may be of doccano or Prodigy as
     well (:func:`crowdppl.export.span_predictions`).
 
     Args:
@@ -59,10 +63,7 @@ def predictions(posterior: Posterior, source: str | Path, path: str | Path, *, q
     if not file.records or not is_label_studio(file.records[0]) or "data" not in file.records[0]:
         raise FileError(f"{file.name}: not an export of Label Studio in the format JSON, with the data of its tasks")
     control = _control(file, question)
-    truth = posterior.truth()
-    answers = dict(
-        zip(map(str, posterior.items().tolist()), zip(truth["label"], truth["probability"], strict=True), strict=True)
-    )
+    answers = _answers(posterior)
     keys = items_of(file.records, ("id",), file.name, "task", within=file.within)
     matched, tasks = 0, []
     for task, key in zip(file.records, keys, strict=True):
@@ -78,6 +79,18 @@ def predictions(posterior: Posterior, source: str | Path, path: str | Path, *, q
     with atomic(path) as temporary:
         temporary.write_text(json.dumps(tasks, ensure_ascii=False, indent=1), encoding="utf-8")
     return path
+
+
+def _answers(posterior: Posterior) -> dict[str, tuple[Any, float]]:
+    """Return the label of each item, or the labels of each task's set, and their probability, by name."""
+    if has_sets(posterior):
+        table = posterior.sets()
+        names = table[posterior.item_column]
+        labels: Iterable[Any] = [[] if text == EMPTY else text.split(SEPARATOR) for text in table["labels"].tolist()]
+    else:
+        table, names = posterior.truth(), pd.Series(posterior.items())
+        labels = table["label"]
+    return dict(zip(map(str, names.tolist()), zip(labels, table["probability"], strict=True), strict=True))
 
 
 def _control(file: SourceFile, question: str | None) -> dict[str, str]:
@@ -96,8 +109,8 @@ def _prediction(control: dict[str, str], answer: tuple[Any, float], model: str) 
     label, probability = answer
     kind = control["type"]
     try:
-        value = VALUES[kind](label)
-    except ValueError:
+        value = label if kind == "choices" and isinstance(label, list) else VALUES[kind](label)
+    except (TypeError, ValueError):
         raise DataError(
             f"the label {label!r} is no {kind} of Label Studio; was the result made from this export?"
         ) from None

@@ -22,7 +22,16 @@ from crowdppl.posterior.spans import has_spans
 
 # Files computed from a result, which are removed when it is replaced, unless they were changed since.
 DERIVED = ("report.html",)
-FILES = ("truth.csv", "workers.csv", "confusion.csv", "spans.csv", "sets.csv", "label_rates.csv", "posterior.nc", "run.json")
+FILES = (
+    "truth.csv",
+    "workers.csv",
+    "confusion.csv",
+    "spans.csv",
+    "sets.csv",
+    "label_rates.csv",
+    "posterior.nc",
+    "run.json",
+)
 # Of labels that are numbers.
 NUMERIC_FILES = ("truth.csv", "workers.csv", "posterior.nc", "run.json")
 

@@ -237,7 +237,9 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
     if before.set_labels is not None and more.set_labels is not None:
         more = of_labels(more, before.set_labels)
     elif before.set_labels is not None or more.set_labels is not None:
-        raise DataError("annotations of one are sets of labels, and of the other are not; read both with several='sets'")
+        raise DataError(
+            "annotations of one are sets of labels, and of the other are not; read both with several='sets'"
+        )
     named = [name for name in others if name in more.labels.tolist()]
     more = _respelled(more.with_other_labels(named) if named else more, before.labels)
     strange = [label for label in more.labels.tolist() if label not in before.labels.tolist()]

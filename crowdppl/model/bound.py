@@ -135,7 +135,9 @@ class BoundModel:
         """
         arranged = self.model.expand(data)
         if self.coupled and data.multiplicity is not None:
-            raise ModelError(f"{self.name} has items in sequences or sets, which have no multiplicities; write the items out")
+            raise ModelError(
+                f"{self.name} has items in sequences or sets, which have no multiplicities; write the items out"
+            )
         if data.others is not None and arranged.parent_item is not None:
             raise ModelError(
                 f"{self.name} gives each annotation a true label of its own, and {listed(data.others.names.tolist(), 3)} are "

@@ -82,8 +82,7 @@ class LabelMixture(NamedTuple):
         # log p(cluster, labels of the first pairs), (..., G, C, L); of those of the pairs before, (..., G, L).
         so_far = self.share[..., None, :, None] + pair.cumsum(-1)
         upto = torch.logsumexp(so_far, -2)
-        none = torch.logsumexp(self.share, -1)[..., None, None].expand_as(upto[..., :1])
-        likelihood = upto - torch.cat([none, upto[..., :-1]], -1)
+        likelihood = upto - torch.cat([torch.zeros_like(upto[..., :1]), upto[..., :-1]], -1)
         with torch.no_grad():
             cluster = (so_far[..., -1] - upto[..., -1:]).exp()  # (..., G, C)
             # Labels that are impossible in a cluster leave it no probability, and its states none.

@@ -16,6 +16,7 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.sequences import previous_labels
+from crowdppl.errors import OptionError
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, bind, is_unknown
@@ -34,6 +35,7 @@ Array = npt.NDArray[Any]
     features=arguments.anything,
     worker_features=arguments.anything,
     sequences=arguments.anything,
+    sets=arguments.whole(1),
 )
 def simulate(
     model: AnnotationModel,
@@ -46,6 +48,7 @@ def simulate(
     features: Any = None,
     worker_features: Any = None,
     sequences: Any = None,
+    sets: int = 1,
 ) -> tuple[Annotations, Array, dict[str, Array]]:
     """Draw labels for a design from a model.
 
@@ -60,6 +63,8 @@ def simulate(
         worker_features: of the workers.
         sequences: where items are tokens, a frame of their places, see :meth:`Annotations.with_sequences`. Truths are then those
             of a chain, for a model that has them, and labels follow the labels that a worker gave before.
+        sets: number of labels of which sets are made; 1 for items that are none. So many items one after the other are then the
+            labels of a task.
 
     Returns:
         The labelled data (classes ``0..K-1``), the truth of its items ``(N,)`` and the parameters. Where the model gives each
@@ -75,6 +80,8 @@ def simulate(
         worker_features=worker_features,
     )
     design = design if sequences is None else design.with_sequences(sequences)
+    if sets > 1:
+        design = _as_sets(design, sets)
     with isolated(seed), torch.no_grad():
         fixed = {
             name: torch.as_tensor(np.asarray(value), dtype=design.dtype) for name, value in (parameters or {}).items()
@@ -104,6 +111,22 @@ def simulate(
         }
     data = replace(design, label=label.long(), notes=())
     return data, truth.numpy(), values
+
+
+def _as_sets(design: Annotations, labels: int) -> Annotations:
+    """Return a design whose items are, so many at a time, the labels of one task.
+
+    Raises:
+        OptionError: where the number of items is not a multiple of the number of labels, or items are tokens.
+    """
+    if design.N % labels or design.sequence is not None:
+        raise OptionError(
+            f"sets={labels} needs a multiple of so many items, which are no tokens; there are {design.N:,}"
+        )
+    number = np.arange(design.N)
+    return design._in_sets(
+        number // labels, number % labels, np.array([f"label {n}" for n in range(labels)], dtype=object)
+    )
 
 
 def _labelled_in_order(model: BoundModel, parameters: Parameters, state: Tensor, data: Annotations) -> Annotations:

@@ -60,7 +60,9 @@ def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: 
     """Return the report as HTML; arguments as of :func:`write`."""
     data = content(posterior, run, **options)
     # Texts are shown by the template alone: the script does not need them.
-    return _assembled("posterior.html", "script.js", {**data, "texts": None, "sets": None}, still.context(data), posterior.alerts)
+    return _assembled(
+        "posterior.html", "script.js", {**data, "texts": None, "sets": None}, still.context(data), posterior.alerts
+    )
 
 
 @arguments.checked(

@@ -110,7 +110,12 @@ def _cards(todo: Data) -> list[tuple[str, str, str, str]]:
         (f"{stop:,}", f"{plural(stop, 'worker')} to stop and check", "#do-stop", "bad" if stop else ""),
         (f"{retrain:,}", f"{plural(retrain, 'worker')} to talk to", "#do-retrain", "warn" if retrain else ""),
         (f"{again:,}", f"{plural(again, todo['unit'])} to send out again", "#do-items", "warn" if again else ""),
-        (f"{finished:,}", f"of {counted(todo['total'], todo['unit'])} finished", "#do-finished", "good" if finished else ""),
+        (
+            f"{finished:,}",
+            f"of {counted(todo['total'], todo['unit'])} finished",
+            "#do-finished",
+            "good" if finished else "",
+        ),
     ]
 
 

@@ -17,6 +17,7 @@ from crowdppl.models import (
     ItemSubtypes,
     MajorityVote,
     OneCoin,
+    LabelSets,
     SequentialWorkers,
 )
 
@@ -52,6 +53,17 @@ def test_gibbs_is_calibrated_in_sequences():
     result = sbc.ranks(SequentialWorkers(), "gibbs", simulations=100, seed=1000, **options, **SHORT)
     table = sbc.table(result).set_index("quantity")
     assert {"start", "transition", "emission", "truth", "correct annotations"} <= set(table.index)
+    assert table["p"].min() > 2e-4
+    assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
+
+
+@pytest.mark.slow
+def test_gibbs_is_calibrated_in_sets():
+    """100 data sets of eight sets of three labels, as above; clusters may change places, so that nothing is said of them."""
+    options = {"items": 24, "per_item": 4, "features": 0, "sets": 3}
+    result = sbc.ranks(LabelSets(clusters=2), "gibbs", simulations=100, seed=1000, **options, **SHORT)
+    table = sbc.table(result).set_index("quantity").drop(index=["share", "rate"])
+    assert {"crowd", "choice", "truth", "correct annotations"} <= set(table.index)
     assert table["p"].min() > 2e-4
     assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
 

@@ -43,7 +43,9 @@ class Choices:
         if self.skip not in ("missing", "label"):
             raise OptionError(f"skip={self.skip!r}; use 'missing' or 'label'")
         if self.several not in CHOICES_OF_SEVERAL:
-            raise OptionError(f"several={self.several!r}; use 'refuse', 'sets' or 'join', or 'keep' to leave the text as it is")
+            raise OptionError(
+                f"several={self.several!r}; use 'refuse', 'sets' or 'join', or 'keep' to leave the text as it is"
+            )
 
 
 @dataclass
