@@ -1,14 +1,14 @@
 """Sets of labels: which labels go together, and how often each worker chooses a label that is, or is not, in the true set.
 
-Jing Zhang and Xindong Wu (2021). Multi-label truth inference for crowdsourcing using mixture models. IEEE Transactions on Knowledge
-and Data Engineering 33: their MCMLD for labels that are chosen or not, in which labels are independent given the cluster of a
-task. With one cluster it is their MCMLI, a model for each label on its own. Here workers are drawn from a population.
+Jing Zhang and Xindong Wu (2021). Multi-label truth inference for crowdsourcing using mixture models. IEEE Transactions on
+Knowledge and Data Engineering 33: their MCMLD for labels that are chosen or not, in which labels are independent given the
+cluster of a task. With one cluster it is their MCMLI, a model for each label on its own. Here workers come from a population.
 
 Model, for tasks ``g`` and labels ``l``; a pair of both is an item::
 
     share        s             ~ Dirichlet(1 + prior_tasks)             of the clusters
     rate         r_cl          ~ Beta(1 + prior_rate, 1 + prior_rate)   of each label in a cluster
-    crowd        m_lz          ~ Normal(mean_z, crowd_scale)            logit of choosing a label that is in the set (z = 1) or not
+    crowd        m_lz          ~ Normal(mean_z, crowd_scale)            logit of choosing a label in the set (z = 1) or not
     choice       x_jlz         ~ Normal(m_lz, spread)                   likewise of each worker
     truth        c_g ~ Categorical(s),   z_gl | c_g = c ~ Bernoulli(r_cl)
     label        y_n | z = k   ~ Bernoulli(sigmoid(x_jlk))

@@ -98,22 +98,19 @@ def in_sets(data: Data, labels: Iterable[Any] | None, fold: bool, notes: Iterabl
         DataError: if a set has a label that is not declared, or no set has a label.
     """
     members = [_members(label) for label in data.labels.tolist()]
-    votes = Counter(
-        {name: int(count) for name, count in zip(range(len(members)), data.votes.sum(0).tolist(), strict=True)}
-    )
     often: Counter[str] = Counter()
-    for number, names in enumerate(members):
-        often.update(dict.fromkeys(names, votes[number] + 1))
+    for own, count in zip(members, data.votes.sum(0).tolist(), strict=True):
+        often.update(dict.fromkeys(own, int(count) + 1))
     declared = None if labels is None else [str(label) for label in labels]
     same, merged = _spelt_alike(often, declared) if fold else ({}, [])
-    members = [{same.get(name, name) for name in names} for names in members]
-    used = set().union(*members)
-    names = sorted(used) if declared is None else declared
-    if unknown := sorted(used - set(names)):
+    members = [{same.get(name, name) for name in own} for own in members]
+    used = sorted(set().union(*members))
+    names = used if declared is None else declared
+    number = {name: n for n, name in enumerate(names)}
+    if unknown := [name for name in used if name not in number]:
         raise DataError(f"{source}: labels {listed(unknown)} are not among the declared ones; add or correct them")
     if not names:
         raise DataError(f"{source}: every set is empty; list the labels with labels=[...]")
-    number = {name: n for n, name in enumerate(names)}
     contains = torch.zeros(len(members), len(names), dtype=torch.int64)  # (sets, L)
     for row, own in enumerate(members):
         contains[row, [number[name] for name in own]] = 1
@@ -144,7 +141,9 @@ def _spelt_alike(often: Counter[str], declared: list[str] | None) -> tuple[dict[
     shown = ", ".join(f"{name!r} as {kept!r}" for name, kept in list(same.items())[:3]) + (
         " ..." if len(same) > 3 else ""
     )
-    return same, [f"labels that differ in capitals, white space or look-alike letters only are one: {shown}; fold=False keeps them apart"]
+    return same, [
+        f"labels that differ in capitals, white space or look-alike letters only are one: {shown}; fold=False keeps them apart"
+    ]
 
 
 def _sizes(data: AnnotationLayouts, contains: torch.Tensor, names: list[str]) -> str:

@@ -44,8 +44,8 @@ def predictions(posterior: Posterior, source: str | Path, path: str | Path, *, q
     Each task has its ``data``, and one prediction with the label, its probability as ``score``, and the model. Annotations are
     left out. Tasks that the result does not know have no prediction.
 
-    Where sets of labels were fitted, a prediction has all labels of the set. Where spans were fitted, the predictions are spans with their probabilities, and the source may be of doccano or Prodigy as
-    well (:func:`crowdppl.export.span_predictions`).
+    Where sets of labels were fitted, a prediction has all labels of the set. Where spans were fitted, the predictions are spans
+    with their probabilities, and the source may be of doccano or Prodigy as well (:func:`crowdppl.export.span_predictions`).
 
     Args:
         posterior: a result.

@@ -74,7 +74,7 @@ def model_name(model: AnnotationModel) -> str:
 
 
 def compared_models(data: Annotations) -> tuple[str, ...]:
-    """Return the models compared by default: of grades, that of grades in place of one number for each worker; of sets, theirs."""
+    """Return the models compared by default; of grades and of sets theirs, too."""
     if data.set_labels is not None:
         return (*MODELS, SETS)
     return tuple(GRADES if name == "one-coin" else name for name in MODELS) if data.kind == "ordinal" else MODELS

@@ -20,7 +20,7 @@ from crowdppl.inference.design_effect import DesignEffect, factors
 from crowdppl.inference.draws import Draws
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
-from crowdppl.model.chains import span_probabilities
+from crowdppl.model.chains import Chain, span_probabilities
 
 Array = npt.NDArray[Any]
 # Draws of the parameters that the probabilities are averaged over, each with one value of rho, where there is no point.
@@ -65,6 +65,7 @@ def spans(
                 likelihoods = likelihoods / factors(rho, data).unsqueeze(-1)
             likelihoods = likelihoods if data.clamp is None else likelihoods + data.clamp
             chain = model.model.coupling(parameters, data)
+            assert isinstance(chain, Chain)
             total += span_probabilities(likelihoods, chain, data, where, *marks)
     first, end, kind = every.T
     mean = (total / len(each)).clamp(0, 1).cpu().numpy()

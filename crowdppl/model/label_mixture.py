@@ -50,7 +50,7 @@ class LabelMixture(NamedTuple):
 
     def smooth(self, log_likelihoods: Tensor, data: Annotations) -> SmoothedSets:
         """Return the posterior of the labels of all tasks, given ``log p(labels of pair | state)``, ``(..., N, S)``."""
-        L, S = self.rate.shape[-2:]
+        L = self.rate.shape[-2]
         tasks = log_likelihoods.unflatten(-2, (-1, L))  # (..., G, L, S)
         step = self._step(tasks)
         parts = [self._smoothed(tasks[..., g : g + step, :, :]) for g in range(0, tasks.shape[-3], step)]
@@ -113,7 +113,7 @@ class LabelMixture(NamedTuple):
             states: of all pairs, ``(N,)``.
             log_likelihoods: as of :meth:`smooth`, ``(N, S)``.
         """
-        L, S = self.rate.shape[-2:]
+        L = self.rate.shape[-2]
         tasks, states = log_likelihoods.unflatten(-2, (-1, L)), states.view(-1, L)
         step = self._step(tasks)
         parts = [log_likelihoods.new_zeros(0)]

@@ -19,8 +19,8 @@ from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, other_rates
 from crowdppl.report import items, plan
 from crowdppl.report.rendering import sentence
-from crowdppl.report.still import VERDICTS
 from crowdppl.report.sets import sets
+from crowdppl.report.still import VERDICTS
 from crowdppl.report.texts import texts
 
 Array = npt.NDArray[Any]

@@ -528,11 +528,9 @@ def lines(actions: Actions, posterior: Posterior, *, shown: int = SHOWN) -> list
     for question in actions.questions[:shown]:
         out.append(f"Clarify the guideline {question.about}: {question.sentence}")
     if len(actions.open):
-        items = posterior.items()[actions.open[:shown]].tolist()
+        names = ", ".join(str(item) for item in posterior.items()[actions.open[:shown]].tolist())
         more = ", ..." if len(actions.open) > shown else ""
-        out.append(
-            f"Send out again: {counted(len(actions.open), actions.unit)} {uncertain} ({', '.join(str(item) for item in items)}{more})."
-        )
+        out.append(f"Send out again: {counted(len(actions.open), actions.unit)} {uncertain} ({names}{more}).")
         out += [_round(actions.rounds[0])] if actions.rounds else []
     if actions.finished:
         out.append(

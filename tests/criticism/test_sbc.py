@@ -15,9 +15,9 @@ from crowdppl.models import (
     DawidSkene,
     HierarchicalDawidSkene,
     ItemSubtypes,
+    LabelSets,
     MajorityVote,
     OneCoin,
-    LabelSets,
     SequentialWorkers,
 )
 

@@ -169,7 +169,7 @@ def test_whole_sets_are_one_answer_each():
     rows, _ = simulated()
     data = read(rows)
     answers = whole(data)
-    assert answers.A == len(rows)
+    assert len(rows) == answers.A
     assert answers.N == 60
     sets = {}
     for item, worker, label in zip(answers.item.tolist(), answers.worker.tolist(), answers.label.tolist(), strict=True):

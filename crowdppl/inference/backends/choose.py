@@ -16,15 +16,15 @@ from crowdppl.inference.backends import chains, em_steps, passes
 from crowdppl.inference.backends.counting import LabelCounts
 from crowdppl.inference.backends.evaluation import Evaluation, PassEvaluation, TorchEvaluation
 from crowdppl.inference.backends.expectation import (
-    CoupledExpectation,
     CompiledExpectation,
+    CoupledExpectation,
     Expectation,
     SummedExpectation,
     TorchExpectation,
 )
 from crowdppl.inference.backends.passes import Sweeps
 from crowdppl.inference.backends.readings import Readings
-from crowdppl.inference.backends.samplers import CoupledSampler, CompiledSampler, PassSampler, Sampler, TorchSampler
+from crowdppl.inference.backends.samplers import CompiledSampler, CoupledSampler, PassSampler, Sampler, TorchSampler
 from crowdppl.inference.distributed.group import GROUP, ProcessGroup
 from crowdppl.inference.distributed.shares import DistributedSums
 from crowdppl.inference.draws import Draws
