@@ -23,7 +23,7 @@ from crowdppl import AnnotationModel, Annotations
 from crowdppl.isolation import isolated
 from crowdppl.model.base import provides
 from crowdppl.model.bound import bind, is_unknown
-from crowdppl.models import CATALOGUE
+from crowdppl.models import CATALOGUE, LabelSets
 
 FOLDER = Path(__file__).parent / "images" / "plates"
 
@@ -58,7 +58,9 @@ def design() -> Annotations:
 def graph(model: AnnotationModel) -> Graph:
     """Run a model's prior, truth and emission and return what depends on what."""
     data = design()
-    if provides(model, "coupling"):
+    if isinstance(model, LabelSets):
+        data = data._in_sets(np.arange(data.N) // 2, np.arange(data.N) % 2, np.array(["a", "b"], dtype=object))
+    elif provides(model, "coupling"):
         tokens = pd.DataFrame({"task": data.items, "sequence": 0, "position": range(data.N)})
         data = data.with_sequences(tokens)
     with isolated(0), torch.no_grad(), pyro.validation_enabled(False):

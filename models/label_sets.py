@@ -63,7 +63,7 @@ class LabelSets(AnnotationModel):
 
     clusters: int | None = None
     prior_tasks: float = 1.0
-    prior_rate: float = 2.0
+    prior_rate: float = 5.0
     crowd_mean: tuple[float, float] = (-3.0, 1.0)
     crowd_scale: float = 1.5
     spread: float = 1.5
@@ -161,6 +161,12 @@ class LabelSets(AnnotationModel):
         """Return parameters of higher expected log joint; the first clusters are of tasks with the same most chosen label."""
         if parameters is None:
             return self._raised(self._begun(responsibility, data), data, None)
+        if data.set_labels is None:  # pairs are tasks of their own, and clusters follow from their labels alone
+            mixture = self.coupling(parameters, data)
+            joint = mixture.share.unsqueeze(-1) + mixture.rate.squeeze(-2)  # (C, 2)
+            states = joint.softmax(0) * responsibility.sum(0)
+            expected = SmoothedSets(responsibility[:, 0], responsibility, states.sum(-1), states.unsqueeze(-2))
+            return self._raised(expected, data, parameters)
         logs = self.log_likelihoods(parameters, data)
         logs = logs if data.clamp is None else logs + data.clamp
         return self.m_step_of_coupled(self.coupling(parameters, data).smooth(logs, data), data, parameters)
@@ -179,8 +185,10 @@ class LabelSets(AnnotationModel):
         share = torch.full((len(chosen), C), (1 - DECIDED) / C, dtype=data.dtype, device=data.device)
         of_task = cluster[chosen.argmax(-1)].unsqueeze(-1)
         share.scatter_add_(-1, of_task, torch.full_like(share[:, :1], DECIDED))
-        each = torch.einsum("gc,gls->cls", share, responsibility.unflatten(0, (-1, L)))
-        return SmoothedSets(chosen.new_zeros(data.N), responsibility, share.sum(0), each)
+        pairs = responsibility.unflatten(0, (-1, L))  # (G, L, 2), times how often a task stands in the data
+        each = torch.einsum("gc,gls->cls", share, pairs)
+        clusters = (share * pairs[:, :1].sum(-1)).sum(0)
+        return SmoothedSets(chosen.new_zeros(data.N), responsibility, clusters, each)
 
     def _raised(self, expected: SmoothedSets, data: Annotations, parameters: Parameters | None) -> Parameters:
         prior, J, L = self._choice_prior(data), data.J, data.number_of_set_labels

@@ -201,7 +201,7 @@ CASES = [
     Case("crowd-mixture", MIXTURE, ("em", "svi", "nuts"), rises=False),
     Case("sequential-workers", SequentialWorkers(), ALL),
     Case("sequential-workers-flat", SequentialWorkers(prior_correct=0.0, prior_incorrect=0.0), ALL),
-    Case("label-sets", LabelSets(clusters=2), ALL, classes=2),
+    Case("label-sets", LabelSets(), ALL, classes=2),
     Case("raykar", Raykar(), ("em", "svi", "nuts")),
     Case("raykar-network", Raykar(hidden=(3,), dropout=0.2), ("em", "svi"), rises=False),
     Case("conal", CoNAL(hidden=(3,), embedding=2), ("em", "svi", "nuts"), rises=False),

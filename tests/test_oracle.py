@@ -91,7 +91,7 @@ def probabilities(model, sites, data):
 
 
 # Models whose M step splits counts by the parameters before it.
-SPLIT = ("spammers", "mace", "mace-equal", "prototype-mixture")
+SPLIT = ("spammers", "mace", "mace-equal", "prototype-mixture", "label-sets")
 
 
 def ready(case, seed, known=False, weighted=False):
@@ -329,6 +329,7 @@ def test_gibbs_draws_parameters_from_their_conditional(case):
                     "spammers",
                     "item-effects",
                     "graded-facets",
+                    "label-sets",
                 )
             )
             else 1

@@ -20,6 +20,8 @@ from torch.nn.functional import logsigmoid
 
 # Largest change of a logit in a Newton step, and how often the step is halved before it is given up.
 LONGEST, HALVINGS = 2.0, 6
+# Falls of the objective below this are rounding, relative to it.
+ROUNDING = 1e-13
 
 
 class Decisions(NamedTuple):
@@ -72,6 +74,7 @@ def raised(
 def _climbed(value: Tensor, step: Tensor, objective: Callable[[Tensor], Tensor]) -> Tensor:
     """Return the value after a step that is halved, each number on its own, until the objective does not fall."""
     before, step = objective(value), step.clamp(-LONGEST, LONGEST)
+    before = before - ROUNDING * (1 + before.abs())
     for _ in range(HALVINGS):
         worse = objective(value + step) < before
         if not bool(worse.any()):
