@@ -71,24 +71,33 @@ class LabelMixture(NamedTuple):
         each = self.rate.shape[-3] * tasks[..., :1, :, :].numel()
         return max(1, BLOCK // max(1, each))
 
-    def _given_clusters(self, tasks: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``log p(state, labels of pair | cluster)`` ``(..., G, C, L, S)`` and its sum over states ``(..., G, C, L)``."""
-        both = self.rate.unsqueeze(-4) + tasks.unsqueeze(-3)
-        return both, torch.logsumexp(both, -1)
+    def _given_clusters(self, tasks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what is known of tasks ``(..., G, L, S)`` given their cluster, the tasks on the last axis, where they are many.
+
+        Returns:
+            Likelihoods of the states relative to the largest, ``(..., L, S, G)``; the probability of the labels of a pair in
+            these units, ``(..., L, C, G)``; and the logarithm of the unit, ``(..., L, 1, G)``.
+        """
+        logs = tasks.movedim(-3, -1)  # (..., L, S, G)
+        unit = logs.detach().amax(-2, keepdim=True)
+        each = (logs - unit).exp()
+        return each, self.rate.exp().movedim(-3, -2) @ each, unit
 
     def _smoothed(self, tasks: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return what :meth:`smooth` returns, of tasks ``(..., G, L, S)``, and the pairs of a task on an axis of their own."""
-        both, pair = self._given_clusters(tasks)
-        # log p(cluster, labels of the first pairs), (..., G, C, L); of those of the pairs before, (..., G, L).
-        so_far = self.share[..., None, :, None] + pair.cumsum(-1)
+        each, pair, unit = self._given_clusters(tasks)
+        # log p(cluster, labels of the first pairs), (..., L, C, G); of those of the pairs before, (..., L, G).
+        so_far = self.share[..., None, :, None] + pair.log().cumsum(-3)
         upto = torch.logsumexp(so_far, -2)
-        likelihood = upto - torch.cat([torch.zeros_like(upto[..., :1]), upto[..., :-1]], -1)
+        likelihood = upto - torch.cat([torch.zeros_like(upto[..., :1, :]), upto[..., :-1, :]], -2) + unit.squeeze(-2)
         with torch.no_grad():
-            cluster = (so_far[..., -1] - upto[..., -1:]).exp()  # (..., G, C)
+            cluster = (so_far[..., -1, :, :] - upto[..., -1:, :]).exp()  # (..., C, G)
             # Labels that are impossible in a cluster leave it no probability, and its states none.
-            state = torch.where(pair.isfinite().unsqueeze(-1), (both - pair.unsqueeze(-1)).exp(), 0.0)
-            state = state * cluster[..., None, None]
-        return likelihood, state.sum(-3), cluster.sum(-2), state.sum(-4)
+            weight = torch.where(pair > 0, cluster.unsqueeze(-3) / pair, 0.0)  # (..., L, C, G)
+            rate = self.rate.exp().movedim(-3, -2)  # (..., L, C, S)
+            state = (rate.mT @ weight) * each  # (..., L, S, G)
+            expected = (weight @ each.mT * rate).movedim(-2, -3)  # (..., C, L, S)
+        return likelihood.mT, state.movedim(-1, -3), cluster.sum(-1), expected
 
     def draw_states(self, log_likelihoods: Tensor, data: Annotations) -> Tensor:
         """Draw the states of all pairs from their posterior, ``(..., N)`` int64: the cluster of a task, then its labels."""
@@ -100,11 +109,12 @@ class LabelMixture(NamedTuple):
 
     def _drawn(self, tasks: Tensor) -> Tensor:
         """Draw the states of tasks ``(..., G, L, S)``, ``(..., G, L)``."""
-        both, pair = self._given_clusters(tasks)
-        cluster = _drawn(self.share.unsqueeze(-2) + pair.sum(-1))  # (..., G)
-        L, S = both.shape[-2:]
-        chosen = both.gather(-3, cluster[..., None, None, None].expand(*cluster.shape, 1, L, S)).squeeze(-3)
-        return _drawn(chosen)
+        each, pair, _ = self._given_clusters(tasks)
+        cluster = _drawn((self.share.unsqueeze(-1) + pair.log().sum(-3)).softmax(-2).mT)  # (..., G)
+        L, S = self.rate.shape[-2:]
+        of_cluster = self.rate.exp().flatten(-2).expand(*cluster.shape[:-1], -1, -1)  # (..., C, L*S)
+        own = of_cluster.gather(-2, cluster.unsqueeze(-1).expand(*cluster.shape, L * S)).unflatten(-1, (L, S))
+        return _drawn(own * each.movedim(-1, -3))
 
     def probability_of(self, states: Tensor, log_likelihoods: Tensor) -> Tensor:
         """Return the posterior probability that the pairs of each task have these states, ``(G,)``.
@@ -118,10 +128,17 @@ class LabelMixture(NamedTuple):
         step = self._step(tasks)
         parts = [log_likelihoods.new_zeros(0)]
         for g in range(0, len(tasks), step):
-            both, pair = self._given_clusters(tasks[g : g + step])
-            own = states[g : g + step, None, :, None].expand(*both.shape[:-1], 1)
-            of_states = torch.logsumexp(self.share + both.gather(-1, own).squeeze(-1).sum(-1), -1)
-            parts.append((of_states - torch.logsumexp(self.share + pair.sum(-1), -1)).exp())
+            here, own = tasks[g : g + step], states[g : g + step]
+            _, pair, unit = self._given_clusters(here)
+            of_states = torch.gather(
+                self.rate.expand(len(own), *self.rate.shape),
+                -1,
+                own[:, None, :, None].expand(-1, len(self.share), -1, 1),
+            )
+            likelihood = here.gather(-1, own.unsqueeze(-1)).sum((-2, -1))
+            joint = torch.logsumexp(self.share + of_states.squeeze(-1).sum(-1), -1) + likelihood
+            total = torch.logsumexp(self.share.unsqueeze(-1) + pair.log().sum(-3), -2) + unit.sum((-3, -2))
+            parts.append((joint - total).exp())
         return torch.cat(parts)
 
     def marginals(self, data: Annotations) -> Tensor:
@@ -135,8 +152,8 @@ class LabelMixture(NamedTuple):
         return torch.logsumexp(self.share[..., None, None] + self.rate, -3).exp().mean(-2)
 
 
-def _drawn(logits: Tensor) -> Tensor:
-    """Draw from the distributions that logits state on their last axis."""
-    below = logits.softmax(-1).cumsum(-1)
+def _drawn(weights: Tensor) -> Tensor:
+    """Draw from distributions that are proportional to the weights on the last axis."""
+    below = weights.cumsum(-1)
     uniform = torch.rand(below.shape[:-1], dtype=below.dtype, device=below.device).unsqueeze(-1)
-    return (below < uniform * below[..., -1:]).sum(-1).clamp(max=logits.shape[-1] - 1)
+    return (below < uniform * below[..., -1:]).sum(-1).clamp(max=weights.shape[-1] - 1)
