@@ -164,10 +164,12 @@ def main() -> None:
     mean = float(data.label.sum()) / len(frame)
     text = (
         f"{len(frame):,} sets of {data.number_of_set_labels} relations, {mean:.2f} in the mean set, given to "
-        f"{frame['item'].nunique():,} sentences by {data.J} workers (Dumitrache, Aroyo and Welty 2018), against experts: {counts}. "
+        f"{frame['item'].nunique():,} sentences by {data.J} workers (Dumitrache, Aroyo and Welty 2018), against experts: "
+        f"{counts}. "
         f"Reading the table takes {reading:.1f} s, the first table of workers with intervals {workers:.1f} s.\n\n"
         f"{table(header, rows)}\n\nOn CAUSES models of one label have the lower log loss, and sets the better order of the "
-        f"sentences. Workers choose about one relation each, so that the absence of one is told by the presence of others, and the "
+        f"sentences. Workers choose about one relation each, so that the absence of one is told by the presence of others, and "
+        f"the "
         f"model takes them as independent given the true set.\n\n## The prior\n\n{len(PRIORS)} priors by the mean "
         f"log-probability of {HELD_OUT:.0%} of the sets that were held out, which needs no experts: relations, and "
         f"{len(others):,} judgements of tweets as hate speech, aggressive and offensive (Akhtar, Basile and Patti 2021). The "

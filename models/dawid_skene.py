@@ -17,6 +17,7 @@ step of EM is the paper's equations 2.3 and 2.4, plus the pseudo-counts.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -29,7 +30,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import AnnotationModel, Parameters
-from crowdppl.model.hyperparameters import require_concentration, require_pseudo_counts
+from crowdppl.model.hyperparameters import require_concentration, require_pseudo_counts, require_shares
 from crowdppl.model.plates import Plates
 from crowdppl.model.priors import class_prior, confusion_prior
 
@@ -50,12 +51,14 @@ class DawidSkene(AnnotationModel):
         prior_items: pseudo-items of every class.
         concentration: the whole Dirichlet concentration of the confusion rows ``(K, K)`` = (true label, given label), in place
             of ``prior_correct`` and ``prior_incorrect``: one plus the pseudo-counts.
+        prevalence: share of each class, held fixed; ``None`` to learn it.
     """
 
     prior_correct: float | None = None
     prior_incorrect: float = 1.0
     prior_items: float = 0.0
     concentration: tuple[tuple[float, ...], ...] | None = None
+    prevalence: tuple[float, ...] | None = None
 
     dims: ClassVar = {"prevalence": ("true_label",), "confusion": ("worker", "true_label", "given_label")}
 
@@ -64,11 +67,31 @@ class DawidSkene(AnnotationModel):
         require_pseudo_counts(self, *names)
         if self.concentration is not None:
             require_concentration(self, self.concentration)
+        if self.prevalence is not None:
+            require_shares(self, "prevalence")
 
     @classmethod
     def maximum_likelihood(cls) -> DawidSkene:
         """Return the paper's estimator: flat priors, so that EM maximises the likelihood."""
         return cls(prior_correct=0.0, prior_incorrect=0.0, prior_items=0.0)
+
+    @classmethod
+    def staple(cls, data: Annotations) -> DawidSkene:
+        """Return the model of STAPLE for these data: flat priors, and the shares of the labels given as fixed prevalence.
+
+        S. K. Warfield, K. H. Zou and W. M. Wells (2004). Simultaneous truth and performance level estimation (STAPLE): an
+        algorithm for the validation of image segmentation. IEEE Transactions on Medical Imaging 23(7), 903-921.
+        """
+        votes = data.votes if data.multiplicity is None else data.votes * data.multiplicity.unsqueeze(-1)
+        shares = votes.sum(0).double()
+        return dataclasses.replace(cls.maximum_likelihood(), prevalence=tuple((shares / shares.sum()).tolist()))
+
+    def _fixed(self, data: Annotations) -> Tensor:
+        """Return the fixed prevalence, ``(K,)``."""
+        assert self.prevalence is not None
+        if len(self.prevalence) != data.K:
+            raise ModelError(f"DawidSkene: prevalence is for {len(self.prevalence)} classes; the data have {data.K}")
+        return torch.tensor(self.prevalence, dtype=data.dtype, device=data.device)
 
     def concentrations(self, data: Annotations) -> tuple[Tensor, Tensor]:
         """Return the Dirichlet concentrations of prevalence ``(K,)`` and confusion rows ``(K, K)``."""
@@ -84,14 +107,14 @@ class DawidSkene(AnnotationModel):
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample prevalence ``(K,)`` and confusion ``(J, K, K)``."""
         a, B = self.concentrations(data)
-        prevalence = pyro.sample("prevalence", Dirichlet(a))  # (K,)
+        out = {} if self.prevalence is not None else {"prevalence": pyro.sample("prevalence", Dirichlet(a))}  # (K,)
         with plates.worker:
-            confusion = pyro.sample("confusion", Dirichlet(B).to_event(1))  # (J, K, K)
-        return {"prevalence": prevalence, "confusion": confusion}
+            out["confusion"] = pyro.sample("confusion", Dirichlet(B).to_event(1))  # (J, K, K)
+        return out
 
     def truth(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return Categorical(prevalence), the same for all items."""
-        return Categorical(parameters["prevalence"])
+        return Categorical(parameters["prevalence"] if self.prevalence is None else self._fixed(data))
 
     def emission(self, parameters: Parameters, data: Annotations) -> Categorical:
         """Return, for each annotation, the rows of its worker's confusion matrix: batch ``(A, K)``."""
@@ -99,7 +122,7 @@ class DawidSkene(AnnotationModel):
 
     def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return log prevalence ``(..., K)``: minus infinity for an empty class, where torch's Categorical has -36."""
-        return parameters["prevalence"].log()
+        return (parameters["prevalence"] if self.prevalence is None else self._fixed(data)).log()
 
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the confusion matrices ``(..., J, K, K)``."""
@@ -107,4 +130,5 @@ class DawidSkene(AnnotationModel):
 
     def conjugate_counts(self, statistics: Statistics, data: Annotations) -> Parameters:
         """Return the items of each class, and each worker's labels by true label."""
-        return {"prevalence": statistics.item_counts, "confusion": statistics.label_counts}
+        shares = {} if self.prevalence is not None else {"prevalence": statistics.item_counts}
+        return {**shares, "confusion": statistics.label_counts}

@@ -103,6 +103,7 @@ PUBLIC = (
     "crowdppl.crowdkit",
     "crowdppl.data.datasets",
     "crowdppl.data.label_sets",
+    "crowdppl.data.masks",
     "crowdppl.data.read",
     "crowdppl.data.experiments",
     "crowdppl.data.synthetic",

@@ -17,6 +17,7 @@ from crowdppl.cli.commands import (
     judging,
     listings,
     looking,
+    masking,
     new_model,
     outputs,
 )
@@ -43,6 +44,7 @@ COMMANDS = {
     "demo": fitting.demo_command,
     "aggregate": aggregating.aggregate_command,
     "agreement": agreeing.agreement_command,
+    "masks": masking.masks_command,
     "formats": listings.formats_command,
     "datasets": listings.datasets_command,
     "models": listings.models_command,

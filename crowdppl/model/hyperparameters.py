@@ -74,6 +74,17 @@ def require_numbers(model: Any, name: str, count: int) -> None:
         raise ModelError(f"{type(model).__name__}: {name} is {shown(value)}; it must be a tuple of {count} numbers")
 
 
+def require_shares(model: Any, name: str) -> None:
+    """Require a tuple of positive numbers with sum 1."""
+    value = getattr(model, name)
+    numbers = isinstance(value, tuple) and all(type(part) in (int, float) and 0 < part < math.inf for part in value)
+    if not numbers or abs(sum(value) - 1) > 1e-6:
+        raise ModelError(
+            f"{type(model).__name__}: {name} is {shown(value)}; it must be a tuple of positive shares with sum 1, one of each "
+            f"class"
+        )
+
+
 def refuse_weights(method: str, data: Annotations | None) -> str | None:
     """Return why a Gibbs sampler that draws whole counts does not suit the item weights of data; ``None`` where all is well."""
     if method != "gibbs" or data is None or data.weight is None or bool((data.weight == data.weight.round()).all()):
