@@ -149,6 +149,10 @@ ELSEWHERE = {
     "export.conll",
     "export.span_predictions",
     "export.spans",
+    # Of sets of labels: tests/data/test_sets.py
+    "export.sets",
+    # Of grades, with what is known of raters: tests/criticism/test_rater_covariates.py
+    "criticism.severity_effects",
     "predict.counted",
     "predict.data_of",
     "predict.parameter_draws",

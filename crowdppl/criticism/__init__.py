@@ -24,6 +24,7 @@ from crowdppl.criticism.numbers import (
 )
 from crowdppl.criticism.predictive import NOTABLE, PredictiveCheck, check, predictive_tree, prior_check, replicates
 from crowdppl.criticism.prior_sensitivity import prior_sensitivity
+from crowdppl.criticism.rater_covariates import SeverityEffects, severity_effects
 from crowdppl.inference.catalogue import MODELS
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "NumericCheck",
     "NumericComparison",
     "PredictiveCheck",
+    "SeverityEffects",
     "advice",
     "better_form",
     "calibration",
@@ -59,6 +61,7 @@ __all__ = [
     "prior_check",
     "prior_sensitivity",
     "replicates",
+    "severity_effects",
 ]
 
 
