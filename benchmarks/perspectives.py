@@ -106,7 +106,7 @@ def main() -> None:
     halves = ", ".join(map(str, recovered[1:]))
     text = (
         f"Judgements of hate, offence, irony and abuse, in which raters differ by what they find severe. Mean log-probability "
-        f"of {HELD_OUT:.0%} of the annotations that were held out, {SPLITS} times, given the others, by EM: one true class with "
+        f"of {HELD_OUT:.0%} of the annotations held out, {SPLITS} times, given the others, by EM: one true class with "
         f"a confusion matrix for each rater, and one place on a line with severity, slope and thresholds of each rater. The gain "
         f"is that of the second, in nats an annotation, with its standard error over annotations. It is positive on {better} of "
         f"{len(SETS)} sets.\n\n{table(header, rows)}\n\n## What severity depends on\n\nOn tweet-sensitivity each of "
@@ -114,7 +114,8 @@ def main() -> None:
         f"often than the mean of the forms, on the same tweets (`criticism.severity_effects`): {effects}.\n\n"
         f"{table(['form', 'raters', 'effect', '89% interval'], lines)}\n\n## Groups of raters\n\n"
         f"The {len(known)} raters of hs-brexit are of two groups. `WorkerGroups(groups=2)`, which knows the labels alone, "
-        f"puts {recovered[0]} of {len(known)} in their group, and on {HALVES} random halves of the tweets {halves}. Groups with places "
+        f"puts {recovered[0]} of {len(known)} in their group, and on "
+        f"{HALVES} random halves of the tweets {halves}. Groups with places "
         f"of their own, in a model of one place for each group, are not part of the library."
     )
     write("perspectives", "Perspectives", text, results, options)
