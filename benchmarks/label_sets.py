@@ -39,7 +39,7 @@ PRIORS = (
 
 
 def raw() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the sets as they were given, and the experts' judgements, a row for each sentence and relation."""
+    """Return the sets as they were given, and what experts say, a row for each sentence and relation."""
     here = datasets.folder()
     if here is None:
         raise SystemExit(f"no folder of data sets; set CROWDPPL_DATA to the one that holds {NAME}")
@@ -48,7 +48,7 @@ def raw() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def tweets() -> pd.DataFrame:
-    """Return three judgements of tweets as sets: hate speech, aggressive, offensive."""
+    """Return three annotations of tweets as sets: hate speech, aggressive, offensive."""
     here = datasets.folder()
     assert here is not None
     frame = pd.read_csv(here / TWEETS / "annotations.csv.gz", dtype={"item": str, "worker": str})
@@ -168,11 +168,11 @@ def main() -> None:
         f"{counts}. "
         f"Reading the table takes {reading:.1f} s, the first table of workers with intervals {workers:.1f} s.\n\n"
         f"{table(header, rows)}\n\nOn CAUSES models of one label have the lower log loss, and sets the better order of the "
-        f"sentences. Workers choose about one relation each, so that the absence of one is told by the presence of others, and "
+        f"sentences. Workers choose about one relation each, so that the presence of others says that one is absent, and "
         f"the "
         f"model takes them as independent given the true set.\n\n## The prior\n\n{len(PRIORS)} priors by the mean "
         f"log-probability of {HELD_OUT:.0%} of the sets that were held out, which needs no experts: relations, and "
-        f"{len(others):,} judgements of tweets as hate speech, aggressive and offensive (Akhtar, Basile and Patti 2021). The "
+        f"{len(others):,} annotations of tweets as hate speech, aggressive and offensive (Akhtar, Basile and Patti 2021). The "
         f"first is the default; held-out sets hardly tell it from those within .003.\n\n{table(columns, lines)}"
     )
     write("label_sets", "Sets of labels", text, results, options)

@@ -1,4 +1,4 @@
-"""Perspectives: held-out annotations of subjective judgements by one true class, and by one place with severities of raters."""
+"""Perspectives: held-out annotations of subjective questions by one true class, and by one place with severities of raters."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def main() -> None:
     header = ["", "annotations", "grades", *MODELS, "gain"]
     halves = ", ".join(map(str, recovered[1:]))
     text = (
-        f"Judgements of hate, offence, irony and abuse, in which raters differ by what they find severe. Mean log-probability "
+        f"Annotations of hate, offence, irony and abuse, in which raters differ by what they find severe. Mean log-probability "
         f"of {HELD_OUT:.0%} of the annotations held out, {SPLITS} times, given the others, by EM: one true class with "
         f"a confusion matrix for each rater, and one place on a line with severity, slope and thresholds of each rater. The gain "
         f"is that of the second, in nats an annotation, with its standard error over annotations. It is positive on {better} of "

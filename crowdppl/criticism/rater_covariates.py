@@ -127,7 +127,7 @@ def _design(table: pd.DataFrame) -> tuple[Array, list[tuple[str, str, int, Array
     if table.shape[1] == 0:
         raise DataError("covariates: no column beside the workers")
     parts: list[Array] = [np.ones((len(table), 1))]
-    found: list[tuple[str, str, int, int, Array]] = []
+    columns: list[tuple[str, str, int, int, Array]] = []
     at = 1
     for name, column in table.items():
         if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
@@ -135,7 +135,7 @@ def _design(table: pd.DataFrame) -> tuple[Array, list[tuple[str, str, int, Array
             if len(values) == 0 or np.ptp(values) == 0 or not np.isfinite(values).all():
                 raise DataError(f"covariates: {name} is the same for all raters, or not finite; leave it out")
             parts.append((values - values.mean())[:, None])
-            found.append((str(name), "", len(values), at, np.ones(1)))
+            columns.append((str(name), "", len(values), at, np.ones(1)))
             at += 1
             continue
         codes, levels = pd.factorize(column.astype(str), sort=True)
@@ -149,10 +149,10 @@ def _design(table: pd.DataFrame) -> tuple[Array, list[tuple[str, str, int, Array
         # Effects sum to zero over the levels.
         contrasts = np.vstack([np.eye(len(levels) - 1), -np.ones(len(levels) - 1)])
         parts.append(contrasts[codes])
-        found += [(str(name), str(own), int(count[k]), at, contrasts[k]) for k, own in enumerate(levels)]
+        columns += [(str(name), str(own), int(count[k]), at, contrasts[k]) for k, own in enumerate(levels)]
         at += len(levels) - 1
     effects = []
-    for covariate, own, raters, first, weights in found:
+    for covariate, own, raters, first, weights in columns:
         whole = np.zeros(at)
         whole[first : first + len(weights)] = weights
         effects.append((covariate, own, raters, whole))

@@ -40,42 +40,44 @@ def volume(shape=(6, 5, 4), raters=3, classes=2, seed=0):
 
 def test_staple_equals_simpleitk():
     """To 3e-6: SimpleITK stops before its last digits settle."""
-    found = masks.from_patterns(VOTES, VOXELS)
-    posterior = fitted(found.annotations)
+    segmentations = masks.from_patterns(VOTES, VOXELS)
+    posterior = fitted(segmentations.annotations)
     confusion = posterior.tree["point"]["confusion"].to_numpy()
     np.testing.assert_allclose(confusion[:, 1, 1], SENSITIVITY, atol=3e-6)
     np.testing.assert_allclose(confusion[:, 0, 0], SPECIFICITY, atol=3e-6)
     np.testing.assert_allclose(posterior.probability()[:, 1], PROBABILITY, atol=2e-5)
-    table = rater_table(posterior, found)
+    table = rater_table(posterior, segmentations)
     np.testing.assert_allclose(table["sensitivity"], confusion[:, 1, 1])
     np.testing.assert_allclose(table["specificity"], confusion[:, 0, 0])
     assert table["elements"].tolist() == [sum(n for v, n in zip(VOTES, VOXELS, strict=True) if v[j]) for j in range(3)]
 
 
 def test_a_learned_prevalence_gives_other_probabilities():
-    found = masks.from_patterns(VOTES, VOXELS)
-    fixed, learned = (fitted(found.annotations, model) for model in (None, DawidSkene.maximum_likelihood()))
+    segmentations = masks.from_patterns(VOTES, VOXELS)
+    fixed, learned = (fitted(segmentations.annotations, model) for model in (None, DawidSkene.maximum_likelihood()))
     assert np.abs(fixed.probability() - learned.probability()).max() > 0.01
     assert "prevalence" not in fixed.tree["point"]
-    np.testing.assert_allclose(fixed.prevalence()["share"], DawidSkene.staple(found.annotations).prevalence)
+    np.testing.assert_allclose(fixed.prevalence()["share"], DawidSkene.staple(segmentations.annotations).prevalence)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_patterns_are_the_elements_written_out(classes):
     arrays = volume(classes=classes)
-    found = masks.from_arrays(arrays)
+    segmentations = masks.from_arrays(arrays)
     votes = np.stack([array.reshape(-1) for array in arrays.values()], -1)
-    np.testing.assert_array_equal(found.annotations.labels[found.votes[found.pattern.reshape(-1)]], votes)
-    assert found.counts.tolist() == np.bincount(found.pattern.reshape(-1)).tolist()
-    assert len(np.unique(votes, axis=0)) == found.annotations.N
+    np.testing.assert_array_equal(
+        segmentations.annotations.labels[segmentations.votes[segmentations.pattern.reshape(-1)]], votes
+    )
+    assert segmentations.counts.tolist() == np.bincount(segmentations.pattern.reshape(-1)).tolist()
+    assert len(np.unique(votes, axis=0)) == segmentations.annotations.N
     written = crowdppl.Annotations.from_arrays(
         np.repeat(np.arange(len(votes)), 3), np.tile(list(arrays), len(votes)), votes.reshape(-1), labels=range(classes)
     )
-    model = DawidSkene.staple(found.annotations)
+    model = DawidSkene.staple(segmentations.annotations)
     np.testing.assert_allclose(model.prevalence, DawidSkene.staple(written).prevalence)
-    one, two = fitted(found.annotations, model), fitted(written, model)
+    one, two = fitted(segmentations.annotations, model), fitted(written, model)
     np.testing.assert_allclose(
-        found.image(one.probability()).reshape(len(votes), classes), two.probability(), atol=1e-6
+        segmentations.image(one.probability()).reshape(len(votes), classes), two.probability(), atol=1e-6
     )
 
 
@@ -83,30 +85,30 @@ def test_many_raters_and_classes_are_sorted_rather_than_counted(monkeypatch):
     arrays = volume(raters=9, classes=5)
     counted = masks.from_arrays(arrays)
     monkeypatch.setattr(masks, "COUNTED", 10)
-    found = masks.from_arrays(arrays)
-    np.testing.assert_array_equal(found.pattern, counted.pattern)
-    np.testing.assert_array_equal(found.counts, counted.counts)
+    segmentations = masks.from_arrays(arrays)
+    np.testing.assert_array_equal(segmentations.pattern, counted.pattern)
+    np.testing.assert_array_equal(segmentations.counts, counted.counts)
 
 
 def test_classes_of_raters_have_a_row_each():
     arrays = volume(classes=3)
-    found = masks.from_arrays(list(arrays.values()), raters=["x", "y", "z"])
-    table = rater_table(fitted(found.annotations), found)
+    segmentations = masks.from_arrays(list(arrays.values()), raters=["x", "y", "z"])
+    table = rater_table(fitted(segmentations.annotations), segmentations)
     assert table[["worker", "class"]].to_numpy().tolist() == [[name, k] for name in "xyz" for k in (1, 2)]
     assert table[["sensitivity", "specificity", "dice"]].to_numpy().min() > 0.5
     assert table["elements"].tolist() == [int((array == k).sum()) for array in arrays.values() for k in (1, 2)]
     other = masks.from_arrays(volume(classes=2))
     with pytest.raises(DataError, match="not one of these masks"):
-        rater_table(fitted(other.annotations), found)
+        rater_table(fitted(other.annotations), segmentations)
 
 
 def test_dice_is_the_overlap_with_the_consensus():
     arrays = [np.array([1, 1, 1, 0, 0, 0]), np.array([1, 1, 0, 0, 0, 0]), np.array([1, 1, 1, 0, 0, 1])]
-    found = masks.from_arrays(arrays)
-    posterior = fitted(found.annotations)
-    consensus = found.image(posterior.probability().argmax(-1))
+    segmentations = masks.from_arrays(arrays)
+    posterior = fitted(segmentations.annotations)
+    consensus = segmentations.image(posterior.probability().argmax(-1))
     wanted = [2 * (consensus * array).sum() / (consensus.sum() + array.sum()) for array in arrays]
-    np.testing.assert_allclose(rater_table(posterior, found)["dice"], wanted)
+    np.testing.assert_allclose(rater_table(posterior, segmentations)["dice"], wanted)
 
 
 @pytest.mark.parametrize(
@@ -132,15 +134,15 @@ def test_other_arguments_that_do_not_fit_are_refused(tmp_path):
         masks.from_arrays([np.zeros(2), np.zeros(2)], raters=["a", "a"])
     with pytest.raises(DataError, match="use \\(P, J\\) and \\(P,\\)"):
         masks.from_patterns(VOTES, VOXELS[:3])
-    found = masks.from_arrays(volume())
+    segmentations = masks.from_arrays(volume())
     with pytest.raises(DataError, match="one for each"):
-        found.image(np.zeros(3))
+        segmentations.image(np.zeros(3))
     with pytest.raises(DataError, match="have shape"):
-        found.save(np.zeros(3), tmp_path / "x.npy")
+        segmentations.save(np.zeros(3), tmp_path / "x.npy")
     with pytest.raises(OptionError, match=r"\.npy"):
-        found.save(np.zeros((6, 5, 4)), tmp_path / "x.png")
+        segmentations.save(np.zeros((6, 5, 4)), tmp_path / "x.png")
     with pytest.raises(ModelError, match="3 classes; the data have 2"):
-        crowdppl.fit(found.annotations, DawidSkene(prevalence=(0.2, 0.3, 0.5)), method="em")
+        crowdppl.fit(segmentations.annotations, DawidSkene(prevalence=(0.2, 0.3, 0.5)), method="em")
     for bad in ((0.5, 0.6), (1.0, 0.0), [0.5, 0.5], 0.5):
         with pytest.raises(ModelError, match="prevalence"):
             DawidSkene(prevalence=bad)
@@ -174,11 +176,11 @@ def test_npy_files_are_read_and_written(tmp_path):
     for name, array in arrays.items():
         files.append(tmp_path / f"{name}.npy")
         np.save(files[-1], array)
-    found = masks.read(files)
-    assert found.raters.tolist() == list(arrays)
-    np.testing.assert_array_equal(found.pattern, masks.from_arrays(arrays).pattern)
-    path = found.save(found.pattern, tmp_path / "out.npy")
-    np.testing.assert_array_equal(np.load(path), found.pattern)
+    segmentations = masks.read(files)
+    assert segmentations.raters.tolist() == list(arrays)
+    np.testing.assert_array_equal(segmentations.pattern, masks.from_arrays(arrays).pattern)
+    path = segmentations.save(segmentations.pattern, tmp_path / "out.npy")
+    np.testing.assert_array_equal(np.load(path), segmentations.pattern)
     (tmp_path / "bad.npy").write_bytes(b"no array")
     with pytest.raises(FileError, match=r"bad\.npy: cannot be read"):
         masks.read([files[0], tmp_path / "bad.npy"])
@@ -200,10 +202,10 @@ def test_nifti_files_keep_their_place_in_space(tmp_path):
     nibabel = pytest.importorskip("nibabel", reason="NIfTI needs nibabel: pip install 'crowdppl[images]'")
     arrays = volume()
     files = [nifti(tmp_path / f"{name}.nii.gz", array) for name, array in arrays.items()]
-    found = masks.read(files)
-    np.testing.assert_array_equal(found.pattern, masks.from_arrays(arrays).pattern)
-    for name, image in {"a.nii.gz": found.pattern, "b.nii": found.pattern / 7}.items():
-        again = nibabel.load(found.save(image, tmp_path / name))
+    segmentations = masks.read(files)
+    np.testing.assert_array_equal(segmentations.pattern, masks.from_arrays(arrays).pattern)
+    for name, image in {"a.nii.gz": segmentations.pattern, "b.nii": segmentations.pattern / 7}.items():
+        again = nibabel.load(segmentations.save(image, tmp_path / name))
         np.testing.assert_allclose(np.asarray(again.dataobj), image)
         assert again.affine[2, 2] == 2.0
     moved = nifti(tmp_path / "moved.nii.gz", arrays["r0"], spacing=3.0)
@@ -231,10 +233,10 @@ def test_the_command_writes_images_and_raters(tmp_path):
     assert sorted(path.name for path in (tmp_path / "res").glob("*")) == [
         *("consensus.npy", "probability_1.npy", "probability_2.npy", "raters.csv")
     ]
-    found = masks.read(files)
-    posterior = fitted(found.annotations)
+    segmentations = masks.read(files)
+    posterior = fitted(segmentations.annotations)
     np.testing.assert_allclose(
-        np.load(tmp_path / "res" / "probability_2.npy"), found.image(posterior.probability()[:, 2]), atol=1e-4
+        np.load(tmp_path / "res" / "probability_2.npy"), segmentations.image(posterior.probability()[:, 2]), atol=1e-4
     )
     assert set(np.unique(np.load(tmp_path / "res" / "consensus.npy"))) <= {0, 1, 2}
     assert len(pd.read_csv(tmp_path / "res" / "raters.csv")) == 6
@@ -244,7 +246,7 @@ def test_the_command_writes_images_and_raters(tmp_path):
 
 
 def test_multiplicities_are_counts_of_elements():
-    found = masks.from_patterns(VOTES, VOXELS)
-    assert found.annotations.multiplicity.dtype == torch.float64
-    assert int(found.annotations.multiplicity.sum()) == sum(VOXELS)
+    segmentations = masks.from_patterns(VOTES, VOXELS)
+    assert segmentations.annotations.multiplicity.dtype == torch.float64
+    assert int(segmentations.annotations.multiplicity.sum()) == sum(VOXELS)
     assert any("patterns of votes" in note for note in masks.from_arrays(volume()).annotations.notes)
