@@ -194,7 +194,7 @@ def kfold(
         chosen = arguments.array("item", kind="whole")("items", items)
         if chosen.min() < 0 or chosen.max() >= data.N or len(np.unique(chosen)) < len(chosen):
             raise OptionError(f"items must be different indices from 0 to {data.N - 1:,}")
-    fold = _folds(len(chosen), folds, seed)
+    fold = _item_folds(data, chosen, folds, seed)
     elpd = np.full(len(chosen), np.nan)
     chosen_model = named_model(model)
     warnings: list[str] = []
@@ -212,6 +212,23 @@ def kfold(
         elpd[fold == f] = logsumexp(np.stack(logs), axis=0) - np.log(len(logs))
     _summarise_warnings(warnings, "some of the items")
     return pd.DataFrame({data.item_column: data.items[chosen], "fold": fold, "elpd": elpd})
+
+
+def _item_folds(data: Annotations, chosen: Array, folds: int, seed: int) -> Array:
+    """Return a random fold for each of the items ``chosen``; items of one sequence, or of one set of labels, are in the same.
+
+    Raises:
+        OptionError: where some labels of a set are among them, and others are not.
+    """
+    if data.sequence is None:
+        return _folds(len(chosen), folds, seed)
+    of_item = data.sequence.cpu().numpy()[chosen]
+    groups, number = np.unique(of_item, return_inverse=True)
+    if data.set_labels is not None:
+        whole = np.bincount(number) == len(data.set_labels)
+        if not whole.all() or (np.diff(chosen) < 0).any():
+            raise OptionError("items must be all labels of a task, in order: a set is predicted as a whole")
+    return np.asarray(_folds(len(groups), folds, seed)[number])
 
 
 def _folds(size: int, folds: int, seed: int) -> Array:

@@ -316,9 +316,9 @@ class Annotations(AnnotationLayouts):
             kind="nominal",
             source=source,
             # Of declared labels it is the labels that are compared, not the sets.
-            **options | {"fold": options["fold"] and labels is None},
+            **options | {"fold": options["fold"] and labels is None, "map": None},
         )
-        return sets.in_sets(joined, labels, options["fold"], notes, source)
+        return sets.in_sets(joined, labels, options["fold"], options["map"], notes, source)
 
     @classmethod
     @arguments.checked(

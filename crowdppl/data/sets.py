@@ -84,7 +84,14 @@ def truth_of_sets(truth: Any) -> Any:
     return maybe_pandas(truth, "the known truths") if not isinstance(truth, str) and truth is not None else truth
 
 
-def in_sets(data: Data, labels: Iterable[Any] | None, fold: bool, notes: Iterable[str], source: str) -> Data:
+def in_sets(
+    data: Data,
+    labels: Iterable[Any] | None,
+    fold: bool,
+    names_of: Mapping[Any, Any] | None,
+    notes: Iterable[str],
+    source: str,
+) -> Data:
     """Return annotations whose classes are sets, joined to text, as annotations of pairs of a task and a label.
 
     Args:
@@ -92,12 +99,17 @@ def in_sets(data: Data, labels: Iterable[Any] | None, fold: bool, notes: Iterabl
         labels: all labels of the sets, in order. Defaults to those that occur, sorted.
         fold: whether labels that differ in capitals, white space or look-alike letters only are one.
         notes: sentences to add.
+        names_of: names of labels by label; ``None`` for a label that is none.
         source: name of the table in messages.
 
     Raises:
         DataError: if a set has a label that is not declared, or no set has a label.
     """
-    members = [_members(label) for label in data.labels.tolist()]
+    renamed = {str(label): None if name is None else str(name) for label, name in (names_of or {}).items()}
+    members = [
+        {name for own in _members(label) if (name := renamed.get(own, own)) is not None}
+        for label in data.labels.tolist()
+    ]
     often: Counter[str] = Counter()
     for own, count in zip(members, data.votes.sum(0).tolist(), strict=True):
         often.update(dict.fromkeys(own, int(count) + 1))

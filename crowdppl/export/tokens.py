@@ -34,7 +34,7 @@ def conll(posterior: Posterior, path: str | Path, *, words: Mapping[Any, str] | 
     """
     path = Path(path)
     constant = posterior.tree["constant_data"].to_dataset()
-    if "position" not in constant:
+    if "position" not in constant or posterior.set_labels() is not None:
         raise DataError("the result has no sequences; read the annotations with sequence=... and position=...")
     table = posterior.truth()
     tasks = table[posterior.item_column].tolist()

@@ -89,8 +89,8 @@ def pyro_program(
         layout = bound.expand(data)
         if bound.coupled and truth == "enumerated":
             raise ModelError(
-                f"{bound.name}: the true labels of a sequence are summed out together, by the forward algorithm; use "
-                f"truth='marginal'"
+                f"{bound.name}: the true labels of a {'sequence' if data.set_labels is None else 'set'} are summed out together; "
+                f"use truth='marginal'"
             )
         if labels == "site" and layout.parent_item is not None:
             layout = data.per_annotation()  # equal annotations are not counted together: each has a site

@@ -32,16 +32,19 @@ def set_probabilities(
         probability: of the classes, ``(N, 2)``.
 
     Returns:
-        ``probability`` ``(G,)``.
+        ``probability`` of each task, in the order of ``data.sequences``.
     """
-    if data.set_labels is None:
+    if data.set_labels is None or data.sequence is None or data.sequences is None:
         return None
+    # A part of the data may be without some of the tasks.
+    out = np.full(len(data.sequences), np.nan)
     L = len(data.set_labels)
-    states = probability.argmax(-1)
+    tasks, states = data.sequence[::L].cpu().numpy(), probability.argmax(-1)
     with torch.no_grad():
         if not model.coupled:
             product = probability.gather(-1, states.unsqueeze(-1)).view(-1, L).log().sum(-1).exp()
-            return {"probability": product.cpu().numpy()}
+            out[tasks] = product.cpu().numpy()
+            return {"probability": out}
         total = torch.zeros(data.N // L, dtype=data.dtype, device=data.device)
         each = averaged_over(model, data, draws, effect)
         for parameters, rho in each:
@@ -52,4 +55,5 @@ def set_probabilities(
             coupling = model.model.coupling(parameters, data)
             assert isinstance(coupling, LabelMixture)
             total += coupling.probability_of(states, likelihoods)
-    return {"probability": np.clip((total / len(each)).cpu().numpy(), 0.0, 1.0)}
+    out[tasks] = np.clip((total / len(each)).cpu().numpy(), 0.0, 1.0)
+    return {"probability": out}

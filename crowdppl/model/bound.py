@@ -624,7 +624,9 @@ class BoundModel:
         """
         if self.coupled:
             if index is not None:
-                raise ModelError(f"{self.name}: a mini-batch of tokens would cut sequences; leave batch_size out")
+                raise ModelError(
+                    f"{self.name}: a mini-batch of items would cut sequences or sets; leave batch_size out"
+                )
             self.marginal_program(data)
             return
         plates = self.plates(data, index, training=training)

@@ -42,12 +42,13 @@ def table(posterior: PosteriorVariables) -> pd.DataFrame:
     _require(posterior)
     names = labels(posterior)
     each = posterior.probability()[:, 1].reshape(-1, len(names))  # (G, L)
+    task = posterior._values("constant_data", "sequence_index").reshape(-1, len(names))[:, 0]
     number = posterior.annotations_per_item().reshape(-1, len(names))[:, 0]
     rows = pd.DataFrame(
         {
-            posterior.item_column: posterior._values("constant_data", "sequence"),
+            posterior.item_column: posterior._values("constant_data", "sequence")[task],
             "labels": [SEPARATOR.join(names[own].tolist()) or EMPTY for own in each > 0.5],
-            "probability": posterior._values("sets", "probability"),
+            "probability": posterior._values("sets", "probability")[task],
             "annotations": number,
         }
     )

@@ -55,7 +55,7 @@ def test_groups_and_numbers_are_found():
     assert table["low"][2] > 0
     assert table["probability"].tolist() == pytest.approx([0, 1, 1], abs=0.06)
     mean, low, high = effects.explained
-    assert 0.3 < low < mean < high < 1
+    assert 0.1 < low < mean < high < 1
     assert "group and age explain" in str(effects)
     assert "r" in repr(effects)
     assert "<table" in effects._repr_html_()

@@ -10,10 +10,10 @@ import torch
 from commands import run
 
 import crowdppl
-from crowdppl import Annotations, export, report
+from crowdppl import Annotations, criticism, export, report
 from crowdppl.data import copies
 from crowdppl.data.sets import of_labels, whole
-from crowdppl.errors import DataError, OptionError, silent
+from crowdppl.errors import DataError, ModelError, OptionError, silent
 
 LABELS = ["cat", "dog", "fish"]
 
@@ -427,3 +427,36 @@ def test_label_studio_round_trip(tmp_path):
     with silent():
         again = crowdppl.read(source, several="sets")
     assert [";".join(sorted(own)) for own in chosen(again).values()] == table["labels"].tolist()
+
+
+def test_names_of_labels_are_given_by_label():
+    data = read([(0, "u", "a;b"), (0, "v", "b;x"), (1, "u", "x")], map={"a": "cat", "b": "dog", "x": None})
+    assert data.set_labels.tolist() == ["cat", "dog"]
+    assert chosen(data) == {(0, "u"): {"cat", "dog"}, (0, "v"): {"dog"}, (1, "u"): set()}
+
+
+def test_sets_are_held_out_as_a_whole():
+    rows, _ = simulated(tasks=20)
+    data = read(rows)
+    with silent():
+        table = criticism.kfold(data, "label-sets", folds=3, num_samples=5)
+    folds = table["fold"].to_numpy().reshape(20, 3)
+    assert (folds == folds[:, :1]).all()
+    assert table["elpd"].notna().all()
+    with pytest.raises(OptionError, match="all labels of a task"):
+        criticism.kfold(data, "label-sets", folds=2, items=[0, 1, 2, 3])
+
+
+def test_what_is_not_for_sets_says_so():
+    rows, _ = simulated(tasks=10)
+    data = read(rows)
+    with pytest.raises(ModelError, match="cut sequences or sets"):
+        crowdppl.fit(data, method="svi", batch_size=6, max_iter=3)
+    with pytest.raises(ModelError, match="of a set are summed out together"):
+        crowdppl.pyro_program("label-sets", data)
+    with silent():
+        posterior = crowdppl.fit(data, method="em", num_samples=5)
+    with pytest.raises(DataError, match="no sequences"):
+        export.conll(posterior, "x.conll")
+    with pytest.raises(DataError, match="no spans"):
+        posterior.spans()
