@@ -32,6 +32,8 @@ FILES = (
     "posterior.nc",
     "run.json",
 )
+# Of spans and of sets.
+FURTHER = {"spans.csv", "sets.csv", "label_rates.csv"}
 # Of labels that are numbers.
 NUMERIC_FILES = ("truth.csv", "workers.csv", "posterior.nc", "run.json")
 
@@ -130,7 +132,7 @@ def write(
     workers = pd.DataFrame()
     classes = isinstance(posterior, Posterior)
     further = further_tables(posterior) if isinstance(posterior, Posterior) else {}
-    left_out = {"spans.csv", "sets.csv", "label_rates.csv"} - set(further)
+    left_out = FURTHER - set(further)
     names = [name for name in (FILES if classes else NUMERIC_FILES) if name not in left_out]
     with replaced(folder, (*FILES, *DERIVED), then) as staging:
         posterior.save(staging / "posterior.nc", keep=keep)

@@ -68,7 +68,7 @@ SETS = {
 
 @pytest.mark.parametrize("labels", SETS.values(), ids=SETS)
 def test_the_order_of_a_set_makes_no_class(labels):
-    with pytest.raises(DataError, match=r"rows? 1(, 2)?: [23] labels in one annotation.*several='join'") as error:
+    with pytest.raises(DataError, match=r"rows? 1(, 2)?: [23] labels in one annotation.*several='sets'") as error:
         annotations(labels)
     assert "\n" not in str(error.value)
     assert annotations(labels, several="join").labels.tolist() == ["cat", "cat;dog", "dog"]
@@ -77,7 +77,7 @@ def test_the_order_of_a_set_makes_no_class(labels):
 def test_text_may_be_kept_as_it_is():
     assert annotations(["a>b|c", "c|a>b"], several="keep").labels.tolist() == ["a>b|c", "c|a>b"]
     assert annotations(["x|y", "y|x"], labels=["x|y", "y|x"]).labels.tolist() == ["x|y", "y|x"]
-    with pytest.raises(OptionError, match="'refuse', 'join' or 'keep'"):
+    with pytest.raises(OptionError, match="'refuse', 'join', 'keep' or 'sets'"):
         annotations(["a", "b"], several="both")
 
 

@@ -354,7 +354,7 @@ def test_a_new_fit_takes_the_report_of_the_old_one_away(tmp_path, labels):
     (out / "next.csv").write_text("mine")
     assert (out / "report.html").is_file()
     assert run("fit", labels, "--out", out, *FIT, "--overwrite").exit_code == 0
-    assert sorted(path.name for path in out.iterdir()) == sorted({*results.FILES, "next.csv"} - {"spans.csv"})
+    assert sorted(path.name for path in out.iterdir()) == sorted({*results.FILES, "next.csv"} - results.FURTHER)
 
 
 def test_an_interrupted_replacement_is_finished_as_results_are_opened(tmp_path, labels):

@@ -300,7 +300,7 @@ def test_skipped_work_is_missing_or_a_label(tmp_path):
 def test_sets_of_labels(tmp_path):
     record = {"id": 1, "text": "x", "label": ["b", "a"], "annotator": "ann"}
     path = put(tmp_path, "d.jsonl", lines(record, record | {"annotator": "bob", "label": ["a"]}))
-    with pytest.raises(DataError, match=r"line 1: 2 labels in one annotation, 'b', 'a'.*several='join'"):
+    with pytest.raises(DataError, match=r"line 1: 2 labels in one annotation, 'b', 'a'.*several='sets'"):
         crowdppl.read(path)
     assert triples(crowdppl.read(path, several="join")) == [(1, "ann", "a;b"), (1, "bob", "a")]
     with pytest.raises(OptionError, match="'refuse' or 'join'"):
