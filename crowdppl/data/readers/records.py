@@ -44,7 +44,7 @@ class Choices:
             raise OptionError(f"skip={self.skip!r}; use 'missing' or 'label'")
         if self.several not in CHOICES_OF_SEVERAL:
             raise OptionError(
-                f"several={self.several!r}; use 'refuse' or 'join', 'sets', or 'keep' to leave the text as it is"
+                f"several={self.several!r}; use 'refuse', 'join', 'sets' or 'keep'"
             )
 
 

@@ -303,7 +303,7 @@ def test_sets_of_labels(tmp_path):
     with pytest.raises(DataError, match=r"line 1: 2 labels in one annotation, 'b', 'a'.*several='sets'"):
         crowdppl.read(path)
     assert triples(crowdppl.read(path, several="join")) == [(1, "ann", "a;b"), (1, "bob", "a")]
-    with pytest.raises(OptionError, match="'refuse' or 'join'"):
+    with pytest.raises(OptionError, match="'refuse', 'join', 'sets' or 'keep'"):
         crowdppl.read(path, several="both")
 
 
