@@ -306,8 +306,11 @@ class Annotations(AnnotationLayouts):
         frame = to_pandas(frame, source, ", or use from_arrays")
         task, worker, label = three_columns(frame, names, source)
         column, notes = sets.with_empty_sets(frame[label], f"{source}, column {label!r}")
+        read = {label: column}
+        if isinstance(truth, str) and truth in frame:
+            read[truth] = sets.truth_of_sets(frame[truth])
         joined = cls.from_frame(
-            frame.assign(**{label: column}),
+            frame.assign(**read),
             task=task,
             worker=worker,
             label=label,

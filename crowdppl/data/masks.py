@@ -241,9 +241,14 @@ def _classes(mask: Any, name: str) -> Array:
     return array.astype(np.int64)
 
 
+def _occurring(array: Array) -> Array:
+    """Return the classes that occur."""
+    return np.flatnonzero(np.bincount(array.reshape(-1))) if array.max() < COUNTED else np.unique(array)
+
+
 def _of_votes(arrays: list[Array], names: list[str]) -> Masks:
     """Return masks whose elements are whole numbers."""
-    labels = np.unique(np.concatenate([np.unique(array) for array in arrays]))
+    labels = np.unique(np.concatenate([_occurring(array) for array in arrays]))
     K, J = len(labels), len(names)
     # A pattern is a number with a digit for each rater; after each rater, patterns that do not occur are left out.
     code, digits = np.zeros(arrays[0].size, dtype=np.int64), np.zeros((1, 0), dtype=np.int64)

@@ -76,12 +76,20 @@ def _is_empty(cell: Any) -> bool:
 
 
 def truth_of_sets(truth: Any) -> Any:
-    """Return known truths in which empty sets are named; other forms than mappings and Series are returned unchanged."""
+    """Return known truths in which sets that are written as empty are named; a blank cell is no known truth."""
     if isinstance(truth, pd.Series):
-        return truth.map(lambda cell: EMPTY if is_structured(cell) and len(cell) == 0 else cell)
+        return truth.map(_named_if_empty)
     if isinstance(truth, Mapping):
-        return {name: EMPTY if is_structured(cell) and len(cell) == 0 else cell for name, cell in truth.items()}
-    return maybe_pandas(truth, "the known truths") if not isinstance(truth, str) and truth is not None else truth
+        return {name: _named_if_empty(cell) for name, cell in truth.items()}
+    table = None if truth is None or isinstance(truth, str) else maybe_pandas(truth, "the known truths")
+    if table is None:
+        return truth
+    return table.apply(lambda column: column.map(_named_if_empty) if column.dtype == object else column)
+
+
+def _named_if_empty(cell: Any) -> Any:
+    blank = isinstance(cell, str) and not cell.strip()
+    return EMPTY if not blank and _is_empty(cell) else cell
 
 
 def in_sets(

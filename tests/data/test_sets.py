@@ -151,6 +151,19 @@ def test_repeats_times_and_known_sets_are_those_of_any_table():
     assert known.truth.tolist() == [-1, -1, -1, 1, 0, 1]
 
 
+@pytest.mark.parametrize("empty", [[], "[]", set()])
+def test_a_known_set_that_is_written_as_empty_is_known(empty):
+    rows = [(0, "u", "cat"), (0, "v", "dog"), (1, "u", "cat;dog"), (1, "v", "dog")]
+    table = pd.DataFrame({"task": [0, 1], "label": [empty, ""]}, dtype=object)
+    forms = (table, table.set_index("task")["label"], {0: empty, 1: ""})
+    for truth in forms:
+        assert read(rows, truth=truth).truth.tolist() == [0, 0, -1, -1]
+    with silent():
+        column = frame(rows).assign(gold=pd.Series([empty, empty, None, None], dtype=object))
+        data = Annotations.from_frame(column, several="sets", truth="gold")
+    assert data.truth.tolist() == [0, 0, -1, -1]
+
+
 def test_files_are_read_as_frames_are(tmp_path):
     rows, _ = simulated()
     frame(rows).to_csv(tmp_path / "x.csv", index=False)

@@ -43,9 +43,7 @@ class Choices:
         if self.skip not in ("missing", "label"):
             raise OptionError(f"skip={self.skip!r}; use 'missing' or 'label'")
         if self.several not in CHOICES_OF_SEVERAL:
-            raise OptionError(
-                f"several={self.several!r}; use 'refuse', 'join', 'sets' or 'keep'"
-            )
+            raise OptionError(f"several={self.several!r}; use 'refuse', 'join', 'sets' or 'keep'")
 
 
 @dataclass
