@@ -31,9 +31,9 @@ PRIORS = (
     LabelSets(spread=0.5),
     LabelSets(spread=1.0),
     LabelSets(spread=2.0),
-    LabelSets(prior_rate=0.5),
-    LabelSets(prior_rate=2.0),
-    LabelSets(prior_rate=10.0),
+    LabelSets(prior_present=1.0, prior_absent=10.0),
+    LabelSets(prior_absent=0.5),
+    LabelSets(prior_present=5.0),
     LabelSets(prior_tasks=5.0),
 )
 
@@ -152,14 +152,32 @@ def main() -> None:
             clusters = model.number_of_clusters(data)
             losses = [f"{of_truth[relation][key]:.3f}" for relation in RELATIONS for key in ("auc", "log_loss")]
             held_outs = f"{of_sets:.4f}", f"{of_tweets:.4f}"
-            lines.append([clusters, model.spread, model.prior_rate, model.prior_tasks, *held_outs, *losses])
+            lines.append(
+                [
+                    clusters,
+                    model.spread,
+                    model.prior_present,
+                    model.prior_absent,
+                    model.prior_tasks,
+                    *held_outs,
+                    *losses,
+                ]
+            )
     counts = ", ".join(f"{results['label-sets'][relation]['judged']:,} on {relation}" for relation in RELATIONS)
     header = [
         "",
         *(f"{relation}: {what}" for relation in RELATIONS for what in ("AUC", "log loss", "accuracy")),
         "seconds",
     ]
-    columns = ["clusters", "spread", "prior_rate", "prior_tasks", "held out, relations", "held out, tweets"]
+    columns = [
+        "clusters",
+        "spread",
+        "prior_present",
+        "prior_absent",
+        "prior_tasks",
+        "held out, relations",
+        "held out, tweets",
+    ]
     columns += [f"{relation}: {what}" for relation in RELATIONS for what in ("AUC", "log loss")]
     mean = float(data.label.sum()) / len(frame)
     text = (

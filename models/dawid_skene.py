@@ -17,7 +17,6 @@ step of EM is the paper's equations 2.3 and 2.4, plus the pseudo-counts.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -74,17 +73,6 @@ class DawidSkene(AnnotationModel):
     def maximum_likelihood(cls) -> DawidSkene:
         """Return the paper's estimator: flat priors, so that EM maximises the likelihood."""
         return cls(prior_correct=0.0, prior_incorrect=0.0, prior_items=0.0)
-
-    @classmethod
-    def staple(cls, data: Annotations) -> DawidSkene:
-        """Return the model of STAPLE for these data: flat priors, and the shares of the labels given as fixed prevalence.
-
-        S. K. Warfield, K. H. Zou and W. M. Wells (2004). Simultaneous truth and performance level estimation (STAPLE): an
-        algorithm for the validation of image segmentation. IEEE Transactions on Medical Imaging 23(7), 903-921.
-        """
-        votes = data.votes if data.multiplicity is None else data.votes * data.multiplicity.unsqueeze(-1)
-        shares = votes.sum(0).double()
-        return dataclasses.replace(cls.maximum_likelihood(), prevalence=tuple((shares / shares.sum()).tolist()))
 
     def _fixed(self, data: Annotations) -> Tensor:
         """Return the fixed prevalence, ``(K,)``."""

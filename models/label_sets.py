@@ -7,7 +7,7 @@ cluster of a task. With one cluster it is their MCMLI, a model for each label on
 Model, for tasks ``g`` and labels ``l``; a pair of both is an item::
 
     share        s             ~ Dirichlet(1 + prior_tasks)             of the clusters
-    rate         r_cl          ~ Beta(1 + prior_rate, 1 + prior_rate)   of each label in a cluster
+    rate         r_cl          ~ Beta(1 + prior_present, 1 + prior_absent)   of each label in a cluster
     crowd        m_lz          ~ Normal(mean_z, crowd_scale)            logit of choosing a label in the set (z = 1) or not
     choice       x_jlz         ~ Normal(m_lz, spread)                   likewise of each worker
     truth        c_g ~ Categorical(s),   z_gl | c_g = c ~ Bernoulli(r_cl)
@@ -55,7 +55,8 @@ class LabelSets(AnnotationModel):
     Attributes:
         clusters: number of clusters. Defaults to the number of labels, or 20 if that is less; 1 makes labels independent.
         prior_tasks: pseudo-tasks of each cluster, on top of a flat prior.
-        prior_rate: pseudo-tasks of each cluster with each label and without it, on top of a flat prior.
+        prior_present: pseudo-tasks of each cluster with each label, on top of a flat prior.
+        prior_absent: likewise without it: most labels are absent from most sets.
         crowd_mean: prior mean of the crowd's logits: of choosing a label that is not in the set, and one that is.
         crowd_scale: prior standard deviation of the crowd's logits.
         spread: standard deviation of workers' logits around the crowd's.
@@ -63,7 +64,8 @@ class LabelSets(AnnotationModel):
 
     clusters: int | None = None
     prior_tasks: float = 1.0
-    prior_rate: float = 5.0
+    prior_present: float = 0.5
+    prior_absent: float = 5.0
     crowd_mean: tuple[float, float] = (-3.0, 1.0)
     crowd_scale: float = 1.5
     spread: float = 1.5
@@ -82,7 +84,7 @@ class LabelSets(AnnotationModel):
     def __post_init__(self) -> None:
         if self.clusters is not None:
             require_whole(self, "clusters")
-        require_pseudo_counts(self, "prior_tasks", "prior_rate")
+        require_pseudo_counts(self, "prior_tasks", "prior_present", "prior_absent")
         require_positive(self, "crowd_scale", "spread")
         require_numbers(self, "crowd_mean", 2)
 
@@ -110,6 +112,11 @@ class LabelSets(AnnotationModel):
         mean = torch.tensor(self.crowd_mean, dtype=data.dtype, device=data.device)
         return ChoicePrior(mean, self.crowd_scale, self.spread)
 
+    def _pseudo_tasks(self, data: Annotations) -> tuple[Tensor, Tensor]:
+        """Return the pseudo-tasks of a cluster with a label, and without it."""
+        like: dict[str, Any] = {"dtype": data.dtype, "device": data.device}
+        return torch.tensor(self.prior_present, **like), torch.tensor(self.prior_absent, **like)
+
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
         """Sample share ``(C,)``, rate ``(C, L)``, crowd ``(L, 2)`` and choice ``(J, L, 2)``."""
         C, L = self.number_of_clusters(data), data.number_of_set_labels
@@ -117,8 +124,8 @@ class LabelSets(AnnotationModel):
         share = pyro.sample(
             "share", Dirichlet(torch.full((C,), 1 + self.prior_tasks, dtype=data.dtype, device=data.device))
         )
-        successes = torch.full((C, L), 1 + self.prior_rate, dtype=data.dtype, device=data.device)
-        rate = pyro.sample("rate", Beta(successes, successes).to_event(2))
+        present, absent = (1 + pseudo.expand(C, L) for pseudo in self._pseudo_tasks(data))
+        rate = pyro.sample("rate", Beta(present, absent).to_event(2))
         crowd = pyro.sample("crowd", Normal(mean, self.crowd_scale).to_event(2))
         with plates.worker:
             choice = pyro.sample("choice", Normal(crowd, self.spread).to_event(2))
@@ -149,10 +156,10 @@ class LabelSets(AnnotationModel):
     def log_prior(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log density of all four priors, ``(...)``."""
         share, rate, crowd, choice = (parameters[name] for name in ("share", "rate", "crowd", "choice"))
-        each = rate.new_tensor(1 + self.prior_rate)
+        present, absent = self._pseudo_tasks(data)
         return (
             dirichlet_log_density(torch.full_like(share, 1 + self.prior_tasks), share)
-            + Beta(each, each).log_prob(rate).sum((-2, -1))
+            + Beta(1 + present, 1 + absent).log_prob(rate).sum((-2, -1))
             + Normal(self._choice_prior(data).mean, self.crowd_scale).log_prob(crowd).sum((-2, -1))
             + Normal(crowd.unsqueeze(-3), self.spread).log_prob(choice).sum((-3, -2, -1))
         )
@@ -199,7 +206,8 @@ class LabelSets(AnnotationModel):
             crowd, choice = parameters["crowd"], parameters["choice"]
         rounds = FIRST if parameters is None else LATER
         crowd, choice = raised(crowd, choice, _decisions(expected.probability, data), prior, rounds)
-        rate = (expected.states[..., 1] + self.prior_rate) / (expected.states.sum(-1) + 2 * self.prior_rate)
+        present, absent = self._pseudo_tasks(data)
+        rate = (expected.states[..., 1] + present) / (expected.states.sum(-1) + present + absent)
         return {
             "share": dirichlet_mode(self.prior_tasks + expected.clusters),
             "rate": rate,
@@ -225,7 +233,7 @@ class LabelSets(AnnotationModel):
         )
         return {
             "share": positive(sample_dirichlet(1 + self.prior_tasks + tasks)),
-            "rate": positive(sample_dirichlet(1 + self.prior_rate + both))[..., 0],
+            "rate": positive(sample_dirichlet(1 + torch.stack(self._pseudo_tasks(data)) + both))[..., 0],
             "crowd": crowd,
             "choice": choice,
         }

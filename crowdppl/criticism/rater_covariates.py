@@ -16,6 +16,7 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.data import html
+from crowdppl.data.cells import plain
 from crowdppl.data.columns import WORKER_COLUMNS
 from crowdppl.data.frames import indexed
 from crowdppl.errors import DataError, listed
@@ -83,11 +84,9 @@ def severity_effects(
         raise DataError(f"covariates is a {type(covariates).__name__}; pass a frame with a row for each worker")
     named = [name for name in WORKER_COLUMNS if name in frame.columns]
     frame = frame.set_index(named[0]) if named else frame
-    if frame.index.has_duplicates:
-        raise DataError(
-            f"covariates: worker {listed(frame.index[frame.index.duplicated()].tolist(), 3)} has several rows"
-        )
-    keys = pd.Index(frame.index.map(str))
+    keys = pd.Index([str(plain(name)) for name in frame.index.tolist()])
+    if keys.has_duplicates:
+        raise DataError(f"covariates: worker {listed(keys[keys.duplicated()].tolist(), 3)} has several rows")
     rows = keys.get_indexer(pd.Index([str(name) for name in names]))
     if (rows < 0).any():
         raise DataError(f"covariates: no row for worker {listed(names[rows < 0].tolist(), 3)}")
@@ -96,7 +95,7 @@ def severity_effects(
     design, effects = _design(table[used])
     n, columns = design.shape
     if n < columns + 2:
-        raise DataError(f"covariates: {columns} effects of {n} raters; leave covariates out")
+        raise DataError(f"covariates: {columns - 1} effects of {n} raters; leave covariates out")
     if np.linalg.matrix_rank(design) < columns:
         raise DataError("covariates: some of them follow from others; leave one out")
     y = severity[:, used]  # (S, n)

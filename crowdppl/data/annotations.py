@@ -305,16 +305,16 @@ class Annotations(AnnotationLayouts):
         sets.refuse_others(**unused)
         frame = to_pandas(frame, source, ", or use from_arrays")
         task, worker, label = three_columns(frame, names, source)
-        column, notes = sets.with_empty_sets(frame[label], f"{source}, column {label!r}")
+        column, notes = sets.as_texts(frame[label], f"{source}, column {label!r}")
         read = {label: column}
         if isinstance(truth, str) and truth in frame:
-            read[truth] = sets.truth_of_sets(frame[truth])
+            read[truth] = sets.truth_of_sets(frame[truth], label)
         joined = cls.from_frame(
             frame.assign(**read),
             task=task,
             worker=worker,
             label=label,
-            truth=sets.truth_of_sets(truth),
+            truth=sets.truth_of_sets(truth, label),
             several="join",
             kind="nominal",
             source=source,

@@ -88,9 +88,12 @@ class Masks:
         image, path = np.asarray(image), Path(path)
         if image.shape != self.pattern.shape:
             raise DataError(f"an image of shape {image.shape}; the masks have shape {self.pattern.shape}")
+        if image.dtype.kind not in "biuf":
+            raise DataError(f"an image of type {image.dtype}; it must hold numbers")
         if path.name.endswith(NIFTI):
             nibabel = _nibabel(path.name)
-            stored = image if image.dtype.kind == "f" else image.astype(np.int16 if image.max() < 2**15 else np.int32)
+            whole = np.int16 if image.dtype.kind == "b" or np.abs(image).max() < 2**15 else np.int32
+            stored = image if image.dtype.kind == "f" else image.astype(whole)
             affine = np.eye(4) if self.source is None else nibabel.load(self.source).affine
             written = nibabel.Nifti1Image(stored, affine).to_bytes()
             with atomic(path) as temporary:
@@ -118,6 +121,8 @@ def from_arrays(masks: Any, raters: Any = None) -> Masks:
         masks, raters = list(masks.values()), list(masks)
     if not isinstance(masks, (Sequence, np.ndarray)) or isinstance(masks, (str, bytes)):
         raise DataError(f"masks is a {type(masks).__name__}; pass arrays by name of the rater, or a list of arrays")
+    if raters is not None and (isinstance(raters, (str, bytes)) or not isinstance(raters, (Sequence, np.ndarray))):
+        raise DataError(f"raters is a {type(raters).__name__}; pass a list of names")
     names = [f"rater_{n + 1}" for n in range(len(masks))] if raters is None else [str(name) for name in raters]
     if len(names) != len(masks) or len(set(names)) != len(names):
         raise DataError(f"{len(masks)} masks and the names {listed(names)}; each mask needs a name of its own")
@@ -150,6 +155,7 @@ def from_patterns(patterns: Any, counts: Any, raters: Any = None) -> Masks:
     often = _classes(counts, "counts")
     if table.ndim != 2 or often.shape != table.shape[:1]:
         raise DataError(f"patterns of shape {table.shape} and counts of shape {often.shape}; use (P, J) and (P,)")
+    table, often = table[often > 0], often[often > 0]
     masks = from_arrays(list(table.T), raters)
     total = np.bincount(masks.pattern, weights=often, minlength=masks.annotations.N)
     return replace(masks, annotations=replace(masks.annotations, multiplicity=torch.from_numpy(total)))
@@ -229,7 +235,12 @@ def _classes(mask: Any, name: str) -> Array:
     Raises:
         DataError: for others.
     """
-    array = np.asarray(mask)
+    try:
+        array = np.asarray(mask)
+    except ValueError:
+        raise DataError(f"{name}: rows of different lengths; a mask is an array") from None
+    if isinstance(mask, np.ma.MaskedArray) and np.ma.is_masked(mask):
+        raise DataError(f"{name}: elements are masked; fill them with a class, or crop all masks alike")
     if array.dtype.kind not in "biuf":
         raise DataError(f"{name}: values of type {array.dtype}; a mask holds the numbers of classes, 0 for none")
     if array.dtype.kind == "f" and not np.all(array == np.floor(array)):  # not a number is no whole number either

@@ -6,6 +6,7 @@ matched in one place. The classes are then taken apart.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,19 +16,22 @@ import numpy as np
 import pandas as pd
 import torch
 
-from crowdppl.data.cells import absent, is_structured, parsed
+from crowdppl.data.cells import NoLabelError, absent, is_structured, labels_of, parsed, plain
+from crowdppl.data.columns import LABEL_COLUMNS
 from crowdppl.data.frames import maybe_pandas
 from crowdppl.data.identifiers import as_objects
 from crowdppl.data.layouts import NO_SEQUENCES, AnnotationLayouts
 from crowdppl.data.spellings import KEYS, alike
-from crowdppl.data.structured import EMPTY, SEPARATOR
+from crowdppl.data.structured import EMPTY, SEPARATOR, protected, restored
 from crowdppl.errors import DataError, OptionError, listed
 
 Data = TypeVar("Data", bound=AnnotationLayouts)
 # Between the task and the label in the name of an item.
 BETWEEN = "|"
+# What a note says of a class that may stand for nothing.
+_NOTHING = re.compile(r"if it stands for no label, add missing=('[^']*')")
 # How sentences on sets as classes begin, which say nothing of sets as sets.
-_ON_CLASSES = ("sets of several labels are classes", "every label is")
+_ON_CLASSES = ("sets of several labels are classes", "every label is", "is treated as a different label")
 
 
 def refuse_others(**options: Any) -> None:
@@ -46,50 +50,62 @@ def refuse_others(**options: Any) -> None:
         raise OptionError(f"{given[0]}= is not used for sets of labels; leave it out{advice}")
 
 
-def with_empty_sets(column: pd.Series[Any], where: str) -> tuple[pd.Series[Any], list[str]]:
-    """Return a column in which empty sets are named, and notes on cells without a value.
+def as_texts(column: pd.Series[Any], where: str) -> tuple[pd.Series[Any], list[str]]:
+    """Return a column of sets as text, and notes on cells without a value.
 
     An empty list or text is the empty set. So is a cell without a value, unless the column has empty lists or texts: then it is
     missing.
     """
-    values = as_objects(column) if isinstance(column.dtype, pd.ArrowDtype) else column.astype(object)
-    cells = values.tolist()
-    empty = np.array([_is_empty(cell) for cell in cells], dtype=bool)
-    blank = (
-        np.array([not is_structured(cell) and (cell is pd.NA or absent(cell)) for cell in cells], dtype=bool) & ~empty
-    )
+    cells = _objects(column).tolist()
+    texts = [_text(cell) for cell in cells]
+    empty = [text == "" or text == EMPTY for text in texts]
+    blank = sum(text is None for text in texts)
     notes = []
-    if blank.any() and not empty.any():
-        notes.append(f"{where}: {int(blank.sum()):,} blank cells are read as sets without a label")
-        empty = blank
-    if not empty.any():
-        return column, notes
-    values = values.copy()
-    values[empty] = EMPTY
-    return values, notes
+    if blank and not any(empty):
+        counted = "1 blank cell is read as a set" if blank == 1 else f"{blank:,} blank cells are read as sets"
+        notes.append(f"{where}: {counted} without a label")
+        texts = [EMPTY if text is None else text for text in texts]
+    return pd.Series(
+        [EMPTY if text == "" else text for text in texts], column.index, dtype=object, name=column.name
+    ), notes
 
 
-def _is_empty(cell: Any) -> bool:
-    if isinstance(cell, str):
-        return not cell.strip() or (cell.strip()[:1] in "[{(" and parsed(cell) in ([], {}))
-    return is_structured(cell) and len(cell) == 0
-
-
-def truth_of_sets(truth: Any) -> Any:
-    """Return known truths in which sets that are written as empty are named; a blank cell is no known truth."""
+def truth_of_sets(truth: Any, label: Any) -> Any:
+    """Return known true sets as text; a blank cell is no known truth. ``label`` is the column that a table may have them in."""
     if isinstance(truth, pd.Series):
-        return truth.map(_named_if_empty)
+        return pd.Series(
+            [_truth(cell) for cell in _objects(truth).tolist()], truth.index, dtype=object, name=truth.name
+        )
     if isinstance(truth, Mapping):
-        return {name: _named_if_empty(cell) for name, cell in truth.items()}
+        return {name: _truth(cell) for name, cell in truth.items()}
     table = None if truth is None or isinstance(truth, str) else maybe_pandas(truth, "the known truths")
     if table is None:
         return truth
-    return table.apply(lambda column: column.map(_named_if_empty) if column.dtype == object else column)
+    names = [name for name in table.columns if name == label or name in LABEL_COLUMNS]
+    return table.assign(**{name: truth_of_sets(table[name], label) for name in names})
 
 
-def _named_if_empty(cell: Any) -> Any:
-    blank = isinstance(cell, str) and not cell.strip()
-    return EMPTY if not blank and _is_empty(cell) else cell
+def _objects(column: pd.Series[Any]) -> pd.Series[Any]:
+    return as_objects(column) if isinstance(column.dtype, pd.ArrowDtype) else column.astype(object)
+
+
+def _truth(cell: Any) -> Any:
+    text = _text(cell)
+    return None if text == "" else text
+
+
+def _text(cell: Any) -> Any:
+    """Return a cell as text, the labels of a list joined: blank for a blank text, ``None`` for a missing cell."""
+    if cell is pd.NA or (not is_structured(cell) and not isinstance(cell, str) and absent(cell)):
+        return None
+    value = parsed(cell)
+    if not is_structured(value):
+        return value.strip() if isinstance(value, str) else str(plain(value))
+    try:
+        members = [protected(label) for label in labels_of(value)]
+    except NoLabelError:
+        return cell  # refused where the column is read, with its place
+    return SEPARATOR.join(members) or EMPTY
 
 
 def in_sets(
@@ -114,6 +130,13 @@ def in_sets(
         DataError: if a set has a label that is not declared, or no set has a label.
     """
     renamed = {str(label): None if name is None else str(name) for label, name in (names_of or {}).items()}
+    if labels is not None:
+        labels = _declared(labels, source)
+    every = set().union(*(_members(label) for label in data.labels.tolist()))
+    if unused := [label for label in renamed if label not in every]:
+        raise DataError(
+            f"{source}: map names labels that do not occur, {listed(unused, 3)}; those that do are {listed(sorted(every), 8)}"
+        )
     members = [
         {name for own in _members(label) if (name := renamed.get(own, own)) is not None}
         for label in data.labels.tolist()
@@ -135,6 +158,7 @@ def in_sets(
     for row, own in enumerate(members):
         contains[row, [number[name] for name in own]] = 1
     kept = [note for note in data.notes if not any(part in note for part in _ON_CLASSES)]
+    kept = [_NOTHING.sub(r"if it says that no label applies, add map={\1: None}", note) for note in kept]
     known = torch.where((data.truth >= 0).unsqueeze(-1), contains[data.truth.clamp(min=0)], -1)
     return replace(
         _pairs(data, contains[data.label], known, names),
@@ -144,8 +168,22 @@ def in_sets(
     )
 
 
+def _declared(labels: Iterable[Any], source: str) -> list[str]:
+    """Return the declared labels.
+
+    Raises:
+        DataError: for text in place of a list, and for a label that is named twice.
+    """
+    if isinstance(labels, (str, bytes)):
+        raise DataError(f"{source}: labels={labels!r} is text; pass a list of labels")
+    names = [str(plain(label)) for label in labels]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise DataError(f"{source}: label {listed(twice, 3)} is declared twice")
+    return names
+
+
 def _members(label: Any) -> set[str]:
-    return set() if label == EMPTY else {part for part in str(label).split(SEPARATOR) if part}
+    return set() if label == EMPTY else {restored(part) for part in str(label).split(SEPARATOR) if part}
 
 
 def _spelt_alike(often: Counter[str], declared: list[str] | None) -> tuple[dict[str, str], list[str]]:

@@ -25,8 +25,21 @@ SEPARATOR = ";"
 # are split by the first three anyway.
 SEPARATORS = (";", "|", "\n", ",", "/", "+", "&")
 _ALWAYS = SEPARATORS[:3]
+# What stands for separators within a label, while sets are joined to text: characters for private use.
+_PROTECTED = {ord(separator): chr(0xE000 + n) for n, separator in enumerate(SEPARATORS)}
+_RESTORED = {ord(own): chr(separator) for separator, own in _PROTECTED.items()}
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,17}|0")
 _NUMBER = re.compile(r"-?[0-9]+([.,][0-9]+)?")
+
+
+def protected(label: Any) -> str:
+    """Return a label of a list as text that is not split where sets are joined; :func:`restored` undoes it."""
+    return str(plain(label)).strip().translate(_PROTECTED)
+
+
+def restored(label: str) -> str:
+    """Return the label that :func:`protected` has changed."""
+    return label.translate(_RESTORED)
 
 
 def single_labels(
@@ -61,6 +74,9 @@ def single_labels(
             sets.append(labels_of(value))
         except NoLabelError as reason:
             raise DataError(f"{locate(n)}: {_short(names[n])} {reason}") from None
+    if as_sets:  # the labels of lists are not cut
+        for n in written:
+            sets[n] = [protected(label) for label in sets[n]]
     separators = _separators(sets, several)
     if several == "refuse":
         for separator, (first, second) in separators.items():

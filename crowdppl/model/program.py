@@ -295,7 +295,8 @@ def _shapes(model: AnnotationModel, data: Annotations) -> dict[str, tuple[int, .
 
 def _moved_by(name: str, model: AnnotationModel, data: Annotations) -> bool:
     """Tell whether the log joint of some items changes where features are exchanged."""
-    few = data.batch(torch.arange(min(data.N, SWAPPED), device=data.device))
+    L = data.number_of_set_labels  # sets are not cut
+    few = data.batch(torch.arange(min(data.N, max(L, SWAPPED // L * L)), device=data.device))
     exchanged = replace(few, **{name: getattr(few, name).flip(0)})
     bound = bind(model, few)
     parameters, _ = bound.conditioned(unknowns(bound, bound.expand(few)), bound.expand(few))

@@ -1,14 +1,36 @@
-"""Raters of segmentations: how well each finds the elements of a class, counted in elements of the image."""
+"""STAPLE, and raters of segmentations: how well each finds the elements of a class, counted in elements of the image."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import pandas as pd
 
 from crowdppl import arguments
+from crowdppl.data.annotations import Annotations
 from crowdppl.data.masks import Masks
-from crowdppl.errors import DataError
+from crowdppl.errors import DataError, listed
+from crowdppl.models import DawidSkene
 from crowdppl.posterior.posterior import Posterior
+
+
+@arguments.checked(data=arguments.annotation_data)
+def staple(data: Annotations) -> DawidSkene:
+    """Return the model of STAPLE for these data: flat priors, and the shares of the labels given as fixed prevalence.
+
+    S. K. Warfield, K. H. Zou and W. M. Wells (2004). Simultaneous truth and performance level estimation (STAPLE): an algorithm
+    for the validation of image segmentation. IEEE Transactions on Medical Imaging 23(7), 903-921.
+
+    Raises:
+        DataError: if nobody gave one of the classes.
+    """
+    votes = data.votes if data.multiplicity is None else data.votes * data.multiplicity.unsqueeze(-1)
+    shares = votes.sum(0).double()
+    if bool((shares == 0).any()):
+        never = data.labels[(shares == 0).cpu().numpy()].tolist()
+        raise DataError(f"STAPLE: nobody gave {listed(never, 3)}, whose share would be 0; leave it out")
+    return dataclasses.replace(DawidSkene.maximum_likelihood(), prevalence=tuple((shares / shares.sum()).tolist()))
 
 
 @arguments.checked(posterior=arguments.posterior, masks=arguments.anything)
@@ -23,14 +45,13 @@ def rater_table(posterior: Posterior, masks: Masks) -> pd.DataFrame:
     Raises:
         DataError: if the result is not of these masks.
     """
+    if not isinstance(masks, Masks):
+        raise DataError(f"masks is a {type(masks).__name__}; pass the Masks whose annotations were fitted")
     if list(posterior.items()) != list(masks.annotations.items) or list(posterior.worker_names()) != list(masks.raters):
         raise DataError("the result is not one of these masks; fit their annotations")
-    point = (
-        posterior.tree["point"]
-        if "point" in posterior.tree.children
-        else posterior.tree["posterior"].mean(("chain", "draw"))
-    )
-    confusion = point["confusion"].to_numpy()  # (J, K, K)
+    point = posterior.tree["point"].data_vars if "point" in posterior.tree.children else {}
+    known = "confusion" in point
+    confusion = point["confusion"].to_numpy() if known else posterior.draws("confusion").mean(0)  # (J, K, K)
     probability, votes, counts = posterior.probability(), masks.votes, masks.counts  # (N, K), (N, J), (N,)
     consensus = probability.argmax(-1)
     rows = []

@@ -354,6 +354,7 @@ def test_parquet_and_priors(tmp_path):
         "prior_incorrect": 0.5,
         "prior_items": 0.0,
         "concentration": None,
+        "prevalence": None,
     }
 
 

@@ -12,7 +12,7 @@ import crowdppl
 from crowdppl.data import masks
 from crowdppl.errors import DataError, FileError, ModelError, OptionError, silent
 from crowdppl.models import DawidSkene
-from crowdppl.posterior.masks import rater_table
+from crowdppl.posterior.masks import rater_table, staple
 
 EXACT = {"method": "em", "independent": True, "tol": 1e-13, "max_iter": 100_000, "num_samples": 2}
 # R's stapler comes with three masks of one volume: votes of the raters, and numbers of voxels (J. Muschelli).
@@ -26,7 +26,7 @@ PROBABILITY = [6.372996e-05, 0.39993658, 0.0010559546, 0.91704126, 0.62800932, 0
 
 def fitted(data, model=None):
     with silent():
-        return crowdppl.fit(data, model or DawidSkene.staple(data), **EXACT)
+        return crowdppl.fit(data, model or staple(data), **EXACT)
 
 
 def volume(shape=(6, 5, 4), raters=3, classes=2, seed=0):
@@ -57,7 +57,7 @@ def test_a_learned_prevalence_gives_other_probabilities():
     fixed, learned = (fitted(segmentations.annotations, model) for model in (None, DawidSkene.maximum_likelihood()))
     assert np.abs(fixed.probability() - learned.probability()).max() > 0.01
     assert "prevalence" not in fixed.tree["point"]
-    np.testing.assert_allclose(fixed.prevalence()["share"], DawidSkene.staple(segmentations.annotations).prevalence)
+    np.testing.assert_allclose(fixed.prevalence()["share"], staple(segmentations.annotations).prevalence)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -73,8 +73,8 @@ def test_patterns_are_the_elements_written_out(classes):
     written = crowdppl.Annotations.from_arrays(
         np.repeat(np.arange(len(votes)), 3), np.tile(list(arrays), len(votes)), votes.reshape(-1), labels=range(classes)
     )
-    model = DawidSkene.staple(segmentations.annotations)
-    np.testing.assert_allclose(model.prevalence, DawidSkene.staple(written).prevalence)
+    model = staple(segmentations.annotations)
+    np.testing.assert_allclose(model.prevalence, staple(written).prevalence)
     one, two = fitted(segmentations.annotations, model), fitted(written, model)
     np.testing.assert_allclose(
         segmentations.image(one.probability()).reshape(len(votes), classes), two.probability(), atol=1e-6

@@ -13,7 +13,7 @@ import crowdppl
 from crowdppl import Annotations, criticism, export, report
 from crowdppl.data import copies
 from crowdppl.data.sets import of_labels, whole
-from crowdppl.errors import DataError, ModelError, OptionError, silent
+from crowdppl.errors import CrowdpplError, DataError, ModelError, OptionError, silent
 
 LABELS = ["cat", "dog", "fish"]
 
@@ -84,7 +84,7 @@ def test_a_blank_cell_is_the_empty_set_unless_others_are_written_as_empty():
     rows = [(0, "u", "cat"), (0, "v", None), (1, "u", "dog"), (1, "v", "cat;dog")]
     data = read(rows)
     assert chosen(data)[0, "v"] == set()
-    assert any("1 blank cells are read as sets without a label" in note for note in data.notes)
+    assert any("1 blank cell is read as a set without a label" in note for note in data.notes)
     data = read([*rows, (1, "w", "")])
     assert (0, "v") not in chosen(data)
     assert chosen(data)[1, "w"] == set()
@@ -473,3 +473,79 @@ def test_what_is_not_for_sets_says_so():
         export.conll(posterior, "x.conll")
     with pytest.raises(DataError, match="no spans"):
         posterior.spans()
+
+
+def test_labels_of_lists_are_not_cut():
+    data = read([(0, "u", ["a|x", "c;d"]), (0, "v", ["a|x"]), (1, "u", ["e, f"]), (1, "v", '["c;d"]')])
+    assert data.set_labels.tolist() == ["a|x", "c;d", "e, f"]
+    assert chosen(data)[0, "u"] == {"a|x", "c;d"}
+    assert chosen(data)[1, "v"] == {"c;d"}
+
+
+def test_numbers_are_labels_as_they_are_written():
+    data = read([(0, "u", 1.0), (0, "v", 2.0), (1, "u", np.nan), (1, "v", 1.0)], truth={0: 1, 1: [2]})
+    assert data.set_labels.tolist() == ["1", "2"]
+    assert chosen(data)[1, "u"] == set()
+    assert data.truth.tolist() == [1, 0, 0, 1]
+
+
+def test_declarations_that_do_not_fit_are_refused():
+    rows = [(0, "u", "a;b"), (1, "u", "b")]
+    for options, reason in (
+        ({"labels": ["a", "b", "a"]}, "'a' is declared twice"),
+        ({"labels": "ab"}, "pass a list of labels"),
+        ({"map": {"zzz": None}}, "'zzz'.*do not occur|do not occur.*'zzz'"),
+    ):
+        with pytest.raises(CrowdpplError, match=reason):
+            read(rows, **options)
+
+
+def test_a_label_that_says_that_nothing_applies_is_named():
+    data = read([(0, "u", "none"), (0, "v", "a"), (1, "u", "none"), (1, "v", "a;b")])
+    assert any("add map={'none': None}" in note for note in data.notes)
+    assert not any("missing=" in note for note in data.notes)
+
+
+def test_nothing_chosen_in_an_export_is_the_empty_set(tmp_path):
+    tasks = [
+        {
+            "id": g,
+            "data": {"text": "x"},
+            "annotations": [
+                {
+                    "completed_by": w,
+                    "result": [{"type": "choices", "from_name": "c", "to_name": "t", "value": {"choices": own}}],
+                }
+                for w, own in ((1, ["a"]), (2, []))
+            ],
+        }
+        for g in range(2)
+    ]
+    (tmp_path / "x.json").write_text(json.dumps(tasks))
+    with silent():
+        data = crowdppl.read(tmp_path / "x.json", several="sets")
+        assert crowdppl.read(tmp_path / "x.json").A == 2
+    assert [len(own) for own in chosen(data).values()] == [1, 0, 1, 0]
+
+
+def test_features_of_workers_do_not_cut_sets():
+    rows, _ = simulated(tasks=40)
+    known = pd.DataFrame({"x": np.arange(6.0)}, index=[f"w{j}" for j in range(6)])
+    with silent():
+        posterior = crowdppl.fit(read(rows, worker_features=known), method="em", num_samples=5)
+    assert len(posterior.sets()) == 40
+
+
+def test_many_labels_of_few_tasks_are_not_drawn_to_the_middle():
+    """Sixty tasks, 20 labels of which one or two apply: the mean probability is the share that applies, within a half."""
+    rng = np.random.default_rng(0)
+    truth = [set(rng.choice(20, rng.integers(1, 3), replace=False).tolist()) for _ in range(60)]
+    rows = [
+        (g, f"w{w}", [f"l{k:02d}" for k in range(20) if rng.random() < (0.75 if k in own else 0.02)])
+        for g, own in enumerate(truth)
+        for w in rng.choice(12, 3, replace=False)
+    ]
+    with silent():
+        probability = crowdppl.fit(read(rows), method="em", num_samples=5).probability()[:, 1]
+    share = sum(map(len, truth)) / 1200
+    assert 0.5 * share < probability.mean() < 1.5 * share

@@ -267,7 +267,7 @@ def test_other_classes_are_refused():
         {"crowd_mean": (1.0, "x")},
         {"clusters": 0},
         {"spread": 0.0},
-        {"prior_rate": -1},
+        {"prior_absent": -1.0},
     ):
         with pytest.raises(ModelError, match=next(iter(bad))):
             LabelSets(**bad)

@@ -37,11 +37,11 @@ def masks_command(
     from crowdppl.export.folders import replaced
     from crowdppl.inference.fit import fit
     from crowdppl.models import DawidSkene
-    from crowdppl.posterior.masks import rater_table
+    from crowdppl.posterior.masks import rater_table, staple
 
     if len(files) < 2:
         raise OptionError(f"{len(files)} file; name the masks of two or more raters")
-    with silent() as notes:
+    with silent():
         masks = masked.read(files)
         data = masks.annotations
         ending = ".npy" if masks.source is None else ".nii.gz"
@@ -51,7 +51,7 @@ def masks_command(
         images = ["consensus"] + [f"probability_{label}" for label in classes[1:]]
         names = [*(image + ending for image in images), "raters.csv"]
         results.free(out, overwrite=overwrite, files=names)
-        model = DawidSkene.maximum_likelihood() if learn_prevalence else DawidSkene.staple(data)
+        model = DawidSkene.maximum_likelihood() if learn_prevalence else staple(data)
         posterior = fit(data, model, method="em", independent=True, tol=1e-10, max_iter=100_000)
     size = " x ".join(f"{side:,}" for side in masks.pattern.shape)
     err.print(f"[bold]{len(files)} masks[/bold]: {size} elements, {data.N:,} patterns of votes")
@@ -74,5 +74,5 @@ def masks_command(
         "dice: overlap with the consensus. No intervals: neighbouring elements are not independent, and any would be too narrow.",
         style="dim",
     )
-    display.show_notes(list(dict.fromkeys([*data.notes, *notes])))
+    display.show_notes(list(data.notes))
     console.print(f"Wrote {', '.join(names)} in {escape(str(out))}.")

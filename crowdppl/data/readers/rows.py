@@ -74,7 +74,7 @@ class Rows:
             self.note("{} records with several annotators: the labels are taken in their order")
             for one, answer in zip(workers, answers, strict=True):
                 self.add(task, one, answer, timestamp, seconds, where=where, record=record)
-        elif absent(labels) or (is_structured(labels) and not len(labels)):
+        elif absent(labels) or (is_structured(labels) and not len(labels) and self.choices.several != "sets"):
             self.drop("without a label")
         else:
             self._append(task, workers[0], labels, timestamp, seconds, where=where, record=record)
