@@ -37,6 +37,11 @@ def labels(posterior: PosteriorVariables) -> Array:
     return np.asarray(posterior._known["constant_data"]["set_label"].to_numpy(), dtype=object)
 
 
+def size(posterior: PosteriorVariables) -> int:
+    """Return how many items one annotation of a worker is about: the labels of a set, or one."""
+    return len(labels(posterior)) if has_sets(posterior) else 1
+
+
 def table(posterior: PosteriorVariables) -> pd.DataFrame:
     """Return the table that :meth:`crowdppl.Posterior.sets` describes."""
     _require(posterior)

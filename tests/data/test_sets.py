@@ -549,3 +549,12 @@ def test_many_labels_of_few_tasks_are_not_drawn_to_the_middle():
         probability = crowdppl.fit(read(rows), method="em", num_samples=5).probability()[:, 1]
     share = sum(map(len, truth)) / 1200
     assert 0.5 * share < probability.mean() < 1.5 * share
+
+
+def test_a_worker_of_two_sets_has_no_verdict_of_many_annotations():
+    rows, _ = simulated(tasks=60)
+    few = [(f"t{g}", "newcomer", "cat;dog;fish") for g in range(3)]
+    with silent():
+        table = crowdppl.fit(read([*rows, *few]), method="em", num_samples=50).workers().set_index("worker")
+    assert table.loc["newcomer", "annotations"] == 9
+    assert table.loc["newcomer", "verdict"] not in ("weak", "confuses", "hasty")

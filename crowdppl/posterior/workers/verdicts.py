@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdppl import arguments
+from crowdppl.posterior import sets
 from crowdppl.posterior.measures import accuracy, kappa
 from crowdppl.posterior.variables import PosteriorVariables
 from crowdppl.posterior.workers import grading
@@ -108,7 +109,7 @@ def verdicts(posterior: PosteriorVariables, probabilities: Array | None = None) 
 
     _, random, adversarial = (hypothesis_probabilities(posterior) if probabilities is None else probabilities).T
     given = posterior.label_counts_by_worker()  # (J, K)
-    total = given.sum(1)
+    total = given.sum(1) // sets.size(posterior)  # a set is one answer
     parts = posterior.by_block(
         lambda confusion, prevalence: (kappa(confusion, prevalence), accuracy(confusion, prevalence))
     )
