@@ -22,7 +22,7 @@ from crowdppl.data import html
 from crowdppl.errors import OptionError
 from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior
-from crowdppl.posterior.sets import decisions, has_sets
+from crowdppl.posterior.sets import decisions, has_sets, size
 from crowdppl.posterior.workers.drift import FAST
 from crowdppl.posterior.workers.verdicts import MIN_ANNOTATIONS
 from crowdppl.report.rendering import counted
@@ -218,7 +218,7 @@ def actions(
         probable=int((~unsure & ~certain).sum()),
         finished=int(certain.sum()),
         correct=float(np.where(known, 1.0, probability).mean()),
-        rounds=_rounds(posterior, len(ordered), cost, seed),
+        rounds=_rounds(posterior, len(ordered), _answers(posterior, ordered), cost, seed),
         names=names,
         unit=PAIR if of_sets else "item",
         comparable=comparable,
@@ -478,8 +478,13 @@ def _questions_on_labels(posterior: Posterior) -> list[Question]:
     ]
 
 
-def _rounds(posterior: Posterior, count: int, cost: float | None, seed: int) -> list[Round]:
-    """Predict the effect of one, two and three further annotations of each open item."""
+def _answers(posterior: Posterior, items: Array) -> int:
+    """Return the number of annotations that give each of some items one more: a set of labels is one for all its pairs."""
+    return len(np.unique(items // size(posterior)))
+
+
+def _rounds(posterior: Posterior, count: int, answers: int, cost: float | None, seed: int) -> list[Round]:
+    """Predict the effect of one, two and three further annotations of each of ``count`` open items, ``answers`` in a round."""
     if not count:
         return []
     N, K = posterior.probability().shape
@@ -491,7 +496,7 @@ def _rounds(posterior: Posterior, count: int, cost: float | None, seed: int) -> 
         accuracy = curve.table["accuracy"].to_numpy()
         corrected = [float(max(0.0, accuracy[n] - accuracy[0]) * N) for n in range(1, ROUNDS + 1)]
     return [
-        Round(n, n * count, None if cost is None else n * count * float(cost), corrected[n - 1])
+        Round(n, n * answers, None if cost is None else n * answers * float(cost), corrected[n - 1])
         for n in range(1, ROUNDS + 1)
     ]
 

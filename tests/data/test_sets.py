@@ -558,3 +558,14 @@ def test_a_worker_of_two_sets_has_no_verdict_of_many_annotations():
         table = crowdppl.fit(read([*rows, *few]), method="em", num_samples=50).workers().set_index("worker")
     assert table.loc["newcomer", "annotations"] == 9
     assert table.loc["newcomer", "verdict"] not in ("weak", "confuses", "hasty")
+
+
+def test_costs_are_those_of_sets():
+    rows, _ = simulated(tasks=40, each=2)
+    with silent():
+        posterior = crowdppl.fit(read(rows), method="em", num_samples=20)
+    actions = report.actions(posterior, cost=0.5)
+    tasks = len(np.unique(actions.open // 3))
+    assert tasks < len(actions.open)
+    assert [one.annotations for one in actions.rounds] == [tasks, 2 * tasks, 3 * tasks]
+    assert actions.rounds[0].cost == pytest.approx(0.5 * tasks)
