@@ -167,20 +167,16 @@ class LabelSets(AnnotationModel):
     def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
         """Return parameters of higher expected log joint; the first clusters are of tasks with the same most chosen label."""
         if parameters is None:
-            return self._raised(self._begun(responsibility, data), data, None)
+            return self.m_step_of_coupled(self._begun(responsibility, data), data, None)
         if data.set_labels is None:  # pairs are tasks of their own, and clusters follow from their labels alone
             mixture = self.coupling(parameters, data)
             joint = mixture.share.unsqueeze(-1) + mixture.rate.squeeze(-2)  # (C, 2)
             states = joint.softmax(0) * responsibility.sum(0)
             expected = SmoothedSets(responsibility[:, 0], responsibility, states.sum(-1), states.unsqueeze(-2))
-            return self._raised(expected, data, parameters)
+            return self.m_step_of_coupled(expected, data, parameters)
         logs = self.log_likelihoods(parameters, data)
         logs = logs if data.clamp is None else logs + data.clamp
         return self.m_step_of_coupled(self.coupling(parameters, data).smooth(logs, data), data, parameters)
-
-    def m_step_of_coupled(self, expected: SmoothedSets, data: Annotations, parameters: Parameters | None) -> Parameters:
-        """Return parameters of higher expected log joint, given the posterior of clusters and labels."""
-        return self._raised(expected, data, parameters)
 
     def _begun(self, responsibility: Tensor, data: Annotations) -> SmoothedSets:
         """Return what the first M step takes."""
@@ -197,7 +193,8 @@ class LabelSets(AnnotationModel):
         clusters = (share * pairs[:, :1].sum(-1)).sum(0)
         return SmoothedSets(chosen.new_zeros(data.N), responsibility, clusters, each)
 
-    def _raised(self, expected: SmoothedSets, data: Annotations, parameters: Parameters | None) -> Parameters:
+    def m_step_of_coupled(self, expected: SmoothedSets, data: Annotations, parameters: Parameters | None) -> Parameters:
+        """Return parameters of higher expected log joint, given the posterior of clusters and labels."""
         prior, J, L = self._choice_prior(data), data.J, data.number_of_set_labels
         if parameters is None:
             crowd = prior.mean.expand(L, 2)

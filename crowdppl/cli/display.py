@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,22 +83,46 @@ def show_truth(posterior: Posterior, level: float) -> None:
     uncertain = truth[truth["probability"] < CERTAIN].sort_values("probability", kind="stable")
     certain = len(truth) - len(uncertain)
     console.print(f"{certain:,} of {len(truth):,} items have a label that is at least {CERTAIN:.0%} probable.")
-    shown = uncertain.head(SHOWN_ITEMS)
+    classes = list(zip(posterior.labels.tolist(), probability_columns(posterior.labels), strict=True))
+
+    def written(row: dict[Any, Any]) -> list[str]:
+        rest = sorted(((row[p], str(k)) for k, p in classes if k != row["label"]), reverse=True)
+        others = ", ".join(f"{k} {p:.0%}" for p, k in rest[:3] if p >= 0.005)
+        return [str(row[posterior.item_column]), str(row["label"]), f"{row['probability']:.2f}", others]
+
+    title, columns = "True labels: the least certain items", ("item", "label", "probability", "otherwise")
+    _show_first(uncertain, title, columns, {"probability"}, written, "truth.csv")
+
+
+def _show_first(
+    rows: pd.DataFrame,
+    title: str,
+    columns: Sequence[str],
+    numbers: Collection[str],
+    written: Callable[[dict[Any, Any]], list[str]],
+    file: str,
+) -> None:
+    """Print the first rows, the least certain ones, if there are any.
+
+    Args:
+        rows: in this order.
+        title: of the table.
+        columns: its columns.
+        numbers: those of them that are numbers.
+        written: the parts of a row.
+        file: that has all rows.
+    """
+    shown = rows.head(SHOWN_ITEMS)
     if len(shown) == 0:
         return
-    table = grid("True labels: the least certain items")
-    for column in ("item", "label", "probability", "otherwise"):
-        table.add_column(column, justify="right" if column == "probability" else "left")
-    classes = list(zip(posterior.labels.tolist(), probability_columns(posterior.labels), strict=True))
+    table = grid(title)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left")
     for row in shown.to_dict("records"):
-        rest = sorted(((row[p], str(k)) for k, p in classes if k != row["label"]), reverse=True)
-        others = ", ".join(f"{escape(k)} {p:.0%}" for p, k in rest[:3] if p >= 0.005)
-        table.add_row(
-            escape(str(row[posterior.item_column])), escape(str(row["label"])), f"{row['probability']:.2f}", others
-        )
+        table.add_row(*map(escape, written(row)))
     console.print(table)
-    if len(uncertain) > len(shown):
-        console.print(f"... and {len(uncertain) - len(shown):,} more in truth.csv")
+    if len(rows) > len(shown):
+        console.print(f"... and {len(rows) - len(shown):,} more in {file}")
 
 
 def show_grades(posterior: Posterior, level: float) -> None:
@@ -166,18 +190,13 @@ def show_spans(posterior: Posterior) -> None:
     certain = int((chosen["probability"] >= CERTAIN).sum())
     console.print(f"{certain:,} of {len(chosen):,} spans are at least {CERTAIN:.0%} probable.")
     uncertain = chosen[chosen["probability"] < CERTAIN].sort_values("probability", kind="stable")
-    shown = uncertain.head(SHOWN_ITEMS)
-    if len(shown) == 0:
-        return
-    table = grid("Spans: the least certain ones")
-    for column in ("sequence", "from", "to", "type", "probability", "workers"):
-        table.add_column(column, justify="left" if column in ("sequence", "type") else "right")
-    for row in shown.to_dict("records"):
-        place = (str(row["sequence"]), str(row["first"]), str(row["last"]), str(row["type"]))
-        table.add_row(*map(escape, place), f"{row['probability']:.2f}", f"{row['workers']} of {row['of_workers']}")
-    console.print(table)
-    if len(uncertain) > len(shown):
-        console.print(f"... and {len(uncertain) - len(shown):,} more in spans.csv")
+
+    def written(row: dict[Any, Any]) -> list[str]:
+        place = [str(row[name]) for name in ("sequence", "first", "last", "type")]
+        return [*place, f"{row['probability']:.2f}", f"{row['workers']} of {row['of_workers']}"]
+
+    title, columns = "Spans: the least certain ones", ("sequence", "from", "to", "type", "probability", "workers")
+    _show_first(uncertain, title, columns, {"from", "to", "probability", "workers"}, written, "spans.csv")
 
 
 def show_sets(posterior: Posterior) -> None:
@@ -195,18 +214,13 @@ def show_sets(posterior: Posterior) -> None:
     sure = int((sets["probability"] >= CERTAIN).sum())
     console.print(f"{sure:,} of {len(sets):,} tasks have a set that is at least {CERTAIN:.0%} probable.")
     uncertain = sets[sets["probability"] < CERTAIN].sort_values("probability", kind="stable")
-    shown = uncertain.head(SHOWN_ITEMS)
-    if len(shown) == 0:
-        return
-    table = grid("Sets: the least certain tasks")
-    for column in (posterior.item_column, "labels", "probability", "annotations"):
-        table.add_column(column, justify="right" if column in ("probability", "annotations") else "left")
-    for row in shown.to_dict("records"):
-        first, second = str(row[posterior.item_column]), str(row["labels"])
-        table.add_row(escape(first), escape(second), f"{row['probability']:.2f}", f"{row['annotations']:,}")
-    console.print(table)
-    if len(uncertain) > len(shown):
-        console.print(f"... and {len(uncertain) - len(shown):,} more in sets.csv")
+
+    def written(row: dict[Any, Any]) -> list[str]:
+        names = [str(row[name]) for name in (posterior.item_column, "labels")]
+        return [*names, f"{row['probability']:.2f}", f"{row['annotations']:,}"]
+
+    title, columns = "Sets: the least certain tasks", (posterior.item_column, "labels", "probability", "annotations")
+    _show_first(uncertain, title, columns, {"probability", "annotations"}, written, "sets.csv")
 
 
 def _show_markers(workers: pd.DataFrame, title: str) -> None:

@@ -1,8 +1,8 @@
 """What the severity of raters depends on: their age, their training, the form of the question.
 
 For every posterior draw of the severities, a linear regression on what is known of the raters, whose coefficients are drawn given
-that draw; so the intervals have the uncertainty of the severities and that of the sample of raters. Severities are shrunk towards
-each other where raters have few annotations, and effects with them.
+that draw; so the intervals of effects have the uncertainty of the severities and that of the sample of raters. Severities are
+shrunk towards each other where raters have few annotations, and effects with them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class SeverityEffects:
         table: a row for each effect: ``covariate``; ``level`` of a categorical one, whose effect is by how much raters of this
             level are more severe than the mean of all levels, or blank, for a numeric one, whose effect is that of one more unit;
             ``raters``, their number; ``effect`` in grades, with ``low`` and ``high``; ``probability`` that it is positive.
-        explained: share of the variance of severities that all covariates explain, adjusted for their number: mean, low and high.
+        explained: share of the variance of severities that all covariates explain, adjusted for their number: mean, low and high
+            over the draws of the severities, without the uncertainty from the sample of raters.
         raters: number of raters.
     """
 

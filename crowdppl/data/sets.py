@@ -122,16 +122,15 @@ def in_sets(
         data: as read with each set as a class.
         labels: all labels of the sets, in order. Defaults to those that occur, sorted.
         fold: whether labels that differ in capitals, white space or look-alike letters only are one.
-        notes: sentences to add.
         names_of: names of labels by label; ``None`` for a label that is none.
+        notes: sentences to add.
         source: name of the table in messages.
 
     Raises:
-        DataError: if a set has a label that is not declared, or no set has a label.
+        DataError: if a set has a label that is not declared, no set has a label, or names are given to labels that do not occur.
     """
     renamed = {str(label): None if name is None else str(name) for label, name in (names_of or {}).items()}
-    if labels is not None:
-        labels = _declared(labels, source)
+    declared = None if labels is None else _declared(labels, source)
     every = set().union(*(_members(label) for label in data.labels.tolist()))
     if unused := [label for label in renamed if label not in every]:
         raise DataError(
@@ -144,7 +143,6 @@ def in_sets(
     often: Counter[str] = Counter()
     for own, count in zip(members, data.votes.sum(0).tolist(), strict=True):
         often.update(dict.fromkeys(own, int(count) + 1))
-    declared = None if labels is None else [str(label) for label in labels]
     same, merged = _spelt_alike(often, declared) if fold else ({}, [])
     members = [{same.get(name, name) for name in own} for own in members]
     used = sorted(set().union(*members))

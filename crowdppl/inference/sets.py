@@ -8,14 +8,14 @@ distribution of ``rho``. For a model in which labels are independent it is the p
 from __future__ import annotations
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
-from crowdppl.inference.design_effect import DesignEffect, factors
+from crowdppl.inference.design_effect import DesignEffect
 from crowdppl.inference.draws import Draws
-from crowdppl.inference.spans import Array, averaged_over
+from crowdppl.inference.spans import Array, averaged
 from crowdppl.model.bound import BoundModel
+from crowdppl.model.coupling import Coupling
 from crowdppl.model.label_mixture import LabelMixture
 
 
@@ -40,20 +40,14 @@ def set_probabilities(
     out = np.full(len(data.sequences), np.nan)
     L = len(data.set_labels)
     tasks, states = data.sequence[::L].cpu().numpy(), probability.argmax(-1)
-    with torch.no_grad():
-        if not model.coupled:
-            product = probability.gather(-1, states.unsqueeze(-1)).view(-1, L).log().sum(-1).exp()
-            out[tasks] = product.cpu().numpy()
-            return {"probability": out}
-        total = torch.zeros(data.N // L, dtype=data.dtype, device=data.device)
-        each = averaged_over(model, data, draws, effect)
-        for parameters, rho in each:
-            likelihoods = model.log_likelihoods(parameters, data)
-            if rho is not None:
-                likelihoods = likelihoods / factors(rho, data).unsqueeze(-1)
-            likelihoods = likelihoods if data.clamp is None else likelihoods + data.clamp
-            coupling = model.model.coupling(parameters, data)
-            assert isinstance(coupling, LabelMixture)
-            total += coupling.probability_of(states, likelihoods)
-    out[tasks] = np.clip((total / len(each)).cpu().numpy(), 0.0, 1.0)
+
+    def of_sets(mixture: Coupling, likelihoods: Tensor) -> Tensor:
+        assert isinstance(mixture, LabelMixture)
+        return mixture.probability_of(states, likelihoods)
+
+    if model.coupled:
+        out[tasks] = averaged(model, data, draws, effect, of_sets)
+    else:
+        own = probability.gather(-1, states.unsqueeze(-1)).view(-1, L)
+        out[tasks] = own.log().sum(-1).exp().cpu().numpy()
     return {"probability": out}

@@ -7,6 +7,7 @@ log-likelihood of a token is divided by its design effect, averaged over the dis
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from crowdppl.inference.draws import Draws
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
 from crowdppl.model.chains import Chain, span_probabilities
+from crowdppl.model.coupling import Coupling
 
 Array = npt.NDArray[Any]
 # Draws of the parameters that the probabilities are averaged over, each with one value of rho, where there is no point.
@@ -56,23 +58,44 @@ def spans(
     kinds = np.arange(len(tags.types))[:, None]
     marks = [torch.from_numpy(part[None, :] == kinds).to(data.device) for part in (tags.begins, tags.continues)]
     where = torch.from_numpy(every).to(data.device)
-    total = torch.zeros(len(every), dtype=data.dtype, device=data.device)
+
+    def of_spans(chain: Coupling, likelihoods: Tensor) -> Tensor:
+        assert isinstance(chain, Chain)
+        return span_probabilities(likelihoods, chain, data, where, *marks)
+
+    first, end, kind = every.T
+    mean = averaged(model, data, draws, effect, of_spans)
+    return {"first": first, "last": end - 1, "type": kind, "probability": mean, "chosen": is_chosen}
+
+
+def averaged(
+    model: BoundModel,
+    data: Annotations,
+    draws: Draws,
+    effect: DesignEffect | None,
+    probabilities: Callable[[Coupling, Tensor], Tensor],
+) -> Array:
+    """Return probabilities averaged over the parameters and over rho, ``(M,)``.
+
+    Args:
+        model: whose items depend on each other.
+        data: the annotations.
+        draws: of the engine.
+        effect: the design effect that the result allows for, if any.
+        probabilities: of the coupling of the items and the log-likelihoods of their labels ``(N, S)``, ``(M,)``.
+    """
     with torch.no_grad():
-        each = averaged_over(model, data, draws, effect)
-        for parameters, rho in each:
+        each = []
+        for parameters, rho in _parameters(model, data, draws, effect):
             likelihoods = model.log_likelihoods(parameters, data)
             if rho is not None:
                 likelihoods = likelihoods / factors(rho, data).unsqueeze(-1)
             likelihoods = likelihoods if data.clamp is None else likelihoods + data.clamp
-            chain = model.model.coupling(parameters, data)
-            assert isinstance(chain, Chain)
-            total += span_probabilities(likelihoods, chain, data, where, *marks)
-    first, end, kind = every.T
-    mean = (total / len(each)).clamp(0, 1).cpu().numpy()
-    return {"first": first, "last": end - 1, "type": kind, "probability": mean, "chosen": is_chosen}
+            each.append(probabilities(model.model.coupling(parameters, data), likelihoods))
+        return np.asarray((sum(each[1:], each[0]) / len(each)).clamp(0, 1).cpu().numpy())
 
 
-def averaged_over(
+def _parameters(
     model: BoundModel, data: Annotations, draws: Draws, effect: DesignEffect | None
 ) -> list[tuple[Parameters, Tensor | None]]:
     """Return parameters to average over, each with a value of rho."""

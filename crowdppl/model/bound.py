@@ -519,9 +519,9 @@ class BoundModel:
         return log_joint.clone() if M == 1 else log_joint.unflatten(-1, (-1, M)).logsumexp(-1)
 
     def temperable(self, log_joint: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return what :meth:`tempered` takes: the item log joint, or of chains the log-likelihoods.
+        """Return what :meth:`tempered` takes: the item log joint, or where items depend on each other the log-likelihoods.
 
-        In a chain the labels of a token speak for its neighbours, too: where they count less, they do so in both.
+        Labels of an item are evidence on those that it depends on, too: where they count less, they do so for all.
         """
         return self.log_likelihoods(parameters, data) if self.coupled else log_joint
 
@@ -619,7 +619,7 @@ class BoundModel:
     def program(self, data: Annotations, index: Tensor | None = None, *, training: bool = False) -> None:
         """Run the Pyro program: parameters, an enumerated truth for each item, and the observed labels as a factor.
 
-        The specification of the model. Of chains the truth is summed out by the forward algorithm. ``index`` ``(B,)`` takes a
+        The specification of the model. Where items depend on each other the truth is summed out. ``index`` ``(B,)`` takes a
         mini-batch of items, whose terms are scaled up; ``training`` activates dropout.
         """
         if self.coupled:

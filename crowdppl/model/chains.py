@@ -40,10 +40,6 @@ class Chain(NamedTuple):
         """Draw the states, see :func:`draw_states`."""
         return draw_states(log_likelihoods, self, data)
 
-    def marginals(self, data: Annotations) -> Tensor:
-        """Return the probability of the states of each item before any label is seen, ``(..., N, S)``."""
-        return marginals(self, data)
-
     def prevalence(self, data: Annotations) -> Tensor:
         """Return the mean of :func:`marginals` over all items, ``(..., S)``."""
         return prevalence(self, data)

@@ -34,11 +34,8 @@ class Coupling(Protocol):
     def draw_states(self, log_likelihoods: Tensor, data: Annotations) -> Tensor:
         """Draw the states of all items from their posterior, ``(..., N)`` int64."""
 
-    def marginals(self, data: Annotations) -> Tensor:
-        """Return the log-probabilities of the states of each item before any label is seen, ``(..., N, S)``."""
-
     def prevalence(self, data: Annotations) -> Tensor:
-        """Return the mean of the marginal probabilities over all items, ``(..., S)``."""
+        """Return the probability of the states before any label is seen, in the mean over all items, ``(..., S)``."""
 
 
 def item_log_joint(smoothed: Smoothed) -> Tensor:

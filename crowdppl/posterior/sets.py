@@ -66,10 +66,9 @@ def shares(posterior: PosteriorVariables) -> pd.DataFrame:
     _require(posterior)
     names = labels(posterior)
     each = posterior.probability()[:, 1].reshape(-1, len(names))
-    item, _, label = posterior.annotation_index()
-    chosen = np.bincount(np.asarray(item) % len(names), weights=np.asarray(label), minlength=len(names))
-    answers = max(1, len(item) // len(names))
-    return pd.DataFrame({"label": names, "share": each.mean(0), "chosen": chosen / answers})
+    answers = len(posterior.annotation_index()[0]) // len(names)
+    chosen = posterior._values("constant_data", "set_label_votes") / max(1, answers)
+    return pd.DataFrame({"label": names, "share": each.mean(0), "chosen": chosen})
 
 
 def decisions(posterior: PosteriorVariables) -> pd.DataFrame:
@@ -100,15 +99,14 @@ def rates(posterior: PosteriorVariables, level: float | None) -> pd.DataFrame:
     if not has_rates(posterior):
         raise DataError("this model has no rates by label; fit model='label-sets'")
     names, workers = labels(posterior), posterior.worker_names()
-    _, worker, label = (np.asarray(part) for part in posterior.annotation_index())
-    item = np.asarray(posterior.annotation_index()[0]) % len(names)
-    place = worker * len(names) + item
-    size = len(workers) * len(names)
+    item, worker, label = (np.asarray(part) for part in posterior.annotation_index())
+    place = worker * len(names) + item % len(names)
+    cells = len(workers) * len(names)
     out: dict[str, Any] = {
         "worker": np.repeat(workers, len(names)),
         "label": np.tile(names, len(workers)),
-        "annotations": np.bincount(place, minlength=size),
-        "chosen": np.bincount(place, weights=label, minlength=size).astype(np.int64),
+        "annotations": np.bincount(place, minlength=cells),
+        "chosen": np.bincount(place, weights=label, minlength=cells).astype(np.int64),
     }
     for name in ("sensitivity", "false_positive_rate"):
         ends = interval(posterior.draws(name), level)

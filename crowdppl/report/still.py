@@ -49,13 +49,7 @@ def context(data: Data) -> dict[str, Any]:
         "cards": _cards(todo),
         "people": _people(todo),
         "nobody_known": all(verdict == "unknown" for verdict in data["workers"]["verdict"]),
-        "questions": [
-            {
-                "classes": one["asked"],
-                "sentence": one["sentence"],
-            }
-            for one in todo["questions"]
-        ],
+        "questions": todo["questions"],
         "what": _what(todo),
         "open_at": open_at,
         "again": [
