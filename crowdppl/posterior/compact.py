@@ -51,7 +51,7 @@ THINNED = 200
 # Bits of the mantissa of these parameters.
 MANTISSA = 12
 # Draws of parameters of single workers that views of workers read.
-VIEWED = ("common_share", "membership", "other_rate", "worker_embedding")
+VIEWED = ("common_share", "false_positive_rate", "membership", "other_rate", "sensitivity", "worker_embedding")
 # Axes whose names stand in the root of the file, and the group that has them in a result.
 NAMED = {"item": "truth", "worker": "posterior"}
 # Numbers in one chunk of the file.

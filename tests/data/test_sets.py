@@ -569,3 +569,17 @@ def test_costs_are_those_of_sets():
     assert tasks < len(actions.open)
     assert [one.annotations for one in actions.rounds] == [tasks, 2 * tasks, 3 * tasks]
     assert actions.rounds[0].cost == pytest.approx(0.5 * tasks)
+
+
+def test_a_small_file_of_many_draws_has_the_rates_of_labels(tmp_path, monkeypatch):
+    """Whatever the number of draws: the size above which a small file leaves draws out is set below theirs."""
+    monkeypatch.setattr("crowdppl.posterior.compact.SMALL", 10)
+    rows, _ = simulated(tasks=20)
+    for method in OPTIONS:
+        with silent():
+            posterior = crowdppl.fit(read(rows), method=method, seed=0, **OPTIONS[method])
+        again = crowdppl.load(posterior.save(tmp_path / f"{method}.nc", keep="small"))
+        assert "choice" not in again.tree["posterior"]
+        pd.testing.assert_frame_equal(
+            again.label_rates(), posterior.label_rates(), check_dtype=False, rtol=1e-5, atol=1e-6
+        )
