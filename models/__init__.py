@@ -1,6 +1,7 @@
 """The zoo: one paper, one file, each readable beside its paper."""
 
 from crowdppl.model.base import AnnotationModel
+from crowdppl.models.accuracy_regression import AccuracyRegression
 from crowdppl.models.class_conditional import ClassConditional
 from crowdppl.models.community import CommunityDawidSkene
 from crowdppl.models.conal import CoNAL
@@ -50,6 +51,7 @@ CATALOGUE: dict[str, type[AnnotationModel]] = {
     "prototype-mixture": PrototypeMixture,
     "minimax-entropy": MinimaxEntropy,
     "logistic-random-effects": LogisticRandomEffects,
+    "accuracy-regression": AccuracyRegression,
     "ordinal-thresholds": OrdinalThresholds,
     "graded-facets": GradedFacets,
     "sequential-workers": SequentialWorkers,
@@ -72,6 +74,7 @@ __all__ = [
     "LIA",
     "MACE",
     "NUMERIC",
+    "AccuracyRegression",
     "ClassConditional",
     "CoNAL",
     "CommunityDawidSkene",

@@ -23,6 +23,7 @@ from crowdppl.models import (
     GLAD,
     LIA,
     MACE,
+    AccuracyRegression,
     ClassConditional,
     CommunityDawidSkene,
     CoNAL,
@@ -224,6 +225,8 @@ CASES = [
     Case("item-difficulty", ItemDifficulty(), ("em", "svi", "nuts")),
     Case("minimax-entropy", MinimaxEntropy(), ("em", "svi", "nuts")),
     Case("logistic-random-effects", LogisticRandomEffects(), ("em", "svi", "nuts")),
+    Case("accuracy-regression", AccuracyRegression(), ("svi", "gibbs", "nuts")),
+    Case("accuracy-regression-alike", AccuracyRegression(item_scale=None), ("svi", "gibbs", "nuts"), features=False),
     Case("ordinal-thresholds", OrdinalThresholds(), ("em", "svi", "nuts")),
     Case("graded-facets", GradedFacets(nodes=7), ALL),
     Case("worker-groups", WorkerGroups(groups=2), ("em", "gibbs")),
@@ -273,6 +276,8 @@ def tiny(
         if features
         else None,
     )
+    if features:
+        data = data.with_covariates(np.random.default_rng(seed + 1).normal(size=(data.A, 2)))
     return data.with_weights(rng.uniform(0.2, 1.4, items)) if weighted else data
 
 

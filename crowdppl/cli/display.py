@@ -14,6 +14,7 @@ from rich.table import Table
 from crowdppl.cli.application import console, in_command
 from crowdppl.data.columns import ITEM_COLUMNS
 from crowdppl.inference.coverage import NARROW
+from crowdppl.posterior.effects import has_effects
 from crowdppl.posterior.posterior import Posterior, probability_columns
 from crowdppl.posterior.sets import has_sets, shares
 from crowdppl.posterior.spans import MEASURES as SPAN_MEASURES
@@ -221,6 +222,23 @@ def show_sets(posterior: Posterior) -> None:
 
     title, columns = "Sets: the least certain tasks", (posterior.item_column, "labels", "probability", "annotations")
     _show_first(uncertain, title, columns, {"probability", "annotations"}, written, "sets.csv")
+
+
+def show_effects(posterior: Posterior, level: float) -> None:
+    """Print what accuracy depends on, if the model has effects of covariates."""
+    if not has_effects(posterior):
+        return
+    table = grid("What accuracy depends on")
+    table.add_column("covariate", overflow="ellipsis", no_wrap=True)
+    for column in ("accuracy, points", "interval", "log odds", "positive"):
+        table.add_column(column, justify="right", no_wrap=True)
+    rows = posterior.effects(level=level)
+    for row in rows.head(SHOWN_WORKERS).to_dict("records"):
+        change, low, high = (100 * float(row[f"accuracy_change{end}"]) for end in ("", "_low", "_high"))
+        cells = [f"{change:+.1f}", f"{low:+.1f} to {high:+.1f}", f"{row['effect']:+.3g}"]
+        table.add_row(escape(str(row["covariate"])), *cells, f"{row['probability_positive']:.0%}")
+    console.print(table)
+    console.print("points of accuracy for one unit more, or for a level in place of the baseline; all in effects.csv")
 
 
 def _show_markers(workers: pd.DataFrame, title: str) -> None:

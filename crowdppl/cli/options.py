@@ -308,6 +308,13 @@ class Covariates:
     ] = None
     timestamp: Annotated[str | None, typer.Option(help="Column of the timestamps, numbers or dates.")] = None
     seconds: Annotated[str | None, typer.Option(help="Column of the seconds that each annotation took.")] = None
+    covariates: Annotated[
+        str | None,
+        typer.Option(
+            help='What accuracy may depend on: columns, or a formula such as "tenure + C(session)". The default model is then '
+            "accuracy-regression, and effects.csv has the effects."
+        ),
+    ] = None
     dates: Annotated[
         str | None,
         typer.Option(help="day-first or month-first, for dates such as 03.04.2024. (default: as all of them allow)"),

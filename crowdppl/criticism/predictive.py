@@ -363,16 +363,7 @@ def _from_prior(
 
 def _simulated(model: AnnotationModel, data: Annotations, seed: int) -> tuple[dict[str, Array], Array]:
     """Return parameters and labels ``(A,)`` that a model draws for the design of the data."""
-    item, worker = (part.cpu().numpy() for part in (data.item, data.worker))
-    replicated, _, values = simulate(
-        model,
-        data.items[item],
-        data.workers[worker],
-        classes=data.K,
-        seed=seed,
-        features=_frame(data.features, data.items),
-        worker_features=_frame(data.worker_features, data.workers),
-    )
+    replicated, _, values = simulate(model, design=data, seed=seed)
     return values, replicated.label.numpy()
 
 

@@ -56,6 +56,7 @@ class NoDraws(ModelError):
     features=arguments.whole(0),
     length=arguments.whole(1),
     sets=arguments.whole(1),
+    design=arguments.annotation_data,
     draws=arguments.whole(1),
     seed=arguments.seed,
     independent=arguments.flag,
@@ -73,6 +74,7 @@ def ranks(
     features: int = 2,
     length: int = 1,
     sets: int = 1,
+    design: Annotations | None = None,
     draws: int = 99,
     seed: int = 0,
     independent: bool = True,
@@ -91,6 +93,8 @@ def ranks(
         features: number of standard normal item features; 0 for none.
         length: number of items in each sequence, where they are tokens; 1 for items that are none.
         sets: number of labels of which sets are made: so many items are the labels of one task; 1 for items that are none.
+        design: annotations whose items, workers, times, covariates, features, sequences and sets every data set has, in place of
+            all of these; see :func:`crowdppl.simulate`.
         draws: number ``L`` of evenly spaced draws of each fit; ranks are ``0..L``.
         seed: random seed; simulation ``s`` uses ``seed + s``.
         independent: rank among draws of the model as published. Otherwise rank among draws that allow for correlated errors,
@@ -110,22 +114,24 @@ def ranks(
     rows = []
     for s in range(simulations):
         rng = np.random.default_rng(seed + s)
-        task = np.repeat(np.arange(items), per_item)
-        worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
-        given = rng.normal(size=(items, features)) if features else None
-        places = pd.DataFrame({"task": range(items)}).assign(
-            sequence=lambda table: table["task"] // length, position=lambda table: table["task"] % length
-        )
-        data, truth, drawn = simulate(
-            chosen,
-            task,
-            worker,
-            classes=classes,
-            seed=seed + s,
-            features=given,
-            sequences=None if length == 1 else places,
-            sets=sets,
-        )
+        if design is not None:
+            data, truth, drawn = simulate(chosen, design=design, seed=seed + s)
+        else:
+            task = np.repeat(np.arange(items), per_item)
+            worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
+            places = pd.DataFrame({"task": range(items)}).assign(
+                sequence=lambda table: table["task"] // length, position=lambda table: table["task"] % length
+            )
+            data, truth, drawn = simulate(
+                chosen,
+                task,
+                worker,
+                classes=classes,
+                seed=seed + s,
+                features=rng.normal(size=(items, features)) if features else None,
+                sequences=None if length == 1 else places,
+                sets=sets,
+            )
         with silent():  # short chains are part of the simulation
             posterior = fit(
                 data, chosen, method=method, seed=seed + s, independent=independent, copies="all", **options

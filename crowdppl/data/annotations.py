@@ -16,6 +16,7 @@ import pandas as pd
 from crowdppl import arguments
 from crowdppl.data import kinds, sets
 from crowdppl.data.columns import ITEM_COLUMNS, column_of, item_column, reader_notes, series, three_columns
+from crowdppl.data.covariates import EXPERIENCE, Covariates, columns_of, formula_of
 from crowdppl.data.encoding import Repeats, encode_columns
 from crowdppl.data.features import count_table
 from crowdppl.data.fields import Kind
@@ -78,6 +79,9 @@ class Annotations(AnnotationLayouts):
         sequence: sequence of each item, ``(N,)``; the items of a sequence stand together, in their order.
         position: position of each item in its sequence, ``(N,)``: tokens follow each other where it rises by one.
         previous: label that the worker of each annotation gave the token before, ``(A,)``, ``K`` where there is none.
+        covariates: numbers known of each annotation, ``(A, P)``, see :meth:`with_covariates`; ``None`` without any.
+        covariate_names: names of the covariates, ``P`` of them.
+        covariate_scales: mean and standard deviation of each over the annotations that were read.
         set_labels: where annotations are sets of labels, the caller's identifiers of these, ``(L,)``: an item is a pair of a task
             (its ``sequence``) and a label (its ``position``), and its classes say whether the label is in the set.
         parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each
@@ -111,6 +115,7 @@ class Annotations(AnnotationLayouts):
         scale=arguments.a_list,
         sequence=arguments.text,
         position=arguments.text,
+        covariates=arguments.anything,
         source=arguments.text,
     )
     def from_frame(
@@ -141,6 +146,7 @@ class Annotations(AnnotationLayouts):
         scale: Sequence[float] | None = None,
         sequence: str | None = None,
         position: str | None = None,
+        covariates: str | Iterable[str] | None = None,
         source: str = "the frame",
     ) -> Self:
         """Return the annotations of a table with one row per annotation.
@@ -191,6 +197,10 @@ class Annotations(AnnotationLayouts):
                 is then ``crowdppl.models.SequentialWorkers``, in which the true label of a token depends on that of the token
                 before. Tokens are named by the column of the task, if there is one, else ``sequence:position``.
             position: the column of the position in the sequence, whole numbers.
+            covariates: what accuracy may depend on, known of each annotation: names of columns, or a formula of them such as
+                ``"tenure + C(session)"``, as in R. Text is categorical, its first level the baseline. With ``timestamp``,
+                ``experience`` is the number of annotations that the worker gave before, unless a column has this name. The
+                default model is then ``crowdppl.models.AccuracyRegression``, in which they have effects on accuracy.
             source: name of the table in messages.
 
         Raises:
@@ -205,7 +215,7 @@ class Annotations(AnnotationLayouts):
                 truth,
                 labels,
                 {"features": features, "other_labels": other_labels, "kind": kind, "order": order, "scale": scale}
-                | {"sequence": sequence, "position": position},
+                | {"sequence": sequence, "position": position, "covariates": covariates},
                 source,
                 items=items,
                 workers=workers,
@@ -238,6 +248,7 @@ class Annotations(AnnotationLayouts):
                 "worker_features": worker_features,
                 "timestamp": timestamp,
                 "seconds": seconds,
+                "covariates": covariates,
             }
             if named := [name for name, value in unread.items() if value is not None]:
                 raise OptionError(
@@ -277,7 +288,9 @@ class Annotations(AnnotationLayouts):
             },
             dates=dates,
             choices=LabelChoices(names_of_labels(map), words(missing), keep_missing, fold, kind == "ordinal"),
+            covariates=None if covariates is None else Covariates(frame, formula_of(covariates)),
         )
+        known_of_each = columns.pop("covariates", None)
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
         in_order = labels is not None
         if labels is None and isinstance(frame[label].dtype, pd.CategoricalDtype):
@@ -285,6 +298,7 @@ class Annotations(AnnotationLayouts):
             # pandas sorts the categories that it finds itself.
             in_order = bool(frame[label].cat.ordered) or not categories.is_monotonic_increasing
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
+        data = data if known_of_each is None else data._with_covariates(*known_of_each)
         data = data.with_other_labels(others) if others else data
         data = kinds.graded(data, source) if kind == "ordinal" else replace(data, kind=kind)
         data = data if table is None else data._in_sequences(table)
@@ -475,4 +489,8 @@ def _needed(options: Mapping[str, Any]) -> list[Any] | None:
         for name in ("truth", "timestamp", "seconds", "sequence", "position")
         if isinstance(options.get(name), str)
     ]
+    if options.get("covariates") is not None:
+        optional += columns_of(formula_of(options["covariates"]), "covariates")
+        if EXPERIENCE in optional:
+            return None  # it is counted only where there is no such column
     return None if None in named else [*named, *optional]

@@ -13,6 +13,7 @@ import torch
 
 from crowdppl.data import label_names
 from crowdppl.data.columns import ROLES
+from crowdppl.data.covariates import Covariates, design, with_experience
 from crowdppl.data.identifier_checks import (
     equal_numbers,
     fractions,
@@ -47,6 +48,7 @@ def encode_columns(
     timings: Mapping[str, pd.Series[Any]] | None = None,
     dates: Dates | None = None,
     choices: label_names.LabelChoices = label_names.USUAL,
+    covariates: Covariates | None = None,
 ) -> dict[str, Any]:
     """Clean, check, code and sort three columns: the fields of :class:`crowdppl.Annotations`.
 
@@ -63,6 +65,7 @@ def encode_columns(
         timings: columns of numbers or times by field, ``(A,)`` each.
         dates: whether the day or the month comes first in timestamps, see :func:`crowdppl.data.timestamps.times`.
         choices: of the caller about names of labels.
+        covariates: the table, and the formula of the covariates of its rows, if any.
 
     Raises:
         DataError: if the columns cannot be used.
@@ -155,6 +158,11 @@ def encode_columns(
         else:
             values = durations(timing, place)
         result[field] = torch.from_numpy(values[order if labelled_rows is None else labelled_rows[order]])
+    if covariates is not None:
+        own = covariates.table.iloc[order if labelled_rows is None else labelled_rows[order]].reset_index(drop=True)
+        time = result["timestamp"].numpy() if "timestamp" in result else None
+        table = with_experience(own, result["worker"].numpy(), time)
+        result["covariates"] = design(covariates.formula, table, source)
     return result
 
 

@@ -10,6 +10,7 @@ import torch
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.layouts import NO_COVARIATES
 from crowdppl.data.truths import known_truths, truth_codes, truth_columns
 from crowdppl.errors import DataError, listed
 
@@ -80,5 +81,6 @@ def with_reference_workers(data: Annotations, truth: Any, *, seed: int) -> Annot
         worker_features=None,
         timestamp=None,
         seconds=None,
+        **NO_COVARIATES,
         notes=(),
     )

@@ -23,6 +23,7 @@ Kind = Literal["nominal", "ordinal", "numeric"]
 # The first axis of each field that is a tensor.
 AXES: dict[str, Axis] = {
     **dict.fromkeys(("item", "worker", "label", "previous", "timestamp", "seconds"), "annotation"),
+    "covariates": "annotation",
     **dict.fromkeys(("truth", "features", "multiplicity", "weight", "start", "anchor", "parent_item"), "item"),
     **dict.fromkeys(("sequence", "position"), "item"),
     "worker_features": "worker",
@@ -71,6 +72,9 @@ class AnnotationFields:
     position: Tensor | None = None
     previous: Tensor | None = None
     set_labels: Array | None = None
+    covariates: Tensor | None = None
+    covariate_names: tuple[str, ...] = ()
+    covariate_scales: tuple[tuple[float, float], ...] = ()
 
     @property
     def N(self) -> int:
@@ -96,6 +100,29 @@ class AnnotationFields:
     def D(self) -> int:
         """Number of item features, 0 where there are none."""
         return 0 if self.features is None else self.features.shape[-1]
+
+    @property
+    def P(self) -> int:
+        """Number of covariates of annotations, 0 where there are none."""
+        return len(self.covariate_names)
+
+    @cached_property
+    def standard_covariates(self) -> Tensor:
+        """Covariates on the standard scale, ``(A, P)``: with mean 0 and variance 1 over the annotations that were read."""
+        if self.covariates is None:
+            return torch.zeros(self.A, 0, dtype=self.dtype, device=self.device)
+        mean, scale = torch.tensor(self.covariate_scales, dtype=self.dtype, device=self.device).T
+        return (self.covariates - mean) / scale
+
+    @cached_property
+    def covariates_of_workers(self) -> Tensor:
+        """Standard covariates of each worker, ``(J, P)``: NaN where one varies over their annotations, 0 without any."""
+        return _constant(self.standard_covariates, self.worker, self.J)
+
+    @cached_property
+    def covariates_of_items(self) -> Tensor:
+        """Likewise of each item, ``(N, P)``."""
+        return _constant(self.standard_covariates, self.item, self.N)
 
     @property
     def device(self) -> torch.device:
@@ -293,6 +320,15 @@ class AnnotationFields:
         counts = pd.DataFrame({"label": self.labels, "annotations": self.votes.sum(0).long().cpu().numpy()})
         ordered = counts.sort_values("annotations", ascending=False, kind="stable")
         return html.view(repr(self), html.table(ordered), *self.notes)
+
+
+def _constant(values: Tensor, index: Tensor, size: int) -> Tensor:
+    """Return rows ``(A, P)`` by index, ``(size, P)``: NaN where they differ, 0 where there is none."""
+    place = index.unsqueeze(-1).expand_as(values)
+    zeros = values.new_zeros(size, values.shape[-1])
+    lowest = zeros.scatter_reduce(0, place, values, "amin", include_self=False)
+    highest = zeros.scatter_reduce(0, place, values, "amax", include_self=False)
+    return torch.where(lowest == highest, lowest, torch.nan)
 
 
 def tensors(data: AnnotationFields, *axes: Axis) -> dict[str, Tensor]:

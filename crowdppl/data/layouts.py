@@ -22,6 +22,7 @@ from crowdppl.data.sequences import follows, previous_labels, tokens
 from crowdppl.errors import DataError, listed
 
 NO_SEQUENCES: dict[str, Any] = dict.fromkeys(("sequences", "sequence", "position", "previous", "set_labels"))
+NO_COVARIATES: dict[str, Any] = {"covariates": None, "covariate_names": (), "covariate_scales": ()}
 
 
 class AnnotationLayouts(AnnotationFields):
@@ -52,6 +53,50 @@ class AnnotationLayouts(AnnotationFields):
             if name in fields:
                 fields[name] = torch.from_numpy(fields[name]).to(self.device, self.dtype)
         return replace(self, **fields)
+
+    @arguments.checked(covariates=arguments.anything, formula=arguments.text)
+    def with_covariates(self, covariates: Any, formula: str | None = None) -> Self:
+        """Return the same annotations with covariates: numbers known of each annotation, such as the session that it is from.
+
+        Models read them in ``emission``, as ``data.covariates`` ``(A, P)`` or with mean 0 and variance 1 as
+        ``data.standard_covariates``; :class:`crowdppl.models.AccuracyRegression` has their effects on accuracy. A table of
+        annotations gives them with ``from_frame(..., covariates=...)``.
+
+        Args:
+            covariates: one row for each annotation, in the order of ``data.item``, ``data.worker`` and ``data.label``: a table,
+                or an array of numbers ``(A, P)``; ``None`` removes them.
+            formula: what covariates the columns of the table make, such as ``"experience + C(session)"``. Defaults to all
+                columns.
+
+        Raises:
+            DataError: if there is not one row for each annotation, a value is missing, or a covariate does not vary or follows
+                from the others.
+            OptionError: if the formula cannot be read.
+        """
+        from crowdppl.data.covariates import design, formula_of, require_usable
+
+        if covariates is None:
+            return replace(self, **NO_COVARIATES)
+        source = "the covariates"
+        if isinstance(covariates, np.ndarray | Tensor | list):
+            values = np.asarray(arguments.array("annotation", "covariate")("covariates", covariates), dtype=np.float64)
+            names = tuple(f"x{n + 1}" for n in range(values.shape[1]))
+            table = pd.DataFrame(values, columns=list(names))
+        else:
+            table = to_pandas(covariates, source, ", with one row for each annotation")
+        if len(table) != self.A:
+            raise DataError(
+                f"{source} have {len(table):,} rows, and there are {self.A:,} annotations; give one row for each"
+            )
+        values, names = design(formula_of(list(table.columns) if formula is None else formula), table, source)
+        require_usable(values, names, source)
+        return self._with_covariates(values, names)
+
+    def _with_covariates(self, values: Array, names: tuple[str, ...]) -> Self:
+        """Return the same annotations with covariates ``(A, P)`` that are fit for use."""
+        scales = tuple(zip(values.mean(0).tolist(), values.std(0).tolist(), strict=True))
+        tensor = torch.from_numpy(values).to(self.device, self.dtype)
+        return replace(self, covariates=tensor, covariate_names=names, covariate_scales=scales)
 
     @arguments.checked(names=arguments.anything)
     def with_other_labels(self, names: str | Iterable[Any]) -> Self:
@@ -245,6 +290,7 @@ class AnnotationLayouts(AnnotationFields):
             weight=None,
             timestamp=None,
             seconds=None,
+            covariates=self._usual_covariates(0),
             start=None,
             anchor=None,
             parent_item=None,
@@ -298,8 +344,15 @@ class AnnotationLayouts(AnnotationFields):
             label=torch.zeros_like(item),
             timestamp=None,
             seconds=None,
+            covariates=self._usual_covariates(len(item)),
             others=None,
         )
+
+    def _usual_covariates(self, count: int) -> Tensor | None:
+        """Return covariates of further annotations, ``(count, P)``: the means, where the annotations have any."""
+        if self.covariates is None:
+            return None
+        return self.covariates.new_tensor([mean for mean, _ in self.covariate_scales]).expand(count, -1)
 
     @arguments.checked(labels=arguments.a_list, what=arguments.text)
     def code(self, labels: Any, what: str) -> Tensor:
@@ -326,6 +379,7 @@ class AnnotationLayouts(AnnotationFields):
             weight=None if self.weight is None else self.weight[parent],
             timestamp=None,
             seconds=None,
+            **NO_COVARIATES,
             start=None if self.start is None else self.start[parent],
             anchor=None,
             parent_item=parent,

@@ -20,7 +20,7 @@ from crowdppl.data.cells import NoLabelError, absent, is_structured, labels_of, 
 from crowdppl.data.columns import LABEL_COLUMNS
 from crowdppl.data.frames import maybe_pandas
 from crowdppl.data.identifiers import as_objects
-from crowdppl.data.layouts import NO_SEQUENCES, AnnotationLayouts
+from crowdppl.data.layouts import NO_COVARIATES, NO_SEQUENCES, AnnotationLayouts
 from crowdppl.data.spellings import KEYS, alike
 from crowdppl.data.structured import EMPTY, SEPARATOR, protected, restored
 from crowdppl.errors import DataError, OptionError, listed
@@ -289,6 +289,7 @@ def whole(data: Data) -> Data:
         labels=np.arange(len(distinct)),
         timestamp=None if data.timestamp is None else data.timestamp[first],
         seconds=None if data.seconds is None else data.seconds[first],
+        **NO_COVARIATES,
         weight=None,
         features=None,
         start=None,

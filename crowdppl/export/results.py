@@ -15,6 +15,7 @@ from crowdppl import arguments, export
 from crowdppl.errors import FileError
 from crowdppl.export.folders import recover, replaced, tidy
 from crowdppl.files import overwriting, require_disk_space
+from crowdppl.posterior.effects import has_effects
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior, load
 from crowdppl.posterior.sets import has_rates, has_sets
@@ -29,11 +30,12 @@ FILES = (
     "spans.csv",
     "sets.csv",
     "label_rates.csv",
+    "effects.csv",
     "posterior.nc",
     "run.json",
 )
-# Of spans and of sets.
-FURTHER = {"spans.csv", "sets.csv", "label_rates.csv"}
+# Of spans, of sets and of covariates.
+FURTHER = {"spans.csv", "sets.csv", "label_rates.csv", "effects.csv"}
 # Of labels that are numbers.
 NUMERIC_FILES = ("truth.csv", "workers.csv", "posterior.nc", "run.json")
 
@@ -208,7 +210,7 @@ def opened(folder: Path) -> tuple[Posterior, dict[str, Any]]:
 
 
 def further_tables(posterior: Posterior) -> dict[str, Callable[[float | None], pd.DataFrame]]:
-    """Return the tables of spans and of sets by the name of their file, if the result has them; each takes a level."""
+    """Return the tables of spans, sets and effects by the name of their file, if the result has them; each takes a level."""
     tables: dict[str, Callable[[float | None], pd.DataFrame]] = {}
     if has_spans(posterior):
         tables["spans.csv"] = lambda level: posterior.spans()
@@ -216,4 +218,6 @@ def further_tables(posterior: Posterior) -> dict[str, Callable[[float | None], p
         tables["sets.csv"] = lambda level: posterior.sets()
     if has_sets(posterior) and has_rates(posterior):
         tables["label_rates.csv"] = lambda level: posterior.label_rates(level=level)
+    if has_effects(posterior):
+        tables["effects.csv"] = lambda level: posterior.effects(level=level)
     return tables

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from crowdppl.models.linear_gaussian import LinearGaussian
 
 DEFAULT, LARGE, ALIKE, GRADES = "item-effects", "dawid-skene", "majority-vote", "graded-facets"
-TOKENS, SETS = "sequential-workers", "label-sets"
+TOKENS, SETS, COVARIATES = "sequential-workers", "label-sets", "accuracy-regression"
 # The models compared by default: votes, a confusion matrix for each worker, one number for each worker, and workers who err on
 # the same items.
 MODELS = ("majority-vote", "dawid-skene", "one-coin", "item-effects")
@@ -96,6 +96,8 @@ def default_model(data: Annotations, *, independent: bool = False) -> tuple[Anno
         return named_model(GRADES), None
     if data.sequence is not None:
         return named_model(TOKENS if data.set_labels is None else SETS), None
+    if data.P:
+        return named_model(COVARIATES), None
     note = question(data)
     reason = why_not_apart(data)
     if reason is not None:

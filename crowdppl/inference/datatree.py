@@ -218,6 +218,7 @@ def _coordinates(data: Annotations, draws: Sequence[int], aside: Annotations | N
         "true_label": labels,
         "given_label": labels,
         "annotation": pd.RangeIndex(data.A),
+        **({"covariate": pd.Index(data.covariate_names, dtype=object)} if data.P else {}),
         **({} if data.others is None else _of_others(data.others)),
         **({} if data.sequences is None else {"sequence": pd.Index(data.sequences, dtype=data.sequences.dtype)}),
         **({} if data.set_labels is None else {"set_label": pd.Index(data.set_labels, dtype=object)}),

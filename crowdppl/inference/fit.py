@@ -344,7 +344,8 @@ def fitted(
         "dtype": str(data.dtype).removeprefix("torch."),
         "counts": {"items": data.N, "workers": data.J, "annotations": data.A, "classes": data.K, "features": data.D}
         | ({} if work.aside is None else {"set_aside": work.aside.A})
-        | ({} if data.worker_features is None else {"worker_features": data.worker_features.shape[-1]}),
+        | ({} if data.worker_features is None else {"worker_features": data.worker_features.shape[-1]})
+        | ({"covariates": data.P} if data.P else {}),
         "reads": reads,
         "feature_names": {"features": data.feature_names, "worker_features": data.worker_feature_names},
         "facts": draws.facts,
@@ -402,7 +403,9 @@ def _per_item(data: Annotations) -> float:
 def _unread(reads: dict[str, bool], data: Annotations, name: str) -> list[str]:
     """Return a sentence for features that the model of this name does not read."""
     classifiers = [kind for kind in catalogue() if provides(named_model(kind), "networks")]
-    return [
+    unread = [] if reads.get("covariates", True) else list(data.covariate_names)
+    sentence = f"the covariates {listed(unread, 5)} were not used: {name} does not read them, accuracy-regression does"
+    return [sentence] * bool(unread) + [
         f"the {getattr(data, field).shape[-1]:,} features of {what} were not used: {name} does not read them. Models with a "
         f"classifier of features are {listed(classifiers, 9)}; name one with model=..."
         for field, what in (("features", "items"), ("worker_features", "workers"))

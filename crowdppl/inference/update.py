@@ -108,6 +108,10 @@ def update(
     widths = {name: info["counts"][name] for name in ("features", "worker_features") if info["counts"].get(name)}
     if data is None and widths and _reads_any(chosen, before, widths):
         raise ModelError("the annotations had features, which a result does not keep; pass data=")
+    if data is None and info["counts"].get("covariates") and info["reads"].get("covariates"):
+        raise ModelError(
+            "the annotations had covariates, which a result does not keep; pass data=, and more= with covariates"
+        )
     touched = torch.from_numpy(
         np.unique([place[name] for name in more.items[more.annotations_per_item.numpy() > 0].tolist()])
     )
@@ -194,8 +198,25 @@ def _as_frame(data: Annotations) -> pd.DataFrame:
         for item, worker, label in parts
     ]
     timings = {name: getattr(data, name).numpy() for name in TIMINGS if getattr(data, name) is not None}
+    if data.covariates is not None:
+        timings |= dict(zip(data.covariate_names, data.covariates.numpy().T, strict=True))
     frames[0] = frames[0].assign(**timings)
     return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+
+
+def _covariates(before: Annotations, more: Annotations) -> tuple[str, ...]:
+    """Return the names of the covariates of two sets of annotations.
+
+    Raises:
+        DataError: if they have not the same ones.
+    """
+    if more.A and set(before.covariate_names) != set(more.covariate_names):
+        listings = [listed(part.covariate_names, 5) if part.P else "none" for part in (before, more)]
+        raise DataError(
+            f"the covariates of the earlier annotations are {listings[0]}, those of the further ones {listings[1]}; give both "
+            f"the same, with the same levels"
+        )
+    return before.covariate_names
 
 
 def _respelled(more: Annotations, classes: npt.NDArray[Any]) -> Annotations:
@@ -269,6 +290,11 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
     again = _again(frames[0], frames[1], repeats)
     frame = pd.concat(frames, ignore_index=True)
     timings: dict[str, Any] = {name: name for name in TIMINGS if name in frame}
+    names = _covariates(before, more)
+    if names:
+        # Labels that are never a true label have none; they leave the annotations, and take what is filled in along.
+        frame[list(names)] = frame[list(names)].fillna(frame[list(names)].mean())
+        timings["covariates"] = names
     both = Annotations.from_frame(
         frame,
         items=items,
@@ -281,6 +307,9 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
         source="all annotations",
         **timings,
     )
+    if names:
+        assert both.covariates is not None
+        both = both._with_covariates(both.covariates.numpy(), names)
     both = dataclasses.replace(both, item_column=before.item_column, notes=(*before.notes, *more.notes, *again))
     tokens = [frame for frame in map(_tokens, (before, more)) if frame is not None]
     if before.set_labels is not None:

@@ -18,8 +18,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-# Largest change of a logit in a Newton step, and how often the step is halved before it is given up.
-LONGEST, HALVINGS = 2.0, 6
+from crowdppl.model.metropolis import LONGEST, moved
+
+# How often a Newton step is halved before it is given up.
+HALVINGS = 6
 # Falls of the objective below this are rounding, relative to it.
 ROUNDING = 1e-13
 
@@ -86,7 +88,7 @@ def _climbed(value: Tensor, step: Tensor, objective: Callable[[Tensor], Tensor])
 def drawn(crowd: Tensor, logits: Tensor, decisions: Decisions, prior: ChoicePrior) -> tuple[Tensor, Tensor]:
     """Draw crowd ``(..., L, 2)`` and logits ``(..., J, L, 2)`` by steps that leave their posterior unchanged.
 
-    Metropolis-Hastings steps with a normal proposal from a Newton step (D. Gamerman 1997, Statistics and Computing 7, 57-68).
+    Metropolis-Hastings steps of :mod:`crowdppl.model.metropolis`.
     """
     precision, own = prior.spread**-2, prior.crowd_scale**-2
     centre = crowd.unsqueeze(-3)
@@ -96,7 +98,7 @@ def drawn(crowd: Tensor, logits: Tensor, decisions: Decisions, prior: ChoicePrio
         density = decisions.fit(x) - precision * (x - centre).square() / 2
         return density, slope - precision * (x - centre), curve + precision
 
-    logits = _moved(logits, workers)
+    logits = moved(logits, workers)
     number = logits.shape[-3]
     total = precision * number + own
     mean = (precision * logits.sum(-3) + own * prior.mean) / total
@@ -109,24 +111,5 @@ def drawn(crowd: Tensor, logits: Tensor, decisions: Decisions, prior: ChoicePrio
         density = decisions.fit(x).sum(-3) - own * (m - prior.mean).square() / 2
         return density, slope - own * (m - prior.mean), curve + own
 
-    crowd = _moved(crowd, together)
+    crowd = moved(crowd, together)
     return crowd, crowd.unsqueeze(-3) + off
-
-
-def _moved(value: Tensor, target: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]) -> Tensor:
-    """Take a Metropolis-Hastings step for each number, given its log density, its slope and minus its curvature."""
-    density, slope, curve = target(value)
-    proposed = value + _bounded(slope / curve) + torch.randn_like(value) * curve**-0.5
-    new_density, new_slope, new_curve = target(proposed)
-    there = _log_normal(proposed - value - _bounded(slope / curve), curve)
-    back = _log_normal(value - proposed - _bounded(new_slope / new_curve), new_curve)
-    accepted = torch.rand_like(value).log() < new_density - density + back - there
-    return torch.where(accepted, proposed, value)
-
-
-def _bounded(step: Tensor) -> Tensor:
-    return step.clamp(-LONGEST, LONGEST)
-
-
-def _log_normal(off: Tensor, precision: Tensor) -> Tensor:
-    return (precision.log() - precision * off.square()) / 2

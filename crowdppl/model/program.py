@@ -16,6 +16,7 @@ from torch.distributions import biject_to, constraints
 
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
+from crowdppl.data.layouts import NO_COVARIATES
 from crowdppl.errors import CrowdpplError, ModelError
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
@@ -262,16 +263,16 @@ def reads_features(model: AnnotationModel, data: Annotations) -> dict[str, bool]
     workers, exchange their features.
 
     Returns:
-        By name, ``features`` and ``worker_features``, as far as the data have them.
+        By name, ``features``, ``worker_features`` and ``covariates``, as far as the data have them.
     """
     few = data.batch(torch.arange(min(data.N, 1), device=data.device))
     out: dict[str, bool] = {}
     with isolated(0, device=data.device, dtype=data.dtype), torch.no_grad():
-        for name in ("features", "worker_features"):
+        for name in ("features", "worker_features", "covariates"):
             if getattr(data, name) is None:
                 continue
             try:
-                without: dict[str, Any] = {name: None}
+                without: dict[str, Any] = {name: None} if name != "covariates" else NO_COVARIATES
                 shapes = [_shapes(model, design) for design in (few, replace(few, **without))]
             except (CrowdpplError, *FAULTS):
                 out[name] = True
@@ -285,7 +286,7 @@ def without_unread_features(model: AnnotationModel, data: Annotations) -> Annota
     dropped: dict[str, Any] = {}
     for name, reads in reads_features(model, data).items():
         if not reads:
-            dropped |= {name: None, f"{name.removesuffix('s')}_names": None}
+            dropped |= NO_COVARIATES if name == "covariates" else {name: None, f"{name.removesuffix('s')}_names": None}
     return replace(data, **dropped) if dropped else data
 
 

@@ -36,19 +36,21 @@ Array = npt.NDArray[Any]
     worker_features=arguments.anything,
     sequences=arguments.anything,
     sets=arguments.whole(1),
+    design=arguments.annotation_data,
 )
 def simulate(
     model: AnnotationModel,
-    task: Any,
-    worker: Any,
+    task: Any = None,
+    worker: Any = None,
     *,
-    classes: int,
+    classes: int | None = None,
     seed: int,
     parameters: Mapping[str, Any] | None = None,
     features: Any = None,
     worker_features: Any = None,
     sequences: Any = None,
     sets: int = 1,
+    design: Annotations | None = None,
 ) -> tuple[Annotations, Array, dict[str, Array]]:
     """Draw labels for a design from a model.
 
@@ -65,23 +67,37 @@ def simulate(
             of a chain, for a model that has them, and labels follow the labels that a worker gave before.
         sets: number of labels of which sets are made; 1 for items that are none. So many items one after the other are then the
             labels of a task.
+        design: annotations, in place of all of these: new labels are drawn for the same items, workers, times, covariates,
+            features, sequences and sets. Known true labels are not used.
+
+    Raises:
+        OptionError: unless there is either a design or ``task``, ``worker`` and ``classes``.
 
     Returns:
-        The labelled data (classes ``0..K-1``), the truth of its items ``(N,)`` and the parameters. Where the model gives each
-        annotation a truth of its own (see :meth:`AnnotationModel.expand`), the truths are those of the annotations ``(A,)``,
-        sorted by item as the data are.
+        The labelled data (classes ``0..K-1``, or those of the design), the truth of its items ``(N,)`` and the parameters. Where
+        the model gives each annotation a truth of its own (see :meth:`AnnotationModel.expand`), the truths are those of the
+        annotations ``(A,)``, sorted by item as the data are.
     """
-    design = Annotations.from_arrays(
-        task,
-        worker,
-        np.zeros(len(task), dtype=np.int64),
-        labels=range(classes),
-        features=features,
-        worker_features=worker_features,
-    )
-    design = design if sequences is None else design.with_sequences(sequences)
-    if sets > 1:
-        design = _as_sets(design, sets)
+    if design is not None:
+        parts = {"task": task, "worker": worker, "classes": classes, "features": features}
+        parts |= {"worker_features": worker_features, "sequences": sequences}
+        given = [name for name, value in parts.items() if value is not None] + ["sets"] * (sets > 1)
+        if given:
+            raise OptionError(f"design= and {given[0]}= both say what labels are drawn for; leave one out")
+        design = replace(design.to("cpu"), truth=torch.full((design.N,), -1), start=None, anchor=None, others=None)
+    elif task is None or worker is None or classes is None:
+        raise OptionError("simulate needs task, worker and classes=, or design=")
+    else:
+        design = Annotations.from_arrays(
+            task,
+            worker,
+            np.zeros(len(task), dtype=np.int64),
+            labels=range(classes),
+            features=features,
+            worker_features=worker_features,
+        )
+        design = design if sequences is None else design.with_sequences(sequences)
+        design = _as_sets(design, sets) if sets > 1 else design
     with isolated(seed), torch.no_grad():
         fixed = {
             name: torch.as_tensor(np.asarray(value), dtype=design.dtype) for name, value in (parameters or {}).items()

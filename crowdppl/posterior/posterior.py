@@ -14,7 +14,7 @@ from crowdppl import arguments
 from crowdppl.data import html
 from crowdppl.data.identifiers import class_columns
 from crowdppl.errors import DataError, FileError
-from crowdppl.posterior import io, sets, spans
+from crowdppl.posterior import effects, io, sets, spans
 from crowdppl.posterior.measures import DEFAULT_MEASURES, interval
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.numeric_schema import is_numeric
@@ -223,6 +223,21 @@ class Posterior(PosteriorVariables):
             DataError: if the annotations are not sets, or the model has no rates by label.
         """
         return sets.rates(self, level)
+
+    @arguments.checked(level=arguments.level)
+    def effects(self, *, level: float | None = None) -> pd.DataFrame:
+        """Return a table with one row per covariate: what accuracy depends on, by ``accuracy-regression``.
+
+        Columns: ``covariate``; ``effect``, by how much the log odds of a correct label rise with one unit of it, workers, items
+        and the other covariates being the same; ``accuracy_change``, by how much the probability of a correct label does, on
+        average over the annotations; each with ``_low`` and ``_high``, the ends of its interval; ``probability_positive``, that
+        the effect is positive. A level of a categorical covariate is compared with the baseline. The intervals are those of the
+        model, whose items differ in easiness; no further correlation of errors is allowed for.
+
+        Raises:
+            DataError: if the model has no effects of covariates.
+        """
+        return effects.table(self, level)
 
     @arguments.checked(level=arguments.level)
     def grades(self, *, level: float | None = None) -> pd.DataFrame:

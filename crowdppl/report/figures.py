@@ -18,6 +18,7 @@ from crowdppl.posterior.descriptions import descriptions
 from crowdppl.posterior.posterior import Posterior
 from crowdppl.posterior.workers import default_level, other_rates
 from crowdppl.report import items, plan
+from crowdppl.report.effects import effects
 from crowdppl.report.rendering import sentence
 from crowdppl.report.sets import sets
 from crowdppl.report.still import VERDICTS
@@ -116,6 +117,7 @@ def content(
         "crowd": _crowd(posterior, table),
         "texts": texts(posterior),
         "sets": sets(posterior),
+        "effects": effects(posterior, level),
         "redundancy": _rows(acquisition.redundancy(posterior, 15, level=level)),
         "redundancy_source": acquisition.redundancy_source(posterior),
         "check": _check(posterior, level),

@@ -61,7 +61,11 @@ def page(posterior: Posterior, run: Mapping[str, Any] | None = None, **options: 
     data = content(posterior, run, **options)
     # Texts are shown by the template alone: the script does not need them.
     return _assembled(
-        "posterior.html", "script.js", {**data, "texts": None, "sets": None}, still.context(data), posterior.alerts
+        "posterior.html",
+        "script.js",
+        {**data, "texts": None, "sets": None, "effects": None},
+        still.context(data),
+        posterior.alerts,
     )
 
 

@@ -69,6 +69,7 @@ def context(data: Data) -> dict[str, Any]:
         "again_table": _again(data),
         "texts": texts.shown_texts(data["texts"]),
         "sets": None if data["sets"] is None else _sets(data["sets"]),
+        "effects": None if data["effects"] is None else _effects(data["effects"]),
         "items": _items(data),
         "notes": data["notes"],
         "advice": [f"Model {data['model']}, fitted by {data['method']}. {data['interval_method']}", *data["advice"]],
@@ -207,6 +208,11 @@ def _again(data: Data) -> Table:
         for one in data["again"][:ROWS]
     ]
     return Table(["item", "probable labels", "labels given"], rows, (), data["todo"]["open"] - len(rows))
+
+
+def _effects(rows: list[list[str]]) -> Table:
+    columns = ["covariate", "accuracy, points", "interval", "log odds", "interval", "positive"]
+    return Table(columns, rows, (1, 2, 3, 4, 5), 0)
 
 
 def _sets(sets: Data) -> Data:

@@ -188,6 +188,7 @@ def _read(
     truth = known.truth if known.truth_file is None else inputs.known_truth(known, frame, columns, source)
     # Exports have timestamps and seconds of their own: only columns that are named replace them.
     times = {"timestamp": covariates.timestamp, "seconds": covariates.seconds, "dates": covariates.dates}
+    times |= {"covariates": covariates.covariates}
     data = reading.to_annotations(
         records,
         source,
@@ -252,6 +253,7 @@ def _finish(
     if not posterior.labels_unclear:
         display.show_truth(posterior, default_level(level))
         display.show_workers(written.workers, default_level(level))
+        display.show_effects(posterior, default_level(level))
     display.show_computation(posterior, verbose=verbose)
     names = ", ".join(path.name for path in written.files)
     console.print(f"Wrote {names} in [bold]{escape(str(folder))}[/bold] ({time.perf_counter() - start:.1f} s).")

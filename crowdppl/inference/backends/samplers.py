@@ -29,6 +29,9 @@ from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, one_hot
 from crowdppl.model.program import dispersed, prior_draws, together
 
+# Steps of a chain's first parameters while its truths are held, where steps depend on the parameters before.
+FIRST_STEPS = 30
+
 
 @dataclass
 class GroupState:
@@ -189,8 +192,12 @@ class Sampler(ABC):
             given = [model.m_step(one, data) for one in start]
             if set(given[0]) == set(sites):
                 return together(given)
-        # Steps that also condition on the parameters get them from the prior: any valid point will do.
-        return model.gibbs_step(truth, prior_draws(model, data, len(start)), data)
+        # Steps that also condition on the parameters get them from the prior, and forget them while the truths are held: chains
+        # whose first parameters contradict the truths may exchange classes.
+        parameters = prior_draws(model, data, len(start))
+        for _ in range(FIRST_STEPS if model.provides("gibbs_step") else 1):
+            parameters = model.gibbs_step(truth, parameters, data)
+        return parameters
 
     def _start(self, chains: int) -> Tensor:
         """Return responsibilities ``(C, N, S)`` that chains start from, around the votes."""

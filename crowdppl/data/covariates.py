@@ -1,0 +1,176 @@
+"""Covariates of single annotations: columns of numbers from a formula, such as ``experience + C(session)``.
+
+Formulas are those of R and statsmodels, read by formulaic: columns are added, ``a:b`` is an interaction, ``C(a)`` takes numbers
+for categories, and functions such as ``np.log(a)`` apply. A column of text, of categories or of truth values is categorical: its
+first level is the baseline, and each other level is a covariate of its own (treatment coding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from crowdppl.data.columns import column_of
+from crowdppl.errors import DataError, OptionError, listed
+
+Array = npt.NDArray[Any]
+# Covariates, at most: a column of names with more levels is hardly meant.
+MOST = 100
+# A column is a function of others where less than this share of its variance is left.
+LEFT = 1e-9
+# The number of annotations that the worker gave before, where a table with timestamps has no column of this name.
+EXPERIENCE = "experience"
+
+
+class Covariates(NamedTuple):
+    """A table with a row for each annotation, and the formula of the covariates that its columns make."""
+
+    table: pd.DataFrame
+    formula: str
+
+
+def formula_of(covariates: str | Iterable[str]) -> str:
+    """Return the formula that adds columns up, or the formula as it is given.
+
+    Raises:
+        OptionError: for something else than a formula or names of columns.
+    """
+    if isinstance(covariates, str):
+        return covariates
+    names = list(covariates) if isinstance(covariates, Iterable) else [covariates]
+    if not names or not all(isinstance(name, str) and name and "`" not in name for name in names):
+        raise OptionError(f"covariates={covariates!r}; it must be a formula, or names of columns")
+    return " + ".join(f"`{name}`" for name in names)
+
+
+def columns_of(formula: str, source: str) -> list[str]:
+    """Return the names of the columns that a formula needs, sorted.
+
+    Raises:
+        OptionError: if it cannot be read.
+    """
+    from formulaic import Formula  # here: slow to import
+
+    try:
+        parsed = Formula(formula)
+        needed = sorted(map(str, parsed.required_variables))
+    except Exception as error:  # the parser raises whatever its parts do
+        raise OptionError(f"{source}: the formula {formula!r} cannot be read: {_first_line(error)}") from error
+    if hasattr(parsed, "lhs"):
+        raise OptionError(f"{source}: the formula {formula!r} has two sides; write what accuracy depends on only")
+    return needed
+
+
+def design(formula: str, table: pd.DataFrame, source: str) -> tuple[Array, tuple[str, ...]]:
+    """Return the columns of numbers that a formula makes of a table: ``(A, P)``, with their names.
+
+    Args:
+        formula: of columns of the table.
+        table: one row for each annotation.
+        source: name of the table in messages.
+
+    Raises:
+        OptionError: if the formula cannot be read.
+        DataError: if a column is missing, has missing values or cannot be used; if a covariate does not vary, is not finite, or
+            follows from the others.
+    """
+    from formulaic import Formula  # here: slow to import
+
+    needed = columns_of(formula, source)
+    read = pd.DataFrame(
+        {
+            name: _typed(table[column_of(table, name, (), source, "", "covariates")], f"{source}, column {name!r}")
+            for name in needed
+        },
+        index=table.index,
+    )
+    try:
+        made = Formula(formula).get_model_matrix(read, context={"np": np}, na_action="ignore", output="pandas")
+    except Exception as error:  # whatever the parts of the formula raise
+        raise DataError(f"{source}: the formula {formula!r} cannot be computed: {_first_line(error)}") from error
+    made = made.drop(columns=[name for name in made.columns if name == "Intercept"])
+    names = tuple(map(str, made.columns))
+    if not names:
+        raise DataError(f"{source}: the formula {formula!r} has no covariate")
+    if len(names) > MOST:
+        raise DataError(
+            f"{source}: the formula {formula!r} makes {len(names):,} covariates, more than {MOST}; bring levels together"
+        )
+    values = made.to_numpy(dtype=np.float64)
+    require_usable(values, names, source)
+    return values, names
+
+
+def require_usable(values: Array, names: tuple[str, ...], source: str) -> None:
+    """Refuse covariates ``(A, P)`` that are not finite, do not vary, or follow from others.
+
+    Raises:
+        DataError: naming them.
+    """
+    columns = values.T
+    for good, what in (
+        ([bool(np.isfinite(column).all()) for column in columns], "is not finite everywhere"),
+        ([bool(column.max() > column.min()) for column in columns], "is the same for all annotations"),
+    ):
+        if not all(good):
+            which = [name for name, one in zip(names, good, strict=True) if not one]
+            raise DataError(f"{source}: covariate {listed(which, 3)} {what}; leave it out")
+    centred = values - values.mean(0)
+    centred = centred / np.sqrt((centred**2).mean(0))
+    # The triangle of the decomposition has on its diagonal what each column has beyond those before it.
+    left = np.abs(np.diagonal(np.linalg.qr(centred, mode="r"))) ** 2 / len(values)
+    if len(left) < len(names) or (left < LEFT).any():
+        which = [name for n, name in enumerate(names) if n >= len(left) or left[n] < LEFT]
+        raise DataError(f"{source}: covariate {listed(which, 3)} follows from the others; leave it out")
+
+
+def with_experience(table: pd.DataFrame, worker: Array, timestamp: Array | None) -> pd.DataFrame:
+    """Add the number of annotations that each worker gave before, where times are known and no column has its name.
+
+    Args:
+        table: one row for each annotation, ``A`` rows.
+        worker: of each, ``(A,)``.
+        timestamp: of each, ``(A,)``; ``None`` where times are not known.
+    """
+    if EXPERIENCE in table.columns or timestamp is None:
+        return table
+    order = pd.DataFrame({"worker": worker, "time": timestamp})
+    before = order.groupby("worker")["time"].rank(method="first") - 1
+    return table.assign(**{EXPERIENCE: before.to_numpy()})
+
+
+def _typed(column: pd.Series[Any], where: str) -> pd.Series[Any]:
+    """Return a column as numbers or as categories.
+
+    Raises:
+        DataError: if values are missing, or are dates.
+    """
+    blank = column.isna()
+    if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_datetime64_any_dtype(column):
+        text = column.astype(object).map(lambda value: value.strip() if isinstance(value, str) else value)
+        blank |= text.eq("")
+        numbers = pd.to_numeric(text, errors="coerce")
+        # A file has text only: numbers are numbers all the same.
+        column = numbers if len(text) and bool((numbers.notna() | blank).all()) else text
+    if blank.any():
+        raise DataError(
+            f"{where}: {int(blank.sum()):,} of {len(column):,} annotations have no value; fill them in, or leave these rows out"
+        )
+    if pd.api.types.is_datetime64_any_dtype(column):
+        raise DataError(f"{where}: dates are no covariate; name a column of numbers, or of categories such as the hour")
+    if pd.api.types.is_bool_dtype(column):
+        return column.astype(float)
+    if pd.api.types.is_numeric_dtype(column):
+        return column.astype(np.int64 if pd.api.types.is_integer_dtype(column) else np.float64)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.remove_unused_categories()
+    return column.astype(str).astype("category")
+
+
+def _first_line(error: Exception) -> str:
+    """Return the first line of an error of formulaic, without the colours of its marks."""
+    return str(error).strip().split("\n")[0].strip()
