@@ -27,7 +27,7 @@ import pyro
 import torch
 from pyro.distributions import Categorical, Dirichlet, HalfNormal, Normal
 from torch import Tensor
-from torch.nn.functional import logsigmoid, one_hot
+from torch.nn.functional import one_hot, softplus
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.model import mixed_logit
@@ -65,6 +65,7 @@ class AccuracyRegression(AnnotationModel):
     prior_items: float = 1.0
     prior_errors: float = 1.0
 
+    default_method: ClassVar[str] = "gibbs"
     dims: ClassVar = {
         "prevalence": ("true_label",),
         "typical": ("true_label",),
@@ -138,9 +139,9 @@ class AccuracyRegression(AnnotationModel):
 
     def derived(self, parameters: Parameters, data: Annotations) -> Parameters:
         """Return each worker's confusion matrix as it was over their annotations, and effects in the units of the covariates."""
-        out = {"confusion": self._confusion(parameters, data)}
+        p = self.log_odds(parameters, data).sigmoid()  # (..., A, K)
+        out = {"confusion": self._confusion(p, parameters, data)}
         if "effects" in parameters:
-            p = self.log_odds(parameters, data).sigmoid()
             # How fast the probability of a correct label rises with the log odds, on average.
             rise = ((p * (1 - p)).mean(-2) * parameters["prevalence"]).sum(-1, keepdim=True)
             scale = parameters["effects"].new_tensor([scale for _, scale in data.covariate_scales])
@@ -148,12 +149,14 @@ class AccuracyRegression(AnnotationModel):
             out["accuracy_per_unit"] = rise * out["effect_per_unit"]
         return out
 
-    def _confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``(..., J, K, K)``: averages over a worker's annotations; where there is none, of the mean covariates."""
+    def _confusion(self, correct: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return ``(..., J, K, K)``: averages over a worker's annotations; where there is none, of the mean covariates.
+
+        ``correct`` ``(..., A, K)`` are the probabilities that each annotation is correct.
+        """
         of_worker = parameters["ability"].unsqueeze(-1) + parameters["ability_by_class"]
         usual = (parameters["typical"].unsqueeze(-2) + of_worker).sigmoid()  # (..., J, K)
-        each = self.log_odds(parameters, data).sigmoid()  # (..., A, K)
-        own = data.mean_by_worker(each.movedim(-2, 0)).movedim(0, -2)
+        own = data.mean_by_worker(correct.movedim(-2, 0)).movedim(0, -2)
         mean = torch.where((data.annotations_per_worker > 0).unsqueeze(-1), own, usual)
         wrong = _log_wrong(parameters, data).exp()
         eye = torch.eye(data.K, dtype=mean.dtype, device=mean.device)
@@ -169,7 +172,7 @@ class AccuracyRegression(AnnotationModel):
         """Return the log-likelihood of each item's labels, ``(..., N, K)``."""
         x = self.log_odds(parameters, data)  # (..., A, K)
         wrong = _log_wrong(parameters, data)[..., data.label].mT  # (..., A, K)
-        logs = torch.where(one_hot(data.label, data.K).bool(), logsigmoid(x), logsigmoid(-x) + wrong)
+        logs = torch.where(one_hot(data.label, data.K).bool(), x, wrong) - softplus(x)
         if data.weight is not None:
             logs = logs * data.weight[data.item].unsqueeze(-1)
         zeros = logs.new_zeros(*logs.shape[:-2], data.N, data.K)

@@ -7,6 +7,7 @@ first level is the baseline, and each other level is a covariate of its own (tre
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -93,7 +94,7 @@ def design(formula: str, table: pd.DataFrame, source: str) -> tuple[Array, tuple
     except Exception as error:  # whatever the parts of the formula raise
         raise DataError(f"{source}: the formula {formula!r} cannot be computed: {_first_line(error)}") from error
     made = made.drop(columns=[name for name in made.columns if name == "Intercept"])
-    names = tuple(map(str, made.columns))
+    names = tuple(map(_readable, made.columns))
     if not names:
         raise DataError(f"{source}: the formula {formula!r} has no covariate")
     if len(names) > MOST:
@@ -169,6 +170,11 @@ def _typed(column: pd.Series[Any], where: str) -> pd.Series[Any]:
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.remove_unused_categories()
     return column.astype(str).astype("category")
+
+
+def _readable(name: Any) -> str:
+    """Return a name such as ``session = night`` in place of ``C(session)[T.night]``."""
+    return re.sub(r"\[T\.(.*?)\]", r" = \1", re.sub(r"\bC\(([^(),]+)\)", r"\1", str(name)))
 
 
 def _first_line(error: Exception) -> str:

@@ -95,7 +95,7 @@ class AnnotationLayouts(AnnotationFields):
     def _with_covariates(self, values: Array, names: tuple[str, ...]) -> Self:
         """Return the same annotations with covariates ``(A, P)`` that are fit for use."""
         scales = tuple(zip(values.mean(0).tolist(), values.std(0).tolist(), strict=True))
-        tensor = torch.from_numpy(values).to(self.device, self.dtype)
+        tensor = torch.tensor(values, dtype=self.dtype, device=self.device)
         return replace(self, covariates=tensor, covariate_names=names, covariate_scales=scales)
 
     @arguments.checked(names=arguments.anything)

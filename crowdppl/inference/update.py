@@ -88,6 +88,11 @@ def update(
                 "a result whose labels are numbers is updated with its own data and model; leave them out"
             )
         return update_numbers(posterior, more, seed=seed, repeats=repeats, **options)
+    info = posterior.info
+    if data is None and info["counts"].get("covariates") and info["reads"].get("covariates"):
+        raise ModelError(
+            "the annotations had covariates, which a result does not keep; pass data=, and more= with covariates"
+        )
     before = data_of(posterior, aside=True) if data is None else data.to("cpu")
     if not isinstance(more, Annotations):
         more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"), labels=_all_labels(before))
@@ -97,7 +102,6 @@ def update(
     at = torch.tensor([place[name] for name in posterior.items().tolist()])
     unknown = together.truth[at] < 0
     start[at[unknown]] = torch.from_numpy(posterior.probability_as_published()).to(start.dtype)[unknown]
-    info = posterior.info
     chosen = rebuilt(posterior) if model is None else model
     # What the earlier fit chose for its data is chosen anew for all of them: the model, where none was named, and rho below.
     fitted: AnnotationModel | None = chosen
@@ -108,10 +112,6 @@ def update(
     widths = {name: info["counts"][name] for name in ("features", "worker_features") if info["counts"].get(name)}
     if data is None and widths and _reads_any(chosen, before, widths):
         raise ModelError("the annotations had features, which a result does not keep; pass data=")
-    if data is None and info["counts"].get("covariates") and info["reads"].get("covariates"):
-        raise ModelError(
-            "the annotations had covariates, which a result does not keep; pass data=, and more= with covariates"
-        )
     touched = torch.from_numpy(
         np.unique([place[name] for name in more.items[more.annotations_per_item.numpy() > 0].tolist()])
     )

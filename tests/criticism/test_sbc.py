@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from pyro.distributions import Categorical, Dirichlet
@@ -11,6 +12,7 @@ import crowdppl
 from crowdppl.criticism import sbc
 from crowdppl.model.bound import bind
 from crowdppl.models import (
+    AccuracyRegression,
     ClassConditional,
     DawidSkene,
     HierarchicalDawidSkene,
@@ -64,6 +66,26 @@ def test_gibbs_is_calibrated_in_sets():
     result = sbc.ranks(LabelSets(clusters=2), "gibbs", simulations=100, seed=1000, **options, **SHORT)
     table = sbc.table(result).set_index("quantity").drop(index=["share", "rate"])
     assert {"crowd", "choice", "truth", "correct annotations"} <= set(table.index)
+    assert table["p"].min() > 2e-4
+    assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
+
+
+def with_covariates(classes):
+    """Return a design of 24 items and 6 workers, with covariates of annotations, of workers and of items."""
+    rng = np.random.default_rng(5)
+    task, worker = np.repeat(np.arange(24), 4), np.concatenate([rng.choice(6, 4, replace=False) for _ in range(24)])
+    data = crowdppl.Annotations.from_arrays(task, worker, np.arange(96) % classes, labels=range(classes))
+    item, worker = data.item.numpy(), data.worker.numpy()
+    columns = {"own": rng.normal(size=96), "tenure": rng.normal(size=6)[worker], "length": rng.normal(size=24)[item]}
+    return data.with_covariates(pd.DataFrame(columns | {"session": rng.choice(["am", "pm"], 96)}))
+
+
+@pytest.mark.slow
+def test_gibbs_is_calibrated_with_covariates():
+    """80 data sets, as above: effects of covariates, spreads and abilities, in the design of given annotations."""
+    result = sbc.ranks(AccuracyRegression(), "gibbs", simulations=80, seed=100, design=with_covariates(3), **SHORT)
+    table = sbc.table(result).set_index("quantity")
+    assert {"effects", "worker_spread", "class_spread", "item_spread", "ability", "easiness"} <= set(table.index)
     assert table["p"].min() > 2e-4
     assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
 
