@@ -359,7 +359,7 @@ def fitted(
     notes += [sentence for sentence in (work.note, chosen.caveat) if sentence]
     also = "" if other is None else other.say()
     reported = effect if weighted else None
-    attrs = attributes(data, draws, reported, run=run, notes=notes, coverage=coverage, also=also)
+    attrs = attributes(data, draws, reported, viewed=bound.viewed, run=run, notes=notes, coverage=coverage, also=also)
     if evaluated is not None:
         tree = to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs, aside=work.aside, parts=parts)
         posterior = Posterior(tree)

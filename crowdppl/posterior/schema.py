@@ -146,11 +146,24 @@ def dropped(tree: xr.DataTree) -> list[str]:
     Raises:
         DataError: if the attribute is damaged.
     """
-    if "dropped" not in tree.attrs:
-        return []
-    names = _json(tree.attrs, "dropped")
+    return _names(tree, "dropped") or []
+
+
+def viewed(tree: xr.DataTree) -> list[str] | None:
+    """Return the variables of ``posterior`` that tables and plots show, as the model states them; ``None`` in earlier results.
+
+    Raises:
+        DataError: if the attribute is damaged.
+    """
+    return _names(tree, "viewed")
+
+
+def _names(tree: xr.DataTree, attribute: str) -> list[str] | None:
+    if attribute not in tree.attrs:
+        return None
+    names = _json(tree.attrs, attribute)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise DataError("attribute 'dropped' is not a list of variables")
+        raise DataError(f"attribute {attribute!r} is not a list of variables")
     return names
 
 
@@ -308,6 +321,7 @@ def _check_metadata(tree: xr.DataTree) -> None:
         sentences = _json(attributes, name)
         if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
             raise DataError(f"attribute {name!r} is not a list of sentences")
+    viewed(tree)
     run = _json(attributes, "run")
     if not isinstance(run, dict):
         raise DataError("attribute 'run' does not contain the metadata of a run")
