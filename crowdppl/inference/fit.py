@@ -337,6 +337,7 @@ def fitted(
         "options": {name: value if name != "validation" else value is not None for name, value in options.items()},
         "seed": seed,
         "rho": None if effect is None else effect.as_json(),
+        "residual_rho": chosen.residual_rho,
         "independence": None if other is None else {"z": other.z, "probability": other.probability},
         "copies": work.copies,
         "device": str(data.device),

@@ -331,6 +331,11 @@ def _check_metadata(tree: xr.DataTree) -> None:
     rho = run.get("rho")
     if rho is not None and (not isinstance(rho, dict) or not {"mean", "spread", "known"} <= set(rho)):
         raise DataError("attribute 'run' has no valid 'rho'")
+    residual = run.get("residual_rho")
+    if residual is not None and not (
+        isinstance(residual, list) and len(residual) == 2 and all(map(_is_number, residual))
+    ):
+        raise DataError("attribute 'run' has no valid 'residual_rho'")
     truths = None if rho is None else rho.get("truths")
     if truths is not None and not (isinstance(truths, dict) and all(_is_number(truths.get(key)) for key in TRUTHS)):
         raise DataError("attribute 'run' has no valid 'truths' of 'rho'")
