@@ -21,7 +21,7 @@ from crowdppl.criticism.predictive import NOTABLE
 from crowdppl.errors import OptionError, suggestion
 from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.result import JudgesResult
-from crowdppl.posterior import workers
+from crowdppl.posterior import viewed, workers
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.posterior import Posterior
 
@@ -447,7 +447,7 @@ def predictive(check: PredictiveCheck) -> Figure:
 def workers_map(posterior: Posterior, *, ax: Axes | None = None) -> Axes:
     """Draw workers in the plane, coloured by accuracy; those with similar labels are near each other.
 
-    The axes are the first two principal components of the workers' embeddings, if the model has them (LIA), else of their mean
+    The axes are the first two principal components of the workers' embeddings, if the model has them, else of their mean
     confusion matrices, with classes weighted by the square root of their prevalence. Names are shown where there is room, those
     of workers with most annotations first.
     """
@@ -515,15 +515,16 @@ def wright_map(posterior: Posterior, *, most: int = 40, level: float | None = No
 
 @arguments.checked(posterior=arguments.anything, most=arguments.whole(1), level=arguments.level, ax=arguments.axes)
 def noise(posterior: Posterior, *, most: int = 40, level: float | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the share of each worker's annotations with common noise, for a model that separates it from individual noise (CoNAL).
+    """Draw the share of each worker's annotations with common noise, for a model that separates it from individual noise.
 
     Raises:
         OptionError: for another model.
     """
     _require(posterior, Posterior, "noise")
-    if "common_share" not in posterior.tree["posterior"]:
+    if not viewed.has(posterior.tree, "common_share", "worker"):
+        models = viewed.models_with("common_share")
         raise OptionError(
-            f"{posterior.info['model']} does not separate common from individual noise; fit model='conal'"
+            f"{posterior.info['model']} does not separate common from individual noise; fit model={models}"
         )
     mean, low, high = workers.interval(posterior.draws("common_share"), level)
     order = np.argsort(-posterior.annotations_per_worker(), kind="stable")[:most]
@@ -546,10 +547,9 @@ def groups(posterior: Posterior, *, most: int = 60, ax: Axes | None = None) -> A
         OptionError: for a model without groups.
     """
     _require(posterior, Posterior, "groups")
-    if "membership" not in posterior.tree["posterior"]:
-        raise OptionError(
-            f"{posterior.info['model']} has no groups; fit model='worker-groups', 'community' or 'crowd-mixture'"
-        )
+    if not viewed.has(posterior.tree, "membership", "worker"):
+        models = viewed.models_with("membership")
+        raise OptionError(f"{posterior.info['model']} has no groups; fit model={models}")
     membership = posterior.draws("membership").mean(0)  # (J, M)
     order = np.argsort(-posterior.annotations_per_worker(), kind="stable")[:most]
     order = order[np.lexsort((-membership[order].max(1), membership[order].argmax(1)))]

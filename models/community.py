@@ -79,6 +79,7 @@ class CommunityDawidSkene(AnnotationModel):
         "ordered_strength": ("rank", "true_label"),
         "membership": ("worker", "rank"),
     }
+    viewed: ClassVar = ("membership",)
 
     def __post_init__(self) -> None:
         hyperparameters.require_whole(self, "communities")

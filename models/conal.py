@@ -112,6 +112,7 @@ class CoNAL(AnnotationModel):
         "common_errors": (),
         "scale": (),
     }
+    viewed: ClassVar = ("common_share",)
 
     def __post_init__(self) -> None:
         require_one_of(self, "truths", ("item", "annotation"))

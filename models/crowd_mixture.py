@@ -96,6 +96,7 @@ class CrowdMixture(AnnotationModel):
         "membership": ("worker", "group"),
         "assignment": ("annotation", "group"),
     }
+    viewed: ClassVar = ("membership",)
 
     def __post_init__(self) -> None:
         require_whole(self, "groups")

@@ -80,6 +80,7 @@ class LabelSets(AnnotationModel):
         "false_positive_rate": ("worker", "set_label"),
         "confusion": ("worker", "true_label", "given_label"),
     }
+    viewed: ClassVar = ("false_positive_rate", "sensitivity")
 
     def __post_init__(self) -> None:
         if self.clusters is not None:

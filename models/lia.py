@@ -88,6 +88,7 @@ class LIA(AnnotationModel):
         "relation_embedding": ("relation", "embedding"),
         "classifier": ("item", "true_label"),
     }
+    viewed: ClassVar = ("classifier", "worker_embedding")
 
     def __post_init__(self) -> None:
         require_whole(self, "latent", "embedding")

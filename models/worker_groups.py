@@ -73,6 +73,7 @@ class WorkerGroups(AnnotationModel):
         "ordered_confusion": ("rank", "true_label", "given_label"),
         "membership": ("worker", "rank"),
     }
+    viewed: ClassVar = ("membership",)
 
     def __post_init__(self) -> None:
         require_whole(self, "groups")

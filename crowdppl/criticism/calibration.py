@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -256,12 +257,18 @@ def better_form(published: tuple[Calibration, Coverage], correlated: tuple[Calib
     return "published", "correlated" if published[1].too_narrow and not correlated[1].too_narrow else "published"
 
 
+def _residual_rho(info: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the attribute of the model of a result. Earlier results have only the model's name, of a user's own unknown here."""
+    if "residual_rho" in info:
+        return None if info["residual_rho"] is None else tuple(info["residual_rho"])
+    return getattr(catalogue().get(info["model"]), "residual_rho", None)
+
+
 def _rho_posterior(posterior: Posterior, known: Array) -> DesignEffect:
     """Return the posterior of ``rho`` given true classes ``(N,)``, -1 where unknown."""
     prior = DesignEffect.of_json(posterior.info["rho"])
     if prior is None or prior.fixed:
-        residual = getattr(catalogue().get(posterior.info["model"]), "residual_rho", None)  # none of a user's own model
-        prior = DesignEffect.of_crowds(residual, float(posterior.annotations_per_item().mean()))
+        prior = DesignEffect.of_crowds(_residual_rho(posterior.info), float(posterior.annotations_per_item().mean()))
     new = np.flatnonzero((known >= 0) & (posterior.known_truth() < 0))
     published = posterior.probability_as_published()[new].astype(float)
     logs = torch.from_numpy(np.log(np.maximum(published, np.finfo(float).tiny))).unsqueeze(0)  # (1, n, K)

@@ -142,6 +142,7 @@ def attributes(
     draws: Draws,
     effect: DesignEffect | None,
     *,
+    viewed: Sequence[str],
     run: Mapping[str, Any],
     notes: list[str],
     coverage: str,
@@ -153,6 +154,7 @@ def attributes(
         data: the annotations.
         draws: of the engine.
         effect: the design effect that the result allows for, if any.
+        viewed: names of the model's own quantities that tables and plots show.
         run: description of the fit, serialisable as JSON.
         notes: sentences on the data and the fit, beside those of the data.
         coverage: a sentence on the measured coverage of intervals.
@@ -163,6 +165,7 @@ def attributes(
         "item_column": data.item_column,
         "repeats": data.repeats,
         "labels_kind": data.kind or "",
+        "viewed": json.dumps(list(viewed)),
         "kind": draws.kind,
         "interval_method": draws.interval_method,
         "correlation": " ".join(

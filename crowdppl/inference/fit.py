@@ -337,6 +337,7 @@ def fitted(
         "options": {name: value if name != "validation" else value is not None for name, value in options.items()},
         "seed": seed,
         "rho": None if effect is None else effect.as_json(),
+        "residual_rho": chosen.residual_rho,
         "independence": None if other is None else {"z": other.z, "probability": other.probability},
         "copies": work.copies,
         "device": str(data.device),
@@ -360,7 +361,7 @@ def fitted(
     notes += [sentence for sentence in (work.note, chosen.caveat) if sentence]
     also = "" if other is None else other.say()
     reported = effect if weighted else None
-    attrs = attributes(data, draws, reported, run=run, notes=notes, coverage=coverage, also=also)
+    attrs = attributes(data, draws, reported, viewed=bound.viewed, run=run, notes=notes, coverage=coverage, also=also)
     if evaluated is not None:
         tree = to_datatree(data, bound, draws, evaluated, weights=weights, attrs=attrs, aside=work.aside, parts=parts)
         posterior = Posterior(tree)

@@ -55,6 +55,8 @@ class AnnotationModel(ABC):
     Attributes:
         dims: names of the axes of each site's value and of each derived quantity, for the result. Axes of plates may be omitted
             for sites.
+        viewed: names of the sites and derived quantities of single workers or items that tables and plots show. The small form
+            of a result's file keeps all draws of these, and few or none of others.
         default_method: the engine of a fit that names none; empty for Gibbs sampling if the model allows it, else EM.
         caveat: a sentence that every result of the model carries, on what its likelihood cannot tell.
         residual_rho: of a model that explains a part of the correlation between errors itself. Over public data sets
@@ -63,6 +65,7 @@ class AnnotationModel(ABC):
     """
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    viewed: ClassVar[tuple[str, ...]] = ()
     default_method: ClassVar[str] = ""
     caveat: ClassVar[str] = ""
     residual_rho: ClassVar[tuple[float, float] | None] = None

@@ -82,6 +82,11 @@ class BoundModel:
         return self.model.dims if self.others is None else {**self.model.dims, other_rates.SITE: other_rates.DIMS}
 
     @property
+    def viewed(self) -> tuple[str, ...]:
+        """Names of the sites and derived quantities that tables and plots show."""
+        return self.model.viewed if self.others is None else (*self.model.viewed, other_rates.SITE)
+
+    @property
     def states_per_class(self) -> int:
         """Number ``M`` of states of the truth in each class."""
         return self.model.states_per_class(self._data)

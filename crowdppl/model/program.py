@@ -17,7 +17,7 @@ from torch.distributions import biject_to, constraints
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.layouts import NO_COVARIATES
-from crowdppl.errors import CrowdpplError, ModelError
+from crowdppl.errors import CrowdpplError, ModelError, suggestion
 from crowdppl.isolation import isolated
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, _Means, bind, is_unknown
@@ -54,6 +54,9 @@ def check(model: BoundModel, data: Annotations) -> dict[str, Any]:
         ModelError: where the model does not keep its contract, with the reason.
     """
     name, states = model.name, model.states
+    named = model.model.viewed
+    if not isinstance(named, (tuple, list)) or not all(isinstance(one, str) for one in named):
+        raise ModelError(f"{name}.viewed is {named!r}; it must be a tuple of names of sites and derived quantities")
     try:
         if data.N > CHECKED and model.closed:
             # Nothing in such a model grows with the items: some of them show what all would.
@@ -168,7 +171,13 @@ def _check_contract(model: AnnotationModel, data: Annotations) -> None:
     if targets is not None and data.features is not None:
         require("classifier_targets", targets.targets.shape, (len(data.features), K))
     lengths = {"worker": J, "item": given.N, "annotation": given.A, "true_label": K, "given_label": K}
-    for name, value in bound.derived(parameters, given).items():
+    derived = bound.derived(parameters, given)
+    known = {*sites, *derived}
+    for name in bound.viewed:
+        if name not in known:
+            near = suggestion(name, sorted(known))
+            raise ModelError(f"{bound.name}.viewed has {name!r}, which is neither a site nor a derived quantity{near}")
+    for name, value in derived.items():
         axes = model.dims.get(name, ())
         require(
             f"derived[{name!r}]",

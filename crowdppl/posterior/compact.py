@@ -7,6 +7,8 @@ for summaries and leave-one-out prediction:
 - draws of the confusion matrices that are reported, in whole numbers of two bytes (:func:`packed`);
 - log-likelihoods of items, in single precision and in steps of 1/256 of their standard deviation (:func:`rounded_logs`);
 - drawn truths, compressed;
+- of parameters of single workers and items all draws that tables and plots show, which the model states
+  (:attr:`crowdppl.AnnotationModel.viewed`), and which stand in the attribute ``viewed`` of the tree;
 - of other draws of single workers and items, those of the model that is not reported included, two hundred in the group
   ``thinned``, where predictive checks draw labels from them; none where there is a mode (``point``), from which they draw.
 
@@ -29,13 +31,13 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from crowdppl.posterior.schema import DRAW, viewed
 from crowdppl.posterior.stored import Form
 
 Array = npt.NDArray[Any]
 
 # The version of the format with packed draws; files without any are written in the earlier one.
 PACKED_FORMAT = 4
-DRAW = ("chain", "draw")
 # Draws of at most this many values are stored as they are.
 SMALL = 10_000
 # The code of a missing value, and the number of the others.
@@ -50,8 +52,6 @@ STEPS = 256
 THINNED = 200
 # Bits of the mantissa of these parameters.
 MANTISSA = 12
-# Draws of parameters of single workers that views of workers read.
-VIEWED = ("common_share", "false_positive_rate", "membership", "other_rate", "sensitivity", "worker_embedding")
 # Axes whose names stand in the root of the file, and the group that has them in a result.
 NAMED = {"item": "truth", "worker": "posterior"}
 # Numbers in one chunk of the file.
@@ -172,10 +172,11 @@ def compact(tree: xr.DataTree) -> tuple[xr.DataTree, dict[str, dict[str, dict[st
     groups = {str(name): node.to_dataset(inherit=False) for name, node in tree.children.items()}
     dropped: list[str] = json.loads(tree.attrs.get("dropped", "[]"))
     fewer = {} if "point" in groups or "thinned" in groups else _thin(groups["posterior"])
+    shown = viewed(tree)
     lost = [
         name
         for name, variable in groups["posterior"].data_vars.items()
-        if variable.size > SMALL and not _needed(str(name), variable, "calibrated" in groups)
+        if variable.size > SMALL and not _needed(str(name), variable, shown, "calibrated" in groups)
     ]
     large = {
         (group, str(name)): variable.variable
@@ -234,11 +235,20 @@ def expand(groups: Mapping[str, xr.Dataset], root: xr.Dataset) -> dict[str, xr.D
     return out
 
 
-def _needed(name: str, variable: xr.DataArray, calibrated: bool) -> bool:
-    """Tell whether the small form keeps all draws of a variable of ``posterior``."""
+def _needed(name: str, variable: xr.DataArray, shown: list[str] | None, calibrated: bool) -> bool:
+    """Tell whether the small form keeps all draws of a variable of ``posterior``.
+
+    Args:
+        name: of the variable.
+        variable: its draws.
+        shown: names of those that views show. Results of earlier versions do not say (``None``): all draws of workers are kept.
+        calibrated: whether calibrated confusion matrices are reported.
+    """
     if name == "confusion":
         return not calibrated
-    return name in VIEWED or not {"worker", "item"} & set(variable.dims)
+    if shown is None:
+        return "item" not in variable.dims
+    return name in shown or not {"worker", "item"} & set(variable.dims)
 
 
 def _thin(posterior: xr.Dataset) -> dict[str, Any]:

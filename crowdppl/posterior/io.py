@@ -17,9 +17,9 @@ from crowdppl.files import atomic, digests, require_disk_space
 from crowdppl.isolation import preserved_warning_filters
 from crowdppl.posterior import first_look, numeric_schema
 from crowdppl.posterior.coded_draws import Coded, coded_variables
-from crowdppl.posterior.compact import DRAW, PACKED_FORMAT, compact, expand, form_of
+from crowdppl.posterior.compact import PACKED_FORMAT, compact, expand, form_of
 from crowdppl.posterior.numeric_schema import is_numeric
-from crowdppl.posterior.schema import check_values, is_known, validate
+from crowdppl.posterior.schema import DRAW, check_values, is_known, validate
 from crowdppl.posterior.stored import Form, Source, StoredArray, require_memory
 from crowdppl.posterior.stored import variable as stored_variable
 

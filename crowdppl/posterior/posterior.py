@@ -14,7 +14,7 @@ from crowdppl import arguments
 from crowdppl.data import html
 from crowdppl.data.identifiers import class_columns
 from crowdppl.errors import DataError, FileError
-from crowdppl.posterior import effects, io, sets, spans
+from crowdppl.posterior import effects, io, sets, spans, viewed
 from crowdppl.posterior.measures import DEFAULT_MEASURES, interval
 from crowdppl.posterior.numbers import NumericPosterior
 from crowdppl.posterior.numeric_schema import is_numeric
@@ -85,7 +85,8 @@ class Posterior(PosteriorVariables):
                 :func:`crowdppl.predict` returns the same.
         """
         if "classifier" not in self.tree["truth"]:
-            raise DataError(f"{self.info['model']} does not report a classifier of the items; fit 'lia'")
+            models = viewed.models_with("classifier")
+            raise DataError(f"{self.info['model']} does not report a classifier of the items; fit {models}")
         return truth_table(self.items(), self.labels, self._values("truth", "classifier"), self.item_column)
 
     @arguments.checked(
@@ -282,7 +283,8 @@ class Posterior(PosteriorVariables):
             path: of the file.
             keep: what the file holds. ``"small"``: what all tables, reports, ``next``, ``check``, ``update`` and ArviZ's
                 summary and leave-one-out prediction need, with draws rounded (see :mod:`crowdppl.posterior.compact`); parameters
-                of single workers and items are left out. ``"full"``: everything as it is, many times as large.
+                of single workers and items are left out, except those that the model states in ``viewed``. ``"full"``:
+                everything as it is, many times as large.
 
         Raises:
             FileError: if the file cannot be written.

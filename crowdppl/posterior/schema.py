@@ -146,11 +146,24 @@ def dropped(tree: xr.DataTree) -> list[str]:
     Raises:
         DataError: if the attribute is damaged.
     """
-    if "dropped" not in tree.attrs:
-        return []
-    names = _json(tree.attrs, "dropped")
+    return _names(tree, "dropped") or []
+
+
+def viewed(tree: xr.DataTree) -> list[str] | None:
+    """Return the variables of ``posterior`` that tables and plots show, as the model states them; ``None`` in earlier results.
+
+    Raises:
+        DataError: if the attribute is damaged.
+    """
+    return _names(tree, "viewed")
+
+
+def _names(tree: xr.DataTree, attribute: str) -> list[str] | None:
+    if attribute not in tree.attrs:
+        return None
+    names = _json(tree.attrs, attribute)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise DataError("attribute 'dropped' is not a list of variables")
+        raise DataError(f"attribute {attribute!r} is not a list of variables")
     return names
 
 
@@ -308,6 +321,7 @@ def _check_metadata(tree: xr.DataTree) -> None:
         sentences = _json(attributes, name)
         if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
             raise DataError(f"attribute {name!r} is not a list of sentences")
+    viewed(tree)
     run = _json(attributes, "run")
     if not isinstance(run, dict):
         raise DataError("attribute 'run' does not contain the metadata of a run")
@@ -317,6 +331,11 @@ def _check_metadata(tree: xr.DataTree) -> None:
     rho = run.get("rho")
     if rho is not None and (not isinstance(rho, dict) or not {"mean", "spread", "known"} <= set(rho)):
         raise DataError("attribute 'run' has no valid 'rho'")
+    residual = run.get("residual_rho")
+    if residual is not None and not (
+        isinstance(residual, list) and len(residual) == 2 and all(map(_is_number, residual))
+    ):
+        raise DataError("attribute 'run' has no valid 'residual_rho'")
     truths = None if rho is None else rho.get("truths")
     if truths is not None and not (isinstance(truths, dict) and all(_is_number(truths.get(key)) for key in TRUTHS)):
         raise DataError("attribute 'run' has no valid 'truths' of 'rho'")

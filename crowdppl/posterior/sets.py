@@ -11,10 +11,14 @@ import pandas as pd
 from crowdppl.data.identifiers import class_columns
 from crowdppl.data.structured import EMPTY, SEPARATOR
 from crowdppl.errors import DataError
+from crowdppl.posterior import viewed
 from crowdppl.posterior.measures import interval
 from crowdppl.posterior.variables import PosteriorVariables
 
 Array = npt.NDArray[Any]
+
+# Probabilities of choosing a label that is in the set, and one that is not.
+RATES = ("sensitivity", "false_positive_rate")
 
 
 def has_sets(posterior: PosteriorVariables) -> bool:
@@ -24,7 +28,7 @@ def has_sets(posterior: PosteriorVariables) -> bool:
 
 def has_rates(posterior: PosteriorVariables) -> bool:
     """Tell whether the model has rates by label."""
-    return "sensitivity" in posterior.tree["posterior"].data_vars
+    return all(viewed.has(posterior.tree, name, "worker", "set_label") for name in RATES)
 
 
 def _require(posterior: PosteriorVariables) -> None:
@@ -89,7 +93,7 @@ def decisions(posterior: PosteriorVariables) -> pd.DataFrame:
         np.divide(part, total, out=np.full(len(names), np.nan), where=total > 0)
         for part, total in ((chosen_there, there), (chosen_outside, outside))
     )
-    out = dict(zip(("sensitivity", "false_positive_rate"), shares, strict=True))
+    out = dict(zip(RATES, shares, strict=True))
     return pd.DataFrame({"label": names, **out, "wrong": there - chosen_there + chosen_outside})
 
 
@@ -97,7 +101,7 @@ def rates(posterior: PosteriorVariables, level: float | None) -> pd.DataFrame:
     """Return the table that :meth:`crowdppl.Posterior.label_rates` describes."""
     _require(posterior)
     if not has_rates(posterior):
-        raise DataError("this model has no rates by label; fit model='label-sets'")
+        raise DataError(f"this model has no rates by label; fit model={viewed.models_with(*RATES)}")
     names, workers = labels(posterior), posterior.worker_names()
     item, worker, label = (np.asarray(part) for part in posterior.annotation_index())
     place = worker * len(names) + item % len(names)
@@ -108,7 +112,7 @@ def rates(posterior: PosteriorVariables, level: float | None) -> pd.DataFrame:
         "annotations": np.bincount(place, minlength=cells),
         "chosen": np.bincount(place, weights=label, minlength=cells).astype(np.int64),
     }
-    for name in ("sensitivity", "false_positive_rate"):
+    for name in RATES:
         ends = interval(posterior.draws(name), level)
         out |= {name + end: value.reshape(-1) for end, value in zip(("", "_low", "_high"), ends, strict=True)}
     return pd.DataFrame(out)

@@ -1,6 +1,7 @@
 """What to do after a fit: which workers to talk to and why, which items to send out again, what to clarify, what it costs.
 
-The report, the terminal and the library show the sentences that are written here.
+The report, the terminal and the library show the sentences that are written here, in :mod:`crowdppl.report.people` and in
+:mod:`crowdppl.report.questions`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from crowdppl.data import html
 from crowdppl.errors import OptionError
 from crowdppl.posterior import workers
 from crowdppl.posterior.posterior import Posterior
-from crowdppl.posterior.sets import decisions, has_sets, size
-from crowdppl.posterior.workers.drift import FAST
-from crowdppl.posterior.workers.verdicts import MIN_ANNOTATIONS
+from crowdppl.posterior.sets import has_sets, size
+from crowdppl.report.people import Person, notable_people
+from crowdppl.report.questions import Question, unclear_classes, unclear_labels
 from crowdppl.report.rendering import counted
 
 Array = npt.NDArray[Any]
@@ -37,57 +38,8 @@ ROUNDS = 3
 WORK, REPLICATES, LEAST = 2e7, 100, 10
 # Entries of each kind on the first screen and in the terminal.
 SHOWN = 5
-# Confusions of a worker that are spelled out.
-CLASSES = 2
-
 # Classes of pairs of a task and a label, and what such a pair is called.
 OF_SETS, PAIR = ("labels that are not in the set", "labels that are"), "task-label pair"
-# Labels that are chosen less often where they are in the set, or more often where they are not, are to be clarified.
-MISSED, TOO_OFTEN = 0.6, 0.2
-
-HEADINGS = {
-    "ask why": "Ask why",
-    "exclude": "Exclude",
-    "slow down": "Check speed",
-    "retrain": "Retrain",
-    "compare grades": "Compare grades with others",
-}
-# What to do about workers whose labels can be used and whose accuracy fell over time.
-FELL = "Ask what changed"
-
-
-@dataclass(frozen=True)
-class Person:
-    """A worker who needs attention.
-
-    Attributes:
-        index: code of the worker in the result.
-        name: as text.
-        verdict: one of :data:`crowdppl.posterior.workers.VERDICTS`.
-        action: what to do, in a word or two.
-        sentence: the reason, with numbers.
-    """
-
-    index: int
-    name: str
-    verdict: str
-    action: str
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Question:
-    """Two classes that the crowd as a whole confuses, or a label of sets that it misses or chooses too often.
-
-    Attributes:
-        about: what to clarify, such as "between class 1 and class 2".
-        asked: the same as a question.
-        sentence: how often they are confused, and by how many workers.
-    """
-
-    about: str
-    asked: str
-    sentence: str
 
 
 @dataclass(frozen=True)
@@ -206,14 +158,14 @@ def actions(
     # Of labels with typing errors in them neither workers nor the guideline can be judged.
     comparable = bool((table["verdict"] != "unknown").any()) and not posterior.labels_unclear
     return Actions(
-        people=[] if posterior.labels_unclear else _people(posterior, table, names),
+        people=[] if posterior.labels_unclear else notable_people(posterior, table, names),
         # With no worker to compare with another, the confusions of the crowd mean nothing.
         # That of grades one beside the true one is given, is no confusion.
         questions=[]
         if graded or not comparable
-        else _questions_on_labels(posterior)
+        else unclear_labels(posterior)
         if of_sets
-        else _questions(posterior, doubtful, names),
+        else unclear_classes(posterior, doubtful, names),
         open=ordered,
         probable=int((~unsure & ~certain).sum()),
         finished=int(certain.sum()),
@@ -284,200 +236,6 @@ def _bare(text: str) -> bool:
     return True
 
 
-def _people(posterior: Posterior, table: pd.DataFrame, names: list[str]) -> list[Person]:
-    verdict = table["verdict"].to_numpy()
-    worse = workers.became_worse(posterior)
-    fell = dict(zip(worse["worker"].tolist(), worse["sentence"].tolist(), strict=True))
-    notable = np.flatnonzero(np.isin(verdict, workers.NOTABLE) | table["worker"].isin(list(fell)).to_numpy())
-    if not len(notable):
-        return []
-    item, worker, label = posterior.annotation_index()
-    hits = np.bincount(worker, weights=posterior.probability().argmax(1)[item] == label, minlength=len(table))
-    speed = workers.relative_speed(posterior)
-    graded = "severity" in table
-    confusions = {} if graded else _by_worker(workers.systematic_confusions(posterior), posterior)
-    facts = _Facts(table, names, _typical(table), hits, posterior.label_counts_by_worker(), speed, confusions)
-    out = []
-    for j in notable.tolist():
-        word, name = str(verdict[j]), table["worker"].iloc[j]
-        reasons = _reasons(j, word, facts) if word in workers.NOTABLE else []
-        if name in fell and word not in workers.UNRELIABLE:
-            action, reasons = FELL, [fell[name], *reasons]
-        elif word == "confuses":
-            classes = list(dict.fromkeys(row["truth"] for row in confusions.get(j, [])))[:CLASSES]
-            action = f"{HEADINGS[workers.ACTIONS[word]]} on {' and '.join(names[k] for k in classes)}"
-        else:
-            action, reasons = HEADINGS[workers.ACTIONS[word]], [*reasons, *([fell[name]] if name in fell else [])]
-        out.append(Person(j, _name(name), word, action, " ".join(reasons)))
-    total = table["annotations"].to_numpy()
-    harm = total * np.maximum(facts.typical - table["accuracy"].to_numpy(), 0.0)
-    rank = {word: n for n, word in enumerate(dict.fromkeys((*workers.NOTABLE, *workers.VERDICTS)))}
-    usable = {word: word not in workers.UNRELIABLE for word in rank}
-    return sorted(out, key=lambda person: (usable[person.verdict], -harm[person.index], rank[person.verdict]))
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """What the sentences about workers are made from.
-
-    Attributes:
-        table: of workers.
-        names: of the classes.
-        typical: accuracy of the typical worker.
-        hits: annotations of each worker that match the final label, ``(J,)``.
-        given: how often each worker gave each label, ``(J, K)``.
-        speed: seconds of each worker relative to the others, ``(J,)``.
-        confusions: systematic errors by worker.
-    """
-
-    table: pd.DataFrame
-    names: list[str]
-    typical: float
-    hits: Array
-    given: Array
-    speed: Array
-    confusions: dict[int, list[dict[Any, Any]]]
-
-
-def _reasons(j: int, verdict: str, facts: _Facts) -> list[str]:
-    """Return the sentences that explain the verdict on worker ``j``."""
-    accuracy, n = float(facts.table["accuracy"].iloc[j]), int(facts.table["annotations"].iloc[j])
-    typical, names = _percent(facts.typical), facts.names
-    pace = _pace(facts.table, facts.speed, j)
-    fast = f"{pace[:1].upper()}{pace[1:]}"
-    if "severity" in facts.table:
-        return _grading_reasons(facts.table.iloc[j].to_dict(), verdict, _typical(facts.table, "grade_correlation"))
-    if verdict == "hasty":
-        return [f"{fast}, with accuracy {_percent(accuracy)} (typical worker {typical})."]
-    if verdict == "adversarial":
-        reasons = [
-            f"Matches the final label in {int(facts.hits[j]):,} of {n:,} annotations, fewer than by chance. Labels may be "
-            f"swapped, or the task misunderstood."
-        ]
-    elif verdict == "random":
-        reasons = [
-            f"The labels match the final labels no more often than by chance (accuracy {_percent(accuracy)}, "
-            f"{n:,} annotations)."
-        ]
-    elif verdict == "constant":
-        k = int(facts.given[j].argmax())
-        count = facts.given[j, k]
-        reasons = [
-            f"Labels {_percent(count / n)} of the items as {names[k]} ({count:,} of {n:,}), whatever their true label."
-        ]
-    elif verdict == "confuses":
-        reasons = _confusions(facts.confusions.get(j, []), names)
-    else:
-        reasons = [f"Accuracy {_percent(accuracy)} over {n:,} annotations; the typical worker has {typical}."]
-    return [*reasons, f"{fast}."] if pace and facts.speed[j] < FAST else reasons
-
-
-def _name(worker: Any) -> str:
-    """Return the name of a worker for sentences: a number alone would not be read as a name."""
-    text = str(worker)
-    return f"worker {text}" if text.replace(".", "").isdigit() else text
-
-
-def _typical(table: pd.DataFrame, measure: str = "accuracy") -> float:
-    """Return the accuracy, or another measure, of the typical worker: the median of those with enough annotations."""
-    total = table["annotations"].to_numpy()
-    enough = total >= min(MIN_ANNOTATIONS, total.max(initial=1))
-    shown = enough & ~table["verdict"].isin(["adversarial", "random", "constant"]).to_numpy()
-    return float(table[measure][shown if shown.any() else enough].median())
-
-
-def _grading_reasons(row: dict[Any, Any], verdict: str, typical: float) -> list[str]:
-    """Return the sentences that explain the verdict on a rater of grades."""
-    n, correlation = f"{row['annotations']:,} annotations", f"{row['grade_correlation']:.2f}"
-    if verdict in ("severe", "lenient"):
-        low, high = sorted(abs(row[f"severity_{end}"]) for end in ("low", "high"))
-        way = "lower" if verdict == "severe" else "higher"
-        return [
-            f"Grades {abs(row['severity']):.2f} {way} than the mean rater ({low:.2f} to {high:.2f}, {n}); the true grades of "
-            f"items allow for it."
-        ]
-    if verdict == "adversarial":
-        return [
-            f"The grades run against those of the others (correlation {correlation}, {n}); the scale may be reversed."
-        ]
-    if verdict in ("random", "constant"):
-        return [f"The grades hardly depend on the item (correlation with the true grades {correlation}, {n})."]
-    return [f"Correlation with the true grades {correlation} over {n}; the typical rater has {typical:.2f}."]
-
-
-def _pace(table: pd.DataFrame, speed: Array, j: int) -> str:
-    if np.isnan(speed[j]):
-        return ""
-    own = float(table["seconds"].iloc[j])
-    return (
-        f"takes {_seconds(own)} per annotation, others take {_seconds(own / speed[j])}"
-        if speed[j] > 0
-        else "takes no time at all for an annotation"
-    )
-
-
-def _seconds(value: float) -> str:
-    return f"{value:,.0f} s" if value >= 10 else f"{value:.1f} s"
-
-
-def _by_worker(table: pd.DataFrame, posterior: Posterior) -> dict[int, list[dict[Any, Any]]]:
-    places = {name: n for n, name in enumerate(posterior.worker_names().tolist())}
-    classes = {name: n for n, name in enumerate(posterior.labels.tolist())}
-    out: dict[int, list[dict[Any, Any]]] = {}
-    rows: list[dict[Any, Any]] = table.to_dict("records")
-    for row in rows:
-        codes = {"truth": classes[row["truth"]], "label": classes[row["label"]]}
-        out.setdefault(places[row["worker"]], []).append(row | codes)
-    return out
-
-
-def _confusions(rows: list[dict[Any, Any]], names: list[str]) -> list[str]:
-    sentences = [
-        f"Labels {_percent(row['share'])} of {names[row['truth']]} as {names[row['label']]} ({row['annotations']:,} of "
-        f"{row['of']:,}; others {_percent(row['others'])})."
-        for row in rows[:CLASSES]
-    ]
-    if len(rows) > CLASSES:
-        sentences.append(f"{len(rows) - CLASSES} further confusions.")
-    return sentences
-
-
-def _questions(posterior: Posterior, doubtful: Array, names: list[str]) -> list[Question]:
-    table = workers.crowd_confusions(posterior, without=doubtful)
-    classes = {name: n for n, name in enumerate(posterior.labels.tolist())}
-    pairs: dict[tuple[int, int], list[dict[Any, Any]]] = {}
-    for row in table.to_dict("records"):
-        k, m = classes[row["truth"]], classes[row["label"]]
-        pairs.setdefault((min(k, m), max(k, m)), []).append(row | {"truth": k, "label": m})
-    out = []
-    for (a, b), rows in pairs.items():
-        parts = [
-            f"{_percent(row['share'])} of the annotations of {names[row['truth']]} items say {names[row['label']]} "
-            f"({row['workers']:,} of {row['asked']:,} workers do so)"
-            for row in rows
-        ]
-        torn = rows[0]["torn"]
-        items = f" {torn:,} {'item is' if torn == 1 else 'items are'} undecided between the two." if torn else ""
-        about, asked = f"between {names[a]} and {names[b]}", f"{names[a]} or {names[b]}?"
-        out.append(Question(about, asked, f"{'; '.join(parts)}.{items}"))
-    return out
-
-
-def _questions_on_labels(posterior: Posterior) -> list[Question]:
-    """Return the labels of sets that workers miss or choose too often, those with most wrong decisions first."""
-    table = decisions(posterior)
-    unclear = table[(table["sensitivity"] < MISSED) | (table["false_positive_rate"] > TOO_OFTEN)]
-    return [
-        Question(
-            f"on “{row['label']}”",
-            f"When does “{row['label']}” apply?",
-            f"It is chosen in {_percent(row['sensitivity'])} of the annotations of tasks that have it, and in "
-            f"{_percent(row['false_positive_rate'])} of the others.",
-        )
-        for row in unclear.sort_values("wrong", ascending=False, kind="stable").to_dict("records")
-    ]
-
-
 def _answers(posterior: Posterior, items: Array) -> int:
     """Return the number of annotations that give each of some items one more: a set of labels is one for all its pairs."""
     return len(np.unique(items // size(posterior)))
@@ -499,14 +257,6 @@ def _rounds(posterior: Posterior, count: int, answers: int, cost: float | None, 
         Round(n, n * answers, None if cost is None else n * answers * float(cost), corrected[n - 1])
         for n in range(1, ROUNDS + 1)
     ]
-
-
-def _percent(share: float) -> str:
-    """Return a share as a whole percentage; "over 99%" and "under 1%" rather than a rounded 100% or 0%."""
-    text = f"{share:.0%}"
-    if text == "100%" and share < 1:
-        return "over 99%"
-    return "under 1%" if text == "0%" and share > 0 else text
 
 
 # ---------------------------------------------------------------------- lines of text

@@ -65,6 +65,14 @@ def percent(share: float | None, digits: int = 0) -> str:
     return "–" if share is None else f"{100 * share:.{digits}f}%"
 
 
+def whole_percent(share: float) -> str:
+    """Return a share as a whole percentage; "over 99%" and "under 1%" rather than a rounded 100% or 0%."""
+    text = f"{share:.0%}"
+    if text == "100%" and share < 1:
+        return "over 99%"
+    return "under 1%" if text == "0%" and share > 0 else text
+
+
 def plural(number: int, word: str) -> str:
     """Return a word in the form that follows a number."""
     return word if number == 1 else f"{word}s"

@@ -12,8 +12,9 @@ from crowds import crowd_with_characters, fitted
 import crowdppl
 from crowdppl import CrowdpplWarning, ModelError, OptionError, criticism
 from crowdppl.criticism import predictive
+from crowdppl.criticism.calibration import _residual_rho
 from crowdppl.data import datasets
-from crowdppl.models import DawidSkene, ItemSubtypes, OneCoin
+from crowdppl.models import DawidSkene, ItemEffects, ItemSubtypes, OneCoin
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +264,30 @@ def scored(losses, held, workers=40):
     )
     table = pd.DataFrame({"share_correct_covers": np.arange(workers) < held, "accuracy_covers": True})
     return calibration, criticism.Coverage(0.89, table)
+
+
+class Explains(SkillAndDifficulty):
+    """A model of a user, which leaves little correlation between errors, as is known well."""
+
+    residual_rho = (-3.0, 0.01)
+
+
+def test_calibration_asks_the_model_what_correlation_it_leaves(tmp_path):
+    """Also that of a user, by what the result says of it, and not by its name."""
+    data, truth, _ = simulated(items=60, seed=4, per_item=5)
+    known = dict(zip(data.items.tolist(), truth.tolist(), strict=True))
+    both = []
+    for model in (Explains(), SkillAndDifficulty()):
+        posterior = quiet_fit(data, model, method="em", seed=1, num_samples=20, independent=True)
+        both.append(criticism.calibration(crowdppl.load(posterior.save(tmp_path / "p.nc")), known))
+    assert both[0].logit_rho[0] == pytest.approx(-3.0 - np.log(5), abs=0.02)
+    assert both[1].logit_rho[1] > 10 * both[0].logit_rho[1]
+
+
+def test_the_correlation_of_earlier_results_is_that_of_the_catalogue():
+    assert _residual_rho({"model": "item-effects"}) == ItemEffects.residual_rho
+    assert _residual_rho({"model": "Explains"}) is None
+    assert _residual_rho({"model": "item-effects", "residual_rho": None}) is None
 
 
 def test_the_better_form_is_that_of_lower_log_loss():

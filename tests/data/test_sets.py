@@ -14,6 +14,7 @@ from crowdppl import Annotations, criticism, export, report
 from crowdppl.data import copies
 from crowdppl.data.sets import of_labels, whole
 from crowdppl.errors import CrowdpplError, DataError, ModelError, OptionError, silent
+from crowdppl.export import results
 
 LABELS = ["cat", "dog", "fish"]
 
@@ -245,6 +246,20 @@ def test_every_engine_gives_sets(tmp_path, method):
     pd.testing.assert_frame_equal(again.sets(), table, check_dtype=False, rtol=1e-4, atol=2e-5)
     small = crowdppl.load(posterior.save(tmp_path / "y.nc", keep="small"))
     pd.testing.assert_frame_equal(small.label_rates(), rates, check_dtype=False, rtol=1e-3, atol=1e-3)
+
+
+def test_a_model_of_classes_has_no_rates_by_label(tmp_path):
+    """Also where it has a sensitivity, which is one of classes; the folder of the result is without that table."""
+    rows, _ = simulated()
+    with silent():
+        posterior = crowdppl.fit(read(rows), "class-conditional", method="em", seed=1)
+    assert posterior.tree["posterior"]["sensitivity"].dims[2:] == ("worker", "true_label")
+    with pytest.raises(DataError, match=r"^this model has no rates by label; fit model='label-sets'$"):
+        posterior.label_rates()
+    results.write(posterior, tmp_path / "r", run={})
+    written = {path.name for path in (tmp_path / "r").iterdir()}
+    assert "sets.csv" in written
+    assert "label_rates.csv" not in written
 
 
 def test_the_probability_of_a_set_is_that_of_drawn_sets():

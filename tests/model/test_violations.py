@@ -96,6 +96,23 @@ def test_shapes_of_reported_names(name, prior):
         check_contract(Other(), tiny())
 
 
+@pytest.mark.parametrize("wrong", ["skill", ("skill", 1), None, {"skill": 1}], ids=repr)
+def test_what_views_show_is_a_tuple_of_names(wrong):
+    """The one text would be taken for names of one letter."""
+    model = type("Wrong", (SkillAndDifficulty,), {"viewed": wrong})()
+    for refused in (lambda: check_contract(model, tiny()), lambda: quiet_fit(tiny(), model, method="svi", max_iter=2)):
+        with pytest.raises(ModelError, match=r"^Wrong\.viewed is .*; it must be a tuple of names of sites and derived"):
+            refused()
+
+
+def test_what_views_show_is_there():
+    check_contract(type("Right", (SkillAndDifficulty,), {"viewed": ("skill", "difficulty")})(), tiny())
+    wrong = type("Wrong", (SkillAndDifficulty,), {"viewed": ("skil",)})()
+    sentence = r"^Wrong\.viewed has 'skil', which is neither a site nor a derived quantity \(did you mean 'skill'\?\)$"
+    with pytest.raises(ModelError, match=sentence):
+        check_contract(wrong, tiny())
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_the_catalogue_has_none_of_these(case):
     check_contract(case.model, tiny(1, classes=case.classes, features=case.features, known=True))

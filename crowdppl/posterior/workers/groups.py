@@ -10,7 +10,9 @@ import pandas as pd
 
 from crowdppl import arguments
 from crowdppl.errors import DataError
+from crowdppl.posterior import viewed
 from crowdppl.posterior.measures import interval
+from crowdppl.posterior.schema import DRAW
 from crowdppl.posterior.variables import PosteriorVariables
 
 __all__ = ["row_entropy", "similarity", "table", "worker_map"]
@@ -26,7 +28,7 @@ def __dir__() -> list[str]:
 def table(posterior: PosteriorVariables, *, level: float | None = None) -> pd.DataFrame:
     """Return a table with one row per group of annotators, after Table 4 of Mena and Ñanculef (2019).
 
-    Columns: ``group``; ``share`` of annotations (of workers, in ``worker-groups`` and ``community``); ``similarity`` to the
+    Columns: ``group``; ``share`` of annotations, or of workers where each worker belongs to one group; ``similarity`` to the
     identity, their I_sim; ``entropy``, the mean entropy of its rows in nats; each followed by the ends of its interval. The
     similarity is 1 less the Jensen-Shannon divergence of rows and identity, averaged over rows and divided by that of uniform
     rows, so a perfect group has 1, and a random one 0 (the paper's random groups have .02).
@@ -34,17 +36,7 @@ def table(posterior: PosteriorVariables, *, level: float | None = None) -> pd.Da
     Raises:
         DataError: if the model has no groups.
     """
-    draws = posterior.tree["posterior"].to_dataset()
-    names = next(
-        (n for n in (("ordered_share", "ordered_confusion"), ("share", "group_confusion")) if set(n) <= set(draws)),
-        None,
-    )
-    if names is None:
-        raise DataError(
-            f"{posterior.info['model']} has no groups of annotators; fit 'worker-groups', 'community' or 'crowd-mixture'"
-        )
-    share, confusion = (np.asarray(draws[n].values) for n in names)
-    share, confusion = share.reshape(-1, share.shape[-1]), confusion.reshape(-1, *confusion.shape[2:])
+    share, confusion = _of_groups(posterior)
     out: dict[str, Any] = {"group": np.arange(share.shape[-1])}
     for name, values in (("share", share), ("similarity", similarity(confusion)), ("entropy", row_entropy(confusion))):
         for suffix, value in zip(("", "_low", "_high"), interval(values, level), strict=True):
@@ -76,14 +68,33 @@ def worker_map(posterior: PosteriorVariables) -> pd.DataFrame:
         DataError: if the model has no worker embeddings.
     """
     draws = posterior.tree["posterior"].to_dataset()
-    if "worker_embedding" not in draws:
-        raise DataError(f"{posterior.info['model']} has no worker embeddings; fit 'lia'")
+    if not viewed.has(posterior.tree, "worker_embedding", "worker"):
+        models = viewed.models_with("worker_embedding")
+        raise DataError(f"{posterior.info['model']} has no worker embeddings; fit {models}")
     mean = np.asarray(draws["worker_embedding"].mean(("chain", "draw")).values)  # (J, E)
     centred = mean - mean.mean(0)
     left, scale, _ = np.linalg.svd(centred, full_matrices=False)
     plane = np.zeros((len(mean), 2))
     plane[:, : min(2, len(scale))] = (left * scale)[:, :2]
     return pd.DataFrame({"worker": draws["worker"].values, "x": plane[:, 0], "y": plane[:, 1]})
+
+
+def _of_groups(posterior: PosteriorVariables) -> tuple[Array, Array]:
+    """Return draws of the shares of groups ``(S, M)`` and of their matrices ``(S, M, K, K)``.
+
+    Those with the axis of groups that the membership of workers has: of groups in order, where draws may exchange them.
+    """
+    draws = posterior.tree["posterior"].data_vars
+    both = []
+    if viewed.has(posterior.tree, "membership", "worker"):
+        axis = str(draws["membership"].dims[-1])
+        for axes in ((axis,), (axis, "true_label", "given_label")):
+            both += [one.to_numpy() for one in draws.values() if one.dims == (*DRAW, *axes)][:1]
+    if len(both) < 2:
+        models = viewed.models_with("membership")
+        raise DataError(f"{posterior.info['model']} has no groups of annotators; fit {models}")
+    share, confusion = (values.reshape(-1, *values.shape[2:]) for values in both)
+    return share, confusion
 
 
 def _divergence(p: Array, q: Array) -> Array:
