@@ -39,6 +39,7 @@ from crowdppl.data.annotations import Annotations
 from crowdppl.kernels.ops import sample_dirichlet
 from crowdppl.model import hyperparameters, populations
 from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.blocks import communities
 from crowdppl.model.bound import one_hot
 from crowdppl.model.conjugacy import dirichlet_log_density, dirichlet_mode, positive
 from crowdppl.model.plates import Plates
@@ -99,7 +100,7 @@ class CommunityDawidSkene(AnnotationModel):
         m = pyro.sample("typical", Dirichlet(self._rows(data).expand(self.communities, -1, -1)).to_event(2))
         sites = {"prevalence": pyro.sample("prevalence", Dirichlet(class_prior(data, self.prior_items)))}
         sites |= {"share": pyro.sample("share", Dirichlet(self._members(data))), "typical": m, "strength": s}
-        mixture = populations.DirichletMixture(Categorical(sites["share"]), Dirichlet(s.unsqueeze(-1) * m).to_event(1))
+        mixture = communities(sites["share"], s.unsqueeze(-1) * m)
         with plates.worker:
             return sites | {"confusion": pyro.sample("confusion", mixture)}
 

@@ -30,6 +30,7 @@ from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.blocks import graded_confusion, ordered_thresholds
 from crowdppl.model.conjugacy import dirichlet_mode
 from crowdppl.model.hyperparameters import refuse_one_class, require_positive, require_pseudo_counts
 from crowdppl.model.plates import Plates
@@ -98,20 +99,12 @@ class OrdinalThresholds(AnnotationModel):
 
     def thresholds(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the ordered thresholds, ``(..., J, K - 1)``."""
-        first = parameters["first_threshold"].unsqueeze(-1)
-        if data.K == 2:
-            return first
-        return torch.cat([first, first + parameters["log_gaps"].exp().cumsum(-1)], -1)
+        return ordered_thresholds(parameters["first_threshold"], parameters.get("log_gaps"))
 
     def confusion(self, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return ``p(label | truth)`` of each worker, ``(..., J, K, K)``, as differences of sigmoids, in a stable form."""
-        place = torch.arange(data.K, dtype=data.dtype, device=data.device)
-        distance = place.unsqueeze(-1) - self.thresholds(parameters, data).unsqueeze(-2)  # (..., J, K, K - 1)
-        x = parameters["log_precision"].exp()[..., None, None] * distance
-        # sigmoid(u) - sigmoid(v) = sigmoid(u) sigmoid(-v) (1 - exp(v - u)), without cancellation for u > v.
-        upper, lower = x[..., :-1], x[..., 1:]
-        middle = torch.sigmoid(upper) * torch.sigmoid(-lower) * -torch.expm1(lower - upper)
-        return torch.cat([torch.sigmoid(-x[..., :1]), middle, torch.sigmoid(x[..., -1:])], -1)
+        """Return ``p(label | truth)`` of each worker, ``(..., J, K, K)``."""
+        places = torch.arange(data.K, dtype=data.dtype, device=data.device)
+        return graded_confusion(places, self.thresholds(parameters, data), parameters["log_precision"].exp())
 
     def m_step(self, responsibility: Tensor, data: Annotations, parameters: Parameters | None) -> Parameters:
         """Return the mode of the prevalence; gradients raise the rest."""

@@ -43,6 +43,7 @@ from torch import Tensor, nn
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import DataError
 from crowdppl.model.base import AnnotationModel, Parameters
+from crowdppl.model.blocks import label_logits
 from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts
 from crowdppl.model.plates import Plates
 
@@ -191,4 +192,4 @@ def _label_logits(of: Parameters, order: Any, K: int) -> Tensor:
         columns = columns + (of["position"] * order).unsqueeze(-1) * towards
     if K == 3:
         columns = columns + of["tie_tendency"].unsqueeze(-1) * skill.new_tensor([0.0, 0.0, 1.0])
-    return skill[..., None, None] * torch.eye(K, dtype=skill.dtype, device=skill.device) + columns.unsqueeze(-2)
+    return label_logits(skill, K, columns)

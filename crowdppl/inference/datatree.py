@@ -80,7 +80,7 @@ def to_datatree(
         "posterior": dataset(_posterior(model, draws, evaluated, dims)),
         "sample_stats": dataset(stats),
         "log_likelihood": dataset({"labels": ((*_DRAW, "item"), evaluated.log_likelihood)}),
-        "log_prior": dataset({"parameters": (_DRAW, evaluated.log_prior)}),
+        "log_prior": dataset(_log_priors(data, draws, evaluated, dims)),
         "truth": dataset(truth),
         "observed_data": dataset({"labels": (("annotation",), data.label)}),
         "constant_data": dataset(_constant_data(data, aside)),
@@ -241,6 +241,22 @@ def _posterior(
     for name, value in evaluated.derived.items():
         posterior[name] = (_DRAW + (model.dims.get(name) or _unnamed(name, value.dim() - 2)), value)
     return posterior
+
+
+def _log_priors(
+    data: Annotations, draws: Draws, evaluated: EvaluatedDraws, dims: Mapping[str, tuple[str, ...]]
+) -> dict[str, Variable]:
+    """Return the log prior of each site, which ArviZ scales one by one; of those in a plate by worker or item."""
+    out: dict[str, Variable] = {}
+    lengths = {"item": data.N, "worker": data.J}
+    for name, value in evaluated.log_priors.items():
+        plates = dims.get(name, ())[: value.dim() - 2]
+        if len(plates) < value.dim() - 2 or any(
+            lengths.get(dim, size) != size for dim, size in zip(plates, value.shape[2:], strict=True)
+        ):
+            plates, value = (), value.flatten(2).sum(-1)  # of single annotations, or of a factor
+        out[name] = (_DRAW + plates, value)
+    return out
 
 
 def _constant_data(data: Annotations, aside: Annotations | None) -> dict[str, Variable]:

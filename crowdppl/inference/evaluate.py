@@ -21,6 +21,7 @@ from crowdppl.inference.known_truths import informed
 from crowdppl.inference.memory import chunk
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel
+from crowdppl.model.site_priors import log_priors
 
 # Above this many cells in all confusion matrices, convergence is judged by workers' accuracies: each quantity costs about a
 # millisecond.
@@ -42,6 +43,7 @@ class EvaluatedDraws:
         confusion: confusion matrix of each worker, of the model as published, ``(C, S, J, K, K)``.
         prevalence: of each class, likewise, ``(C, S, K)``.
         log_prior: log prior density of the parameters, ``(C, S)``.
+        log_priors: that of each site, whose sum it is, ``(C, S)``, or ``(C, S, J)`` of sites of workers, and so on.
         calibrated: ``confusion`` and ``prevalence`` that follow the truths drawn with ``rho``; empty without it.
         derived: further quantities that the model reports, ``(C, S, ...)``.
         averaged: likewise, of single annotations or items, averaged over draws, ``(A, ...)`` or ``(N, ...)``.
@@ -60,6 +62,7 @@ class EvaluatedDraws:
     confusion: Tensor
     prevalence: Tensor
     log_prior: Tensor
+    log_priors: Parameters = field(default_factory=dict)
     calibrated: Parameters = field(default_factory=dict)
     derived: Parameters = field(default_factory=dict)
     averaged: Parameters = field(default_factory=dict)
@@ -144,6 +147,9 @@ def evaluate(model: BoundModel, data: Annotations, draws: Draws, effect: DesignE
         return value.unflatten(0, (chains, count))
 
     out.rho, out.lift = (None if value is None else by_chain(value) for value in (rho, lift))
+    with torch.no_grad():
+        priors = log_priors(model, flat, draws.fixed, arranged)
+    out.log_priors = {name: by_chain(value) for name, value in priors.items()}
     out.derived = {name: by_chain(torch.cat(values)) for name, values in derived.items()}
     for name in ("truth", "log_likelihood", "lp", "confusion", "prevalence", "log_prior"):
         setattr(out, name, by_chain(getattr(out, name)))

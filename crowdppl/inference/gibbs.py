@@ -98,6 +98,7 @@ def gibbs(
     """
     reason = model.why_not_gibbs(data)
     if reason is not None:
+        check(model, data)  # what no engine can sample is said first
         raise ModelError(reason)
     run = _Run(model, data, chains, warmup, num_samples)
     # Inference mode: no bookkeeping for gradients, a tenth of a small sweep. The data's cached counts were computed by the

@@ -170,6 +170,25 @@ class ConjugateSite:
             return torch.where(pseudo == 0, 0.0, pseudo * total).sum((-2, -1))
         return torch.xlogy(pseudo, value).sum(axes)
 
+    def log_priors(self, value: Tensor) -> Tensor:
+        """Return the log density of values ``(D, *shape)``, ``(D,)``, or ``(D, J)`` of workers."""
+        lead = 2 if self.worker else 1
+        own = self.worker and self.concentration.dim() == len(self.shape)  # a prior of each worker's own
+        normaliser = _log_normaliser(self.concentration)
+        normaliser = normaliser.reshape(len(normaliser), -1).sum(-1) if own else normaliser.sum()
+        if self.flat:  # no pass over its table
+            return normaliser.expand(value.shape[:lead]).clone()
+        pseudo = self.concentration - 1
+        if self.beta:
+            each = torch.xlogy(pseudo[..., 0], value) + torch.xlogy(pseudo[..., 1], 1 - value)
+            return normaliser + each.reshape(*each.shape[:lead], -1).sum(-1)
+        value = value.reshape(*value.shape[:lead], -1)
+        pseudo = pseudo.reshape(*([len(pseudo)] if own else []), -1)
+        if not own:
+            (cells,) = pseudo.nonzero(as_tuple=True)  # often the diagonal alone
+            pseudo, value = pseudo[cells], value[..., cells]
+        return normaliser + torch.xlogy(pseudo, value).sum(-1)
+
 
 # ---------------------------------------------------------------------- all sites of a model
 
@@ -275,6 +294,10 @@ class Conjugacy:
             if not site.flat:  # a flat one costs no pass over its table
                 total = total + site.log_kernel(parameters[name], logs.get(name))
         return total
+
+    def log_priors(self, draws: Parameters) -> Parameters:
+        """Return the log density of each site at draws ``(D, ...)``: ``(D,)``, or ``(D, J)`` of a site of the workers."""
+        return {name: site.log_priors(draws[name]) for name, site in self.sites.items()}
 
     def expect(self, statistics: Statistics) -> Expected:
         """Return what a mean-field E step uses.

@@ -18,7 +18,7 @@ from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.layouts import NO_COVARIATES
 from crowdppl.errors import CrowdpplError, ModelError, suggestion
-from crowdppl.isolation import isolated
+from crowdppl.isolation import isolated, without_warnings
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.bound import BoundModel, _Means, bind, is_unknown
 from crowdppl.model.networks import is_weight
@@ -43,6 +43,13 @@ RESERVED = {
 # Step, tolerance relative to the larger of both, and absolute tolerance by which gradients are compared with differences, at so
 # many points.
 STEP, RELATIVE, ABSOLUTE, POINTS = 1e-4, 1e-3, 1e-5, 3
+# The support of a mixture, of which torch has no coordinates, though its values are those of the components; torch 2.4 gives
+# theirs.
+MIXTURE = getattr(constraints, "MixtureSameFamilyConstraint", None)
+if MIXTURE is not None:
+    biject_to.register(MIXTURE, lambda support: biject_to(support.base_constraint))
+# Deviation of a sum of probabilities from one by rounding, also in single precision.
+ROUNDING = 1e-3
 # What a faulty model may raise when it is run.
 FAULTS = (RuntimeError, ValueError, IndexError, KeyError, TypeError, AttributeError, NotImplementedError)
 
@@ -66,25 +73,36 @@ def check(model: BoundModel, data: Annotations) -> dict[str, Any]:
             returned = traced.nodes["_RETURN"]["value"]
             sites = {site: node for site, node in traced.nodes.items() if is_unknown(node)}
             _require_free_names(name, sites, data, states)
+            _require_declared(name, traced)
+            _require_movable(model, sites)
             wanted = {site for site, node in sites.items() if not is_weight(node)}
             if not isinstance(returned, dict) or not wanted <= set(returned):
                 raise ModelError(
                     f"{name}.prior must return a dict with every site it samples, {sorted(wanted)}; it returned "
                     f"{sorted(returned) if isinstance(returned, dict) else type(returned).__name__}"
                 )
-            given = model.truth(returned, data).logits.shape[-1]
+            truth = model.truth(returned, data)
+            if not isinstance(getattr(truth, "logits", None), Tensor):
+                raise ModelError(
+                    f"{name}.truth must return a Categorical over the classes; it returned a {type(truth).__name__}"
+                )
+            given = truth.logits.shape[-1]
             if given != states and model.reads:
                 raise ModelError(f"{name}.truth is a distribution over {given} states; states() gives {states}")
             if given != states:
                 each = f" of {model.states_per_class} states each" if model.states_per_class > 1 else ""
                 raise ModelError(f"{name}.truth is a distribution over {given} classes; the data have {data.K}{each}")
+            if not model.provides("confusion"):
+                _require_probabilities(model, returned, data)
             joint = model.item_log_joint(returned, data)
             poutine.trace(model.marginal_program).get_trace(data)
     except CrowdpplError as error:
         # Pyro appends the shapes of its trace: of no use where the reason is given.
         raise type(error)(str(error).partition("\n")[0]) from error
     except FAULTS as error:
-        raise ModelError(f"{name} failed on {data!r}: {type(error).__name__}: {error}") from error
+        raise ModelError(
+            f"{_place(model, error)} failed on {data!r}: {type(error).__name__}: {_one_line(error)}"
+        ) from error
     if joint.shape != (data.N, states):
         raise ModelError(f"{name} gives an item log joint of shape {tuple(joint.shape)}; it must be (N, S)")
     return sites
@@ -109,6 +127,119 @@ def _require_free_names(model: str, sites: Mapping[str, Any], data: Annotations,
                 f"{model} has a site {site!r} of shape {shape}; results report {site} as {shapes[site][0]}, so that the site "
                 f"would be lost: choose another name"
             )
+
+
+def _place(model: BoundModel, error: Exception) -> str:
+    """Return the model's name, and that of its method where an error arose within one."""
+    methods = {getattr(getattr(type(model.model), name), "__code__", None): name for name in dir(type(model.model))}
+    method, traceback = "", error.__traceback__
+    while traceback is not None:
+        name = methods.get(traceback.tb_frame.f_code)
+        method, traceback = method if name is None else f".{name}", traceback.tb_next
+    return model.name + method
+
+
+def _one_line(error: Exception) -> str:
+    """Return the first line of an error, without the values and shapes that torch and Pyro write below it."""
+    return (str(error).strip().splitlines() or [""])[0].rstrip(" :")
+
+
+def _require_declared(model: str, trace: Any) -> None:
+    """Refuse parts of a prior that engines would take in different ways.
+
+    Raises:
+        ModelError: for values without a prior, for plates within plates, and for several values that are neither a plate nor an
+            event.
+    """
+    for site, node in trace.nodes.items():
+        if node["type"] == "param":
+            raise ModelError(f"{model}.prior has pyro.param({site!r}), which only SVI would learn; use pyro.sample")
+        if not is_unknown(node):
+            continue
+        frames = [frame for frame in node["cond_indep_stack"] if frame.vectorized]
+        if any(frame.dim != -1 for frame in frames):
+            raise ModelError(
+                f"{model}: the site {site!r} is in a plate at dimension {min(frame.dim for frame in frames)}; plates are at "
+                f"dimension -1 and not within each other: make several values of one worker or item an event, by .to_event(1)"
+            )
+        shape = tuple(node["fn"].batch_shape)
+        if len(shape) > len(frames) and any(size != 1 for size in shape[: len(shape) - len(frames)]):
+            covered = f"a plate covers {shape[-1:]}" if frames else "no plate covers any"
+            raise ModelError(
+                f"{model}: the site {site!r} has the batch shape {shape}, of which {covered}; make several values of one site "
+                f"an event, by .to_event(1)"
+            )
+
+
+def _require_probabilities(model: BoundModel, parameters: Parameters, data: Annotations) -> None:
+    """Refuse an emission whose probabilities of all labels do not sum to 1.
+
+    Raises:
+        ModelError: with the sum.
+    """
+    few = data.keep(torch.arange(data.A, device=data.device) < CHECKED) if data.A > CHECKED else data
+    emission = model.emission(parameters, few)
+    labels = torch.arange(data.K, device=data.device).view(-1, 1, 1)
+    shape, logits = (few.A, model.states), getattr(emission, "logits", None)
+    if logits is not None and logits.shape[:-1] == shape and logits.shape[-1] != data.K:
+        raise ModelError(f"{model.name}.emission has {logits.shape[-1]} labels; the data have {data.K} classes")
+    try:
+        each = emission.log_prob(labels)
+        wrong_shape = each.shape != (data.K, *shape)
+    except FAULTS:
+        wrong_shape = True
+    if wrong_shape:
+        raise ModelError(
+            f"{model.name}.emission returned a {type(emission).__name__} of batch shape "
+            f"{tuple(getattr(emission, 'batch_shape', ()))}; it must be a distribution over the {data.K} classes, such as "
+            f"Categorical, of batch shape (A, S) = {shape}: for each annotation a distribution over labels under each true label"
+        )
+    total = each.exp().sum(0)
+    wrong = (total - 1).abs() > ROUNDING
+    if bool(wrong.any()):
+        raise ModelError(
+            f"{model.name}.emission gives the labels of an annotation probabilities that sum to {float(total[wrong][0]):.4g}; "
+            f"return a distribution over the {data.K} classes, such as Categorical"
+        )
+
+
+def _require_movable(model: BoundModel, sites: Mapping[str, Any]) -> None:
+    """Refuse sites that no engine could move: discrete ones of a model without steps of its own, and those without coordinates.
+
+    Raises:
+        ModelError: for the first of them.
+    """
+    own = model.provides("gibbs_step") or model.provides("m_step")
+    for site, node in sites.items():
+        plates = {frame.name for frame in node["cond_indep_stack"]}
+        try:
+            support = node["fn"].support
+            if isinstance(node["fn"], dist.Delta):
+                raise ModelError(
+                    f"{model.name}: the site {site!r} is a Delta, which is no unknown; return its value alone"
+                )
+            if support.is_discrete and own:
+                continue
+            if not support.is_discrete:
+                biject_to(support)
+                continue
+        except NotImplementedError as error:
+            raise ModelError(
+                f"{model.name}: the values of the site {site!r} have no unbounded coordinates: {type(node['fn']).__name__} "
+                f"states no support that gradients can move in; write the prior by one that does, or by a transform of a Normal"
+            ) from error
+        if "worker" in plates:
+            how = (
+                "let the worker's parameters have a mixture as prior, MixtureSameFamily(Categorical(shares), components), or "
+                "each label be a mixture within emission"
+            )
+        elif "item" in plates:
+            how = "make it a part of the item's state by states_per_class"
+        else:
+            how = "let what depends on it have a mixture as prior, MixtureSameFamily(Categorical(shares), components)"
+        raise ModelError(
+            f"{model.name} has a discrete site {site!r}, which no engine can move: sum it out ({how}), or write gibbs_step"
+        )
 
 
 @arguments.checked(model=arguments.model, data=arguments.annotation_data)
@@ -187,10 +318,10 @@ def _check_contract(model: AnnotationModel, data: Annotations) -> None:
 
 
 def require_labels_unread(model: BoundModel, parameters: Parameters, data: Annotations) -> None:
-    """Refuse an emission that depends on the labels: their probability would be one of each given the others.
+    """Refuse a model that depends on the labels: their probability would be one of each given the others.
 
     Raises:
-        ModelError: if the emission is another one for other labels.
+        ModelError: if emission, truth or prior is another one for other labels.
     """
     few = data.keep(
         torch.arange(data.A, device=data.device) < CHECKED
@@ -199,11 +330,22 @@ def require_labels_unread(model: BoundModel, parameters: Parameters, data: Annot
     both = [few, replace(few, label=(few.label + 1) % data.K)]
     with torch.no_grad():
         one, other = (model.emission(parameters, design).log_prob(labels) for design in both)
-    if one.shape != other.shape or not torch.equal(one, other):
-        raise ModelError(
-            f"{model.name}.emission depends on data.label: labels of a model are independent given true labels and parameters, "
-            f"and neither simulated nor predicted from each other; make what a worker copies a parameter"
-        )
+        if one.shape != other.shape or not torch.equal(one, other):
+            raise ModelError(
+                f"{model.name}.emission depends on data.label: labels of a model are independent given true labels and "
+                f"parameters, and neither simulated nor predicted from each other; make what a worker copies a parameter"
+            )
+        truths = [model.truth(parameters, design).logits for design in both]
+        drawn = []
+        for design in both:
+            with torch.random.fork_rng(devices=[]):
+                drawn.append(unknowns(model, design))
+    same = all(torch.equal(value, drawn[1][site]) for site, value in drawn[0].items())
+    for method, unread in (("truth", torch.equal(*truths)), ("prior", same)):
+        if not unread:
+            raise ModelError(
+                f"{model.name}.{method} depends on data.label: what is known before any label may not be read off the labels"
+            )
 
 
 def _require_gradients(model: BoundModel, data: Annotations, sites: Mapping[str, Any]) -> None:
@@ -254,7 +396,7 @@ def is_simplex(support: Any) -> bool:
 
 def base(support: Any) -> Any:
     """Return the support of one value, where several are one event."""
-    while isinstance(support, constraints.independent):
+    while isinstance(support, constraints.independent) or (MIXTURE is not None and isinstance(support, MIXTURE)):
         support = support.base_constraint
     return support
 
@@ -282,7 +424,8 @@ def reads_features(model: AnnotationModel, data: Annotations) -> dict[str, bool]
                 continue
             try:
                 without: dict[str, Any] = {name: None} if name != "covariates" else NO_COVARIATES
-                shapes = [_shapes(model, design) for design in (few, replace(few, **without))]
+                with without_warnings():  # torch's, of a network that takes no features
+                    shapes = [_shapes(model, design) for design in (few, replace(few, **without))]
             except (CrowdpplError, *FAULTS):
                 out[name] = True
                 continue

@@ -6,7 +6,7 @@ for summaries and leave-one-out prediction:
 
 - draws of the confusion matrices that are reported, in whole numbers of two bytes (:func:`packed`);
 - log-likelihoods of items, in single precision and in steps of 1/256 of their standard deviation (:func:`rounded_logs`);
-- drawn truths, compressed;
+- drawn truths, compressed; the log prior of each site, of all workers or items together;
 - of parameters of single workers and items all draws that tables and plots show, which the model states
   (:attr:`crowdppl.AnnotationModel.viewed`), and which stand in the attribute ``viewed`` of the tree;
 - of other draws of single workers and items, those of the model that is not reported included, two hundred in the group
@@ -178,6 +178,7 @@ def compact(tree: xr.DataTree) -> tuple[xr.DataTree, dict[str, dict[str, dict[st
         for name, variable in groups["posterior"].data_vars.items()
         if variable.size > SMALL and not _needed(str(name), variable, shown, "calibrated" in groups)
     ]
+    groups["log_prior"] = _summed(groups["log_prior"])
     large = {
         (group, str(name)): variable.variable
         for group, part in groups.items()
@@ -233,6 +234,16 @@ def expand(groups: Mapping[str, xr.Dataset], root: xr.Dataset) -> dict[str, xr.D
         }
         out[name] = group.assign_coords(absent) if absent else group
     return out
+
+
+def _summed(log_prior: xr.Dataset) -> xr.Dataset:
+    """Return the log priors of sites, those of many workers or items as their sum."""
+    each = {
+        name: [axis for axis in variable.dims if axis not in DRAW] for name, variable in log_prior.data_vars.items()
+    }
+    return log_prior.assign(
+        {name: log_prior[name].sum(axes) for name, axes in each.items() if axes and log_prior[name].size > SMALL}
+    )
 
 
 def _needed(name: str, variable: xr.DataArray, shown: list[str] | None, calibrated: bool) -> bool:

@@ -45,7 +45,8 @@ class Posterior(PosteriorVariables):
       models that report their classifier, ``classifier (item, true_label)``, see :meth:`classifier`.
     - ``point``: the mode, for EM.
     - ``log_likelihood``: ``labels (chain, draw, item)``, of all labels of an item jointly, with the truth summed out.
-    - ``log_prior``: ``parameters (chain, draw)``, the joint log prior density of all parameters.
+    - ``log_prior``: a variable for each site with its log prior density, ``(chain, draw)``, or of each worker
+      or item, ``(chain, draw, worker)``.
     - ``sample_stats``: ``lp (chain, draw)``, and the trace of the engine's objective.
     - ``annotation``: quantities of single annotations, averaged over draws, for models that have them.
     - ``thinned``: in results from small files, some draws of all parameters, where those of workers and items are left out.

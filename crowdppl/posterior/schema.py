@@ -21,7 +21,7 @@ VARIABLES: dict[str, dict[str, tuple[str, ...]]] = {
     "posterior": {"prevalence": (*DRAW, "true_label"), "confusion": (*DRAW, "worker", "true_label", "given_label")},
     "sample_stats": {"lp": DRAW},
     "log_likelihood": {"labels": (*DRAW, "item")},
-    "log_prior": {"parameters": DRAW},
+    "log_prior": {},  # a variable for each site; of earlier versions "parameters", all together
     "truth": {"probability": ("item", "true_label")},
     "observed_data": {"labels": ("annotation",)},
     "constant_data": {"item_index": ("annotation",), "worker_index": ("annotation",), "known_truth": ("item",)},
@@ -99,7 +99,7 @@ WHOLE = {
     ("spans", "chosen"),
 }
 # Variables without missing values.
-NUMBERS = (("sample_stats", "lp"), ("log_likelihood", "labels"), ("log_prior", "parameters"))
+NUMBERS = (("sample_stats", "lp"), ("log_likelihood", "labels"))
 KINDS = ("posterior", "approximation", "point")
 # Entries of the metadata of a run, and their types.
 RUN: dict[str, type | tuple[type, ...]] = {
@@ -189,6 +189,9 @@ def validate(tree: xr.DataTree, waiting: AbstractSet[tuple[str, str]] = frozense
     for group, name in (*INDICES, *DISTRIBUTIONS, *RANGES, *NUMBERS):
         if _has(tree, group, name) and (group, name) not in waiting:  # required ones are there: checked above
             check_values(group, name, _values(tree, group, name), sizes)
+    for site in map(str, tree["log_prior"].data_vars):
+        if ("log_prior", site) not in waiting:
+            check_values("log_prior", site, _values(tree, "log_prior", site), sizes)
     if not bool((np.diff(_values(tree, "constant_data", "item_index")) >= 0).all()):
         raise DataError("constant_data/item_index is not ascending")
     _check_metadata(tree)
@@ -218,7 +221,7 @@ def check_values(group: str, name: str, values: Array, sizes: Mapping[str, int])
         _check_distribution(where, values)
     if place in RANGES:
         _check_range(where, values, RANGES[place])
-    if place in NUMBERS and np.isnan(values).any():
+    if (place in NUMBERS or group == "log_prior") and np.isnan(values).any():
         raise DataError(f"{where} contains NaN")
 
 
@@ -260,6 +263,12 @@ def _check_axes(tree: xr.DataTree) -> dict[str, int]:
                     raise DataError(
                         f"{group}/{name} has {size:,} entries along {axis!r}, other variables {sizes[axis]:,}"
                     )
+    if not tree["log_prior"].data_vars:
+        raise DataError("the group log_prior is empty")
+    for site, variable in tree["log_prior"].data_vars.items():
+        lengths = dict(zip(variable.dims, variable.shape, strict=True))
+        if variable.dims[:2] != DRAW or any(sizes.get(str(axis), size) != size for axis, size in lengths.items()):
+            raise DataError(f"log_prior/{site} has axes {variable.dims} of {variable.shape}; draws come first")
     if sizes["true_label"] != sizes["given_label"]:
         raise DataError(f"there are {sizes['true_label']:,} classes, but labels of {sizes['given_label']:,}")
     for axis in ("chain", "draw", "true_label", "worker", "item"):

@@ -1,13 +1,16 @@
 """Criticism: predictive checks, cross-validation, comparison, prior sensitivity, advice, against brute force and simulation."""
 
 import re
+import warnings
 
+import arviz_stats
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from catalog import SkillAndDifficulty, quiet_fit, simulated, tiny
 from crowds import crowd_with_characters, fitted
+from scipy.stats import dirichlet
 
 import crowdppl
 from crowdppl import CrowdpplWarning, ModelError, OptionError, criticism
@@ -236,6 +239,61 @@ def test_workers_left_out_are_predicted():
         criticism.leave_workers_out(data, "dawid-skene", folds=1)
 
 
+def test_sensitivity_to_one_prior_at_a_time():
+    """Power-scaling by weights, a draw at a time: the density of the posterior to the power of 1.01 or .99 of one prior."""
+    data, _, _ = simulated(items=40, workers=5, seed=2)
+    posterior = quiet_fit(data, DawidSkene(prior_items=8.0), method="gibbs", seed=1, chains=2, num_samples=1000)
+    prior = posterior.tree["log_prior"]["prevalence"].values.ravel()
+    assert posterior.tree["log_prior"]["confusion"].dims == ("chain", "draw", "worker")
+    table = criticism.prior_sensitivity(posterior, workers=[data.workers[0]])
+    prevalence = posterior.tree["posterior"]["prevalence"].values.reshape(-1, 3)
+    values = dirichlet.logpdf(np.clip(prevalence, 1e-300, 1).T / prevalence.sum(1), np.full(3, 9.0))
+    np.testing.assert_allclose(prior, values, atol=1e-9)
+    likelihood = posterior.tree["log_likelihood"]["labels"].sum("item").values.ravel()
+    for column, density in (("prior", prior), ("likelihood", likelihood)):
+        ordered = np.argsort(prevalence[:, 0])
+        sizes = []
+        for power in (-0.01, 0.01):
+            weight = np.exp(power * (density - density.max()))[ordered]
+            weight = weight / weight.sum()
+            shift, uniform = np.cumsum(weight), np.arange(1, len(weight) + 1) / len(weight)
+            # The distance between both distribution functions, as Kallioinen et al. define it.
+            steps = np.diff(prevalence[ordered, 0])
+            p, q = shift[:-1], uniform[:-1]
+            middle = (p + q) / 2
+            apart = np.sum(steps * (p * np.log2(p / middle) + (q - p) / (2 * np.log(2))))
+            apart += np.sum(steps * (q * np.log2(q / middle) + (p - q) / (2 * np.log(2))))
+            sizes.append(np.sqrt(apart / np.sum(steps * (p + q))))
+        by_hand = np.mean(sizes) / np.log2(1.01)
+        assert table.loc["prevalence[0]", column] == pytest.approx(by_hand, rel=0.2, abs=0.004)
+
+
+def test_the_prevalence_of_rte_is_in_no_conflict(public):
+    """Its prior is flat; the priors of 164 workers together, scaled as one, would move it."""
+    data, _ = public("rte")
+    posterior = quiet_fit(data, "dawid-skene", method="gibbs", seed=1, chains=2, warmup=200, num_samples=500)
+    table = criticism.prior_sensitivity(posterior)
+    assert (table["diagnosis"].iloc[:2] == "✓").all()
+    assert (table["prior"].iloc[:2] == 0).all()
+    together = posterior.tree["log_prior"].to_dataset().to_array().isel(variable=0)  # the prevalence's, constant
+    assert np.ptp(together.isel(worker=0).values) < 1e-12
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        all_at_once = arviz_stats.psense(posterior.tree, var_names=["prevalence"])["prevalence"]
+    assert float(all_at_once.min()) > 0.02
+
+
+def test_small_files_keep_the_priors(tmp_path):
+    data, _, _ = simulated(items=60, workers=20, seed=3)
+    posterior = quiet_fit(data, "dawid-skene", method="gibbs", seed=1, chains=2, num_samples=500)
+    loaded = crowdppl.load(posterior.save(tmp_path / "small.nc"))
+    own = posterior.tree["log_prior"]["confusion"]
+    assert loaded.tree["log_prior"]["confusion"].dims == ("chain", "draw")
+    np.testing.assert_allclose(loaded.tree["log_prior"]["confusion"], own.sum("worker"), rtol=1e-6)
+    table = criticism.prior_sensitivity(loaded)
+    assert table.notna().all(axis=None)
+
+
 def test_prior_sensitivity(fit_and_data, capsys):
     posterior, data, _ = fit_and_data
     weak = criticism.prior_sensitivity(posterior, workers=[data.workers[0]])
@@ -245,6 +303,7 @@ def test_prior_sensitivity(fit_and_data, capsys):
         quiet_fit(data, strong_model, method="gibbs", num_samples=200), workers=[data.workers[0]]
     )
     assert strong["prior"].iloc[-1] > weak["prior"].iloc[-1]
+    assert list(strong["scaled"]) == ["prevalence"] * 3 + ["confusion"]
     with pytest.raises(OptionError, match="gibbs"):
         criticism.prior_sensitivity(quiet_fit(data, "dawid-skene", method="em", num_samples=20))
 

@@ -78,6 +78,17 @@ def test_result_is_complete(short_fit):
     assert len(posterior.confusion("worker 0")) == case.classes**2
 
 
+def test_log_priors_of_sites_add_up(short_fit):
+    """Power-scaling takes them one by one; with the likelihoods of items they are the log posterior density."""
+    tree = short_fit[3].tree
+    total = sum(
+        value.sum([axis for axis in value.dims if axis not in ("chain", "draw")])
+        for value in tree["log_prior"].values()
+    )
+    likelihood = tree["log_likelihood"]["labels"].sum("item")
+    np.testing.assert_allclose(total + likelihood, tree["sample_stats"]["lp"], rtol=1e-9, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("case", "method"),
     [pytest.param(*pair, marks=[pytest.mark.slow] * (n % 5 > 0), id=ids[n]) for n, pair in enumerate(PAIRS)],

@@ -136,6 +136,10 @@ def test_arviz_weighs_prior_and_likelihood(weighted):
             assert sensitivity["prevalence"].shape == (3,)
             assert np.isfinite(sensitivity["prevalence"]).all()
         assert len(arviz_stats.psense_summary(weighted.tree, var_names=["prevalence"])) == 3
+        one = {"group_var_names": ["confusion"], "group_coords": {"worker": [weighted.worker_names()[0]]}}
+        by_worker = arviz_stats.psense(weighted.tree, var_names=["confusion"], group="prior", **one)["confusion"]
+        others = by_worker.drop_sel(worker=one["group_coords"]["worker"])
+        assert float(by_worker.max()) > 2 * float(others.max()) > 0  # the prior of one worker concerns that worker
         assert len(arviz_stats.summary(weighted.tree)) == 3 + 8 * 9  # nothing calibrated among them
         assert arviz_stats.loo(weighted.tree).n_data_points == 60
 

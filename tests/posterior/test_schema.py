@@ -118,7 +118,7 @@ DAMAGE = {
     "no confusion": (remove("posterior", "confusion"), "posterior/confusion is missing"),
     "no calibrated confusion": (remove("calibrated", "confusion"), "calibrated/confusion is missing"),
     "no drawn truths": (remove("calibrated"), "truth/draw_of is missing"),
-    "a prior that is no number": (put("log_prior", "parameters", np.nan), "log_prior/parameters contains NaN"),
+    "a prior that is no number": (put("log_prior", "confusion", np.nan), "log_prior/confusion contains NaN"),
     "codes with a fraction": (retyped("observed_data", "labels", float), "observed_data/labels is of type float64"),
     "probabilities that are whole": (retyped("truth", "probability", int), "truth/probability is of type int64"),
     "networks that are noise": (
