@@ -9,11 +9,12 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from catalog import PAIRS, SHORT, quiet_fit, simulated, tiny
+from catalog import PAIRS, SHORT, Stop, quiet_fit, simulated, stopping, tiny
 from counterfeit import DEVICE, MixedDevicesError, counterfeit
 
 import crowdppl
 from crowdppl.errors import silent
+from crowdppl.isolation import isolated
 from crowdppl.model.base import provides
 
 # Two steps of each engine: what is tested is where tensors are.
@@ -66,6 +67,48 @@ def test_every_model_and_engine(case, method):
         with silent():
             here = quiet_fit(data, case.model, method=method, **BRIEF[method])
         np.testing.assert_allclose(posterior.probability(), here.probability(), atol=1e-6)
+
+
+# Engines to be stopped, and the models and options with which few steps are quick. NUTS compiles for real devices only.
+STOPPED = {
+    "em": {"max_iter": 6, "restarts": 1, "num_samples": 4, "tol": 0.0},
+    "svi": {"max_iter": 6, "num_samples": 4, "batch_size": 4, "tol": 0.0},
+    "gibbs": {"chains": 2, "warmup": 3, "num_samples": 4},
+    "nuts": {"chains": 2, "warmup": 2, "num_samples": 2, "max_tree_depth": 1, "jit": False},
+}
+
+
+@pytest.mark.parametrize("method", STOPPED)
+def test_a_stopped_fit_goes_on(tmp_path, method):
+    """To the bits of one that was not stopped: the checkpoint holds the random stream of the device."""
+    data = tiny(items=12)
+    options = {"method": method, "seed": 7, **STOPPED[method]}
+    whole, _ = elsewhere(data, "dawid-skene", **options)
+    with stopping(1 if method == "nuts" else 3), pytest.raises(Stop):
+        elsewhere(data, "dawid-skene", checkpoint=tmp_path, every=0.0, **options)
+    resumed, _ = elsewhere(data, "dawid-skene", checkpoint=tmp_path, every=1000.0, **options)
+    for name, values in whole.tree["posterior"].data_vars.items():
+        np.testing.assert_array_equal(resumed.tree["posterior"][name], values)
+    if method != "em":
+        other, _ = elsewhere(data, "dawid-skene", **options | {"seed": 8})
+        assert (other.tree["posterior"]["prevalence"] != whole.tree["posterior"]["prevalence"]).any()
+
+
+def test_the_stream_of_the_device_goes_on_after_a_fit():
+    """A fit on the device, and one beside it on the CPU, leave what is drawn there later as it would have been."""
+    data = tiny(items=6)
+    options = {"method": "gibbs", "chains": 1, "warmup": 1, "num_samples": 2}
+    with counterfeit() as device, silent():
+        start = device.get_rng_state()
+        for place in (DEVICE.type, "cpu"):
+            crowdppl.fit.__wrapped__(data, "dawid-skene", device=place, **options).tree.load()
+            assert torch.equal(device.get_rng_state(), start)
+        with isolated(3, device=DEVICE):
+            drawn = torch.rand(4, device=DEVICE).cpu()
+            assert not torch.equal(device.get_rng_state(), start)
+        with isolated(3):
+            assert torch.equal(torch.rand(4), drawn)
+            assert torch.equal(device.get_rng_state(), start)
 
 
 def default_data(known=0):
