@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 DEVICE = torch.device("meta")
 READS = {"_local_scalar_dense", "is_nonzero", "equal"}
 # Operations whose result has a size that only the numbers tell.
-SIZED = {"nonzero", "_unique2", "unique_dim", "unique_consecutive", "masked_select"}
+SIZED = {"bincount", "nonzero", "_unique2", "unique_dim", "unique_consecutive", "masked_select"}
 MATMUL = {torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__}
 CREATES = {torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor}
 
@@ -130,7 +130,8 @@ class Device(TorchDispatchMode):
         here = [value for value in tensors if not isinstance(value, Elsewhere)]
         name = getattr(getattr(function, "overloadpacket", function), "__name__", str(function))
         numbers, options = tree_map(held, args), tree_map(held, kwargs)
-        if there and (name in READS or name in SIZED or (name == "index" and self._by_mask(args))):
+        repeats = name == "repeat_interleave" and kwargs.get("output_size") is None
+        if there and (name in READS or name in SIZED or repeats or (name == "index" and self._by_mask(args))):
             self.read(name)
         if name in READS:
             return function(*numbers, **options)
