@@ -507,11 +507,18 @@ def tensor(name: str, value: Any) -> torch.Tensor:
     return value
 
 
-def positions(name: str, value: Any) -> torch.Tensor:
-    """Accept a tensor of indices, integers of at least 0."""
+def indices(name: str, value: Any) -> torch.Tensor:
+    """Accept a tensor of indices, whose numbers are not read: on a GPU that would wait for all earlier work."""
     import torch
 
-    if not isinstance(value, torch.Tensor) or value.dtype != torch.int64 or value.dim() != 1 or bool((value < 0).any()):
+    if not isinstance(value, torch.Tensor) or value.dtype != torch.int64 or value.dim() != 1:
+        raise refuse(name, value, "a tensor of whole numbers of at least 0, one axis, int64")
+    return value
+
+
+def positions(name: str, value: Any) -> torch.Tensor:
+    """Accept a tensor of indices, integers of at least 0."""
+    if bool((indices(name, value) < 0).any()):
         raise refuse(name, value, "a tensor of whole numbers of at least 0, one axis, int64")
     return value
 

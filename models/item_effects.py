@@ -91,6 +91,14 @@ def _effects(sizes: tuple[float, ...], K: int, dtype: torch.dtype, device: torch
         return effects, torch.cat([torch.zeros_like(strength[:1]), strength])
 
 
+@cache  # a size that is counted on a GPU would be waited for in every step
+def _log_numbers(sizes: tuple[float, ...], K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return, for each effect, the logarithm of the number of effects of its strength, ``(M,)``."""
+    with torch.inference_mode(False):
+        _, strength = _effects(sizes, K, dtype, device)
+        return strength.bincount()[strength].to(dtype).log()
+
+
 @final
 @dataclass(frozen=True)
 class ItemEffects(AnnotationModel):
@@ -211,7 +219,7 @@ class ItemEffects(AnnotationModel):
     def _log_effects(self, weights: Tensor, data: Annotations) -> Tensor:
         """Return the log-probability of each effect, ``(..., M)``, given the weights of strengths ``(..., G+1)``."""
         _, strength = self.effects(data)
-        return weights.log()[..., strength] - strength.bincount()[strength].to(weights).log()
+        return weights.log()[..., strength] - _log_numbers(self.sizes(data), data.K, weights.dtype, weights.device)
 
     def log_truth(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return log-probabilities of the states, ``(..., S)``."""

@@ -1,7 +1,7 @@
 """An accelerator without hardware: tensors that say they are on another device, and hold numbers on the CPU.
 
 As on CUDA, an operation on tensors of both devices raises, but for numbers without axes and for indices. Reads of the host are
-counted, since each of them waits for all that was asked of a real device before.
+counted, since each of them waits for all that was asked of a real device before. The device has a random stream of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 DEVICE = torch.device("meta")
 READS = {"_local_scalar_dense", "is_nonzero", "equal"}
 # Operations whose result has a size that only the numbers tell.
-SIZED = {"nonzero", "_unique2", "unique_dim", "unique_consecutive", "masked_select"}
+SIZED = {"bincount", "nonzero", "_unique2", "unique_dim", "unique_consecutive", "masked_select"}
 MATMUL = {torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__}
 CREATES = {torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor}
 
@@ -81,6 +81,7 @@ class Device(TorchDispatchMode):
 
     Attributes:
         reads: how often the host waited for numbers, by the place in the library that asked.
+        stream: state of its random stream.
     """
 
     current: Device
@@ -88,6 +89,7 @@ class Device(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.reads: Counter[str] = Counter()
+        self.stream = torch.Generator().manual_seed(0).get_state()
 
     def read(self, operation: str) -> None:
         """Count a read by the nearest place in the library."""
@@ -100,14 +102,36 @@ class Device(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         return self.run(function, args, kwargs or {})
 
+    def get_rng_state(self, device=None):
+        """Return the state of the random stream, as ``torch.cuda.get_rng_state`` does."""
+        return self.stream.clone()
+
+    def set_rng_state(self, state, device=None):
+        """Set it."""
+        self.stream = state.clone()
+
     def run(self, function, args, kwargs):
-        """Run one operation."""
+        """Run one operation; what it draws on the device comes from the stream there."""
+        here = is_elsewhere(kwargs.get("device")) or any(isinstance(part, Elsewhere) for part in tree_flatten(args)[0])
+        draws = here and torch.Tag.nondeterministic_seeded in function.tags and kwargs.get("generator") is None
+        if not draws:
+            return self._run(function, args, kwargs)
+        cpu = torch.get_rng_state()
+        torch.set_rng_state(self.stream)
+        try:
+            return self._run(function, args, kwargs)
+        finally:
+            self.stream = torch.get_rng_state()
+            torch.set_rng_state(cpu)
+
+    def _run(self, function, args, kwargs):
         tensors = [value for value in tree_flatten((args, kwargs))[0] if isinstance(value, torch.Tensor)]
         there = [value for value in tensors if isinstance(value, Elsewhere)]
         here = [value for value in tensors if not isinstance(value, Elsewhere)]
         name = getattr(getattr(function, "overloadpacket", function), "__name__", str(function))
         numbers, options = tree_map(held, args), tree_map(held, kwargs)
-        if there and (name in READS or name in SIZED or (name == "index" and self._by_mask(args))):
+        repeats = name == "repeat_interleave" and kwargs.get("output_size") is None
+        if there and (name in READS or name in SIZED or repeats or (name == "index" and self._by_mask(args))):
             self.read(name)
         if name in READS:
             return function(*numbers, **options)
@@ -175,11 +199,19 @@ class Made(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
+class Generator(torch.Generator):
+    """A generator, for the device of the same kind as on the CPU."""
+
+    def __new__(cls, device="cpu"):
+        return super().__new__(cls, "cpu" if is_elsewhere(device) else device)
+
+
 @contextmanager
 def counterfeit() -> Iterator[Device]:
     """Let ``device="meta"`` stand for an accelerator; yield what counts the reads of the host."""
     Device.current = device = Device()
+    streams = mock.patch.multiple(torch, create=True, Generator=Generator, **{DEVICE.type: device})
     # Tensors made in inference mode are never seen by a dispatch mode.
     plain = mock.patch.object(torch, "inference_mode", lambda mode=True: torch.no_grad() if mode else nullcontext())
-    with plain, Made(), device:
+    with plain, streams, Made(), device:
         yield device

@@ -517,6 +517,7 @@ def calls(place):
         "Annotations.unseen": own,
         "Annotations.code": {**own, "labels": [0, 1], "what": "labels"},
         "Annotations.batch": {**own, "index": torch.arange(2)},
+        "Annotations.mini_batch": {**own, "index": torch.arange(2)},
         "Annotations.keep": {**own, "annotations": torch.ones(48, dtype=torch.bool)},
         "Annotations.from_frame": {"frame": frame()},
         "Annotations.from_counts": {"frame": pd.DataFrame({"a": [1, 2], "b": [0, 3]})},

@@ -389,12 +389,28 @@ class AnnotationLayouts(AnnotationFields):
     @arguments.checked(index=arguments.positions)
     def batch(self, index: Tensor) -> Self:
         """Return the annotations of the items ``index`` ``(B,)``, renumbered ``0..B-1``; workers and classes are unchanged."""
+        return self._of_items(index, self.items[index.cpu().numpy()])
+
+    @arguments.checked(index=arguments.indices)
+    def mini_batch(self, index: Tensor) -> Self:
+        """Return the same as :meth:`batch`, but with the numbers ``0..B-1`` as identifiers of the items: for steps of gradients.
+
+        The identifiers are not on the device of the data, which would have to be waited for.
+        """
+        return self._of_items(index, np.arange(len(index)))
+
+    def _of_items(self, index: Tensor, names: Array) -> Self:
         ends = self.annotations_per_item.cumsum(0)
         size = self.annotations_per_item[index]  # (B,)
         start = ends[index] - size
-        offset = torch.arange(int(size.sum()), device=self.device) - (size.cumsum(0) - size).repeat_interleave(size)
-        row = start.repeat_interleave(size) + offset  # (A of the batch,)
-        item = torch.arange(len(index), device=self.device).repeat_interleave(size)
+        total = int(size.sum())
+
+        def each(values: Tensor) -> Tensor:
+            return values.repeat_interleave(size, output_size=total)
+
+        offset = torch.arange(total, device=self.device) - each(size.cumsum(0) - size)
+        row = each(start) + offset  # (A of the batch,)
+        item = each(torch.arange(len(index), device=self.device))
         part: dict[str, Any] = {name: value[row] for name, value in tensors(self, "annotation").items()}
         part |= {name: value[index] for name, value in tensors(self, "item").items() if name != "features"}
         if self.features is not None:  # in expanded layouts, of the original items
@@ -404,7 +420,7 @@ class AnnotationLayouts(AnnotationFields):
             **part
             | {
                 "item": item,
-                "items": self.items[index.cpu().numpy()],
+                "items": names,
                 "parent_item": None,
                 "others": None if self.others is None else self.others.batch(index, self.N),
             },

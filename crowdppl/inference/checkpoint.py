@@ -16,7 +16,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -31,12 +31,13 @@ from crowdppl.data.fields import tensors
 from crowdppl.errors import FileError, warn
 from crowdppl.files import atomic
 from crowdppl.inference.fingerprint import described
-from crowdppl.isolation import on_signal
+from crowdppl.isolation import on_signal, random_state, set_random_state
 
 NAME = "checkpoint.safetensors"
 EVERY = 60.0
 # Increased when the state of an engine changes: earlier checkpoints then belong to another fit.
-FORMAT = 6
+FORMAT = 7
+CPU = torch.device("cpu")
 State = TypeVar("State")
 
 
@@ -46,19 +47,20 @@ class RandomStreams:
 
     Attributes:
         cpu: of the CPU.
-        cuda: of each GPU, where CUDA has been initialised.
+        device: of the device of the fit, where that is another one.
     """
 
-    cpu: Tensor = field(default_factory=torch.get_rng_state)
-    cuda: list[Tensor] = field(
-        default_factory=lambda: torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    )
+    cpu: Tensor
+    device: Tensor | None
 
-    def restore(self) -> None:
+    @classmethod
+    def of(cls, device: torch.device) -> RandomStreams:
+        """Return the streams that a fit on a device draws from."""
+        return cls(*random_state(device))
+
+    def restore(self, device: torch.device) -> None:
         """Set the streams."""
-        torch.set_rng_state(self.cpu)
-        for number, stream in enumerate(self.cuda[: torch.cuda.device_count()]):
-            torch.cuda.set_rng_state(stream, number)
+        set_random_state((self.cpu, self.device), device)
 
 
 def to_json(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
@@ -120,16 +122,23 @@ class Checkpoint:
         folder: of the file; it is created if it does not exist. ``None`` saves nothing.
         identity: digest of the fit, see :func:`digest`.
         every: seconds between two writes.
+        device: of the fit, whose random stream is kept with that of the CPU. Defaults to the CPU.
 
     Raises:
         OptionError: for ``every`` below 0.
         FileError: if the folder cannot be written to, or holds the checkpoint of another fit or a damaged one.
     """
 
-    def __init__(self, folder: str | Path | None = None, identity: str = "", every: float = EVERY):
+    def __init__(
+        self,
+        folder: str | Path | None = None,
+        identity: str = "",
+        every: float = EVERY,
+        device: torch.device = CPU,
+    ):
         every = at_least_zero("every", every)
         self.path = None if folder is None else Path(folder) / NAME
-        self.identity, self.every = identity, every
+        self.identity, self.every, self.device = identity, every, device
         self.stopping = False
         # Warnings that a state could not be written, and why the last one could not.
         self.troubles: list[str] = []
@@ -179,10 +188,14 @@ class Checkpoint:
             return None
         tensors, content = stored
         streams: RandomStreams = from_json(content["random"], tensors, RandomStreams)
-        streams.restore()
+        streams.restore(self.device)
         moved = {name: value.to(device) for name, value in tensors.items() if name.startswith("state/")}
         state: State = from_json(content["state"], moved, kind)
         return state
+
+    def streams(self) -> RandomStreams:
+        """Return the random streams as they are now."""
+        return RandomStreams.of(self.device)
 
     def step(self, state: Callable[[], Any]) -> None:
         """Write the state if it is due; stop if Ctrl-C was pressed.
@@ -199,7 +212,7 @@ class Checkpoint:
             return
         if not self.stopping and time.monotonic() - self._last < self.every:
             return
-        self._write(state(), RandomStreams())
+        self._write(state(), self.streams())
         if self.stopping:
             raise KeyboardInterrupt(self._outcome())
 

@@ -59,7 +59,7 @@ from crowdppl.inference.sets import set_probabilities
 from crowdppl.inference.spans import spans
 from crowdppl.inference.svi import svi
 from crowdppl.inference.versions import versions
-from crowdppl.isolation import isolated, limited_threads, random_state
+from crowdppl.isolation import isolated, limited_threads, random_state, seed_streams
 from crowdppl.model.base import AnnotationModel, provides
 from crowdppl.model.bound import bind
 from crowdppl.model.program import reads_features
@@ -285,9 +285,9 @@ def fitted(
         if engine != "em":
             arranged = learned(bound, arranged)
         identity = "" if checkpoint is None else digest(data, of_model(bound), engine, options, seed)
-        keep = Checkpoint(checkpoint, identity, every)
+        keep = Checkpoint(checkpoint, identity, every, data.device)
         with progress_bar(progress, engine) as report:
-            torch.manual_seed(seed)  # networks have drawn from the stream
+            seed_streams(seed, data.device)  # networks have drawn from the stream
             with keep.stoppable():
                 draws = (draw or ENGINES[engine])(bound, arranged, report, keep, **options)
             stream = random_state(data.device)

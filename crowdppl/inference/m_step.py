@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.errors import ModelError
+from crowdppl.inference.lbfgs import minimise
 from crowdppl.inference.minibatches import Batches
 from crowdppl.inference.unconstrained import Space
+from crowdppl.kernels.ops import synchronises
 from crowdppl.kernels.statistics import Statistics
 from crowdppl.model.base import Parameters
 from crowdppl.model.bound import BoundModel, repeated
@@ -21,6 +23,8 @@ from crowdppl.model.program import prior_draws
 
 # L-BFGS iterations in one gradient M step: EM needs it to rise, not to arrive.
 SEARCH_STEPS = 20
+# Steps whose gradients it learns curvature from.
+SEARCH_MEMORY = 20
 
 
 @dataclass(frozen=True)
@@ -187,20 +191,11 @@ class MStep:
         return responsibility if often is None else responsibility * often.unsqueeze(-1)
 
     def _search(self, responsibility: Tensor, theta: Parameters) -> Parameters:
-        vector = self.open.vector(theta, inside=False).requires_grad_()
-        search = torch.optim.LBFGS([vector], max_iter=SEARCH_STEPS, history_size=20, line_search_fn="strong_wolfe")
+        def loss(vector: Tensor) -> Tensor:
+            return -expected(self.model, theta | self.open.values(vector), responsibility, self.data)
 
-        def loss() -> Tensor:
-            search.zero_grad()
-            objective = -expected(self.model, theta | self.open.values(vector), responsibility, self.data)
-            objective.backward()
-            return objective
-
-        with torch.enable_grad():
-            before = loss().item()
-            search.step(loss)
-            after = loss().item()
-        return self.open.values(vector.detach()) if after <= before else {}
+        lower = _lowered(loss, self.open.vector(theta, inside=False))
+        return {} if lower is None else self.open.values(lower)
 
 
 def _gradient_state(free: Parameters, adam: torch.optim.Adam, batches: Batches) -> GradientState:
@@ -240,7 +235,7 @@ class _Descent:
             for _ in range(steps):
                 index = next(self.batches)
                 whole = len(index) == data.N  # one batch is all: no need to take it apart
-                batch = data if whole else data.batch(index)
+                batch = data if whole else data.mini_batch(index)
                 values = dict(theta) | {name: transforms[name](free) for name, free in self.free.items()}
                 r, plates = responsibility, step.model.plates(data, None if whole else index, training=True)
                 if not whole:
@@ -299,7 +294,7 @@ class _CrossEntropy:
                 for _ in range(schedule.steps or schedule.epochs * self.batches.per_epoch):
                     index = next(self.batches)
                     self.adam.zero_grad()
-                    self._loss(self.features[index], targets[index]).backward()
+                    self._loss(self.features[index], targets[index], self.free).backward()
                     self.adam.step()
             else:
                 self._search(targets)
@@ -317,32 +312,44 @@ class _CrossEntropy:
 
     def _search(self, targets: Tensor) -> None:
         self.module.eval()
-        before = self.free.detach().clone()
-        search = torch.optim.LBFGS([self.free], max_iter=SEARCH_STEPS, history_size=20, line_search_fn="strong_wolfe")
-
-        def loss() -> Tensor:
-            search.zero_grad()
-            objective = self._loss(self.features, targets)
-            objective.backward()
-            return objective
-
-        first = loss().item()
-        search.step(loss)
-        if not loss().item() <= first:
+        lower = _lowered(lambda weights: self._loss(self.features, targets, weights), self.free.detach())
+        if lower is not None:
             with torch.no_grad():
-                self.free.copy_(before)
+                self.free.copy_(lower)
 
-    def _loss(self, features: Tensor, targets: Tensor) -> Tensor:
+    def _loss(self, features: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """Return cross-entropy, weight decay and the penalty on the entropy of the classes an item."""
-        logs = self._logs(features, self.free)
+        logs = self._logs(features, weights)
         if self.certainty:
             targets = targets + self.certainty * targets.sum(-1, keepdim=True) * logs.exp()
         loss = -(targets * logs).sum() / len(features)
-        return loss + (self.decay / len(self.features)) * self.free.square().sum()
+        return loss + (self.decay / len(self.features)) * weights.square().sum()
 
     def _logs(self, features: Tensor, weights: Tensor) -> Tensor:
         output = torch.func.functional_call(self.module, self.bound.views(self.name, weights), (features,))
         return torch.log_softmax(output, -1)
+
+
+def _lowered(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor | None:
+    """Return coordinates ``(P,)`` at which a loss is not higher than at the start, by L-BFGS; ``None`` where it ends higher."""
+    if synchronises(start):
+        end = minimise(loss, start, SEARCH_STEPS, SEARCH_MEMORY)
+        return end.vector if end.loss <= end.first else None
+    vector = start.clone().requires_grad_()
+    options: dict[str, Any] = {"max_iter": SEARCH_STEPS, "history_size": SEARCH_MEMORY}
+    search = torch.optim.LBFGS([vector], **options, line_search_fn="strong_wolfe")
+
+    def evaluate() -> Tensor:
+        search.zero_grad()
+        objective = loss(vector)
+        objective.backward()
+        return objective
+
+    with torch.enable_grad():
+        before = evaluate().item()
+        search.step(evaluate)
+        after = evaluate().item()
+    return vector.detach() if after <= before else None
 
 
 def expected(

@@ -218,25 +218,31 @@ def diagnose(groups: Sequence[BlockMoments], layout: Layout, discard: float = 0.
     first = int(full * discard)
     if full - first < _FEWEST:
         return Diagnosis()
-    r_hat: dict[str, float] = {}
-    ess: dict[str, float] = {}
-    disagreeing: set[int] = set()
-    worst, modes = RHAT_LIMIT, False
+    parts, summaries = list[str](), list[Tensor]()
+    apart = [torch.zeros(0, dtype=torch.bool, device=groups[0].means.device)]
     for kind, (begin, end) in layout.kinds.items():
         for start in range(begin, end, _CHUNK):
-            part = slice(start, min(start + _CHUNK, end))
-            stats = _statistics(groups, first, full, part)
-            counted = (stats.error >= PRECISION) | (stats.spread >= AGREEMENT)
+            stats = _statistics(groups, first, full, slice(start, min(start + _CHUNK, end)))
+            parts.append(kind)
+            summaries.append(stats.summary())
             if kind == "truth":
-                apart = (stats.spread > DISAGREEMENT).nonzero().squeeze(-1) + (start - begin)
-                disagreeing |= {int(place) // layout.classes for place in apart}
-            if not bool(counted.any()):
-                continue
-            largest, where = stats.r_hat.where(counted, 1.0).max(0)
-            r_hat[kind] = max(r_hat.get(kind, 1.0), min(float(largest), LARGEST))
-            ess[kind] = min(ess.get(kind, math.inf), float(stats.ess[counted].min()))
-            if float(largest) > worst:
-                worst, modes = float(largest), bool(stats.ratio[where] > MODES)
+                apart.append(stats.spread > DISAGREEMENT)
+    disagree = torch.cat(apart)
+    # The host reads once, and once more if chains disagree about items: on a GPU each read waits for all earlier work.
+    *numbers, count = torch.cat([*summaries, disagree.sum(0, keepdim=True)]).tolist()
+    r_hat: dict[str, float] = {}
+    ess: dict[str, float] = {}
+    worst, modes = RHAT_LIMIT, False
+    for n, kind in enumerate(parts):
+        some, largest, ratio, smallest = numbers[4 * n : 4 * n + 4]
+        if not some:
+            continue
+        r_hat[kind] = max(r_hat.get(kind, 1.0), min(largest, LARGEST))
+        ess[kind] = min(ess.get(kind, math.inf), smallest)
+        if largest > worst:
+            worst, modes = largest, ratio > MODES
+    at = disagree.cpu().nonzero().squeeze(-1).tolist() if count else []
+    disagreeing = {place // layout.classes for place in at}
     sweeps = (full - first) * groups[0].length
     return Diagnosis(r_hat, ess, sorted(disagreeing), modes and sweeps >= MODES_SWEEPS, sweeps)
 
@@ -273,6 +279,16 @@ class _Statistics:
     error: Tensor
     spread: Tensor
     ratio: Tensor
+
+    def summary(self) -> Tensor:
+        """Return, of what is not constant to reported precision, ``(4,)``.
+
+        Whether there is any, the largest R-hat and the F statistic there, and the smallest ESS.
+        """
+        counted = (self.error >= PRECISION) | (self.spread >= AGREEMENT)
+        largest, where = self.r_hat.where(counted, 1.0).max(0)
+        ess = self.ess.where(counted, math.inf).min()
+        return torch.stack([counted.any().to(largest), largest, self.ratio.take(where), ess])
 
 
 def _statistics(groups: Sequence[BlockMoments], first: int, full: int, part: slice) -> _Statistics:

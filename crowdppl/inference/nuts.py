@@ -129,7 +129,7 @@ def nuts(
     total = chains * (warmup + num_samples)
     state = keep.resume(NUTSState, data.device) or NUTSState([], [], [], [])
     for chain in range(len(state.chains), chains):
-        streams = RandomStreams()
+        streams = keep.streams()
         with torch.no_grad():
             first = MStep(model, data, space).start(dispersed(model.initial(data), data))
         kernel = WatchedNUTS(

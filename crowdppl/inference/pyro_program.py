@@ -136,7 +136,7 @@ class PyroProgram:
     def parameters(self, index: Tensor | None = None) -> None:
         """Run the part of the program that draws the parameters: what a guide is about."""
         with floating(self.layout.dtype), _AsDeclared(self.sites):
-            batch = self.layout if index is None else self.layout.batch(index)
+            batch = self.layout if index is None else self.layout.mini_batch(index)
             self.bound.prior(batch, self.bound.plates(self.layout, index))
 
     @cached_property
@@ -244,7 +244,7 @@ class PyroProgram:
         """Run the program with the labels as an observed site; the sum over the classes is that of :meth:`BoundModel.program`."""
         model = self.bound
         plates = model.plates(self.layout, index)
-        batch = self.layout if index is None else self.layout.batch(index)
+        batch = self.layout if index is None else self.layout.mini_batch(index)
         parameters = model.prior(batch, plates)
         each = torch.arange(batch.K, device=batch.label.device).view(-1, 1, 1)
         logits = model.emission(parameters, batch).log_prob(each).permute(1, 2, 0)  # (A, S, K)

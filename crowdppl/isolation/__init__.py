@@ -8,6 +8,7 @@ from crowdppl.isolation.fits import isolated as isolated
 from crowdppl.isolation.fits import on_signal as on_signal
 from crowdppl.isolation.fits import preserved_warning_filters as preserved_warning_filters
 from crowdppl.isolation.fits import random_state as random_state
+from crowdppl.isolation.fits import seed_streams as seed_streams
 from crowdppl.isolation.fits import set_random_state as set_random_state
 from crowdppl.isolation.fits import uninterrupted as uninterrupted
 from crowdppl.isolation.fits import without_warnings as without_warnings

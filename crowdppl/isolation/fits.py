@@ -102,36 +102,66 @@ def isolated(
     device = torch.device(device)
     # A default device slows down every operation: set it only if it differs.
     default_device = nullcontext() if device.type == "cpu" else device
-    cuda = [device] if device.type == "cuda" else []
     with (
         _LOCK,
         _restorable(),
         limited_threads(threads),
-        torch.random.fork_rng(devices=cuda),
+        _streams(device),
         pyro.get_param_store().scope(),
         # Distributions would check every argument at every step; a model is checked once, before the fit.
         pyro.validation_enabled(False),
         _floating(torch.float64 if dtype is None else dtype),
         default_device,
     ):
-        torch.manual_seed(seed)
+        seed_streams(seed, device)
         yield
+
+
+def seed_streams(seed: int, device: torch.device) -> None:
+    """Seed torch's random streams on the CPU and, where it is another one, on a device; those of other devices go on."""
+    import torch
+
+    torch.default_generator.manual_seed(seed)
+    if device.type != "cpu":
+        start = torch.Generator(device).manual_seed(seed)
+        set_random_state((torch.get_rng_state(), start.get_state()), device)
 
 
 def random_state(device: torch.device) -> RandomState:
     """Return the state of torch's random streams on the CPU and, where it is another one, on a device."""
     import torch
 
-    return torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    there = None if device.type == "cpu" else _module(device).get_rng_state(device)
+    return torch.get_rng_state(), there
 
 
 def set_random_state(state: RandomState, device: torch.device) -> None:
-    """Continue random streams from a state that :func:`random_state` returned."""
+    """Continue random streams from a state that :func:`random_state` returned.
+
+    On another kind of device than that of the state only the stream of the CPU goes on.
+    """
     import torch
 
     torch.set_rng_state(state[0])
-    if state[1] is not None:
-        torch.cuda.set_rng_state(state[1], device)
+    if state[1] is not None and device.type != "cpu":
+        _module(device).set_rng_state(state[1], device)
+
+
+def _module(device: torch.device) -> Any:
+    """Return torch's module of a kind of device, such as ``torch.cuda``, which holds its random streams."""
+    import torch
+
+    return getattr(torch, device.type)
+
+
+@contextmanager
+def _streams(device: torch.device) -> Iterator[None]:
+    """Restore torch's random streams at the end of a block."""
+    before = random_state(device)
+    try:
+        yield
+    finally:
+        set_random_state(before, device)
 
 
 @contextmanager

@@ -635,7 +635,7 @@ class BoundModel:
             self.marginal_program(data)
             return
         plates = self.plates(data, index, training=training)
-        batch = data if index is None else data.batch(index)
+        batch = data if index is None else data.mini_batch(index)
         parameters = self.prior(batch, plates)
         likelihoods = self.log_likelihoods(parameters, batch)  # (B, S)
         clamp = self.clamp(parameters, batch)

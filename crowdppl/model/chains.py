@@ -217,7 +217,8 @@ def _steps(data: Annotations) -> list[Tensor]:
     length = first.diff()
     order = length.argsort(descending=True, stable=True)
     begin, length = first[:-1][order], length[order]
-    return [begin[length > t] + t for t in range(int(length[0]) if len(length) else 0)]
+    longer = length.bincount().flip(0).cumsum(0).flip(0)[1:].tolist()  # how many chains have each place
+    return [begin[:count] + t for t, count in enumerate(longer)]
 
 
 def _filter(logs: Tensor, start: Tensor, moves: Tensor, data: Annotations) -> tuple[Tensor, Tensor, list[Tensor]]:

@@ -8,16 +8,45 @@ Gibbs sampling).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from crowdppl.kernels.ops import synchronises
 from crowdppl.model.base import Parameters
 
-# Largest change of a logit in one Newton step, the first share of it that is tried, and how often it is shortened.
-LONGEST, FIRST_SHARE, SHORTER = 2.0, 0.5, 7
+# Largest change of a logit in one Newton step.
+LONGEST = 2.0
+# Shares of a step that are tried: of workers, whose steps are taken at once, and of the crowd, how many, and how they shrink.
+FIRST_SHARE, TRIES, CROWD_TRIES, SHORTENED = 0.5, 8, 7, 0.4
+
+
+def _first_not_worse(objective: Callable[[Tensor], Tensor], before: Tensor, first: float, tries: int) -> Tensor:
+    """Return the largest share of a step, of so many that are tried, at which an objective is not below ``before``; else 0.
+
+    Args:
+        objective: takes shares of the step, of the shape of ``before`` and maybe with an axis before it, and returns as many
+            numbers.
+        before: the objective without the step, one for each of those who take one.
+        first: the first share; each further one is ``SHORTENED`` times the one before.
+        tries: how many.
+    """
+    size = torch.full_like(before, first)
+    if synchronises(before):
+        # All shares at once: a number that is read to save work would have the host wait for the device.
+        sizes = torch.stack([size * SHORTENED**n for n in range(tries)])
+        good = objective(sizes) >= before
+        share = sizes.gather(0, good.byte().argmax(0, keepdim=True)).squeeze(0)
+        return torch.where(good.any(0), share, 0.0)
+    for n in range(tries):
+        worse = ~(objective(size) >= before)
+        if not bool(worse.any()):
+            break
+        size = torch.where(worse, size * SHORTENED if n < tries - 1 else 0.0, size)
+    return size
 
 
 class RowCounts(NamedTuple):
@@ -155,8 +184,8 @@ class Rows:
         def moved(size: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             return (
                 self.competence + size * steps[0],
-                self.preferences + size[:, None] * steps[1],
-                self.deviations + size[:, None, None] * steps[2],
+                self.preferences + size[..., None] * steps[1],
+                self.deviations + size[..., None, None] * steps[2],
             )
 
         def log_prior(a: Tensor, b: Tensor, d: Tensor) -> Tensor:
@@ -170,14 +199,7 @@ class Rows:
             return self._fit(logits, counts).sum(-1) + log_prior(a, b, d)
 
         before = fit.sum(-1) + log_prior(self.competence, self.preferences, self.deviations)
-        size = torch.full_like(self.competence, FIRST_SHARE)
-        for _ in range(SHORTER):
-            worse = objective(*moved(size)) < before
-            if not bool(worse.any()):
-                break
-            size = torch.where(worse, size * 0.4, size)
-        else:
-            size = torch.where(objective(*moved(size)) < before, 0.0, size)
+        size = _first_not_worse(lambda size: objective(*moved(size)), before, FIRST_SHARE, TRIES)
         self.competence, self.preferences, self.deviations = moved(size)
         return 1 / curve_a
 
@@ -188,16 +210,19 @@ class Rows:
         step = ((slope - crowd * self.crowd_confusion) / (2 * curve + crowd)).clamp(-LONGEST, LONGEST)
 
         def log_prior(D: Tensor) -> Tensor:
-            return -crowd * D.square().sum() / 2
+            return -crowd * D.square().sum((-2, -1)) / 2
 
         rest = self._mean() - self.crowd_confusion + self.deviations
-        before, size = fit.sum() + log_prior(self.crowd_confusion), 1.0
-        for _ in range(SHORTER):
-            new = self.crowd_confusion + size * step
-            if bool(self._fit(rest + new, counts).sum() + log_prior(new) >= before):
-                self.crowd_confusion = new
-                break
-            size *= 0.4
+
+        def moved(size: Tensor) -> Tensor:
+            return self.crowd_confusion + size[..., None, None] * step
+
+        def objective(size: Tensor) -> Tensor:
+            new = moved(size)
+            return self._fit(rest + new.unsqueeze(-3), counts).sum((-2, -1)) + log_prior(new)
+
+        before = fit.sum() + log_prior(self.crowd_confusion)
+        self.crowd_confusion = moved(_first_not_worse(objective, before, 1.0, CROWD_TRIES))
         # What all workers deviate by is the crowd's: the prior rises and the rows stay as they are.
         J = self.deviations.shape[-3]
         common = (deviation * self.deviations.sum(-3) - crowd * self.crowd_confusion) / (J * deviation + crowd)

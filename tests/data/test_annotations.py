@@ -678,6 +678,11 @@ def test_batch_takes_items_in_the_order_asked_for():
     assert torch.equal(part.clamp, data.clamp[[3, 2, 0]])
     assert torch.equal(part.majority(), data.majority()[[3, 2, 0]])
     assert triples(part.batch(torch.tensor([2]))) == [(5, 1, 0), (5, 2, 2)]
+    numbered = data.mini_batch(torch.tensor([3, 2, 0]))
+    assert numbered.items.tolist() == [0, 1, 2]
+    assert torch.equal(numbered.votes, part.votes)
+    assert torch.equal(numbered.item, part.item)
+    assert torch.equal(numbered.truth, part.truth)
     assert data.batch(torch.tensor([0, 0])).votes.tolist() == data.votes[[0, 0]].tolist()
 
 

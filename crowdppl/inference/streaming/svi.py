@@ -37,8 +37,8 @@ class _All:
     J: int
     here: Annotations
 
-    def batch(self, index: Tensor) -> Annotations:
-        return self.here.batch(index)
+    def mini_batch(self, index: Tensor) -> Annotations:
+        return self.here.mini_batch(index)
 
 
 def learn(
