@@ -94,6 +94,19 @@ def _treated_unlike(draws: TruthDraws) -> list[str]:
     return out
 
 
+def _of_people(draws: TruthDraws) -> str:
+    """Return the range of the errors of people, in a sentence."""
+    assert draws.human is not None
+    error, names = draws.person_error.mean(0), draws.human.annotators
+    low, high = int(error.argmin()), int(error.argmax())
+    learned = int((draws.error_basis == "learned").sum())
+    how = f"Learned from items that several people labelled, for {learned:,} of {len(names):,}: l" if learned else "L"
+    return (
+        f"{how}abels are taken to be wrong with probability {error[low]:.2f} ({listed([names[low]])}) to {error[high]:.2f} "
+        f"({listed([names[high]])}); people() has the error of each person."
+    )
+
+
 def statements(draws: TruthDraws) -> list[str]:
     """Return sentences on what these data do not identify, the most important first."""
     v = draws.verdicts
@@ -123,7 +136,10 @@ def statements(draws: TruthDraws) -> list[str]:
         else:
             contradict = draws.human is not None and error_of_people(counts_by_item(draws.human, len(v.labels))[1]) > 0
             why = "People contradict each other on some items; each" if contradict else "Each"
-            out.append(f"{why} human label is taken to be wrong with probability {draws.human_error:.2f}.")
+            if (draws.error_basis != "shared").any() and not (draws.error_basis == "stated").all():
+                out.append(_of_people(draws))
+            else:
+                out.append(f"{why} human label is taken to be wrong with probability {draws.human_error:.2f}.")
     if draws.human is not None and np.isnan(draws.human.probability).all():
         if len(draws.human.strata):
             out.append(
