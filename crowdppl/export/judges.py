@@ -12,7 +12,7 @@ import pandas as pd
 from crowdppl import export
 from crowdppl.export.folders import replaced
 from crowdppl.export.results import write_run
-from crowdppl.judges import several_answers
+from crowdppl.judges import several_answers, system_table
 from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.states import State
 
@@ -59,7 +59,7 @@ def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, 
     }
     if several_answers.several(result):
         compute["pass_at_k.csv"] = result.pass_at
-    if len(result.verdicts.clusters):
+    if system_table.clustered(result):
         compute |= {
             "systems_population.csv": partial(result.systems, "population"),
             "comparisons_population.csv": partial(result.comparisons, "population"),

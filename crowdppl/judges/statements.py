@@ -7,6 +7,7 @@ import numpy as np
 from crowdppl.errors import listed
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.human_likelihood import counts_by_item, error_of_people
+from crowdppl.judges.system_table import FEWEST as FEWEST_CLUSTERS
 
 # Fewer human labels than these are called few.
 FEW = 30
@@ -170,6 +171,11 @@ def statements(draws: TruthDraws) -> list[str]:
                 one.append(name)
         if one:
             out.append(f"{listed(one)} judged one system only; quality on other systems is not known.")
+    if 0 < len(v.clusters) < FEWEST_CLUSTERS:
+        out.append(
+            f"{len(v.clusters):,} clusters of questions are too few to tell how much they differ; at least {FEWEST_CLUSTERS} are "
+            f"needed, and clusters are not used."
+        )
     if len(v.judges) == 1:
         out.append("There is one judge only: errors that all judges share are seen in human labels alone.")
     return out

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from crowdppl.errors import DataError
 from crowdppl.judges import pairwise
 from crowdppl.judges.draws import TruthDraws
 
@@ -90,6 +89,11 @@ def rates(draws: TruthDraws, target: str) -> Array:
     return np.asarray(((value * weight) @ draws.member) / (weight @ draws.member))
 
 
+def clustered(draws: TruthDraws) -> bool:
+    """Return whether enough clusters of questions are stated to tell how much they differ."""
+    return len(draws.verdicts.clusters) >= FEWEST
+
+
 def question_weights(draws: TruthDraws, target: str) -> Array:
     """Return the weight of each item in the rates of each draw, ``(D, N)``, or ``(1, N)`` if it is the same in all.
 
@@ -107,15 +111,10 @@ def question_weights(draws: TruthDraws, target: str) -> Array:
     if len(v.questions):
         unit = np.where(v.question >= 0, v.question, len(v.questions) + np.arange(N))
     rng = np.random.default_rng(3)
-    if not len(v.clusters):
+    if not clustered(draws):
         return rng.standard_exponential((D, unit.max() + 1))[:, unit]
     unit = np.unique(np.where(v.cluster >= 0, v.cluster, len(v.clusters) + unit), return_inverse=True)[1]
     C = int(unit.max()) + 1
-    if C < FEWEST:
-        raise DataError(
-            f"column 'cluster': {C} clusters are too few to tell how much they differ; at least {FEWEST} are needed for "
-            f"target='population'"
-        )
     return np.maximum(rng.standard_gamma((C - 2) / C, (D, C)), TINY)[:, unit]
 
 

@@ -273,4 +273,7 @@ def test_clusters_and_numbers_of_answers_are_options(tmp_path):
     expected = crowdppl.judges.fit(read, truth.head(20)).systems("population")
     stored = pd.read_csv(tmp_path / "out" / "systems_population.csv")
     pd.testing.assert_frame_equal(stored, expected, check_dtype=False, rtol=1e-4)
+    table.assign(document=1).to_csv(tmp_path / "v.csv", index=False)  # too few to tell how much they differ
+    run(*words, "--out", tmp_path / "few")
+    assert not (tmp_path / "few" / "systems_population.csv").exists()
     assert "no system has 5 answers to a question" in " ".join(run(*words, "--pass-at", 5, code=2).output.split())

@@ -102,8 +102,10 @@ def test_clusters_are_read_and_kept(result, tmp_path):
 
 def test_clusters_that_cannot_be_used():
     verdicts, labels = documents(0, clusters=4)
-    with pytest.raises(DataError, match="4 clusters are too few"):
-        judges.fit(verdicts, labels, num_samples=50).systems("population")
+    few = judges.fit(verdicts, labels, num_samples=50)
+    assert any("4 clusters of questions are too few" in sentence for sentence in few.statements)
+    without = judges.fit(verdicts.drop(columns="cluster"), labels, num_samples=50)
+    pd.testing.assert_frame_equal(few.systems("population"), without.systems("population"))
     two = verdicts.assign(cluster=np.where(np.arange(len(verdicts)) == 0, "other", verdicts["cluster"]))
     with pytest.raises(DataError, match=r"item 'd0-0 / s0' has the cluster 'd0', but 'other' in a row before"):
         judges.fit(two, labels)

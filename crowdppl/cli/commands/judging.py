@@ -90,7 +90,7 @@ def judges_command(
     from crowdppl.cli import display, display_judges, inputs
     from crowdppl.export import judges as folder
     from crowdppl.export import results
-    from crowdppl.judges import several_answers
+    from crowdppl.judges import several_answers, system_table
     from crowdppl.judges.criteria_result import fit_criteria
     from crowdppl.judges.fit import fit
     from crowdppl.judges.smaller_panels import smaller_panels
@@ -127,7 +127,7 @@ def judges_command(
             more = {"next.csv": one.next(next_)}
             if pass_at or several_answers.several(one):
                 more["pass_at_k.csv"] = one.pass_at(pass_at or None)
-            if len(one.verdicts.clusters):
+            if system_table.clustered(one):
                 more["systems_population.csv"] = one.systems("population")
             if width is not None:
                 more["labels_needed.csv"] = one.labels_needed(width)
