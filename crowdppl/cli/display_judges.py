@@ -41,22 +41,28 @@ def show(result: JudgesResult, more: Mapping[str, pd.DataFrame], width: float | 
 
     Args:
         result: of :func:`crowdppl.judges.fit`.
-        more: tables by name of their file: ``next.csv``, and ``labels_needed.csv`` and ``smaller_panels.csv`` if a
-            width is wished.
+        more: tables by name of their file: ``next.csv``; ``labels_needed.csv`` and ``smaller_panels.csv`` if a width is wished;
+            ``systems_population.csv`` with clusters; ``pass_at_k.csv`` with several answers to a question.
         width: the wished width of intervals.
 
     Returns:
         The tables that were computed for it, by the name of their file.
     """
     systems, judges, panel, versions = result.systems(), result.judges(), result.panel(), result.versions()
+    people = result.people()
     show_statements(result)
     show_systems(result, systems)
+    if "systems_population.csv" in more:
+        show_population(result, more["systems_population.csv"])
+    if "pass_at_k.csv" in more:
+        show_pass_at(result, more["pass_at_k.csv"])
     show_judges(result, judges, panel.adds)
     console.print(f"[bold]{escape(panel.statement)}[/bold]")
     if between := judged.families(panel):
         console.print(escape(between))
     show_states(result.verdicts.states())
     show_versions(versions)
+    show_people(people, result.level)
     show_next(more["next.csv"])
     if width is not None:
         console.print(escape(judged.needed(more["labels_needed.csv"], width)))
@@ -66,6 +72,7 @@ def show(result: JudgesResult, more: Mapping[str, pd.DataFrame], width: float | 
         "systems.csv": systems,
         "judges.csv": judges,
         "versions.csv": versions,
+        "people.csv": people,
         "panel_families.csv": panel.families,
         "panel_adds.csv": panel.adds,
     }
@@ -154,6 +161,41 @@ def show_systems(result: JudgesResult, systems: pd.DataFrame) -> None:
         _legend("~ transported: no item has a human label; judges are taken to treat it as they treat other systems")
 
 
+def show_population(result: JudgesResult, systems: pd.DataFrame) -> None:
+    """Print the rate of each system on further questions, with intervals that contain how much clusters differ."""
+    share = judged.is_share(result)
+    rows = [
+        {
+            "system": str(row["system"]),
+            "corrected": f"{_rate(row['corrected'], share)} {_between(row['corrected_low'], row['corrected_high'], share)}",
+        }
+        for row in systems.head(SHOWN_WORKERS).to_dict("records")
+    ]
+    _print(f"Further questions: {judged.rate_name(result)} (intervals of {result.level:.0%})", rows, {"system"})
+    _legend(
+        f"as the {len(result.verdicts.clusters):,} clusters of these questions vary; see comparisons_population.csv"
+    )
+
+
+def show_pass_at(result: JudgesResult, table: pd.DataFrame) -> None:
+    """Print whether one of several answers to a question passes."""
+    share = judged.is_share(result)
+
+    def cell(row: dict[Any, Any], name: str) -> str:
+        return f"{_rate(row[name], share)} {_between(row[f'{name}_low'], row[f'{name}_high'], share)}"
+
+    rows = [
+        {"system": str(row["system"]), "k": f"{row['k']}", "questions": f"{row['questions']:,}"}
+        | {heading: cell(row, name) for heading, name in (("one passes", "pass_at_k"), ("all pass", "all_pass"))}
+        | {"picked": cell(row, "picked")}
+        for row in table.head(SHOWN_WORKERS).to_dict("records")
+    ]
+    _print(f"Several answers to a question (intervals of {result.level:.0%})", rows, {"system"}, spare=("questions",))
+    if len(table) > SHOWN_WORKERS:
+        console.print(f"... and {len(table) - SHOWN_WORKERS:,} more rows in pass_at_k.csv", style="dim")
+    _legend("one passes: pass@k; picked: rate of the answer of k with the best verdicts")
+
+
 def show_judges(result: JudgesResult, judges: pd.DataFrame, adds: pd.DataFrame) -> None:
     """Print the quality of judges, the most accurate first."""
     shown = judges.head(SHOWN_WORKERS)
@@ -216,6 +258,27 @@ def show_versions(versions: pd.DataFrame) -> None:
     ]
     _print("Versions of a judge: share of correct verdicts on the same items", rows, {"judge", "from", "to"})
     _legend("better: probability that the later version is more often correct")
+
+
+def show_people(people: pd.DataFrame, level: float) -> None:
+    """Print the errors of people, if any is learned or stated."""
+    if not (people["basis"] != "shared").any():
+        return
+    rows = [
+        {
+            "person": str(row["annotator"]),
+            "labels": f"{row['labels']:,}",
+            "shared": f"{row['shared_items']:,}",
+            "error": f"{row['error']:.1%}"
+            + ("" if row["basis"] != "learned" else " " + _between(row["error_low"], row["error_high"], True)),
+            "basis": row["basis"],
+        }
+        for row in people.head(SHOWN_WORKERS).to_dict("records")
+    ]
+    _print(f"People: probability of an incorrect label (intervals of {level:.0%})", rows, {"person"})
+    if len(people) > SHOWN_WORKERS:
+        console.print(f"... and {len(people) - SHOWN_WORKERS:,} more people in people.csv", style="dim")
+    _legend("shared: items that others labelled, too")
 
 
 def show_next(items: pd.DataFrame) -> None:

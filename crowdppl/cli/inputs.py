@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from crowdppl import arguments
 from crowdppl.cli.options import Columns, KnownTruth, ModelChoice, Reading
 from crowdppl.data import read as reading
 from crowdppl.data.annotations import Annotations
@@ -90,6 +91,37 @@ def names_by_label(text: str | None) -> dict[str, Any]:
             raise OptionError(f"--names {text}: {pair!r} is not LABEL=NAME; write --names 0=none,1=spam")
         names[label.strip()] = name.strip() or None
     return names
+
+
+def errors_by_person(text: str | None) -> float | dict[str, float] | None:
+    """Return the error of all people, written as ``0.1``, or of some, written as ``ann=0.02,bob=0.1``.
+
+    Raises:
+        OptionError: for something else, or no probability below 1.
+    """
+    if text is None:
+        return None
+
+    def error(number: str) -> float:
+        try:
+            value = float(number)
+        except ValueError:
+            raise OptionError(
+                f"--human-error {text}: {number!r} is no number; write --human-error 0.1, or PERSON=0.1,PERSON=0.02"
+            ) from None
+        return arguments.number(at_least=0, below=1)("human_error", value)
+
+    if "=" not in text:
+        return error(text)
+    out = {}
+    for pair in text.split(","):
+        person, sign, number = pair.rpartition("=")
+        if not sign or not person.strip():
+            raise OptionError(
+                f"--human-error {text}: {pair!r} is not PERSON=ERROR; write --human-error ann=0.02,bob=0.1"
+            )
+        out[person.strip()] = error(number)
+    return out
 
 
 def naming(how_read: Reading) -> dict[str, Any]:

@@ -124,6 +124,12 @@ class JudgeReading:
     system: Annotated[
         str | None, typer.Option(help="Column of the system whose answer is judged. (default: system, if there is one)")
     ] = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of what several questions have in common, such as a document. (default: cluster, if there is one)"
+        ),
+    ] = None
     workers: Annotated[
         str | None,
         typer.Option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 from crowdppl import export
 from crowdppl.export.folders import replaced
 from crowdppl.export.results import write_run
+from crowdppl.judges import several_answers, system_table
 from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.states import State
 
@@ -28,6 +30,10 @@ TABLES = (
     "labels_needed.csv",
     "smaller_panels.csv",
     "versions.csv",
+    "people.csv",
+    "pass_at_k.csv",
+    "systems_population.csv",
+    "comparisons_population.csv",
 )
 FILES = (*TABLES, "report.html", "run.json")
 
@@ -49,7 +55,15 @@ def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, 
         "items.csv": result.items,
         "states.csv": result.verdicts.states,
         "versions.csv": result.versions,
+        "people.csv": result.people,
     }
+    if several_answers.several(result):
+        compute["pass_at_k.csv"] = result.pass_at
+    if system_table.clustered(result):
+        compute |= {
+            "systems_population.csv": partial(result.systems, "population"),
+            "comparisons_population.csv": partial(result.comparisons, "population"),
+        }
     out = {name: more[name] if name in more else make() for name, make in compute.items()} | dict(more)
     if panel is not None:
         out |= {"panel_families.csv": panel.families, "panel_adds.csv": panel.adds}

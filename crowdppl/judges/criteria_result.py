@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -70,6 +70,18 @@ class CriteriaResult(Mapping[Any, JudgesResult]):
         """Return :meth:`JudgesResult.judge_comparisons` of each criterion."""
         return self._table(JudgesResult.judge_comparisons)
 
+    def people(self) -> pd.DataFrame:
+        """Return :meth:`JudgesResult.people` of each criterion that people labelled."""
+        return self._table(JudgesResult.people)
+
+    @checked(
+        k=arguments.one_of(arguments.several(arguments.whole(1)), arguments.whole(1)),
+        target=arguments.choice("items", "population"),
+    )
+    def pass_at(self, k: int | Sequence[int] | None = None, target: str = "items") -> pd.DataFrame:
+        """Return :meth:`JudgesResult.pass_at` of each criterion."""
+        return self._table(lambda result: result.pass_at(k, target))
+
     def labels(self) -> pd.DataFrame:
         """Return :meth:`JudgesResult.items` of each criterion: the most probable label of each item."""
         return self._table(JudgesResult.items)
@@ -101,6 +113,7 @@ class CriteriaResult(Mapping[Any, JudgesResult]):
     human=arguments.anything,
     criterion=arguments.identifier,
     positive=arguments.anything,
+    human_error=arguments.one_of(arguments.number(at_least=0, below=1), arguments.mapping),
     map=arguments.mapping,
     options=arguments.anything,
 )
@@ -110,6 +123,7 @@ def fit_criteria(
     *,
     criterion: Any = None,
     positive: Any = None,
+    human_error: float | Mapping[Any, float] | None = None,
     map: Mapping[Any, Any] | None = None,
     **options: Any,
 ) -> CriteriaResult:
@@ -121,6 +135,7 @@ def fit_criteria(
         criterion: name of the column of criteria in both tables. Defaults to a usual one: ``criterion``, ``metric``, ``scorer``,
             ``rubric``, ``dimension``, ``aspect``.
         positive: as of :func:`fit`: for all criteria that have these classes, or by criterion.
+        human_error: as of :func:`fit`: of people who labelled any criterion.
         map: as of :func:`fit`: of labels on any criterion.
         **options: of :func:`fit`, such as ``seed`` and ``level``.
 
@@ -151,10 +166,22 @@ def fit_criteria(
             own = labels.get(name)
             given = {str(label) for one in (part, own) if one is not None for label in one.labels.tolist()}
             names = {label: new for label, new in (map or {}).items() if str(label) in given} or None
-            results[name] = fit(part, own, positive=passing[name], map=names, **options)
+            error = _of_people(human_error, own, labels)
+            results[name] = fit(part, own, positive=passing[name], map=names, human_error=error, **options)
         except DataError as error:
             raise DataError(f"criterion {listed([name])}: {error}") from None
     return CriteriaResult(results)
+
+
+def _of_people(
+    error: float | Mapping[Any, float] | None, own: HumanLabels | None, labels: Mapping[Any, HumanLabels]
+) -> float | Mapping[Any, float] | None:
+    """Return the stated errors without those of people who labelled other criteria only."""
+    if not isinstance(error, Mapping):
+        return error
+    here = set() if own is None else set(map(str, own.annotators.tolist()))
+    anywhere = {str(name) for one in labels.values() for name in one.annotators.tolist()}
+    return {name: value for name, value in error.items() if str(name) in here or str(name) not in anywhere} or None
 
 
 def _require_same(criteria: list[Any], labelled: list[Any]) -> None:

@@ -31,6 +31,7 @@ NAMES = {
     "questions": "question",
     "families": "family",
     "versions": "version",
+    "clusters": "cluster",
 }
 OF_ITEM = ("system", "opponent", "question")
 OF_ROW = ("item", "judge", "label", "state", "swapped", "score", "cost", "seconds", "when", "version")
@@ -43,7 +44,8 @@ def tree_of(draws: TruthDraws) -> xr.DataTree:
     """Return a result as a tree.
 
     Groups: ``posterior`` with ``rate`` of each system (of the judged items), ``true_label`` as codes of classes, the coefficients
-    ``theta`` and ``scale`` of the model, and which systems are ``pure``, with axes ``chain`` and ``draw``; ``truth`` with
+    ``theta`` and ``scale`` of the model, which systems are ``pure``, and ``person_error`` of people who are named, with axes
+    ``chain`` and ``draw``; ``truth`` with
     ``probability`` ``(item, class)``, ``labelled`` and ``value``;
     ``observed_data`` with the ``label`` of each verdict as a code, -1 if none was given;
     ``constant_data`` with everything else that is known of verdicts, items and judges; and ``human_labels``.
@@ -82,6 +84,8 @@ def tree_of(draws: TruthDraws) -> xr.DataTree:
     if draws.features.outcome is not None:
         truth["outcome"] = ("class", draws.features.outcome)
     constant = {f"{name}_of_item": ("item", getattr(v, name)) for name in OF_ITEM}
+    if len(v.clusters):
+        constant["cluster_of_item"] = ("item", v.cluster)
     constant |= {name: ("verdict", getattr(v, name)) for name in OF_ROW if name not in ("label", "when")}
     constant["when"] = ("verdict", v.when.astype("datetime64[us]").astype(np.int64))
     constant["family_of_judge"] = ("judge", v.family)
@@ -98,6 +102,9 @@ def tree_of(draws: TruthDraws) -> xr.DataTree:
             name: ("human_label", getattr(h, name)) for name in HUMAN if len(getattr(h, name)) == len(h)
         }
         fields |= {f"names_of_{field}": (axis, _storable(getattr(h, field))) for field, axis in HUMAN_NAMES.items()}
+        if len(draws.error_basis):
+            fields["error_basis"] = ("annotator", _storable(draws.error_basis))
+            posterior["person_error"] = ((*DRAW, "person"), draws.person_error[None])
         groups["human_labels"] = xr.Dataset(fields, attrs={"notes": json.dumps(list(h.notes))})
     tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     tree.attrs = {
@@ -136,8 +143,13 @@ def _attributes(tree: xr.DataTree) -> dict[str, Any]:
     constant, truth, posterior = (groups[name] for name in ("constant_data", "truth", "posterior"))
     attrs = tree.attrs
     rows: dict[str, Any] = {name: constant[name].to_numpy() for name in OF_ROW if name not in ("label", "when")}
-    names: dict[str, Any] = {field: _names(constant[f"names_of_{field}"]) for field in NAMES}
-    of_item: dict[str, Any] = {name: constant[f"{name}_of_item"].to_numpy() for name in OF_ITEM}
+    names: dict[str, Any] = {
+        field: _names(constant[f"names_of_{field}"])
+        for field in NAMES
+        if field != "clusters" or "names_of_clusters" in constant  # not in files of earlier versions
+    }
+    clustered = ("cluster",) if "cluster_of_item" in constant else ()
+    of_item: dict[str, Any] = {name: constant[f"{name}_of_item"].to_numpy() for name in (*OF_ITEM, *clustered)}
     verdicts = Verdicts(
         **names,
         **rows,
@@ -174,9 +186,20 @@ def _attributes(tree: xr.DataTree) -> dict[str, Any]:
         probability=truth["probability"].to_numpy(),
         labelled=truth["labelled"].to_numpy().astype(bool),
         human_error=float(attrs["human_error"]),
+        **_of_people(groups),
         value=value,
         level=float(attrs["level"]),
     )
+
+
+def _of_people(groups: dict[str, xr.Dataset]) -> dict[str, Any]:
+    """Return the errors of people; files of earlier versions have none."""
+    if "person_error" not in groups["posterior"]:
+        return {}
+    return {
+        "person_error": groups["posterior"]["person_error"].to_numpy()[0],
+        "error_basis": _names(groups["human_labels"]["error_basis"]),
+    }
 
 
 def _storable(names: Array) -> Array:

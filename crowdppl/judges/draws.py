@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,13 @@ class TruthDraws:
         truth: draws of the true labels, as codes into ``verdicts.labels``, ``(D, N)``.
         probability: posterior probability of each class, ``(N, K)``.
         labelled: whether people labelled the item, ``(N,)``.
-        human_error: probability of an incorrect human label; 0 where people do not contradict each other.
+        human_error: probability of an incorrect human label; 0 where people do not contradict each other. Of people whose own
+            error is learned or stated it is ``person_error``.
         value: what an item of each class adds to the rate of its system, ``(K,)``: 1 for classes that pass, 0 for the others;
             or the grades of numeric classes; or, for pairs of answers, 1, 0, and .5 for a tie.
         level: probability of intervals.
+        person_error: draws of the error of each person who is named, ``(D, P)``.
+        error_basis: where it comes from, ``(P,)``, see :func:`crowdppl.judges.people.people`.
     """
 
     verdicts: Verdicts
@@ -45,6 +48,8 @@ class TruthDraws:
     human_error: float
     value: Array
     level: float
+    person_error: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    error_basis: Array = field(default_factory=lambda: np.zeros(0, dtype=object))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.errors import DataError, OptionError, listed, suggestion
 from crowdppl.judges import human_likelihood, pairwise, passing
+from crowdppl.judges import people as of_people
 from crowdppl.judges.calibration import Calibration, calibrate
 from crowdppl.judges.features import Features, features_of
 from crowdppl.judges.human import HumanLabels
@@ -21,6 +22,8 @@ from crowdppl.judges.result import JudgesResult
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
+# Draws of the weights of verdicts from which errors of people are learned.
+DRAWS = 200
 
 
 @checked(
@@ -29,7 +32,7 @@ Array = npt.NDArray[Any]
     seed=arguments.whole(0, arguments.LARGEST_SEED),
     level=arguments.level,
     positive=arguments.anything,
-    human_error=arguments.number(at_least=0, below=1),
+    human_error=arguments.one_of(arguments.number(at_least=0, below=1), arguments.mapping),
     map=arguments.mapping,
     num_samples=arguments.whole(50),
     options=arguments.anything,
@@ -41,7 +44,7 @@ def fit(
     seed: int = 0,
     level: float = 0.95,
     positive: Any = None,
-    human_error: float | None = None,
+    human_error: float | Mapping[Any, float] | None = None,
     map: Mapping[Any, Any] | None = None,
     num_samples: int = 1000,
     **options: Any,
@@ -63,8 +66,11 @@ def fit(
             does, or where "yes" is the answer to a question such as "hallucination?".
             For pairs of systems, the label for which the first system is better; defaults to the one whose name says so
             (``first``, ``A``, ``win``, ...), and must be stated where no name does.
-        human_error: probability that a human label is incorrect, each other class equally likely; below that of guessing.
-            Defaults to the estimate from items on which people contradict each other, and to 0 where nobody does.
+        human_error: probability that a human label is incorrect, each other class equally likely; below that of guessing. A
+            number for all people, or a mapping from the names of some, such as experts, to theirs.
+            Defaults to the estimate from items on which people contradict each other, and to 0 where nobody does. Where a column
+            ``annotator`` names the people, each of them who shares items with others has an error of their own
+            (:mod:`crowdppl.judges.people`).
         map: names of classes by label of judges or people, such as ``{"C": "pass", "I": "fail"}``, where they use other words.
         num_samples: number of posterior draws.
         **options: of :meth:`Verdicts.from_frame`, such as ``judge="grader"``.
@@ -104,10 +110,17 @@ def fit(
         value = passing.values(verdicts.labels, positive, known=verdicts.passing, asked=asked)
     else:
         value = (1 + outcome) / 2
-    if human_error is not None and human_error >= 1 - 1 / K:
-        raise OptionError(f"human_error={human_error:g} is no better than guessing among {K} classes ({1 - 1 / K:.3g})")
+    known = of_people.stated(labels, human_error, K)
     return _posterior(
-        verdicts, labels, outcome, value, seed=seed, level=level, num_samples=num_samples, human_error=human_error
+        verdicts,
+        labels,
+        outcome,
+        value,
+        seed=seed,
+        level=level,
+        num_samples=num_samples,
+        human_error=None if isinstance(human_error, Mapping) else human_error,
+        known=known,
     )
 
 
@@ -156,6 +169,7 @@ def refit(result: JudgesResult, verdicts: Verdicts, num_samples: int) -> JudgesR
         level=result.level,
         num_samples=num_samples,
         human_error=result.human_error,
+        known=result.person_error.mean(0) if len(result.person_error) else np.zeros(0),
     )
 
 
@@ -169,8 +183,12 @@ def _posterior(
     level: float,
     num_samples: int,
     human_error: float | None,
+    known: Array,
 ) -> JudgesResult:
-    """Fit verdicts and human labels with codes in common; arguments as attributes of the result."""
+    """Fit verdicts and human labels with codes in common; arguments as attributes of the result.
+
+    ``known`` is the error of each person that is not to be learned, ``(P,)``, NaN of the others.
+    """
     K = len(verdicts.labels)
     rng = np.random.default_rng(seed)
     seen = features_of(verdicts, outcome, value)
@@ -178,10 +196,27 @@ def _posterior(
     if labels is not None:
         items, counts = human_likelihood.counts_by_item(labels, K)
     error = human_likelihood.error_of_people(counts) if human_error is None else human_error
-    log_human = human_likelihood.log_likelihood(counts, error)
     weight = np.ones(0) if labels is None else human_likelihood.sample_weights(labels, items)
+    log_human = human_likelihood.log_likelihood(counts, error)
+    own, basis = known, np.where(np.isnan(known), "shared", "stated").astype(object)
+    among = None if labels is None else of_people.overlap(labels)
+    free = np.zeros(len(known), dtype=bool)
+    if labels is not None and among is not None and len(known):
+        free = among.learned & np.isnan(known) if error > 0 and among.learned.sum() > 1 else free
+        if free.any():
+            basis[free] = "learned"
+            # Which of two people is wrong is seen by the verdicts, as they count under the error of all people.
+            first = calibrate(seen, items, log_human, weight, draws=DRAWS, rng=np.random.default_rng([seed, 1]))
+            theirs = _errors(seen, first, labels, among, error, known, seed)
+            own = np.where(free, theirs.mean(0), known)
+        own = np.where(np.isnan(own), error, own)
+        if (own != error).any():
+            log_human = of_people.log_likelihood(labels, own, error, K)
     calibration = calibrate(seen, items, log_human, weight, draws=num_samples, rng=rng)
     truth, probability = _draw_truth(seen, calibration, items, log_human, rng)
+    person_error = np.tile(own, (len(truth), 1))
+    if labels is not None and among is not None and free.any():
+        person_error[:, free] = _errors(seen, calibration, labels, among, error, known, seed)[:, free]
     N = len(verdicts.items)
     return JudgesResult(
         verdicts=verdicts,
@@ -194,7 +229,23 @@ def _posterior(
         human_error=error,
         value=value,
         level=level,
+        person_error=person_error,
+        error_basis=basis,
     )
+
+
+def _errors(
+    seen: Features,
+    of: Calibration,
+    labels: HumanLabels,
+    among: of_people.Overlap,
+    error: float,
+    known: Array,
+    seed: int,
+) -> Array:
+    """Return draws of the error of each person ``(D, P)``, one for each draw of the weights of verdicts."""
+    p = of.probability(seen.rows(among.items))  # (K, D, n)
+    return of_people.errors(labels, among, p, error, known, np.random.default_rng([seed, 2]))
 
 
 def _draw_truth(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import xarray as xr
 from crowdppl import arguments
 from crowdppl.arguments import checked
 from crowdppl.data.identifiers import class_columns
-from crowdppl.judges import datatree, judge_table, panel_table, selection, system_table, views
+from crowdppl.judges import datatree, judge_table, panel_table, selection, several_answers, system_table, views
+from crowdppl.judges import people as of_people
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.panel_table import Panel
 from crowdppl.judges.statements import statements
@@ -80,6 +82,10 @@ class JudgesResult(TruthDraws):
         """Return versions of a judge compared on the items that both saw: see :func:`crowdppl.judges.judge_table.versions`."""
         return judge_table.versions(self)
 
+    def people(self) -> pd.DataFrame:
+        """Return how often each person who labelled items is wrong: see :func:`crowdppl.judges.people.people`."""
+        return of_people.people(self)
+
     @checked(target=arguments.choice("items", "population"))
     def systems(self, target: str = "items") -> pd.DataFrame:
         """Return the uncorrected and the corrected rate of each system: see :func:`crowdppl.judges.system_table.systems`.
@@ -93,6 +99,25 @@ class JudgesResult(TruthDraws):
     def comparisons(self, target: str = "items") -> pd.DataFrame:
         """Return the difference of each pair of systems: see :func:`crowdppl.judges.system_table.comparisons`."""
         return system_table.comparisons(self, target)
+
+    @checked(
+        k=arguments.one_of(arguments.several(arguments.whole(1)), arguments.whole(1)),
+        target=arguments.choice("items", "population"),
+    )
+    def pass_at(self, k: int | Sequence[int] | None = None, target: str = "items") -> pd.DataFrame:
+        """Return whether one, or all, of ``k`` answers of a system to a question pass, and what the judges' pick is worth.
+
+        See :func:`crowdppl.judges.several_answers.pass_at`.
+
+        Args:
+            k: numbers of answers. Defaults to the powers of 2 up to the largest number of answers of a system to a question.
+            target: ``"items"`` for the judged questions, ``"population"`` for further questions of their kind.
+
+        Raises:
+            DataError: if no system gave several answers to a question, or none as many as ``k``.
+        """
+        numbers = [k] if isinstance(k, int) else k
+        return several_answers.pass_at(self, numbers, target)
 
     def panel(self) -> Panel:
         """Return the effective number of judges, the correlation of their errors, and what each adds."""

@@ -7,6 +7,7 @@ import numpy as np
 from crowdppl.errors import listed
 from crowdppl.judges.draws import TruthDraws
 from crowdppl.judges.human_likelihood import counts_by_item, error_of_people
+from crowdppl.judges.system_table import FEWEST as FEWEST_CLUSTERS
 
 # Fewer human labels than these are called few.
 FEW = 30
@@ -94,6 +95,19 @@ def _treated_unlike(draws: TruthDraws) -> list[str]:
     return out
 
 
+def _of_people(draws: TruthDraws) -> str:
+    """Return the range of the errors of people, in a sentence."""
+    assert draws.human is not None
+    error, names = draws.person_error.mean(0), draws.human.annotators
+    low, high = int(error.argmin()), int(error.argmax())
+    learned = int((draws.error_basis == "learned").sum())
+    how = f"Learned from items that several people labelled, for {learned:,} of {len(names):,}: l" if learned else "L"
+    return (
+        f"{how}abels are taken to be wrong with probability {error[low]:.2f} ({listed([names[low]])}) to {error[high]:.2f} "
+        f"({listed([names[high]])}); people() has the error of each person."
+    )
+
+
 def statements(draws: TruthDraws) -> list[str]:
     """Return sentences on what these data do not identify, the most important first."""
     v = draws.verdicts
@@ -123,7 +137,10 @@ def statements(draws: TruthDraws) -> list[str]:
         else:
             contradict = draws.human is not None and error_of_people(counts_by_item(draws.human, len(v.labels))[1]) > 0
             why = "People contradict each other on some items; each" if contradict else "Each"
-            out.append(f"{why} human label is taken to be wrong with probability {draws.human_error:.2f}.")
+            if (draws.error_basis != "shared").any() and not (draws.error_basis == "stated").all():
+                out.append(_of_people(draws))
+            else:
+                out.append(f"{why} human label is taken to be wrong with probability {draws.human_error:.2f}.")
     if draws.human is not None and np.isnan(draws.human.probability).all():
         if len(draws.human.strata):
             out.append(
@@ -154,6 +171,11 @@ def statements(draws: TruthDraws) -> list[str]:
                 one.append(name)
         if one:
             out.append(f"{listed(one)} judged one system only; quality on other systems is not known.")
+    if 0 < len(v.clusters) < FEWEST_CLUSTERS:
+        out.append(
+            f"{len(v.clusters):,} clusters of questions are too few to tell how much they differ; at least {FEWEST_CLUSTERS} are "
+            f"needed, and clusters are not used."
+        )
     if len(v.judges) == 1:
         out.append("There is one judge only: errors that all judges share are seen in human labels alone.")
     return out

@@ -13,6 +13,8 @@ from crowdppl.judges import pairwise
 from crowdppl.judges.draws import TruthDraws
 
 Array = npt.NDArray[Any]
+# Clusters of questions at least, from which their variance is learned; and the least weight, where all of a system are small.
+FEWEST, TINY = 5, 1e-12
 
 
 def systems(draws: TruthDraws, target: str) -> pd.DataFrame:
@@ -79,7 +81,7 @@ def rates(draws: TruthDraws, target: str) -> Array:
     """Return draws of the rate of each system, ``(D, S)``; of all items together without systems.
 
     For a population of questions, each draw weights questions by a draw of the Bayesian bootstrap (Rubin 1981), the same for all
-    systems. Rates in pairs of answers are those of :func:`systems`.
+    systems; or clusters of them, where these are stated. Rates in pairs of answers are those of :func:`systems`.
     """
     if draws.paired:
         return pairwise.against_others(*_strengths(draws, target))
@@ -87,16 +89,33 @@ def rates(draws: TruthDraws, target: str) -> Array:
     return np.asarray(((value * weight) @ draws.member) / (weight @ draws.member))
 
 
+def clustered(draws: TruthDraws) -> bool:
+    """Return whether enough clusters of questions are stated to tell how much they differ."""
+    return len(draws.verdicts.clusters) >= FEWEST
+
+
 def question_weights(draws: TruthDraws, target: str) -> Array:
-    """Return the weight of each item in the rates of each draw, ``(D, N)``, or ``(1, N)`` if it is the same in all."""
+    """Return the weight of each item in the rates of each draw, ``(D, N)``, or ``(1, N)`` if it is the same in all.
+
+    For a population of questions the weights are those of the Bayesian bootstrap (Rubin 1981). If clusters of questions are
+    stated, such as the questions on one document, a cluster has one weight: intervals then contain how much clusters differ
+    (Miller 2024, "Adding error bars to evals"). Weights of ``C`` clusters are Gamma variables of shape ``(C - 2) / C``, with
+    which the variance of a mean over clusters of equal size is the unbiased one, ``s^2 / C``; with shape 1 it is smaller by the
+    factor ``(C - 1) / (C + 1)``.
+    """
     v = draws.verdicts
     D, N = draws.truth.shape
-    if target == "population":
-        unit = np.arange(N)
-        if len(v.questions):
-            unit = np.where(v.question >= 0, v.question, len(v.questions) + np.arange(N))
-        return np.random.default_rng(3).standard_exponential((D, unit.max() + 1))[:, unit]
-    return np.ones((1, N))
+    if target != "population":
+        return np.ones((1, N))
+    unit = np.arange(N)
+    if len(v.questions):
+        unit = np.where(v.question >= 0, v.question, len(v.questions) + np.arange(N))
+    rng = np.random.default_rng(3)
+    if not clustered(draws):
+        return rng.standard_exponential((D, unit.max() + 1))[:, unit]
+    unit = np.unique(np.where(v.cluster >= 0, v.cluster, len(v.clusters) + unit), return_inverse=True)[1]
+    C = int(unit.max()) + 1
+    return np.maximum(rng.standard_gamma((C - 2) / C, (D, C)), TINY)[:, unit]
 
 
 def _strengths(draws: TruthDraws, target: str) -> tuple[Array, Array]:

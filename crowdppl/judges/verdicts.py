@@ -36,6 +36,7 @@ ROLES = (
     "system",
     "opponent",
     "question",
+    "cluster",
     "answer",
     "run",
     "swapped",
@@ -87,6 +88,8 @@ class Verdicts:
         passing: the class that passes, where the format of a file states it.
         asked: name of the column of verdicts, which may tell what was asked.
         notes: what was read, dropped or unusual, in sentences.
+        clusters: names of the clusters of items, such as documents, ``(C,)``.
+        cluster: cluster of each item, ``(N,)`` int64, -1 if not stated; ``(0,)`` if none is.
     """
 
     items: Array
@@ -116,6 +119,8 @@ class Verdicts:
     passing: Any = None
     asked: str = ""
     notes: tuple[str, ...] = ()
+    clusters: Array = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=object))
+    cluster: Codes = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
     @arguments.checked(
@@ -126,6 +131,7 @@ class Verdicts:
         system=arguments.identifier,
         opponent=arguments.identifier,
         question=arguments.identifier,
+        cluster=arguments.identifier,
         answer=arguments.identifier,
         run=arguments.identifier,
         criterion=arguments.identifier,
@@ -154,6 +160,7 @@ class Verdicts:
         system: Any = None,
         opponent: Any = None,
         question: Any = None,
+        cluster: Any = None,
         answer: Any = None,
         run: Any = None,
         criterion: Any = None,
@@ -207,6 +214,8 @@ class Verdicts:
             system: column of the system whose answer is judged.
             opponent: column of the system whose answer it is compared with.
             question: column of the question that the system answered.
+            cluster: column of what several questions have in common, such as a document or a topic. Rates on further questions
+                (``target="population"``) then take clusters as drawn, not questions.
             answer: column of the answers of a system to a question, such as epochs or numbers of repeats; its names are
                 ``answer``, ``epoch`` and ``repeat``. Where a system gave an
                 item several, each answer is an item of its own, and the item in the table is their question. Repeated calls of a
@@ -242,6 +251,7 @@ class Verdicts:
             "system": system,
             "opponent": opponent,
             "question": question,
+            "cluster": cluster,
             "answer": answer,
             "run": run,
             "swapped": swapped,
@@ -263,6 +273,8 @@ class Verdicts:
         notes = criteria.perhaps(table.frame, table.columns, source)
         judges = table.required("judge")
         unit = units(table)
+        clusters = table.names("cluster")
+        of_item = table.one_per(clusters, "cluster", Coded(unit.item, unit.items), "item")
         kept = ~_copies(table, notes)
         scores, costs, durations = table.numbers("score"), table.numbers("cost", 0), table.numbers("seconds", 0)
         times, orders, versions = table.times("when"), table.orders("swapped"), table.names("version")
@@ -312,6 +324,8 @@ class Verdicts:
             ordered=verdicts.ordered,
             asked="" if table.columns["verdict"] is None else str(table.columns["verdict"]),
             notes=(*notes, *unit.notes),
+            clusters=clusters.names,
+            cluster=of_item if len(clusters.names) else of_item[:0],
         )
 
     @classmethod
@@ -478,6 +492,7 @@ class Verdicts:
             "system": named(self.systems, self.system[item]),
             "opponent": named(self.systems, self.opponent[item]),
             "question": named(self.questions, self.question[item]),
+            **({"cluster": named(self.clusters, self.cluster[item])} if len(self.clusters) else {}),
             "family": self.families[self.family[self.judge]],
             "version": named(self.versions, self.version),
             "swapped": np.where(self.swapped < 0, np.nan, self.swapped),

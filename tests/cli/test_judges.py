@@ -15,7 +15,10 @@ from crowdppl.judges.readers.formats import NAMES
 
 
 def panel(seed=1, items=80):
-    """A simulated panel with all states, versions and costs; people labelled items of two of the three systems."""
+    """A simulated panel with all states, versions, costs, clusters and several answers to a question.
+
+    People labelled items of two of the three systems.
+    """
     verdicts, truth = crowdppl.judges.simulate(items=items, seed=seed)
     rng = np.random.default_rng(seed)
     drawn, of = rng.random(len(verdicts)), verdicts["judge"]
@@ -25,10 +28,12 @@ def panel(seed=1, items=80):
     said[drawn > 0.99] = None
     version = np.where(of == "b-1", np.where(drawn < 0.5, "v1", "v2"), None)
     table = verdicts.assign(verdict=said, version=version, cost=0.002)
+    # Two answers to a question, and eight questions on a document.
+    table = table.assign(question=table["question"] // 2, cluster=table["question"] // 16)
     # The two versions of b-1 both judge some items.
     again = table[(of == "b-1") & (drawn < 0.3)].assign(version="v2")
     human = truth[~truth["item"].str.endswith("s3")].sample(60, random_state=seed)
-    return pd.concat([table, again]), human
+    return pd.concat([table, again]), human.assign(annotator="ann")
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +77,12 @@ def test_what_is_printed(written, files):
     assert "None of them counts as a failure" in output
     assert "Versions of a judge" in output
     assert "Label next: 5 items" in output
+    further = result.systems("population").iloc[0]
+    ends = f"({100 * further['corrected_low']:.1f}–{100 * further['corrected_high']:.1f})"
+    assert f"{further['system']} {further['corrected']:.1%} {ends}" in output.replace("│", " ").replace("  ", " ")
+    assert "as the 5 clusters of these questions vary" in output
+    row = result.pass_at().set_index("k").loc[2].iloc[0]
+    assert f"{row['pass_at_k']:.1%} ({100 * row['pass_at_k_low']:.1f}–{100 * row['pass_at_k_high']:.1f})" in output
     assert re.search(r"Intervals at most 0\.12 wide for every system take about \d+ more labels", output)
     assert "Note: verdicts.csv: read as states" in output
 
@@ -91,6 +102,10 @@ def test_what_is_written(written, files):
         "next": result.next(5),
         "labels_needed": result.labels_needed(0.12),
         "versions": result.versions(),
+        "people": result.people(),
+        "pass_at_k": result.pass_at(),
+        "systems_population": result.systems("population"),
+        "comparisons_population": result.comparisons("population"),
     }
     for name, table in expected.items():
         stored = pd.read_csv(out / f"{name}.csv")
@@ -225,3 +240,40 @@ def test_help_names_every_format():
     ]
     words = option[1].__metadata__[0].help
     assert all(name in words for name in NAMES)
+
+
+def test_errors_of_people(tmp_path):
+    verdicts, truth = crowdppl.judges.simulate(items=40, seed=1)
+    human = truth.head(60)
+    said = human["verdict"].where(np.arange(60) % 6 > 0, "fail")
+    both = pd.concat([human.assign(annotator="ann"), human.assign(annotator="bob", verdict=said)])
+    verdicts.to_csv(tmp_path / "v.csv", index=False)
+    both.to_csv(tmp_path / "h.csv", index=False)
+    words = ("judges", tmp_path / "v.csv", "--human", tmp_path / "h.csv")
+    output = " ".join(run(*words, "--human-error", "ann=0.02", "--out", tmp_path / "out").output.split())
+    result = crowdppl.judges.fit(crowdppl.judges.read(tmp_path / "v.csv"), both, human_error={"ann": 0.02})
+    assert "People: probability of an incorrect label" in output
+    bob = result.people().set_index("annotator").loc["bob"]
+    assert f"{bob['error']:.1%} ({100 * bob['error_low']:.1f}–{100 * bob['error_high']:.1f})" in output
+    stored = pd.read_csv(tmp_path / "out" / "people.csv")
+    pd.testing.assert_frame_equal(stored, result.people(), check_dtype=False, rtol=1e-4)
+    for wrong, message in (("ann", "'ann' is no number"), ("=0.1", "is not PERSON=ERROR"), ("ann=2", "below 1")):
+        assert message in " ".join(run(*words, "--human-error", wrong, code=2).output.split())
+
+
+def test_clusters_and_numbers_of_answers_are_options(tmp_path):
+    verdicts, truth = crowdppl.judges.simulate(items=40, rates=[0.6], seed=1)
+    table = verdicts.assign(question=verdicts["question"] // 4, document=verdicts["question"] // 8)
+    table.to_csv(tmp_path / "v.csv", index=False)
+    truth.head(20).to_csv(tmp_path / "h.csv", index=False)
+    words = ("judges", tmp_path / "v.csv", "--human", tmp_path / "h.csv", "--cluster", "document")
+    run(*words, "--pass-at", 1, "--pass-at", 3, "--out", tmp_path / "out")
+    assert pd.read_csv(tmp_path / "out" / "pass_at_k.csv")["k"].tolist() == [1, 3]
+    read = crowdppl.judges.read(tmp_path / "v.csv", cluster="document")
+    expected = crowdppl.judges.fit(read, truth.head(20)).systems("population")
+    stored = pd.read_csv(tmp_path / "out" / "systems_population.csv")
+    pd.testing.assert_frame_equal(stored, expected, check_dtype=False, rtol=1e-4)
+    table.assign(document=1).to_csv(tmp_path / "v.csv", index=False)  # too few to tell how much they differ
+    run(*words, "--out", tmp_path / "few")
+    assert not (tmp_path / "few" / "systems_population.csv").exists()
+    assert "no system has 5 answers to a question" in " ".join(run(*words, "--pass-at", 5, code=2).output.split())

@@ -46,8 +46,11 @@ def judges_command(
         ),
     ] = None,
     human_error: Annotated[
-        float | None,
-        typer.Option(help="Probability that a human label is incorrect. (default: from contradictions between people)"),
+        str | None,
+        typer.Option(
+            help="Probability that a human label is incorrect, or of some people, such as ann=0.02,bob=0.1. (default: from "
+            "contradictions between people)"
+        ),
     ] = None,
     names: Annotated[
         str | None,
@@ -64,14 +67,21 @@ def judges_command(
         float | None,
         typer.Option(help="Also say how many labels, and how few judges, give every system an interval of this width."),
     ] = None,
+    pass_at: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Number k of answers to a question for pass@k; may be given several times. (default: powers of 2, where systems "
+            "gave several answers)"
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the report. (default: name of the file)")] = None,
     raw: Raw = False,
 ) -> None:
     """How good is each language model as a judge, what is the panel worth, and what is the corrected score of every system?
 
-    A table has a row for each verdict, with columns item, judge, verdict, and optionally system, opponent, question, family,
-    score, swapped, version, cost, seconds, when, run and status. With verdicts on several criteria, in a column criterion or
-    metric, each has true labels of its own.
+    A table has a row for each verdict, with columns item, judge, verdict, and optionally system, opponent, question, cluster,
+    family, score, swapped, version, cost, seconds, when, run and status. With verdicts on several criteria, in a column
+    criterion or metric, each has true labels of its own.
     """
     arguments.level("level", level)
     arguments.whole(1)("next", next_)
@@ -80,14 +90,14 @@ def judges_command(
     from crowdppl.cli import display, display_judges, inputs
     from crowdppl.export import judges as folder
     from crowdppl.export import results
+    from crowdppl.judges import several_answers, system_table
     from crowdppl.judges.criteria_result import fit_criteria
     from crowdppl.judges.fit import fit
     from crowdppl.judges.smaller_panels import smaller_panels
 
     if out is not None:
         results.free(out, overwrite=overwrite, files=folder.FILES)
-    if human_error is not None:
-        arguments.number(at_least=0, below=1)("human_error", human_error)
+    errors = inputs.errors_by_person(human_error)
     with silent() as notes:
         verdicts, labels, source = _read(file, human, how_read)
         for name, part in verdicts.items():
@@ -97,7 +107,7 @@ def judges_command(
             "seed": seed,
             "level": level,
             "positive": positive or None,
-            "human_error": human_error,
+            "human_error": errors,
         }
         stated["map"] = inputs.names_by_label(names) or None
         start = time.perf_counter()
@@ -115,6 +125,10 @@ def judges_command(
             if name is not None:
                 console.rule(escape(str(name)))
             more = {"next.csv": one.next(next_)}
+            if pass_at or several_answers.several(one):
+                more["pass_at_k.csv"] = one.pass_at(pass_at or None)
+            if system_table.clustered(one):
+                more["systems_population.csv"] = one.systems("population")
             if width is not None:
                 more["labels_needed.csv"] = one.labels_needed(width)
                 more["smaller_panels.csv"] = display_judges.panels_in_words(smaller_panels(one, width))

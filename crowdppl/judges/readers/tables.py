@@ -21,7 +21,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 # Attribute of a table: names of its columns in the file, and the roles that they were given.
 RENAMED = "crowdppl_renamed"
-KEPT = ("swapped", "score", "family", "version", "cost", "seconds", "when", "status")
+KEPT = ("cluster", "swapped", "score", "family", "version", "cost", "seconds", "when", "status")
 _PREFERENCE = ("verdict", "judg", "label", "grade", "winner")
 
 
