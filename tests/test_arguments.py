@@ -174,6 +174,12 @@ def posterior_of_sets():
 
 
 @functools.cache
+def posterior_with_covariates():
+    data = crowdppl.Annotations.from_frame(frame().assign(order=lambda table: table.index), covariates="order")
+    return quiet_fit(data, chains=1, warmup=5, num_samples=20)
+
+
+@functools.cache
 def three_labels():
     return crowdppl.Annotations.from_frame(
         frame().assign(label=lambda table: table["label"].where(table.index % 5 > 0, 2))
@@ -495,6 +501,7 @@ def calls(place):
         "Posterior.other_rates": {"self": with_other_labels()},
         "Posterior.grades": {"self": posterior("graded-facets", "em")},
         "Posterior.severity": {"self": posterior("graded-facets", "em")},
+        "Posterior.effects": {"self": posterior_with_covariates()},
         "Posterior.spans": {"self": posterior_of_tokens()},
         "Posterior.label_rates": {"self": posterior_of_sets()},
         "Posterior.draws": {**mine, "name": "prevalence"},
@@ -507,6 +514,7 @@ def calls(place):
         "Posterior.save": {**mine, "path": place / "y.nc"},
         "Annotations.to": own,
         "Annotations.with_features": own,
+        "Annotations.with_covariates": {**own, "covariates": np.arange(48.0).reshape(48, 1)},
         "Annotations.with_features_ordered": {**own, "names": ("a",)},
         "Annotations.with_other_labels": {"self": three_labels(), "names": [2]},
         "Annotations.with_weights": {**own, "weights": np.ones(12)},

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from crowdppl.arguments import shown
 from crowdppl.data.columns import column_of
 from crowdppl.errors import DataError, OptionError, listed
 
@@ -44,7 +45,7 @@ def formula_of(covariates: str | Iterable[str]) -> str:
         return covariates
     names = list(covariates) if isinstance(covariates, Iterable) else [covariates]
     if not names or not all(isinstance(name, str) and name and "`" not in name for name in names):
-        raise OptionError(f"covariates={covariates!r}; it must be a formula, or names of columns")
+        raise OptionError(f"covariates={shown(covariates)}; it must be a formula, or names of columns")
     return " + ".join(f"`{name}`" for name in names)
 
 
@@ -90,18 +91,18 @@ def design(formula: str, table: pd.DataFrame, source: str) -> tuple[Array, tuple
         index=table.index,
     )
     try:
-        made = Formula(formula).get_model_matrix(read, context={"np": np}, na_action="ignore", output="pandas")
+        matrix = Formula(formula).get_model_matrix(read, context={"np": np}, na_action="ignore", output="pandas")
     except Exception as error:  # whatever the parts of the formula raise
         raise DataError(f"{source}: the formula {formula!r} cannot be computed: {_first_line(error)}") from error
-    made = made.drop(columns=[name for name in made.columns if name == "Intercept"])
-    names = tuple(map(_readable, made.columns))
+    matrix = matrix.drop(columns=[name for name in matrix.columns if name == "Intercept"])
+    names = tuple(map(_readable, matrix.columns))
     if not names:
         raise DataError(f"{source}: the formula {formula!r} has no covariate")
     if len(names) > MOST:
         raise DataError(
             f"{source}: the formula {formula!r} makes {len(names):,} covariates, more than {MOST}; bring levels together"
         )
-    values = made.to_numpy(dtype=np.float64)
+    values = matrix.to_numpy(dtype=np.float64)
     require_usable(values, names, source)
     return values, names
 
