@@ -66,6 +66,7 @@ class AccuracyRegression(AnnotationModel):
     prior_errors: float = 1.0
 
     default_method: ClassVar[str] = "gibbs"
+    viewed: ClassVar[tuple[str, ...]] = ("effect_per_unit", "accuracy_per_unit")
     dims: ClassVar = {
         "prevalence": ("true_label",),
         "typical": ("true_label",),
@@ -128,8 +129,14 @@ class AccuracyRegression(AnnotationModel):
         if "easiness" in parameters:
             x = x + parameters["easiness"][..., data.item].unsqueeze(-1)
         if "effects" in parameters:
-            x = x + (parameters["effects"] @ data.standard_covariates.mT).unsqueeze(-1)
+            x = x + (parameters["effects"] @ self._columns(data).mT).unsqueeze(-1)
         return x
+
+    @staticmethod
+    def _columns(data: Annotations) -> Tensor:
+        """Return the covariates, ``(A, P)``."""
+        assert data.standard_covariates is not None
+        return data.standard_covariates
 
     def check_method(self, method: str, data: Annotations | None = None) -> str | None:
         """Refuse EM."""
@@ -196,7 +203,7 @@ class AccuracyRegression(AnnotationModel):
             now["typical"], true, self.mean_log_odds, torch.full_like(now["typical"], own)
         )
         if "effects" in now:
-            now["effects"] = regression.of_columns(now["effects"], data.standard_covariates, self.effect_scale**-2)
+            now["effects"] = regression.of_columns(now["effects"], self._columns(data), self.effect_scale**-2)
         spreads = {
             "worker_spread": ("ability", data.worker, self.worker_scale),
             "class_spread": ("ability_by_class", cell, self.class_scale),

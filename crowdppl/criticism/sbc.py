@@ -45,6 +45,10 @@ class NoDraws(ModelError):
     """Calibration of an engine that returns a point estimate without draws."""
 
 
+# Of the data sets of :func:`ranks`.
+_SIZES = {"items": 20, "workers": 4, "per_item": 3, "classes": 2, "features": 2, "length": 1, "sets": 1}
+
+
 @arguments.checked(
     model=arguments.anything,
     method=require_method,
@@ -67,13 +71,13 @@ def ranks(
     method: Method,
     *,
     simulations: int = 100,
-    items: int = 20,
-    workers: int = 4,
-    per_item: int = 3,
-    classes: int = 2,
-    features: int = 2,
-    length: int = 1,
-    sets: int = 1,
+    items: int | None = None,
+    workers: int | None = None,
+    per_item: int | None = None,
+    classes: int | None = None,
+    features: int | None = None,
+    length: int | None = None,
+    sets: int | None = None,
     design: Annotations | None = None,
     draws: int = 99,
     seed: int = 0,
@@ -86,11 +90,11 @@ def ranks(
         model: name or instance of a model with a proper prior.
         method: the engine.
         simulations: number of data sets.
-        items: number of items of each data set.
-        workers: number of workers of each data set.
-        per_item: number of annotations per item, by different workers.
-        classes: number of classes ``K``.
-        features: number of standard normal item features; 0 for none.
+        items: number of items of each data set, by default 20.
+        workers: number of workers of each data set, by default 4.
+        per_item: number of annotations per item, by different workers, by default 3.
+        classes: number of classes ``K``, by default 2.
+        features: number of standard normal item features, by default 2; 0 for none.
         length: number of items in each sequence, where they are tokens; 1 for items that are none.
         sets: number of labels of which sets are made: so many items are the labels of one task; 1 for items that are none.
         design: annotations whose items, workers, times, covariates, features, sequences and sets every data set has, in place of
@@ -109,28 +113,46 @@ def ranks(
 
     Raises:
         ModelError: if the engine returns a point estimate without draws.
+        OptionError: for sizes beside a design, which has its own.
     """
     chosen = named_model(model)
+    sizes = {
+        "items": items,
+        "workers": workers,
+        "per_item": per_item,
+        "classes": classes,
+        "features": features,
+        "length": length,
+        "sets": sets,
+    }
+    given = {name: size for name, size in sizes.items() if size is not None}
+    if design is not None and given:
+        raise OptionError(f"design= and {next(iter(given))}= both say what labels are drawn for; leave one out")
+    size = _SIZES | given
     rows = []
     for s in range(simulations):
         rng = np.random.default_rng(seed + s)
         if design is not None:
             data, truth, drawn = simulate(chosen, design=design, seed=seed + s)
         else:
-            task = np.repeat(np.arange(items), per_item)
-            worker = np.concatenate([rng.choice(workers, per_item, replace=False) for _ in range(items)])
-            places = pd.DataFrame({"task": range(items)}).assign(
-                sequence=lambda table: table["task"] // length, position=lambda table: table["task"] % length
+            task = np.repeat(np.arange(size["items"]), size["per_item"])
+            worker = np.concatenate(
+                [rng.choice(size["workers"], size["per_item"], replace=False) for _ in range(size["items"])]
             )
+            places = pd.DataFrame({"task": range(size["items"])}).assign(
+                sequence=lambda table: table["task"] // size["length"],
+                position=lambda table: table["task"] % size["length"],
+            )
+            own = rng.normal(size=(size["items"], size["features"])) if size["features"] else None
             data, truth, drawn = simulate(
                 chosen,
                 task,
                 worker,
-                classes=classes,
+                classes=size["classes"],
                 seed=seed + s,
-                features=rng.normal(size=(items, features)) if features else None,
-                sequences=None if length == 1 else places,
-                sets=sets,
+                features=own,
+                sequences=None if size["length"] == 1 else places,
+                sets=size["sets"],
             )
         with silent():  # short chains are part of the simulation
             posterior = fit(

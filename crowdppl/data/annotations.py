@@ -32,7 +32,7 @@ from crowdppl.data.sequences import in_sequences
 from crowdppl.data.structured import CHOICES_OF_SEVERAL, Several
 from crowdppl.data.timestamps import Dates
 from crowdppl.data.truths import Truth, truth_columns
-from crowdppl.errors import DataError, OptionError
+from crowdppl.errors import DataError, OptionError, listed
 
 # Name of the only worker in label counts, where the individual workers are unknown.
 CROWD = "crowd"
@@ -79,9 +79,11 @@ class Annotations(AnnotationLayouts):
         sequence: sequence of each item, ``(N,)``; the items of a sequence stand together, in their order.
         position: position of each item in its sequence, ``(N,)``: tokens follow each other where it rises by one.
         previous: label that the worker of each annotation gave the token before, ``(A,)``, ``K`` where there is none.
-        covariates: numbers known of each annotation, ``(A, P)``, see :meth:`with_covariates`; ``None`` without any.
+        standard_covariates: numbers known of each annotation, with mean 0 and variance 1, ``(A, P)``, see
+            :meth:`with_covariates`; ``None`` without any. ``covariates`` are the same in their own units.
         covariate_names: names of the covariates, ``P`` of them.
         covariate_scales: mean and standard deviation of each over the annotations that were read.
+        covariate_baselines: with what levels of categories are compared.
         set_labels: where annotations are sets of labels, the caller's identifiers of these, ``(L,)``: an item is a pair of a task
             (its ``sequence``) and a label (its ``position``), and its classes say whether the label is in the set.
         parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each
@@ -288,7 +290,7 @@ class Annotations(AnnotationLayouts):
             },
             dates=dates,
             choices=LabelChoices(names_of_labels(map), words(missing), keep_missing, fold, kind == "ordinal"),
-            covariates=None if covariates is None else Covariates(frame, formula_of(covariates)),
+            covariates=None if covariates is None else _covariates(frame, covariates, (label, truth), source),
         )
         known_of_each = columns.pop("covariates", None)
         columns["notes"] += reader_notes(frame, (task, worker, label), source)
@@ -298,7 +300,7 @@ class Annotations(AnnotationLayouts):
             # pandas sorts the categories that it finds itself.
             in_order = bool(frame[label].cat.ordered) or not categories.is_monotonic_increasing
         data = cls(**columns, item_column=item_column(task), repeats=repeats, labels_declared=in_order)
-        data = data if known_of_each is None else data._with_covariates(*known_of_each)
+        data = data if known_of_each is None else data._with_covariates(known_of_each)
         data = data.with_other_labels(others) if others else data
         data = kinds.graded(data, source) if kind == "ordinal" else replace(data, kind=kind)
         data = data if table is None else data._in_sequences(table)
@@ -479,6 +481,19 @@ class Annotations(AnnotationLayouts):
         data = cls.from_frame(read(path, columns=_needed(options)), source=source_name(path), **options)
         release_memory()
         return data
+
+
+def _covariates(frame: pd.DataFrame, covariates: Any, labels: tuple[Any, Any], source: str) -> Covariates:
+    """Return the covariates that a caller asks for.
+
+    Raises:
+        OptionError: if the label or the known true label is among them: accuracy would depend on what is to be explained.
+    """
+    formula = formula_of(covariates)
+    taken = {str(name) for name in labels if isinstance(name, str)} & set(columns_of(formula, source))
+    if taken:
+        raise OptionError(f"covariates={formula!r} has the column {listed(sorted(taken))} of labels; leave it out")
+    return Covariates(frame, formula)
 
 
 def _needed(options: Mapping[str, Any]) -> list[Any] | None:

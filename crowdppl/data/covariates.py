@@ -7,6 +7,8 @@ first level is the baseline, and each other level is a covariate of its own (tre
 
 from __future__ import annotations
 
+import ast
+import datetime
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -26,6 +28,9 @@ MOST = 100
 LEFT = 1e-9
 # The number of annotations that the worker gave before, where a table with timestamps has no column of this name.
 EXPERIENCE = "experience"
+COUNTED = "experience, counted"
+# The constant of a formula, which models have themselves.
+INTERCEPT = "Intercept"
 
 
 class Covariates(NamedTuple):
@@ -33,6 +38,20 @@ class Covariates(NamedTuple):
 
     table: pd.DataFrame
     formula: str
+
+
+class Design(NamedTuple):
+    """Covariates of annotations.
+
+    Attributes:
+        values: ``(A, P)``.
+        names: ``P`` of them.
+        baselines: with what levels of categories are compared, such as ``session = day``, and whether experience was counted.
+    """
+
+    values: Array
+    names: tuple[str, ...]
+    baselines: tuple[str, ...] = ()
 
 
 def formula_of(covariates: str | Iterable[str]) -> str:
@@ -53,22 +72,38 @@ def columns_of(formula: str, source: str) -> list[str]:
     """Return the names of the columns that a formula needs, sorted.
 
     Raises:
-        OptionError: if it cannot be read.
+        OptionError: if it cannot be read, or has several parts.
     """
     from formulaic import Formula  # here: slow to import
+    from formulaic.formula import StructuredFormula  # here: slow to import
 
     try:
         parsed = Formula(formula)
-        needed = sorted(map(str, parsed.required_variables))
     except Exception as error:  # the parser raises whatever its parts do
         raise OptionError(f"{source}: the formula {formula!r} cannot be read: {_first_line(error)}") from error
-    if hasattr(parsed, "lhs"):
-        raise OptionError(f"{source}: the formula {formula!r} has two sides; write what accuracy depends on only")
-    return needed
+    if isinstance(parsed, StructuredFormula):
+        raise OptionError(f"{source}: the formula {formula!r} has several parts; write what accuracy depends on only")
+    names = set(map(str, parsed.required_variables))
+    # The parser leaves out columns within functions that are computed from all rows, such as poly.
+    for factor in {factor.expr for term in parsed for factor in term.factors}:
+        names |= _named_in(factor)
+    return sorted(names)
 
 
-def design(formula: str, table: pd.DataFrame, source: str) -> tuple[Array, tuple[str, ...]]:
-    """Return the columns of numbers that a formula makes of a table: ``(A, P)``, with their names.
+def _named_in(expression: str) -> set[str]:
+    """Return the names in an expression of Python that stand for columns: not those of functions and modules."""
+    try:
+        tree = ast.walk(ast.parse(expression.strip(), mode="eval"))
+    except SyntaxError:  # names in backticks, which the parser knows
+        return set()
+    nodes = list(tree)
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    return names - called - {"np"}
+
+
+def design(formula: str, table: pd.DataFrame, source: str) -> Design:
+    """Return the columns of numbers that a formula makes of a table.
 
     Args:
         formula: of columns of the table.
@@ -83,6 +118,8 @@ def design(formula: str, table: pd.DataFrame, source: str) -> tuple[Array, tuple
     from formulaic import Formula  # here: slow to import
 
     needed = columns_of(formula, source)
+    if INTERCEPT in needed:
+        raise DataError(f"{source}: {INTERCEPT} is the name of the constant in formulas; rename the column")
     read = pd.DataFrame(
         {
             name: _typed(table[column_of(table, name, (), source, "", "covariates")], f"{source}, column {name!r}")
@@ -90,12 +127,14 @@ def design(formula: str, table: pd.DataFrame, source: str) -> tuple[Array, tuple
         },
         index=table.index,
     )
+    read.attrs = dict(table.attrs)
     try:
         matrix = Formula(formula).get_model_matrix(read, context={"np": np}, na_action="ignore", output="pandas")
     except Exception as error:  # whatever the parts of the formula raise
         raise DataError(f"{source}: the formula {formula!r} cannot be computed: {_first_line(error)}") from error
-    matrix = matrix.drop(columns=[name for name in matrix.columns if name == "Intercept"])
+    matrix = matrix.drop(columns=[name for name in matrix.columns if name == INTERCEPT])
     names = tuple(map(_readable, matrix.columns))
+    names = names if len(set(names)) == len(names) else tuple(map(str, matrix.columns))
     if not names:
         raise DataError(f"{source}: the formula {formula!r} has no covariate")
     if len(names) > MOST:
@@ -104,7 +143,18 @@ def design(formula: str, table: pd.DataFrame, source: str) -> tuple[Array, tuple
         )
     values = matrix.to_numpy(dtype=np.float64)
     require_usable(values, names, source)
-    return values, names
+    return Design(values, names, _baselines(read, formula))
+
+
+def _baselines(read: pd.DataFrame, formula: str) -> tuple[str, ...]:
+    """Return with what the levels of each categorical column are compared, and whether experience was counted."""
+    out = []
+    for name, column in read.items():
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            out.append(f"{name} = {column.cat.categories[0]}")
+        elif re.search(rf"\bC\(\s*`?{re.escape(str(name))}\b", formula):
+            out.append(f"{name} = {column.min()}")
+    return (*out, *([COUNTED] if read.attrs.get(COUNTED) and EXPERIENCE in read else []))
 
 
 def require_usable(values: Array, names: tuple[str, ...], source: str) -> None:
@@ -142,17 +192,24 @@ def with_experience(table: pd.DataFrame, worker: Array, timestamp: Array | None)
         return table
     order = pd.DataFrame({"worker": worker, "time": timestamp})
     before = order.groupby("worker")["time"].rank(method="first") - 1
-    return table.assign(**{EXPERIENCE: before.to_numpy()})
+    out = table.assign(**{EXPERIENCE: before.to_numpy()})
+    out.attrs[COUNTED] = True
+    return out
 
 
 def _typed(column: pd.Series[Any], where: str) -> pd.Series[Any]:
     """Return a column as numbers or as categories.
 
     Raises:
-        DataError: if values are missing, or are dates.
+        DataError: if values are missing, or are dates or times.
     """
     blank = column.isna()
-    if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_datetime64_any_dtype(column):
+    ordered = isinstance(column.dtype, pd.CategoricalDtype)
+    if ordered:
+        column = column.cat.remove_unused_categories()
+    days = pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column)
+    if not (ordered or days or pd.api.types.is_numeric_dtype(column)):
+        days = bool(column.map(lambda value: isinstance(value, datetime.date)).any())
         text = column.astype(object).map(lambda value: value.strip() if isinstance(value, str) else value)
         blank |= text.eq("")
         numbers = pd.to_numeric(text, errors="coerce")
@@ -162,20 +219,23 @@ def _typed(column: pd.Series[Any], where: str) -> pd.Series[Any]:
         raise DataError(
             f"{where}: {int(blank.sum()):,} of {len(column):,} annotations have no value; fill them in, or leave these rows out"
         )
-    if pd.api.types.is_datetime64_any_dtype(column):
-        raise DataError(f"{where}: dates are no covariate; name a column of numbers, or of categories such as the hour")
+    if days:
+        raise DataError(
+            f"{where}: dates and times are no covariate; name a column of numbers, or of categories such as the hour"
+        )
+    if ordered:
+        return column
     if pd.api.types.is_bool_dtype(column):
         return column.astype(float)
     if pd.api.types.is_numeric_dtype(column):
         return column.astype(np.int64 if pd.api.types.is_integer_dtype(column) else np.float64)
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.remove_unused_categories()
     return column.astype(str).astype("category")
 
 
 def _readable(name: Any) -> str:
     """Return a name such as ``session = night`` in place of ``C(session)[T.night]``."""
-    return re.sub(r"\[T\.(.*?)\]", r" = \1", re.sub(r"\bC\(([^(),]+)\)", r"\1", str(name)))
+    plain = re.sub(r"\bC\(([^(),]+)(, *contr\.\w+)?\)", r"\1", str(name))
+    return re.sub(r"\[(?:[TS]\.)?([^\]]*)\]", r" = \1", plain)
 
 
 def _first_line(error: Exception) -> str:

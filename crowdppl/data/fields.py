@@ -23,7 +23,7 @@ Kind = Literal["nominal", "ordinal", "numeric"]
 # The first axis of each field that is a tensor.
 AXES: dict[str, Axis] = {
     **dict.fromkeys(("item", "worker", "label", "previous", "timestamp", "seconds"), "annotation"),
-    "covariates": "annotation",
+    "standard_covariates": "annotation",
     **dict.fromkeys(("truth", "features", "multiplicity", "weight", "start", "anchor", "parent_item"), "item"),
     **dict.fromkeys(("sequence", "position"), "item"),
     "worker_features": "worker",
@@ -72,9 +72,10 @@ class AnnotationFields:
     position: Tensor | None = None
     previous: Tensor | None = None
     set_labels: Array | None = None
-    covariates: Tensor | None = None
+    standard_covariates: Tensor | None = None
     covariate_names: tuple[str, ...] = ()
     covariate_scales: tuple[tuple[float, float], ...] = ()
+    covariate_baselines: tuple[str, ...] = ()
 
     @property
     def N(self) -> int:
@@ -107,22 +108,31 @@ class AnnotationFields:
         return len(self.covariate_names)
 
     @cached_property
-    def standard_covariates(self) -> Tensor:
-        """Covariates on the standard scale, ``(A, P)``: with mean 0 and variance 1 over the annotations that were read."""
-        if self.covariates is None:
-            return torch.zeros(self.A, 0, dtype=self.dtype, device=self.device)
-        mean, scale = torch.tensor(self.covariate_scales, dtype=self.dtype, device=self.device).T
-        return (self.covariates - mean) / scale
+    def covariates(self) -> Tensor | None:
+        """Covariates of the annotations in their own units, ``(A, P)``; ``None`` without any."""
+        if self.standard_covariates is None:
+            return None
+        mean, scale = torch.tensor(self.covariate_scales, dtype=torch.float64, device=self.device).T
+        return mean + scale * self.standard_covariates.double()
+
+    @property
+    def _covariates(self) -> Tensor:
+        """The same on the standard scale; without any of width 0."""
+        return (
+            self.item.new_zeros(self.A, 0).to(self.dtype)
+            if self.standard_covariates is None
+            else self.standard_covariates
+        )
 
     @cached_property
     def covariates_of_workers(self) -> Tensor:
         """Standard covariates of each worker, ``(J, P)``: NaN where one varies over their annotations, 0 without any."""
-        return _constant(self.standard_covariates, self.worker, self.J)
+        return _constant(self._covariates, self.worker, self.J)
 
     @cached_property
     def covariates_of_items(self) -> Tensor:
         """Likewise of each item, ``(N, P)``."""
-        return _constant(self.standard_covariates, self.item, self.N)
+        return _constant(self._covariates, self.item, self.N)
 
     @property
     def device(self) -> torch.device:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS, column_of
+from crowdppl.data.covariates import Design, design, formula_of, with_experience
 from crowdppl.data.features import column_names, in_order, matrix
 from crowdppl.data.fields import AnnotationFields, Array, tensors
 from crowdppl.data.frames import indexed, to_pandas
@@ -22,7 +23,12 @@ from crowdppl.data.sequences import follows, previous_labels, tokens
 from crowdppl.errors import DataError, listed
 
 NO_SEQUENCES: dict[str, Any] = dict.fromkeys(("sequences", "sequence", "position", "previous", "set_labels"))
-NO_COVARIATES: dict[str, Any] = {"covariates": None, "covariate_names": (), "covariate_scales": ()}
+NO_COVARIATES: dict[str, Any] = {
+    "standard_covariates": None,
+    "covariate_names": (),
+    "covariate_scales": (),
+    "covariate_baselines": (),
+}
 
 
 class AnnotationLayouts(AnnotationFields):
@@ -73,30 +79,43 @@ class AnnotationLayouts(AnnotationFields):
                 from the others.
             OptionError: if the formula cannot be read.
         """
-        from crowdppl.data.covariates import design, formula_of, require_usable
-
         if covariates is None:
             return replace(self, **NO_COVARIATES)
         source = "the covariates"
         if isinstance(covariates, np.ndarray | Tensor | list):
             values = np.asarray(arguments.array("annotation", "covariate")("covariates", covariates), dtype=np.float64)
-            names = tuple(f"x{n + 1}" for n in range(values.shape[1]))
-            table = pd.DataFrame(values, columns=list(names))
+            table = pd.DataFrame(values)
         else:
             table = to_pandas(covariates, source, ", with one row for each annotation")
         if len(table) != self.A:
             raise DataError(
                 f"{source} have {len(table):,} rows, and there are {self.A:,} annotations; give one row for each"
             )
-        values, names = design(formula_of(list(table.columns) if formula is None else formula), table, source)
-        require_usable(values, names, source)
-        return self._with_covariates(values, names)
+        table.columns = [f"x{n + 1}" if isinstance(name, int) else name for n, name in enumerate(table.columns)]
+        time = None if self.timestamp is None else self.timestamp.cpu().numpy()
+        whole = with_experience(table.reset_index(drop=True), self.worker.cpu().numpy(), time)
+        return self._with_covariates(
+            design(formula_of(list(table.columns) if formula is None else formula), whole, source)
+        )
 
-    def _with_covariates(self, values: Array, names: tuple[str, ...]) -> Self:
-        """Return the same annotations with covariates ``(A, P)`` that are fit for use."""
-        scales = tuple(zip(values.mean(0).tolist(), values.std(0).tolist(), strict=True))
-        tensor = torch.tensor(values, dtype=self.dtype, device=self.device)
-        return replace(self, covariates=tensor, covariate_names=names, covariate_scales=scales)
+    def _with_covariates(self, own: Design) -> Self:
+        """Return the same annotations with covariates that are fit for use."""
+        mean, scale = own.values.mean(0), own.values.std(0)
+        return replace(
+            self,
+            standard_covariates=torch.tensor((own.values - mean) / scale, dtype=self.dtype, device=self.device),
+            covariate_names=own.names,
+            covariate_scales=tuple(zip(mean.tolist(), scale.tolist(), strict=True)),
+            covariate_baselines=own.baselines,
+        )
+
+    def _at_scales(self, scales: tuple[tuple[float, float], ...]) -> Self:
+        """Return the same annotations with covariates on the standard scale of others."""
+        if self.covariates is None:
+            return self
+        mean, scale = torch.tensor(scales, dtype=torch.float64, device=self.device).T
+        standard = ((self.covariates - mean) / scale).to(self.dtype)
+        return replace(self, standard_covariates=standard, covariate_scales=scales)
 
     @arguments.checked(names=arguments.anything)
     def with_other_labels(self, names: str | Iterable[Any]) -> Self:
@@ -290,7 +309,7 @@ class AnnotationLayouts(AnnotationFields):
             weight=None,
             timestamp=None,
             seconds=None,
-            covariates=self._usual_covariates(0),
+            standard_covariates=self._usual_covariates(0),
             start=None,
             anchor=None,
             parent_item=None,
@@ -334,7 +353,10 @@ class AnnotationLayouts(AnnotationFields):
         return replace(self, **fields) if fields else self
 
     def paired(self) -> Self:
-        """Return all pairs of an item and a worker, ``A = N * J``, with placeholder labels (code 0), as a prediction needs."""
+        """Return all pairs of an item and a worker, ``A = N * J``, with placeholder labels (code 0), as a prediction needs.
+
+        Covariates are their means.
+        """
         items, workers = torch.arange(self.N, device=self.device), torch.arange(self.J, device=self.device)
         item = items.repeat_interleave(self.J)
         return replace(
@@ -344,15 +366,13 @@ class AnnotationLayouts(AnnotationFields):
             label=torch.zeros_like(item),
             timestamp=None,
             seconds=None,
-            covariates=self._usual_covariates(len(item)),
+            standard_covariates=self._usual_covariates(len(item)),
             others=None,
         )
 
     def _usual_covariates(self, count: int) -> Tensor | None:
-        """Return covariates of further annotations, ``(count, P)``: the means, where the annotations have any."""
-        if self.covariates is None:
-            return None
-        return self.covariates.new_tensor([mean for mean, _ in self.covariate_scales]).expand(count, -1)
+        """Return standard covariates of further annotations, ``(count, P)``: the means, where the annotations have any."""
+        return None if self.standard_covariates is None else self.standard_covariates.new_zeros(count, self.P)
 
     @arguments.checked(labels=arguments.a_list, what=arguments.text)
     def code(self, labels: Any, what: str) -> Tensor:

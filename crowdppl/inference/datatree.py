@@ -269,6 +269,10 @@ def _constant_data(data: Annotations, aside: Annotations | None) -> dict[str, Va
     for name, value in (("timestamp", data.timestamp), ("seconds", data.seconds)):
         if value is not None:
             variables[name] = (("annotation",), value)
+    if data.covariates is not None:
+        variables["covariates"] = (("annotation", "covariate"), data.covariates)
+    if aside is not None and aside.covariates is not None:
+        variables["aside_covariates"] = (("aside_annotation", "covariate"), aside.covariates)
     if data.weight is not None:
         variables["weight"] = (("item",), data.weight)
     if data.sequences is not None and data.sequence is not None and data.position is not None:

@@ -349,6 +349,11 @@ def fitted(
         | ({"covariates": data.P} if data.P else {}),
         "reads": reads,
         "feature_names": {"features": data.feature_names, "worker_features": data.worker_feature_names},
+        "covariates": {
+            "names": data.covariate_names,
+            "scales": data.covariate_scales,
+            "baselines": data.covariate_baselines,
+        },
         "facts": draws.facts,
         "seconds": seconds,
         "versions": versions(),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.annotations import Annotations
 from crowdppl.data.other_labels import OtherLabels
-from crowdppl.errors import DataError, ModelError, OptionError
+from crowdppl.errors import DataError, ModelError, OptionError, listed
 from crowdppl.inference.backends import choose
 from crowdppl.inference.catalogue import named_model
 from crowdppl.inference.early_stopping import class_probabilities
@@ -183,6 +184,8 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
         for name in ("weight", "timestamp", "seconds")
         if name in constant
     }
+    known = posterior.info.get("covariates", {})
+    values = torch.from_numpy(constant["covariates"].to_numpy()) if "covariates" in constant else None  # (A, P)
     if aside and "aside_item" in constant:
         more = {name: constant[f"aside_{name}"].to_numpy() for name in SET_ASIDE if f"aside_{name}" in constant}
         item, worker, label = (
@@ -190,9 +193,15 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
             for one, name in ((item, "item"), (worker, "worker"), (label, "label"))
         )
         besides |= {name: torch.cat([besides[name], torch.from_numpy(value)]) for name, value in more.items()}
+        if values is not None:
+            values = torch.cat([values, torch.from_numpy(constant["aside_covariates"].to_numpy())])
         order = item.argsort(stable=True)
         item, worker, label = item[order], worker[order], label[order]
         besides |= {name: besides[name][order] for name in more}
+        values = None if values is None else values[order]
+    if values is not None:
+        mean, scale = torch.tensor(known["scales"], dtype=torch.float64).T
+        besides |= _named_covariates(known) | {"standard_covariates": (values - mean) / scale}
     if "other_item" in constant:
         codes = [constant[f"other_{name}"].to_numpy().astype(np.int64) for name in ("item", "worker", "label")]
         item_code, worker_code, code = (torch.from_numpy(part) for part in codes)
@@ -221,6 +230,34 @@ def data_of(posterior: Posterior, *, aside: bool = False) -> Annotations:
     )
 
 
+def _named_covariates(known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the names and scales of covariates, as the description of a fit has them."""
+    return {
+        "covariate_names": tuple(known["names"]),
+        "covariate_scales": tuple((mean, scale) for mean, scale in known["scales"]),
+        "covariate_baselines": tuple(known["baselines"]),
+    }
+
+
+def _of_fit(design: Annotations, posterior: Posterior) -> Annotations:
+    """Return a design whose covariates are on the scale of the fit; the means where it has none.
+
+    Raises:
+        DataError: where they are others.
+    """
+    known = posterior.info.get("covariates", {})
+    names = tuple(known.get("names", ()))
+    if not design.P:
+        nothing = torch.zeros(design.A, len(names), dtype=design.dtype)
+        return dataclasses.replace(design, standard_covariates=nothing, **_named_covariates(known)) if names else design
+    if (design.covariate_names, design.covariate_baselines) != (names, tuple(known.get("baselines", ()))):
+        raise DataError(
+            f"the covariates are {listed(design.covariate_names, 5)}, those of the fit {listed(names, 5) if names else 'none'}; "
+            f"give the same, with the same baselines"
+        )
+    return design._at_scales(tuple((mean, scale) for mean, scale in known["scales"]))
+
+
 def counted(posterior: Posterior, data: Annotations | None) -> Annotations:
     """Return the annotations that a fit counted: of ``data``, those that were fitted, or as the result keeps them.
 
@@ -242,7 +279,7 @@ def _design(posterior: Posterior, items: Annotations | Any, name: str) -> Annota
             raise DataError(
                 "the items' classes are not those of the fit; make them by unseen(...) of the data that were fitted"
             )
-        return items.with_features_ordered(names["features"], names["worker_features"]).to("cpu")
+        return _of_fit(items.with_features_ordered(names["features"], names["worker_features"]).to("cpu"), posterior)
     nothing = torch.zeros(0, dtype=torch.int64)
     width = posterior.info["counts"].get("features")
     template = Annotations(
@@ -259,7 +296,7 @@ def _design(posterior: Posterior, items: Annotations | Any, name: str) -> Annota
     )
     if len(items) == 0 if hasattr(items, "__len__") else items is None:
         raise DataError(f"{name} holds nothing to predict for; pass features (n, D), or what data.unseen(...) returns")
-    return template.unseen(items)
+    return _of_fit(template.unseen(items), posterior)
 
 
 def parameter_draws(

@@ -15,6 +15,7 @@ from torch import Tensor
 from crowdppl import arguments
 from crowdppl.data.alerts import LABELS_UNCLEAR
 from crowdppl.data.annotations import CROWD, Annotations
+from crowdppl.data.covariates import COUNTED, Design
 from crowdppl.data.encoding import Repeats
 from crowdppl.data.frames import to_pandas
 from crowdppl.data.label_names import respelled
@@ -89,13 +90,11 @@ def update(
             )
         return update_numbers(posterior, more, seed=seed, repeats=repeats, **options)
     info = posterior.info
-    if data is None and info["counts"].get("covariates") and info["reads"].get("covariates"):
-        raise ModelError(
-            "the annotations had covariates, which a result does not keep; pass data=, and more= with covariates"
-        )
     before = data_of(posterior, aside=True) if data is None else data.to("cpu")
     if not isinstance(more, Annotations):
         more = Annotations.from_frame(to_pandas(more, "more", ", or crowdppl.Annotations"), labels=_all_labels(before))
+    if model is None and not info.get("reads", {}).get("covariates", False):
+        before, more = (part.with_covariates(None) for part in (before, more))
     together = joined(before, more, repeats)
     place = {name: n for n, name in enumerate(together.items.tolist())}
     start = together.majority()
@@ -199,22 +198,40 @@ def _as_frame(data: Annotations) -> pd.DataFrame:
     ]
     timings = {name: getattr(data, name).numpy() for name in TIMINGS if getattr(data, name) is not None}
     if data.covariates is not None:
-        timings |= dict(zip(data.covariate_names, data.covariates.numpy().T, strict=True))
+        timings |= {
+            _column(name): column for name, column in zip(data.covariate_names, data.covariates.numpy().T, strict=True)
+        }
     frames[0] = frames[0].assign(**timings)
     return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+
+
+def _column(covariate: str) -> str:
+    """Return the name of a covariate among the columns of annotations, which have names of their own."""
+    return f"covariate {covariate}"
 
 
 def _covariates(before: Annotations, more: Annotations) -> tuple[str, ...]:
     """Return the names of the covariates of two sets of annotations.
 
     Raises:
-        DataError: if they have not the same ones.
+        DataError: if they have not the same ones, or not for the same levels.
     """
-    if more.A and set(before.covariate_names) != set(more.covariate_names):
-        listings = [listed(part.covariate_names, 5) if part.P else "none" for part in (before, more)]
+    both = [(frozenset(part.covariate_names), part.covariate_baselines) for part in (before, more)]
+    if more.A and both[0] != both[1]:
+        said = [
+            listed([*part.covariate_names, *(f"against {one}" for one in part.covariate_baselines)], 6)
+            if part.P
+            else "none"
+            for part in (before, more)
+        ]
         raise DataError(
-            f"the covariates of the earlier annotations are {listings[0]}, those of the further ones {listings[1]}; give both "
-            f"the same, with the same levels"
+            f"the covariates of the earlier annotations are {said[0]}, those of the further ones {said[1]}; give both the same, "
+            f"with the same levels, or fit all annotations together"
+        )
+    if more.A and COUNTED in before.covariate_baselines:
+        raise DataError(
+            "experience was counted from the times of the earlier annotations and goes on in the further ones; fit all "
+            "annotations together"
         )
     return before.covariate_names
 
@@ -293,8 +310,9 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
     names = _covariates(before, more)
     if names:
         # Labels that are never a true label have none; they leave the annotations, and take what is filled in along.
-        frame[list(names)] = frame[list(names)].fillna(frame[list(names)].mean())
-        timings["covariates"] = names
+        columns = [_column(name) for name in names]
+        frame[columns] = frame[columns].fillna(frame[columns].mean())
+        timings["covariates"] = columns
     both = Annotations.from_frame(
         frame,
         items=items,
@@ -309,7 +327,7 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
     )
     if names:
         assert both.covariates is not None
-        both = both._with_covariates(both.covariates.numpy(), names)
+        both = both._with_covariates(Design(both.covariates.numpy(), names, before.covariate_baselines))
     both = dataclasses.replace(both, item_column=before.item_column, notes=(*before.notes, *more.notes, *again))
     tokens = [frame for frame in map(_tokens, (before, more)) if frame is not None]
     if before.set_labels is not None:

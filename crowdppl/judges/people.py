@@ -175,7 +175,8 @@ def people(draws: TruthDraws) -> pd.DataFrame:
       error of all people together, without an interval.
     """
     human = draws.human
-    if human is None or not len(human.annotators):
+    # Results of earlier versions have no errors of people.
+    if human is None or not len(human.annotators) or not len(draws.error_basis):
         names = ["annotator", "labels", "shared_items", "error", "error_low", "error_high", "basis"]
         return pd.DataFrame({name: pd.Series(dtype=object) for name in names})
     P = len(human.annotators)

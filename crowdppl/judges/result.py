@@ -101,7 +101,7 @@ class JudgesResult(TruthDraws):
         return system_table.comparisons(self, target)
 
     @checked(
-        k=arguments.one_of(arguments.several(arguments.whole(1)), arguments.whole(1)),
+        k=arguments.one_of(arguments.whole(1), arguments.several(arguments.whole(1))),
         target=arguments.choice("items", "population"),
     )
     def pass_at(self, k: int | Sequence[int] | None = None, target: str = "items") -> pd.DataFrame:

@@ -450,7 +450,12 @@ def _moved_by(name: str, model: AnnotationModel, data: Annotations) -> bool:
     """Tell whether the log joint of some items changes where features are exchanged."""
     L = data.number_of_set_labels  # sets are not cut
     few = data.batch(torch.arange(min(data.N, max(L, SWAPPED // L * L)), device=data.device))
-    exchanged = replace(few, **{name: getattr(few, name).flip(0)})
+    if name == "covariates":
+        # Exchanged they may be as they were: those of a session are equal for many items.
+        assert few.standard_covariates is not None
+        exchanged = replace(few, standard_covariates=torch.randn_like(few.standard_covariates))
+    else:
+        exchanged = replace(few, **{name: getattr(few, name).flip(0)})
     bound = bind(model, few)
     parameters, _ = bound.conditioned(unknowns(bound, bound.expand(few)), bound.expand(few))
     joints = [bound.item_log_joint(parameters, bound.expand(design)) for design in (few, exchanged)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from crowdppl.errors import DataError
+from crowdppl.posterior import viewed
 from crowdppl.posterior.measures import interval
 from crowdppl.posterior.variables import PosteriorVariables
 
@@ -14,7 +15,7 @@ EFFECT, ACCURACY = "effect_per_unit", "accuracy_per_unit"
 
 def has_effects(posterior: PosteriorVariables) -> bool:
     """Tell whether the model has effects of covariates."""
-    return EFFECT in posterior.tree["posterior"].data_vars
+    return all(viewed.has(posterior.tree, name, "covariate") for name in (EFFECT, ACCURACY))
 
 
 def table(posterior: PosteriorVariables, level: float | None) -> pd.DataFrame:
@@ -22,7 +23,7 @@ def table(posterior: PosteriorVariables, level: float | None) -> pd.DataFrame:
     if not has_effects(posterior):
         raise DataError(
             "the model has no effects of covariates; read the annotations with from_frame(..., covariates=...) and fit "
-            "'accuracy-regression'"
+            f"{viewed.models_with(EFFECT, ACCURACY)}"
         )
     effect, accuracy = (posterior.draws(name) for name in (EFFECT, ACCURACY))  # (S, P)
     names = posterior.tree["posterior"]["covariate"].to_numpy()

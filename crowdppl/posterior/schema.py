@@ -43,6 +43,8 @@ OPTIONAL: dict[str, dict[str, tuple[str, ...]]] = {
     "constant_data": {
         "timestamp": ("annotation",),
         "seconds": ("annotation",),
+        "covariates": ("annotation", "covariate"),
+        "aside_covariates": ("aside_annotation", "covariate"),
         "weight": ("item",),
         "sequence_index": ("item",),
         "position": ("item",),

@@ -1,16 +1,27 @@
 """Covariates of single annotations: formulas, what is refused, and that they follow the annotations through every layout."""
 
+import datetime
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
+import pyro
 import pytest
 import torch
 from commands import run
+from pyro.distributions import Categorical, Dirichlet, Normal
 
 import crowdppl
-from crowdppl import Annotations
+from crowdppl import Annotations, criticism
 from crowdppl.data.covariates import columns_of, design, formula_of
 from crowdppl.errors import DataError, OptionError, silent
+from crowdppl.inference.checkpoint import digest
+from crowdppl.inference.predict import data_of, predict_correct
 from crowdppl.inference.update import joined
+from crowdppl.model.program import reads_features
+from crowdppl.models import DawidSkene
+
+SHORT = {"method": "gibbs", "chains": 1, "warmup": 5, "num_samples": 20}
 
 
 def table(rows=24, seed=0):
@@ -37,10 +48,10 @@ def test_a_formula_is_computed_as_by_hand():
     )
     columns = dict(zip(data.covariate_names, data.covariates.numpy().T, strict=True))
     assert np.allclose(columns["tenure"], by_item["tenure"])
-    assert (columns["session = night"] == (by_item["session"] == "night")).all()
-    assert (columns["session = pm"] == (by_item["session"] == "pm")).all()
-    assert (columns["day = 2"] == (by_item["day"] == 2)).all()
-    assert (columns["remote"] == by_item["remote"]).all()
+    assert np.allclose(columns["session = night"], by_item["session"] == "night")
+    assert np.allclose(columns["session = pm"], by_item["session"] == "pm")
+    assert np.allclose(columns["day = 2"], by_item["day"] == 2)
+    assert np.allclose(columns["remote"], by_item["remote"])
     assert np.allclose(columns["np.log(when + 1):remote"], np.log(by_item["when"] + 1) * by_item["remote"])
     assert len(columns) == data.P == 7
     assert torch.allclose(data.standard_covariates.mean(0), torch.zeros(7, dtype=data.dtype), atol=1e-12)
@@ -71,10 +82,10 @@ def test_experience_is_the_number_of_annotations_before():
         sum(((frame["worker"] == data.workers[j]) & (frame["when"] < time)).tolist())
         for j, time in zip(data.worker.tolist(), data.timestamp.tolist(), strict=True)
     ]
-    assert data.covariates[:, 0].tolist() == expected
+    assert np.allclose(data.covariates[:, 0], expected)
     own = frame.assign(experience=np.arange(len(frame)))  # a column of this name is what it says
     data = Annotations.from_frame(own, timestamp="when", covariates="experience")
-    assert sorted(data.covariates[:, 0].tolist()) == list(range(len(frame)))
+    assert np.allclose(np.sort(data.covariates[:, 0]), np.arange(len(frame)))
     with pytest.raises(DataError, match="no column 'experience'"):
         Annotations.from_frame(frame, covariates="experience")
 
@@ -96,7 +107,7 @@ def test_covariates_follow_the_annotations():
 
     def held(part):
         rows = zip(part.items[part.item], part.workers[part.worker], part.labels[part.label], strict=True)
-        return all(key[int(n)] == row for n, row in zip(part.covariates[:, 0].tolist(), rows, strict=True))
+        return all(key[round(n)] == row for n, row in zip(part.covariates[:, 0].tolist(), rows, strict=True))
 
     assert held(data)
     assert held(data.batch(torch.tensor([5, 1])))
@@ -112,7 +123,7 @@ def test_covariates_follow_the_annotations():
 def test_arrays_in_the_order_of_the_annotations():
     data = Annotations.from_frame(table())
     values = np.random.default_rng(0).normal(size=(data.A, 2))
-    assert torch.equal(data.with_covariates(values).covariates, torch.from_numpy(values))
+    assert torch.allclose(data.with_covariates(values).covariates, torch.from_numpy(values), rtol=1e-12)
     named = data.with_covariates(pd.DataFrame(values, columns=["a", "b"]), "a:b")
     assert np.allclose(named.covariates[:, 0].numpy(), values.prod(1))
     with pytest.raises(DataError, match="have 3 rows, and there are 24 annotations"):
@@ -123,7 +134,7 @@ def test_arrays_in_the_order_of_the_annotations():
     ("change", "formula", "error", "words"),
     [
         ({}, "tenure +", OptionError, "cannot be read"),
-        ({}, "label ~ tenure", OptionError, "two sides"),
+        ({}, "label ~ tenure", OptionError, "several parts"),
         ({}, "tenur", DataError, "no column 'tenur'.*did you mean 'tenure'"),
         ({}, "1", DataError, "has no covariate"),
         ({}, "tenure + I(2 * tenure)", DataError, "cannot be computed|follows from the others"),
@@ -137,9 +148,13 @@ def test_arrays_in_the_order_of_the_annotations():
             DataError,
             "annotations have no value",
         ),
-        ({"day": pd.Timestamp("2026-01-01")}, "day", DataError, "dates are no covariate"),
+        ({"day": pd.Timestamp("2026-01-01")}, "day", DataError, "dates and times are no covariate"),
         ({}, "np.log(tenure)", DataError, "is not finite everywhere"),
         ({}, "tenure + nothing(day)", DataError, "no column 'nothing'"),
+        ({}, "tenure | day", OptionError, "several parts"),
+        ({"Intercept": range(24)}, "Intercept + tenure", DataError, "the name of the constant"),
+        ({"day": pd.Timedelta("1h")}, "day", DataError, "dates and times are no covariate"),
+        ({"day": datetime.date(2026, 1, 1)}, "day", DataError, "dates and times are no covariate"),
         ({}, 3, OptionError, "a formula, or names of columns"),
         ({}, [], OptionError, "a formula, or names of columns"),
     ],
@@ -162,10 +177,9 @@ def test_many_levels_are_refused():
 
 def test_the_default_model_reads_them_and_others_say_that_they_do_not():
     data = Annotations.from_frame(table(60), covariates="tenure")
-    short = {"method": "gibbs", "chains": 1, "warmup": 5, "num_samples": 20}
     with silent():
-        posterior = crowdppl.fit(data, seed=0, **short)
-        other = crowdppl.fit(data, "dawid-skene", seed=0, **short)
+        posterior = crowdppl.fit(data, seed=0, **SHORT)
+        other = crowdppl.fit(data, "dawid-skene", seed=0, **SHORT)
     assert posterior.info["model"] == "accuracy-regression"
     assert posterior.info["reads"]["covariates"]
     assert not other.info["reads"]["covariates"]
@@ -187,15 +201,123 @@ def test_an_update_needs_the_same_covariates():
     assert np.allclose(both.covariate_scales, expected.covariate_scales)
     with silent(), pytest.raises(DataError, match="are 'tenure', those of the further ones none"):
         joined(data, more.with_covariates(None))
-    short = {"method": "gibbs", "chains": 1, "warmup": 5, "num_samples": 20}
     with silent():
-        posterior = crowdppl.fit(data, seed=0, **short)
-    with silent(), pytest.raises(crowdppl.ModelError, match="pass data=, and more= with covariates"):
-        crowdppl.update(posterior, more)
-    with silent():
-        later = crowdppl.update(posterior, more, data=data, repeats="keep")
-    assert later.info["counts"]["annotations"] == 60
+        posterior = crowdppl.fit(data, seed=0, **SHORT)
+        later = crowdppl.update(posterior, more, repeats="keep")
+        plain = crowdppl.fit(data, "dawid-skene", seed=0, **SHORT)
+        of_plain = crowdppl.update(plain, more.with_covariates(None), repeats="keep")
+    assert later.info["counts"]["annotations"] == of_plain.info["counts"]["annotations"] == 60
     assert later.info["model"] == "accuracy-regression"
+    assert later.effects()["covariate"].tolist() == ["tenure"]
+
+
+def test_levels_against_another_baseline_are_not_joined():
+    frame = table(60).assign(session=lambda f: np.where(f.index % 2, "c", np.where(f.index < 48, "a", "b")))
+    parts = [
+        Annotations.from_frame(part, covariates="session", labels=["no", "yes"]) for part in (frame[:48], frame[48:])
+    ]
+    assert parts[0].covariate_names == parts[1].covariate_names == ("session = c",)
+    with silent(), pytest.raises(DataError, match=r"against session = a.*against session = b"):
+        joined(*parts)
+
+
+def test_experience_goes_on_and_is_not_joined():
+    frame = table(60).sort_values("when")
+    options = {"timestamp": "when", "covariates": "experience", "labels": ["no", "yes"]}
+    parts = [Annotations.from_frame(part, **options) for part in (frame[:48], frame[48:])]
+    with silent(), pytest.raises(DataError, match="experience was counted"):
+        joined(*parts)
+
+
+def test_covariates_named_like_other_columns_stay_apart():
+    data = Annotations.from_frame(table())
+    values = np.random.default_rng(0).integers(0, 2, (data.A, 3)).astype(float)
+    data = data.with_covariates(pd.DataFrame(values, columns=["label", "worker", "seconds"]))
+    with silent():
+        both = joined(data, data.keep(torch.arange(data.A) < 6))
+    assert both.seconds is None
+    first = both.label[: data.annotations_per_item[0]]
+    assert torch.equal(first, data.label[: len(first)])
+    for column in ("label", "known"):
+        with pytest.raises(OptionError, match=f"has the column '{column}' of labels"):
+            Annotations.from_frame(table().assign(known="no"), truth="known", covariates=f"tenure + {column}")
+
+
+def test_categories_keep_their_order():
+    frame = table()
+    frame["size"] = pd.Categorical(np.resize(["low", "mid", "high"], 24), ["low", "mid", "high"])
+    frame["rank"] = pd.Categorical(np.resize([3, 1, 2], 24), [3, 1, 2])
+    data = Annotations.from_frame(frame, covariates="size + rank:tenure")
+    assert data.covariate_names[:2] == ("size = mid", "size = high")
+    assert data.covariate_baselines == ("rank = 3", "size = low")
+
+
+def test_functions_of_all_rows():
+    data = Annotations.from_frame(table(), covariates="poly(tenure, 2) + scale(when)")
+    assert data.P == 3
+    assert columns_of("poly(tenure, 2) + np.log(when) + C(day) + `two words`", "the table") == [
+        "day",
+        "tenure",
+        "two words",
+        "when",
+    ]
+
+
+def test_large_numbers_keep_their_differences_in_single_precision():
+    data = Annotations.from_frame(table().assign(time=lambda f: 1.7e9 + f.index), covariates="time")
+    single = data.to(dtype=torch.float32)
+    assert torch.allclose(single.standard_covariates.double(), data.standard_covariates, atol=1e-6)
+
+
+def test_a_result_keeps_covariates():
+    """Predictive checks, predictions and updates have them without the data."""
+    rng = np.random.default_rng(1)
+    item, worker = np.repeat(np.arange(60), 4), np.tile(np.arange(8), 30)
+    late = np.tile([0, 1], 120)
+    right = rng.random(240) < np.where(late, 0.6, 0.97)
+    frame = pd.DataFrame({"task": item, "worker": worker, "label": (item % 2 == 0) == right, "late": late})
+    data = Annotations.from_frame(frame, covariates="late")
+    with silent():
+        posterior = crowdppl.fit(data, seed=0, chains=1, warmup=50, num_samples=100)
+    kept = data_of(posterior)
+    assert torch.allclose(kept.standard_covariates, data.standard_covariates)
+    assert (kept.covariate_names, kept.covariate_scales) == (data.covariate_names, data.covariate_scales)
+    with_data, without = (criticism.check(posterior, draws=20, data=given) for given in (data, None))
+    pd.testing.assert_frame_equal(with_data.table, without.table)
+    usual, again = (
+        predict_correct(posterior, design) for design in (data.unseen(), data.with_covariates(None).unseen())
+    )
+    pd.testing.assert_frame_equal(usual, again)  # at mean covariates
+    with pytest.raises(DataError, match="are 'other', those of the fit 'late'"):
+        predict_correct(posterior, data.with_covariates(pd.DataFrame({"other": rng.normal(size=240)})))
+
+
+def test_models_that_read_them_are_known_where_they_are_equal_for_many_items():
+    class Mine(crowdppl.AnnotationModel):
+        """Accuracy that depends on a covariate."""
+
+        def prior(self, data, plates):
+            return {"b": pyro.sample("b", Normal(0.0, 1.0)), "p": pyro.sample("p", Dirichlet(torch.ones(data.K)))}
+
+        def truth(self, parameters, data):
+            return Categorical(parameters["p"])
+
+        def emission(self, parameters, data):
+            x = 1 + parameters["b"] * data.standard_covariates[:, 0]
+            return Categorical(logits=x[:, None, None] * torch.eye(data.K))
+
+    frame = pd.DataFrame(
+        {"task": np.repeat(np.arange(240), 2), "worker": np.tile([0, 1], 240), "label": np.resize([0, 1, 1], 480)}
+    )
+    data = Annotations.from_frame(frame.assign(late=frame["task"] >= 120), covariates="late")
+    assert reads_features(Mine(), data) == {"covariates": True}
+    assert reads_features(DawidSkene(), data) == {"covariates": False}
+
+
+def test_a_checkpoint_tells_scales_apart():
+    data = Annotations.from_frame(table(), covariates="tenure")
+    assert digest(data) != digest(data._at_scales(((0.0, 1.0),)))
+    assert digest(data) != digest(replace(data, covariate_baselines=("a",)))
 
 
 def test_numbers_and_sets_take_none():
