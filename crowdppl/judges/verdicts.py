@@ -274,7 +274,10 @@ class Verdicts:
         judges = table.required("judge")
         unit = units(table)
         clusters = table.names("cluster")
-        of_item = table.one_per(clusters, "cluster", Coded(unit.item, unit.items), "item")
+        # All answers to a question are of one cluster; items without a question are questions of their own.
+        asked = np.where(unit.question >= 0, unit.question, len(unit.questions) + np.arange(len(unit.items)))
+        names = np.array([*unit.questions.tolist(), *unit.items.tolist()], dtype=object)
+        of_item = table.one_per(clusters, "cluster", Coded(asked[unit.item], names), "question")[asked]
         kept = ~_copies(table, notes)
         scores, costs, durations = table.numbers("score"), table.numbers("cost", 0), table.numbers("seconds", 0)
         times, orders, versions = table.times("when"), table.orders("swapped"), table.names("version")

@@ -107,5 +107,5 @@ def test_clusters_that_cannot_be_used():
     without = judges.fit(verdicts.drop(columns="cluster"), labels, num_samples=50)
     pd.testing.assert_frame_equal(few.systems("population"), without.systems("population"))
     two = verdicts.assign(cluster=np.where(np.arange(len(verdicts)) == 0, "other", verdicts["cluster"]))
-    with pytest.raises(DataError, match=r"item 'd0-0 / s0' has the cluster 'd0', but 'other' in a row before"):
+    with pytest.raises(DataError, match=r"question 'd0-0' has the cluster 'd0', but 'other' in a row before"):
         judges.fit(two, labels)
