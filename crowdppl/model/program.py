@@ -75,6 +75,7 @@ def check(model: BoundModel, data: Annotations) -> dict[str, Any]:
             _require_free_names(name, sites, data, states)
             _require_declared(name, traced)
             _require_movable(model, sites)
+            _require_axes(model, sites)
             wanted = {site for site, node in sites.items() if not is_weight(node)}
             if not isinstance(returned, dict) or not wanted <= set(returned):
                 raise ModelError(
@@ -168,6 +169,24 @@ def _require_declared(model: str, trace: Any) -> None:
             raise ModelError(
                 f"{model}: the site {site!r} has the batch shape {shape}, of which {covered}; make several values of one site "
                 f"an event, by .to_event(1)"
+            )
+
+
+def _require_axes(model: BoundModel, sites: Mapping[str, Any]) -> None:
+    """Refuse names of the axes of a site that are not those of its values.
+
+    Raises:
+        ModelError: for the first of them.
+    """
+    for site, node in sites.items():
+        named, value = model.dims.get(site), node["value"]
+        if not named or is_weight(node):
+            continue
+        plates = tuple(frame.name for frame in node["cond_indep_stack"] if frame.vectorized)
+        if len(named) != value.dim() or tuple(named)[: len(plates)] != plates:
+            first = f", of which the first is {plates[0]!r}" if plates else ""
+            raise ModelError(
+                f"{model.name}.dims names the axes of the site {site!r} as {tuple(named)}; its values have {value.dim()}{first}"
             )
 
 

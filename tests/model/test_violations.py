@@ -243,6 +243,14 @@ def test_every_engine_refuses_in_one_line(how):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("dims", [("true_label",), ("worker", "true_label"), ("item",)], ids=str)
+def test_axes_are_named_as_they_are(dims):
+    with pytest.raises(
+        ModelError, match=r"Named\.dims names the axes of the site 'skill' .* 1, of which the first is 'worker'$"
+    ):
+        quiet_fit(tiny(), type("Named", (SkillAndDifficulty,), {"dims": {"skill": dims}})(), method="svi", max_iter=2)
+
+
 def test_prior_and_truth_do_not_read_labels():
     def add(out, data, plates):
         out["more"] = pyro.sample("more", Normal(data.label.double().mean(), 1.0))
