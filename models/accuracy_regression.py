@@ -13,9 +13,10 @@ Model, with covariates ``z_n`` of annotation ``n`` by worker ``j`` on the standa
     ability      a_j           ~ Normal(0, s_w)                            (J,)
     by class     c_jk          ~ Normal(0, s_c)                            (J, K)
     easiness     e_i           ~ Normal(0, s_i)                            (N,)
+    walk         w_j1 = 0, w_jt - w_j,t-1 ~ Normal(0, s_d)                 where ability changes over T times; (J, T - 1)
     wrong        q_k           ~ Dirichlet(1 + prior_errors)               of the K - 1 other labels, with K > 2
     truth        z_i           ~ Categorical(p)
-    label        y_n | z_i = k = k with probability sigmoid(t_k + a_j + c_jk + e_i + b z_n), else one of the others by q_k
+    label        y_n | z_i = k = k with probability sigmoid(t_k + a_j + c_jk + e_i + b z_n + w_jt), else one of the others by q_k
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from pyro.distributions import Categorical, Dirichlet, HalfNormal, Normal
 from torch import Tensor
 from torch.nn.functional import one_hot, softplus
 
+from crowdppl.arguments import shown
 from crowdppl.data.annotations import Annotations
+from crowdppl.errors import ModelError, listed
 from crowdppl.model import mixed_logit
 from crowdppl.model.base import AnnotationModel, Parameters
 from crowdppl.model.hyperparameters import require_positive, require_pseudo_counts
@@ -52,6 +55,9 @@ class AccuracyRegression(AnnotationModel):
         worker_scale: prior scale of the standard deviation of workers' abilities.
         class_scale: of their deviations by class.
         item_scale: of the easiness of items; ``None`` for items that are alike.
+        walk: a covariate whose values are times, such as the number of the session. The ability of each worker is then a random
+            walk over them (learning, fatigue, drift); ``None`` for abilities that stay.
+        walk_scale: prior scale of the standard deviation of its steps.
         prior_items: pseudo-items of every class.
         prior_errors: pseudo-annotations of every incorrect label.
     """
@@ -62,11 +68,13 @@ class AccuracyRegression(AnnotationModel):
     worker_scale: float = 1.0
     class_scale: float = 0.5
     item_scale: float | None = 0.5
+    walk: str | None = None
+    walk_scale: float = 0.5
     prior_items: float = 1.0
     prior_errors: float = 1.0
 
     default_method: ClassVar[str] = "gibbs"
-    viewed: ClassVar[tuple[str, ...]] = ("effect_per_unit", "accuracy_per_unit")
+    viewed: ClassVar[tuple[str, ...]] = ("effect_per_unit", "accuracy_per_unit", "accuracy_at")
     dims: ClassVar = {
         "prevalence": ("true_label",),
         "typical": ("true_label",),
@@ -74,16 +82,22 @@ class AccuracyRegression(AnnotationModel):
         "ability": ("worker",),
         "ability_by_class": ("worker", "true_label"),
         "easiness": ("item",),
+        "steps": ("worker", "step"),
         "wrong_labels": ("true_label", "wrong_label"),
         "confusion": ("worker", "true_label", "given_label"),
         "effect_per_unit": ("covariate",),
         "accuracy_per_unit": ("covariate",),
+        "accuracy_at": ("worker", "time"),
     }
 
     def __post_init__(self) -> None:
-        require_positive(self, "mean_log_odds", "typical_scale", "effect_scale", "worker_scale", "class_scale")
+        require_positive(
+            self, "mean_log_odds", "typical_scale", "effect_scale", "worker_scale", "class_scale", "walk_scale"
+        )
         if self.item_scale is not None:
             require_positive(self, "item_scale")
+        if self.walk is not None and not isinstance(self.walk, str):
+            raise ModelError(f"AccuracyRegression: walk is {shown(self.walk)}; it must be the name of a covariate")
         require_pseudo_counts(self, "prior_items", "prior_errors")
 
     def prior(self, data: Annotations, plates: Plates) -> Parameters:
@@ -105,9 +119,32 @@ class AccuracyRegression(AnnotationModel):
             out["item_spread"] = pyro.sample("item_spread", HalfNormal(self.item_scale * one))
             with plates.item:
                 out["easiness"] = pyro.sample("easiness", Normal(0 * one, out["item_spread"]))
+        if self.walk is not None:
+            steps = len(self._times(data)[1]) - 1
+            out["walk_spread"] = pyro.sample("walk_spread", HalfNormal(self.walk_scale * one))
+            with plates.worker:
+                out["steps"] = pyro.sample("steps", Normal(0 * one, out["walk_spread"]).expand([steps]).to_event(1))
         if data.K > 2:
             out["wrong_labels"] = pyro.sample("wrong_labels", Dirichlet(self._wrong_prior(data)).to_event(1))
         return out
+
+    def _times(self, data: Annotations) -> tuple[Tensor, tuple[float, ...]]:
+        """Return the time of each annotation, ``(A,)``, and all times.
+
+        Raises:
+            ModelError: if the data have no such covariate, or too many values of it.
+        """
+        if self.walk not in data.covariate_names:
+            has = listed(data.covariate_names, 5) if data.P else "none"
+            raise ModelError(
+                f"AccuracyRegression: walk={shown(self.walk)} names no covariate of the data, which have {has}"
+            )
+        time, times = data.moments(str(self.walk))
+        if not times:
+            raise ModelError(
+                f"AccuracyRegression: walk={self.walk!r} has more than 50 values; bring times together, to weeks for example"
+            )
+        return time, times
 
     def _wrong_prior(self, data: Annotations) -> Tensor:
         """Return the concentrations of the labels in place of the correct one, ``(K, K - 1)``."""
@@ -128,9 +165,15 @@ class AccuracyRegression(AnnotationModel):
         x = (parameters["typical"].unsqueeze(-2) + of_worker)[..., data.worker, :]  # (..., A, K)
         if "easiness" in parameters:
             x = x + parameters["easiness"][..., data.item].unsqueeze(-1)
+        if self.walk is not None:
+            x = x + self._walked(parameters, data).unsqueeze(-1)
         if "effects" in parameters:
             x = x + (parameters["effects"] @ self._columns(data).mT).unsqueeze(-1)
         return x
+
+    def _walked(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return how far each worker's ability has gone by the time of each annotation, ``(..., A)``."""
+        return _places(parameters["steps"])[..., data.worker, self._times(data)[0]]
 
     @staticmethod
     def _columns(data: Annotations) -> Tensor:
@@ -154,7 +197,22 @@ class AccuracyRegression(AnnotationModel):
             scale = parameters["effects"].new_tensor([scale for _, scale in data.covariate_scales])
             out["effect_per_unit"] = parameters["effects"] / scale
             out["accuracy_per_unit"] = rise * out["effect_per_unit"]
+        if self.walk is not None:
+            out["accuracy_at"] = self._at_times(parameters, data)
         return out
+
+    def _at_times(self, parameters: Parameters, data: Annotations) -> Tensor:
+        """Return the accuracy of each worker at each time, ``(..., J, T)``: of the mean item, other covariates at their means."""
+        of_worker = parameters["ability"].unsqueeze(-1) + parameters["ability_by_class"]
+        level = parameters["typical"].unsqueeze(-2) + of_worker  # (..., J, K)
+        p = data.covariate_names.index(str(self.walk))
+        mean, scale = data.covariate_scales[p]
+        trend = (
+            parameters["effects"][..., p : p + 1] * (level.new_tensor(self._times(data)[1]) - mean) / scale
+        )  # (..., T)
+        change = _places(parameters["steps"]) + trend.unsqueeze(-2)  # (..., J, T)
+        correct = (level.unsqueeze(-2) + change.unsqueeze(-1)).sigmoid()  # (..., J, T, K)
+        return (correct * parameters["prevalence"][..., None, None, :]).sum(-1)
 
     def _confusion(self, correct: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
         """Return ``(..., J, K, K)``: averages over a worker's annotations; where there is none, of the mean covariates.
@@ -215,14 +273,29 @@ class AccuracyRegression(AnnotationModel):
             effect = now[name].flatten(1)
             effect = regression.of_units(effect, unit, 0.0, precision(spread).expand_as(effect))
             now[spread] = mixed_logit.spread_given(effect, now[spread], scale)
-            now[spread], effect = regression.rescaled(now[spread], effect, unit, scale)
+            added = effect.gather(-1, unit.expand_as(correct))
+            now[spread], effect = regression.rescaled(now[spread], effect, added, scale)
             now[name] = effect.view(shape)
+        if self.walk is not None:
+            self._walk_on(now, regression, data)
         self._shifted(now, data)
         items = one_hot(truth, K).sum(-2)
         now["prevalence"] = Dirichlet(class_prior(data, self.prior_items) + items).sample()
         if K > 2:
             now["wrong_labels"] = Dirichlet(self._wrong_prior(data) + _wrong_counts(true, weight, data)).sample()
         return now
+
+    def _walk_on(self, now: Parameters, regression: Regression, data: Annotations) -> None:
+        """Draw the steps of the walks, each given the others, and their spread."""
+        time, times = self._times(data)
+        steps = now["steps"].clone()  # (C, J, T - 1)
+        for t in range(1, len(times)):
+            own = steps[..., t - 1]
+            precision = (now["walk_spread"].unsqueeze(-1) ** -2).expand_as(own)
+            steps[..., t - 1] = regression.of_units(own, data.worker, 0.0, precision, (time >= t).to(data.dtype))
+        now["walk_spread"] = mixed_logit.spread_given(steps, now["walk_spread"], self.walk_scale)
+        walked = _places(steps)[..., data.worker, time]  # (C, A)
+        now["walk_spread"], now["steps"] = regression.rescaled(now["walk_spread"], steps, walked, self.walk_scale)
 
     def _shifted(self, now: Parameters, data: Annotations) -> None:
         """Move levels between the terms that share them, at the present spreads."""
@@ -252,6 +325,11 @@ class AccuracyRegression(AnnotationModel):
             (now["ability"].unsqueeze(-1), of_worker.unsqueeze(-1)), (by_class, of_class.unsqueeze(-1))
         )
         now["ability"], now["ability_by_class"] = now["ability"] + amount, by_class - amount.unsqueeze(-1)
+
+
+def _places(steps: Tensor) -> Tensor:
+    """Return where walks are at each time, ``(..., J, T)``, from their steps ``(..., J, T - 1)``: 0 at the first."""
+    return torch.nn.functional.pad(steps.cumsum(-1), (1, 0))
 
 
 def _log_wrong(parameters: Parameters, data: Annotations) -> Tensor:

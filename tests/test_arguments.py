@@ -174,9 +174,9 @@ def posterior_of_sets():
 
 
 @functools.cache
-def posterior_with_covariates():
-    data = crowdppl.Annotations.from_frame(frame().assign(order=lambda table: table.index), covariates="order")
-    return quiet_fit(data, chains=1, warmup=5, num_samples=20)
+def posterior_with_covariates(walk=None):
+    data = crowdppl.Annotations.from_frame(frame().assign(order=lambda table: table.index % 3), covariates="order")
+    return quiet_fit(data, crowdppl.models.AccuracyRegression(walk=walk), chains=1, warmup=5, num_samples=20)
 
 
 @functools.cache
@@ -502,6 +502,7 @@ def calls(place):
         "Posterior.grades": {"self": posterior("graded-facets", "em")},
         "Posterior.severity": {"self": posterior("graded-facets", "em")},
         "Posterior.effects": {"self": posterior_with_covariates()},
+        "Posterior.accuracy_over_time": {"self": posterior_with_covariates("order")},
         "Posterior.spans": {"self": posterior_of_tokens()},
         "Posterior.label_rates": {"self": posterior_of_sets()},
         "Posterior.draws": {**mine, "name": "prevalence"},

@@ -84,6 +84,7 @@ class Annotations(AnnotationLayouts):
         covariate_names: names of the covariates, ``P`` of them.
         covariate_scales: mean and standard deviation of each over the annotations that were read.
         covariate_baselines: with what levels of categories are compared.
+        covariate_values: distinct values of each, of at most 50; otherwise none.
         set_labels: where annotations are sets of labels, the caller's identifiers of these, ``(L,)``: an item is a pair of a task
             (its ``sequence``) and a label (its ``position``), and its classes say whether the label is in the set.
         parent_item: in the expanded layouts of :meth:`item_label_cells` and :meth:`per_annotation`, the original item of each

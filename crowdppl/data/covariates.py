@@ -24,6 +24,8 @@ from crowdppl.errors import DataError, OptionError, listed
 Array = npt.NDArray[Any]
 # Covariates, at most: a column of names with more levels is hardly meant.
 MOST = 100
+# Distinct values of a covariate that are kept, at most: those of sessions.
+FEW = 50
 # A column is a function of others where less than this share of its variance is left.
 LEFT = 1e-9
 # The number of annotations that the worker gave before, where a table with timestamps has no column of this name.
@@ -178,6 +180,12 @@ def require_usable(values: Array, names: tuple[str, ...], source: str) -> None:
     if len(left) < len(names) or (left < LEFT).any():
         which = [name for n, name in enumerate(names) if n >= len(left) or left[n] < LEFT]
         raise DataError(f"{source}: covariate {listed(which, 3)} follows from the others; leave it out")
+
+
+def distinct(column: Array) -> tuple[float, ...]:
+    """Return the distinct values of a covariate, ascending; none if there are many."""
+    values = np.unique(column)
+    return tuple(values.tolist()) if len(values) <= FEW else ()
 
 
 def with_experience(table: pd.DataFrame, worker: Array, timestamp: Array | None) -> pd.DataFrame:

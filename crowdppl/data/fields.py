@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy.typing as npt
@@ -76,6 +77,7 @@ class AnnotationFields:
     covariate_names: tuple[str, ...] = ()
     covariate_scales: tuple[tuple[float, float], ...] = ()
     covariate_baselines: tuple[str, ...] = ()
+    covariate_values: tuple[tuple[float, ...], ...] = ()
 
     @property
     def N(self) -> int:
@@ -114,6 +116,19 @@ class AnnotationFields:
             return None
         mean, scale = torch.tensor(self.covariate_scales, dtype=torch.float64, device=self.device).T
         return mean + scale * self.standard_covariates.double()
+
+    def moments(self, covariate: str) -> tuple[Tensor, tuple[float, ...]]:
+        """Return which of its distinct values a covariate has in each annotation, ``(A,)`` int64, and these, ascending.
+
+        Of values such as sessions. The distinct ones are those of all annotations that were read; none are known of a covariate
+        with more than 50.
+        """
+        p = self.covariate_names.index(covariate)
+        values = self.covariate_values[p]
+        assert self.covariates is not None
+        between = [(low + high) / 2 for low, high in pairwise(values)]
+        limits = torch.tensor(between, dtype=torch.float64, device=self.device)
+        return torch.bucketize(self.covariates[:, p].contiguous(), limits), values
 
     @property
     def _covariates(self) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from crowdppl import arguments
 from crowdppl.data.columns import ITEM_COLUMNS, WORKER_COLUMNS, column_of
-from crowdppl.data.covariates import Design, design, formula_of, with_experience
+from crowdppl.data.covariates import Design, design, distinct, formula_of, with_experience
 from crowdppl.data.features import column_names, in_order, matrix
 from crowdppl.data.fields import AnnotationFields, Array, tensors
 from crowdppl.data.frames import indexed, to_pandas
@@ -28,6 +28,7 @@ NO_COVARIATES: dict[str, Any] = {
     "covariate_names": (),
     "covariate_scales": (),
     "covariate_baselines": (),
+    "covariate_values": (),
 }
 
 
@@ -107,6 +108,7 @@ class AnnotationLayouts(AnnotationFields):
             covariate_names=own.names,
             covariate_scales=tuple(zip(mean.tolist(), scale.tolist(), strict=True)),
             covariate_baselines=own.baselines,
+            covariate_values=tuple(map(distinct, own.values.T)),
         )
 
     def _at_scales(self, scales: tuple[tuple[float, float], ...]) -> Self:

@@ -296,7 +296,9 @@ NOTHING = Checkpoint()
 
 def digest(data: Annotations, *words: object) -> str:
     """Return a digest of a fit: the annotations with their floating type, and ``words`` that describe what is done with them."""
-    known = (data.covariate_names, data.covariate_scales, data.covariate_baselines) if data.P else ()
+    known = (
+        (data.covariate_names, data.covariate_scales, data.covariate_baselines, data.covariate_values) if data.P else ()
+    )
     total = hashlib.sha256(f"{FORMAT} {data.dtype} {described((*words, *known))}".encode())
     for name, value in tensors(data).items():
         total.update(name.encode())

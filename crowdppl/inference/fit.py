@@ -353,6 +353,7 @@ def fitted(
             "names": data.covariate_names,
             "scales": data.covariate_scales,
             "baselines": data.covariate_baselines,
+            "values": data.covariate_values,
         },
         "facts": draws.facts,
         "seconds": seconds,

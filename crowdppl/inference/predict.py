@@ -236,6 +236,7 @@ def _named_covariates(known: Mapping[str, Any]) -> dict[str, Any]:
         "covariate_names": tuple(known["names"]),
         "covariate_scales": tuple((mean, scale) for mean, scale in known["scales"]),
         "covariate_baselines": tuple(known["baselines"]),
+        "covariate_values": tuple(map(tuple, known["values"])),
     }
 
 
@@ -255,7 +256,8 @@ def _of_fit(design: Annotations, posterior: Posterior) -> Annotations:
             f"the covariates are {listed(design.covariate_names, 5)}, those of the fit {listed(names, 5) if names else 'none'}; "
             f"give the same, with the same baselines"
         )
-    return design._at_scales(tuple((mean, scale) for mean, scale in known["scales"]))
+    named = _named_covariates(known)
+    return dataclasses.replace(design._at_scales(named["covariate_scales"]), **named)
 
 
 def counted(posterior: Posterior, data: Annotations | None) -> Annotations:

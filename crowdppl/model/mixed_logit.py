@@ -44,7 +44,9 @@ class Regression:
         p = log_odds.sigmoid()
         return self.weight * (self.outcome - p), self.weight * p * (1 - p)
 
-    def of_units(self, effect: Tensor, unit: Tensor, mean: Tensor | float, precision: Tensor) -> Tensor:
+    def of_units(
+        self, effect: Tensor, unit: Tensor, mean: Tensor | float, precision: Tensor, along: Tensor | None = None
+    ) -> Tensor:
         """Draw effects ``(C, U)`` of units, with independent normal priors.
 
         Args:
@@ -52,21 +54,29 @@ class Regression:
             unit: of each outcome, ``(A,)`` or ``(C, A)``.
             mean: of the prior, which broadcasts with ``effect``.
             precision: of the prior, likewise.
+            along: what each effect is multiplied by in the log odds, ``(A,)``; ``None`` for 1.
         """
         unit = unit.expand_as(self.outcome)
-        rest = self.log_odds - effect.gather(-1, unit)
+
+        def contained(value: Tensor) -> Tensor:
+            own = value.gather(-1, unit)
+            return own if along is None else own * along
+
+        rest = self.log_odds - contained(effect)
 
         def by_unit(values: Tensor) -> Tensor:
             return torch.zeros_like(effect).scatter_add(-1, unit, values)
 
         def target(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            x, off = rest + value.gather(-1, unit), value - mean
+            x, off = rest + contained(value), value - mean
             slope, curve = self.slopes(x)
+            if along is not None:
+                slope, curve = slope * along, curve * along.square()
             density = by_unit(self.fit(x)) - precision * off.square() / 2
             return density, by_unit(slope) - precision * off, by_unit(curve) + precision
 
         effect = moved(effect, target)
-        self.log_odds = rest + effect.gather(-1, unit)
+        self.log_odds = rest + contained(effect)
         return effect
 
     def of_columns(self, effect: Tensor, columns: Tensor, precision: float) -> Tensor:
@@ -85,11 +95,17 @@ class Regression:
         self.log_odds = rest + effect @ columns.mT
         return effect
 
-    def rescaled(self, spread: Tensor, effect: Tensor, unit: Tensor, prior_scale: float) -> tuple[Tensor, Tensor]:
-        """Move a spread ``(C,)`` and its effects ``(C, U)`` by the same factor; the spread's prior is half-normal."""
+    def rescaled(self, spread: Tensor, effect: Tensor, own: Tensor, prior_scale: float) -> tuple[Tensor, Tensor]:
+        """Move a spread ``(C,)`` and its effects by the same factor; the spread's prior is half-normal.
+
+        Args:
+            spread: standard deviation of the effects.
+            effect: all of them, ``(C, ...)``.
+            own: what they add to the log odds, ``(C, A)``.
+            prior_scale: of the spread.
+        """
         size = 10 ** (-LEAST * torch.rand_like(spread))
         step = size * torch.randn_like(spread)
-        own = effect.gather(-1, unit.expand_as(self.outcome))
         x = self.log_odds + own * (step.exp() - 1).unsqueeze(-1)
         gain = (self.fit(x) - self.fit(self.log_odds)).sum(-1)
         # The effects' prior loses what their change of scale gains; the spread's own change of scale remains.
@@ -97,14 +113,15 @@ class Regression:
         accepted = torch.rand_like(gain).log() < gain
         factor = torch.where(accepted, step.exp(), 1.0)
         self.log_odds = torch.where(accepted.unsqueeze(-1), x, self.log_odds)
-        return spread * factor, effect * factor.unsqueeze(-1)
+        return spread * factor, effect * factor.view(-1, *[1] * (effect.dim() - 1))
 
 
 def spread_given(effect: Tensor, spread: Tensor, prior_scale: float) -> Tensor:
-    """Draw the standard deviation ``(C,)`` of effects ``(C, U)``, whose prior is half-normal.
+    """Draw the standard deviation ``(C,)`` of effects ``(C, ...)``, whose prior is half-normal.
 
     An independence step: the proposal is the inverse gamma distribution of the variance that the effects alone give.
     """
+    effect = effect.flatten(1)
     half, total = effect.shape[-1] / 2, effect.square().sum(-1) / 2
     rate = total.clamp(min=torch.finfo(total.dtype).tiny)
     proposed = (rate / Gamma(torch.full_like(rate, half), torch.ones_like(rate)).sample()).sqrt()

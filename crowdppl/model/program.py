@@ -322,7 +322,8 @@ def _check_contract(model: AnnotationModel, data: Annotations) -> None:
         require("classifier_targets", targets.targets.shape, (len(data.features), K))
     lengths = {"worker": J, "item": given.N, "annotation": given.A, "true_label": K, "given_label": K}
     derived = bound.derived(parameters, given)
-    known = {*sites, *derived}
+    # Some are there for other data only, such as effects of covariates: they have axes in `dims` all the same.
+    known = {*sites, *derived, *model.dims}
     for name in bound.viewed:
         if name not in known:
             near = suggestion(name, sorted(known))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from crowdppl.errors import DataError
@@ -11,6 +12,8 @@ from crowdppl.posterior.variables import PosteriorVariables
 
 # Sites, on the units of the covariates: of log odds, and of the probability that an annotation is correct.
 EFFECT, ACCURACY = "effect_per_unit", "accuracy_per_unit"
+# Accuracy of each worker at each of the times over which abilities walk.
+AT_TIMES = "accuracy_at"
 
 
 def has_effects(posterior: PosteriorVariables) -> bool:
@@ -33,3 +36,29 @@ def table(posterior: PosteriorVariables, level: float | None) -> pd.DataFrame:
             columns[f"{name}{end}"] = value
     columns["probability_positive"] = (effect > 0).mean(0)
     return pd.DataFrame(columns)
+
+
+def over_time(posterior: PosteriorVariables, level: float | None) -> pd.DataFrame:
+    """Return the table that :meth:`crowdppl.Posterior.accuracy_over_time` describes."""
+    if not viewed.has(posterior.tree, AT_TIMES, "worker", "time"):
+        raise DataError(
+            "the model has no abilities that change; fit crowdppl.models.AccuracyRegression(walk='session') to annotations with "
+            "covariates='session', or the like; posterior.workers.accuracy_over_time compares halves of any result"
+        )
+    draws = posterior.draws(AT_TIMES)  # (S, J, T)
+    name = posterior.info["hyperparameters"].get("walk") or "time"
+    known = posterior.info["covariates"]
+    times = known["values"][known["names"].index(name)] if name in known["names"] else range(draws.shape[-1])
+    mean, low, high = interval(draws, level)
+    workers = posterior.worker_names()
+    changed = (draws > draws[..., :1]).mean(0)
+    return pd.DataFrame(
+        {
+            "worker": np.repeat(workers, len(times)),
+            name: np.tile(np.asarray(times), len(workers)),
+            "accuracy": mean.ravel(),
+            "accuracy_low": low.ravel(),
+            "accuracy_high": high.ravel(),
+            "probability_higher": np.where(np.arange(len(times)) == 0, np.nan, changed).ravel(),
+        }
+    )

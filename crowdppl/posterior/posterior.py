@@ -242,6 +242,18 @@ class Posterior(PosteriorVariables):
         return effects.table(self, level)
 
     @arguments.checked(level=arguments.level)
+    def accuracy_over_time(self, *, level: float | None = None) -> pd.DataFrame:
+        """Return a table with one row per worker and time, where abilities change: ``AccuracyRegression(walk="session")``.
+
+        Columns: ``worker``; the covariate that has the times; ``accuracy`` on the mean item, other covariates at their means,
+        with ``accuracy_low`` and ``accuracy_high``; ``probability_higher``, that it is higher than at the first time.
+
+        Raises:
+            DataError: if the model has no abilities that change.
+        """
+        return effects.over_time(self, level)
+
+    @arguments.checked(level=arguments.level)
     def grades(self, *, level: float | None = None) -> pd.DataFrame:
         """Return a table with one row per item: the grades that it was given, and its true grade.
 

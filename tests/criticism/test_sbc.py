@@ -77,7 +77,9 @@ def with_covariates(classes):
     data = crowdppl.Annotations.from_arrays(task, worker, np.arange(96) % classes, labels=range(classes))
     item, worker = data.item.numpy(), data.worker.numpy()
     columns = {"own": rng.normal(size=96), "tenure": rng.normal(size=6)[worker], "length": rng.normal(size=24)[item]}
-    return data.with_covariates(pd.DataFrame(columns | {"session": rng.choice(["am", "pm"], 96)}))
+    return data.with_covariates(
+        pd.DataFrame(columns | {"session": rng.choice(["am", "pm"], 96), "week": np.arange(96) % 3})
+    )
 
 
 @pytest.mark.slow
@@ -86,6 +88,17 @@ def test_gibbs_is_calibrated_with_covariates():
     result = sbc.ranks(AccuracyRegression(), "gibbs", simulations=80, seed=100, design=with_covariates(3), **SHORT)
     table = sbc.table(result).set_index("quantity")
     assert {"effects", "worker_spread", "class_spread", "item_spread", "ability", "easiness"} <= set(table.index)
+    assert table["p"].min() > 2e-4
+    assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
+
+
+@pytest.mark.slow
+def test_gibbs_is_calibrated_where_abilities_walk():
+    """60 data sets, as above, with random walks over three weeks."""
+    model = AccuracyRegression(walk="week", item_scale=None)
+    result = sbc.ranks(model, "gibbs", simulations=60, seed=100, design=with_covariates(2), **SHORT)
+    table = sbc.table(result).set_index("quantity")
+    assert {"walk_spread", "steps", "effects", "ability"} <= set(table.index)
     assert table["p"].min() > 2e-4
     assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
 

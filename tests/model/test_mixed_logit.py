@@ -97,7 +97,7 @@ def test_spread_and_effects_that_move_together_follow_their_posterior():
         for _ in range(4 * STEPS):
             effect = regression.of_units(effect, index, 0.0, spread.unsqueeze(-1) ** -2)
             spread = mixed_logit.spread_given(effect, spread, 1.0)
-            spread, effect = regression.rescaled(spread, effect, index, 1.0)
+            spread, effect = regression.rescaled(spread, effect, effect.expand(-1, 4), 1.0)
         assert torch.allclose(regression.log_odds, effect.expand(-1, 4))
     s, e = np.meshgrid(np.linspace(0.005, 5, 1000), np.linspace(-8, 8, 1601), indexing="ij")
     fit = 3 * e - 4 * np.logaddexp(0, e)
