@@ -139,7 +139,7 @@ class AccuracyRegression(AnnotationModel):
             raise ModelError(
                 f"AccuracyRegression: walk={shown(self.walk)} names no covariate of the data, which have {has}"
             )
-        time, times = data.moments(str(self.walk))
+        time, times = data.times_of(str(self.walk))
         if not times:
             raise ModelError(
                 f"AccuracyRegression: walk={self.walk!r} has more than 50 values; bring times together, to weeks for example"

@@ -117,7 +117,7 @@ class AnnotationFields:
         mean, scale = torch.tensor(self.covariate_scales, dtype=torch.float64, device=self.device).T
         return mean + scale * self.standard_covariates.double()
 
-    def moments(self, covariate: str) -> tuple[Tensor, tuple[float, ...]]:
+    def times_of(self, covariate: str) -> tuple[Tensor, tuple[float, ...]]:
         """Return which of its distinct values a covariate has in each annotation, ``(A,)`` int64, and these, ascending.
 
         Of values such as sessions. The distinct ones are those of all annotations that were read; none are known of a covariate

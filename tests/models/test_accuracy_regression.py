@@ -60,8 +60,8 @@ def test_a_walk_is_the_same_in_a_part_of_the_data():
     frame, _ = crowd()
     data = Annotations.from_frame(frame, covariates="session")
     few = data.batch(torch.arange(2))
-    assert few.moments("session")[1] == data.moments("session")[1] == (1.0, 2.0, 3.0, 4.0)
-    time, values = data.moments("session")
+    assert few.times_of("session")[1] == data.times_of("session")[1] == (1.0, 2.0, 3.0, 4.0)
+    time, values = data.times_of("session")
     assert torch.equal(torch.tensor(values)[time], data.covariates[:, 0].round().float())
 
 
