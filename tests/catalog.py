@@ -259,6 +259,7 @@ def tiny(
     classes: int = 3,
     known: bool = False,
     features: bool = True,
+    covariates: bool = False,
     weighted: bool = False,
 ) -> Annotations:
     """Ragged annotations of a handful of items, with a repeat, an unused class, maybe a known truth and item weights."""
@@ -276,7 +277,7 @@ def tiny(
         if features
         else None,
     )
-    if features:
+    if covariates:
         data = data.with_covariates(np.random.default_rng(seed + 1).normal(size=(data.A, 2)))
     return data.with_weights(rng.uniform(0.2, 1.4, items)) if weighted else data
 
