@@ -70,16 +70,14 @@ def test_gibbs_is_calibrated_in_sets():
     assert 0.82 < table.loc["accuracy", "coverage"] < 0.95
 
 
-def with_covariates(classes):
+def with_covariates(classes, **more):
     """Return a design of 24 items and 6 workers, with covariates of annotations, of workers and of items."""
     rng = np.random.default_rng(5)
     task, worker = np.repeat(np.arange(24), 4), np.concatenate([rng.choice(6, 4, replace=False) for _ in range(24)])
     data = crowdppl.Annotations.from_arrays(task, worker, np.arange(96) % classes, labels=range(classes))
     item, worker = data.item.numpy(), data.worker.numpy()
     columns = {"own": rng.normal(size=96), "tenure": rng.normal(size=6)[worker], "length": rng.normal(size=24)[item]}
-    return data.with_covariates(
-        pd.DataFrame(columns | {"session": rng.choice(["am", "pm"], 96), "week": np.arange(96) % 3})
-    )
+    return data.with_covariates(pd.DataFrame(columns | {"session": rng.choice(["am", "pm"], 96)} | more))
 
 
 @pytest.mark.slow
@@ -94,9 +92,12 @@ def test_gibbs_is_calibrated_with_covariates():
 
 @pytest.mark.slow
 def test_gibbs_is_calibrated_where_abilities_walk():
-    """60 data sets, as above, with random walks over three weeks."""
-    model = AccuracyRegression(walk="week", item_scale=None)
-    result = sbc.ranks(model, "gibbs", simulations=60, seed=100, design=with_covariates(2), **SHORT)
+    """60 data sets, as above, with random walks over three weeks; priors under which two classes do not change places."""
+    model = AccuracyRegression(
+        mean_log_odds=2.0, typical_scale=0.3, worker_scale=0.5, class_scale=0.3, item_scale=None, walk="week"
+    )
+    design = with_covariates(2, week=np.arange(96) % 3)
+    result = sbc.ranks(model, "gibbs", simulations=60, seed=100, design=design, **SHORT)
     table = sbc.table(result).set_index("quantity")
     assert {"walk_spread", "steps", "effects", "ability"} <= set(table.index)
     assert table["p"].min() > 2e-4
