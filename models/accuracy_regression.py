@@ -74,7 +74,7 @@ class AccuracyRegression(AnnotationModel):
     prior_errors: float = 1.0
 
     default_method: ClassVar[str] = "gibbs"
-    viewed: ClassVar[tuple[str, ...]] = ("effect_per_unit", "accuracy_per_unit", "accuracy_at")
+    viewed: ClassVar[tuple[str, ...]] = ("accuracy_at",)
     dims: ClassVar = {
         "prevalence": ("true_label",),
         "typical": ("true_label",),

@@ -25,8 +25,8 @@ def table(posterior: PosteriorVariables, level: float | None) -> pd.DataFrame:
     """Return the table that :meth:`crowdppl.Posterior.effects` describes."""
     if not has_effects(posterior):
         raise DataError(
-            "the model has no effects of covariates; read the annotations with from_frame(..., covariates=...) and fit "
-            f"{viewed.models_with(EFFECT, ACCURACY)}"
+            "the model has no effects of covariates; read the annotations with from_frame(..., covariates=...) and fit a model "
+            "that has them, such as 'accuracy-regression'"
         )
     effect, accuracy = (posterior.draws(name) for name in (EFFECT, ACCURACY))  # (S, P)
     names = posterior.tree["posterior"]["covariate"].to_numpy()
