@@ -516,6 +516,10 @@ def calls(place):
         "Annotations.to": own,
         "Annotations.with_features": own,
         "Annotations.with_covariates": {**own, "covariates": np.arange(48.0).reshape(48, 1)},
+        "Annotations.times_of": {
+            "self": own["self"].with_covariates(np.arange(48.0).reshape(48, 1) % 5),
+            "covariate": "x1",
+        },
         "Annotations.with_features_ordered": {**own, "names": ("a",)},
         "Annotations.with_other_labels": {"self": three_labels(), "names": [2]},
         "Annotations.with_weights": {**own, "weights": np.ones(12)},

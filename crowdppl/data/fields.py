@@ -15,6 +15,7 @@ from crowdppl import arguments
 from crowdppl.data import html
 from crowdppl.data.encoding import Repeats
 from crowdppl.data.other_labels import OtherLabels
+from crowdppl.errors import DataError
 from crowdppl.kernels.ops import sum_by
 from crowdppl.kernels.sparse import WorkerCounts
 
@@ -117,15 +118,22 @@ class AnnotationFields:
         mean, scale = torch.tensor(self.covariate_scales, dtype=torch.float64, device=self.device).T
         return mean + scale * self.standard_covariates.double()
 
+    @arguments.checked(covariate=arguments.text)
     def times_of(self, covariate: str) -> tuple[Tensor, tuple[float, ...]]:
         """Return which of its distinct values a covariate has in each annotation, ``(A,)`` int64, and these, ascending.
 
         Of values such as sessions. The distinct ones are those of all annotations that were read; none are known of a covariate
         with more than 50.
+
+        Raises:
+            DataError: if the annotations have no such covariate.
         """
+        if self.covariates is None or covariate not in self.covariate_names:
+            raise DataError(
+                f"the annotations have no covariate {covariate!r}; from_frame(..., covariates=...) gives them"
+            )
         p = self.covariate_names.index(covariate)
         values = self.covariate_values[p]
-        assert self.covariates is not None
         between = [(low + high) / 2 for low, high in pairwise(values)]
         limits = torch.tensor(between, dtype=torch.float64, device=self.device)
         return torch.bucketize(self.covariates[:, p].contiguous(), limits), values
