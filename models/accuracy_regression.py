@@ -161,8 +161,7 @@ class AccuracyRegression(AnnotationModel):
 
     def log_odds(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the log odds that each label is correct under each true label, ``(..., A, K)``."""
-        of_worker = parameters["ability"].unsqueeze(-1) + parameters["ability_by_class"]  # (..., J, K)
-        x = (parameters["typical"].unsqueeze(-2) + of_worker)[..., data.worker, :]  # (..., A, K)
+        x = _levels(parameters)[..., data.worker, :]  # (..., A, K)
         if "easiness" in parameters:
             x = x + parameters["easiness"][..., data.item].unsqueeze(-1)
         if self.walk is not None:
@@ -203,8 +202,7 @@ class AccuracyRegression(AnnotationModel):
 
     def _at_times(self, parameters: Parameters, data: Annotations) -> Tensor:
         """Return the accuracy of each worker at each time, ``(..., J, T)``: of the mean item, other covariates at their means."""
-        of_worker = parameters["ability"].unsqueeze(-1) + parameters["ability_by_class"]
-        level = parameters["typical"].unsqueeze(-2) + of_worker  # (..., J, K)
+        level = _levels(parameters)  # (..., J, K)
         p = data.covariate_names.index(str(self.walk))
         mean, scale = data.covariate_scales[p]
         trend = (
@@ -219,10 +217,10 @@ class AccuracyRegression(AnnotationModel):
 
         ``correct`` ``(..., A, K)`` are the probabilities that each annotation is correct.
         """
-        of_worker = parameters["ability"].unsqueeze(-1) + parameters["ability_by_class"]
-        usual = (parameters["typical"].unsqueeze(-2) + of_worker).sigmoid()  # (..., J, K)
         own = data.mean_by_worker(correct.movedim(-2, 0)).movedim(0, -2)
-        mean = torch.where((data.annotations_per_worker > 0).unsqueeze(-1), own, usual)
+        mean = torch.where(
+            (data.annotations_per_worker > 0).unsqueeze(-1), own, _levels(parameters).sigmoid()
+        )  # (..., J, K)
         wrong = _log_wrong(parameters, data).exp()
         eye = torch.eye(data.K, dtype=mean.dtype, device=mean.device)
         return mean.unsqueeze(-1) * eye + (1 - mean).unsqueeze(-1) * (wrong * (1 - eye)).unsqueeze(-3)
@@ -325,6 +323,12 @@ class AccuracyRegression(AnnotationModel):
             (now["ability"].unsqueeze(-1), of_worker.unsqueeze(-1)), (by_class, of_class.unsqueeze(-1))
         )
         now["ability"], now["ability_by_class"] = now["ability"] + amount, by_class - amount.unsqueeze(-1)
+
+
+def _levels(parameters: Parameters) -> Tensor:
+    """Return the log odds of a correct label of each worker by true label, ``(..., J, K)``: of the mean item and covariates."""
+    of_worker = parameters["ability"].unsqueeze(-1) + parameters["ability_by_class"]
+    return parameters["typical"].unsqueeze(-2) + of_worker
 
 
 def _places(steps: Tensor) -> Tensor:

@@ -95,10 +95,9 @@ def columns_of(formula: str, source: str) -> list[str]:
 def _named_in(expression: str) -> set[str]:
     """Return the names in an expression of Python that stand for columns: not those of functions and modules."""
     try:
-        tree = ast.walk(ast.parse(expression.strip(), mode="eval"))
+        nodes = list(ast.walk(ast.parse(expression.strip(), mode="eval")))
     except SyntaxError:  # names in backticks, which the parser knows
         return set()
-    nodes = list(tree)
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     return names - called - {"np"}
@@ -212,11 +211,11 @@ def _typed(column: pd.Series[Any], where: str) -> pd.Series[Any]:
         DataError: if values are missing, or are dates or times.
     """
     blank = column.isna()
-    ordered = isinstance(column.dtype, pd.CategoricalDtype)
-    if ordered:
+    categorical = isinstance(column.dtype, pd.CategoricalDtype)
+    if categorical:
         column = column.cat.remove_unused_categories()
     days = pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column)
-    if not (ordered or days or pd.api.types.is_numeric_dtype(column)):
+    if not (categorical or days or pd.api.types.is_numeric_dtype(column)):
         days = bool(column.map(lambda value: isinstance(value, datetime.date)).any())
         text = column.astype(object).map(lambda value: value.strip() if isinstance(value, str) else value)
         blank |= text.eq("")
@@ -231,7 +230,7 @@ def _typed(column: pd.Series[Any], where: str) -> pd.Series[Any]:
         raise DataError(
             f"{where}: dates and times are no covariate; name a column of numbers, or of categories such as the hour"
         )
-    if ordered:
+    if categorical:
         return column
     if pd.api.types.is_bool_dtype(column):
         return column.astype(float)

@@ -122,8 +122,8 @@ class AnnotationFields:
     def times_of(self, covariate: str) -> tuple[Tensor, tuple[float, ...]]:
         """Return which of its distinct values a covariate has in each annotation, ``(A,)`` int64, and these, ascending.
 
-        Of values such as sessions. The distinct ones are those of all annotations that were read; none are known of a covariate
-        with more than 50.
+        For covariates such as the session. The distinct values are those of all annotations that were read; of a covariate with
+        more than 50 they are not kept, and none are returned.
 
         Raises:
             DataError: if the annotations have no such covariate.
@@ -140,7 +140,7 @@ class AnnotationFields:
 
     @property
     def _covariates(self) -> Tensor:
-        """The same on the standard scale; without any of width 0."""
+        """Standard covariates, ``(A, P)``; ``(A, 0)`` where there are none."""
         return (
             self.item.new_zeros(self.A, 0).to(self.dtype)
             if self.standard_covariates is None

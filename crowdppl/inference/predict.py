@@ -241,22 +241,24 @@ def _named_covariates(known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_fit(design: Annotations, posterior: Posterior) -> Annotations:
-    """Return a design whose covariates are on the scale of the fit; the means where it has none.
+    """Return a design whose covariates are on the scale of the fit, if it reads any; the means where the design has none.
 
     Raises:
         DataError: where they are others.
     """
-    known = posterior.info.get("covariates", {})
-    names = tuple(known.get("names", ()))
+    if not posterior.info.get("reads", {}).get("covariates", False):
+        return design
+    named = _named_covariates(posterior.info["covariates"])
+    names = named["covariate_names"]
     if not design.P:
-        nothing = torch.zeros(design.A, len(names), dtype=design.dtype)
-        return dataclasses.replace(design, standard_covariates=nothing, **_named_covariates(known)) if names else design
-    if (design.covariate_names, design.covariate_baselines) != (names, tuple(known.get("baselines", ()))):
-        raise DataError(
-            f"the covariates are {listed(design.covariate_names, 5)}, those of the fit {listed(names, 5) if names else 'none'}; "
-            f"give the same, with the same baselines"
+        return dataclasses.replace(
+            design, standard_covariates=torch.zeros(design.A, len(names), dtype=design.dtype), **named
         )
-    named = _named_covariates(known)
+    if (design.covariate_names, design.covariate_baselines) != (names, named["covariate_baselines"]):
+        raise DataError(
+            f"the covariates are {listed(design.covariate_names, 5)}, those of the fit {listed(names, 5)}; give the same, with "
+            f"the same baselines"
+        )
     return dataclasses.replace(design._at_scales(named["covariate_scales"]), **named)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -187,8 +187,13 @@ def _all_labels(data: Annotations) -> list[Any] | None:
     return None if data.others is None else [*data.labels.tolist(), *data.others.names.tolist()]
 
 
-def _as_frame(data: Annotations) -> pd.DataFrame:
-    """Return one row for each annotation, also of those that are never a true label."""
+def _columns(covariates: Sequence[str]) -> list[str]:
+    """Return names of columns for covariates: their own are those of other columns, or parts of formulas."""
+    return [f"covariate {n + 1}" for n in range(len(covariates))]
+
+
+def _as_frame(data: Annotations, covariates: Sequence[str]) -> pd.DataFrame:
+    """Return one row for each annotation, also of those that are never a true label, with covariates in the order of names."""
     parts = [(data.item, data.worker, data.labels[data.label.numpy()])]
     if data.others is not None:
         parts.append((data.others.item, data.others.worker, data.others.names[data.others.label.numpy()]))
@@ -198,16 +203,10 @@ def _as_frame(data: Annotations) -> pd.DataFrame:
     ]
     timings = {name: getattr(data, name).numpy() for name in TIMINGS if getattr(data, name) is not None}
     if data.covariates is not None:
-        timings |= {
-            _column(name): column for name, column in zip(data.covariate_names, data.covariates.numpy().T, strict=True)
-        }
+        place = [data.covariate_names.index(name) for name in covariates]
+        timings |= dict(zip(_columns(covariates), data.covariates.numpy().T[place], strict=True))
     frames[0] = frames[0].assign(**timings)
     return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
-
-
-def _column(covariate: str) -> str:
-    """Return the name of a covariate among the columns of annotations, which have names of their own."""
-    return f"covariate {covariate}"
 
 
 def _covariates(before: Annotations, more: Annotations) -> tuple[str, ...]:
@@ -217,7 +216,7 @@ def _covariates(before: Annotations, more: Annotations) -> tuple[str, ...]:
         DataError: if they have not the same ones, or not for the same levels.
     """
     both = [(frozenset(part.covariate_names), part.covariate_baselines) for part in (before, more)]
-    if more.A and both[0] != both[1]:
+    if (more.A or more.P) and both[0] != both[1]:
         said = [
             listed([*part.covariate_names, *(f"against {one}" for one in part.covariate_baselines)], 6)
             if part.P
@@ -286,10 +285,11 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
             f"the further annotations have labels that the result does not have, {listed(strange)}; its classes are "
             f"{listed(before.labels.tolist())}. Fit anew with labels=[...] to add a class"
         )
+    names = _covariates(before, more)
     frames: list[pd.DataFrame] = []
     truth: dict[Any, Any] = {}
     for part in (before, more):
-        frames.append(_as_frame(part))
+        frames.append(_as_frame(part, names))
         for i in np.flatnonzero(part.truth.numpy() >= 0).tolist():
             task, label = part.items[i : i + 1].tolist()[0], part.labels.tolist()[int(part.truth[i])]
             if truth.setdefault(task, label) != label:
@@ -307,10 +307,9 @@ def joined(before: Annotations, more: Annotations, repeats: Repeats | None = Non
     again = _again(frames[0], frames[1], repeats)
     frame = pd.concat(frames, ignore_index=True)
     timings: dict[str, Any] = {name: name for name in TIMINGS if name in frame}
-    names = _covariates(before, more)
     if names:
         # Labels that are never a true label have none; they leave the annotations, and take what is filled in along.
-        columns = [_column(name) for name in names]
+        columns = _columns(names)
         frame[columns] = frame[columns].fillna(frame[columns].mean())
         timings["covariates"] = columns
     both = Annotations.from_frame(

@@ -14,8 +14,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from crowdppl.model.metropolis import LONGEST, moved_together
+
 # Largest change of a number in one step, and how often a step that does not raise the log joint is halved.
-LONGEST, HALVINGS = 2.0, 5
+HALVINGS = 5
 
 
 class RaterPrior(NamedTuple):
@@ -147,28 +149,10 @@ def drawn(raters: Tensor, counts: Tensor, nodes: Tensor, prior: RaterPrior) -> T
     The proposal is normal around the end of the step, with the inverse information as covariance (Qi and Minka 2002,
     Hessian-based Markov chain Monte Carlo algorithms).
     """
-    noise = torch.randn_like(raters)
-    here, mean, factor = _proposal(raters, counts, nodes, prior)
-    proposed = mean + torch.linalg.solve_triangular(factor.mT, noise.unsqueeze(-1), upper=True).squeeze(-1)
-    there, back, back_factor = _proposal(proposed, counts, nodes, prior)
-    forward = _root(factor) - noise.square().sum(-1) / 2
-    away = (back_factor.mT @ (raters - back).unsqueeze(-1)).squeeze(-1)
-    backward = _root(back_factor) - away.square().sum(-1) / 2
-    ratio = there - here + backward - forward
-    accepted = torch.rand_like(ratio).log() < ratio
-    return torch.where(accepted.unsqueeze(-1), proposed, raters)
 
+    def target(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        fit, gradient, information = slopes(value, counts, nodes)
+        pull = gradient - prior.precision * (value - prior.mean)
+        return fit - prior.energy(value), pull, information + torch.diag_embed(prior.precision.expand(value.shape))
 
-def _proposal(raters: Tensor, counts: Tensor, nodes: Tensor, prior: RaterPrior) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the log joint at raters, and mean and factor of the precision of the proposal from there."""
-    value, gradient, information = slopes(raters, counts, nodes)
-    precision = information + torch.diag_embed(prior.precision.expand(raters.shape))
-    factor = torch.linalg.cholesky(precision)
-    pull = gradient - prior.precision * (raters - prior.mean)
-    step = torch.cholesky_solve(pull.unsqueeze(-1), factor).squeeze(-1).clamp(-LONGEST, LONGEST)
-    return value - prior.energy(raters), raters + step, factor
-
-
-def _root(factor: Tensor) -> Tensor:
-    """Return the log of the square root of the determinant of a precision, given its factor."""
-    return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return moved_together(raters, target)

@@ -32,12 +32,12 @@ def moved(value: Tensor, target: Callable[[Tensor], tuple[Tensor, Tensor, Tensor
 
 
 def moved_together(value: Tensor, target: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]) -> Tensor:
-    """Take a step for vectors ``(C, P)``.
+    """Take a step for vectors ``(..., P)``.
 
     Args:
-        value: ``C`` vectors, independent of each other.
-        target: from vectors to their log densities ``(C,)``, slopes ``(C, P)``, and minus the second derivatives ``(C, P, P)``,
-            which are positive definite.
+        value: vectors that are independent given all else.
+        target: from vectors to their log densities ``(...)``, slopes ``(..., P)``, and minus the second derivatives, or their
+            expectations, ``(..., P, P)``, which are positive definite.
     """
     density, slope, precision = target(value)
     factor, step = _scaled(slope, precision)

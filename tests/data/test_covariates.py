@@ -211,6 +211,18 @@ def test_an_update_needs_the_same_covariates():
     assert later.effects()["covariate"].tolist() == ["tenure"]
 
 
+def test_names_with_backticks_are_joined():
+    frame = table(60).rename(columns={"when": "minutes passed"})
+    parts = [
+        Annotations.from_frame(part, covariates="np.log(`minutes passed` + 1)", labels=["no", "yes"])
+        for part in (frame[:48], frame[48:])
+    ]
+    with silent():
+        both = joined(*parts)
+    assert both.covariate_names == parts[0].covariate_names
+    assert np.allclose(np.sort(both.covariates[:, 0]), np.sort(np.log(frame["minutes passed"] + 1)))
+
+
 def test_levels_against_another_baseline_are_not_joined():
     frame = table(60).assign(session=lambda f: np.where(f.index % 2, "c", np.where(f.index < 48, "a", "b")))
     parts = [
@@ -288,8 +300,12 @@ def test_a_result_keeps_covariates():
         predict_correct(posterior, design) for design in (data.unseen(), data.with_covariates(None).unseen())
     )
     pd.testing.assert_frame_equal(usual, again)  # at mean covariates
+    other = data.with_covariates(pd.DataFrame({"other": rng.normal(size=240)}))
     with pytest.raises(DataError, match="are 'other', those of the fit 'late'"):
-        predict_correct(posterior, data.with_covariates(pd.DataFrame({"other": rng.normal(size=240)})))
+        predict_correct(posterior, other)
+    with silent():
+        plain = crowdppl.fit(data, "dawid-skene", method="em", num_samples=2)
+    pd.testing.assert_frame_equal(predict_correct(plain, other), predict_correct(plain, data))  # it reads none
 
 
 def test_models_that_read_them_are_known_where_they_are_equal_for_many_items():

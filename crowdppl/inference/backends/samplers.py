@@ -192,11 +192,14 @@ class Sampler(ABC):
             given = [model.m_step(one, data) for one in start]
             if set(given[0]) == set(sites):
                 return together(given)
-        # Steps that also condition on the parameters get them from the prior, and forget them while the truths are held: chains
-        # whose first parameters contradict the truths may exchange classes.
+        # Steps that also condition on the parameters get them from the prior, and forget them while the truths are held. With a
+        # step of the model's own the truths held are the most probable ones: effects of items would learn to explain others.
         parameters = prior_draws(model, data, len(start))
-        for _ in range(FIRST_STEPS if model.provides("gibbs_step") else 1):
-            parameters = model.gibbs_step(truth, parameters, data)
+        if not model.provides("gibbs_step"):
+            return model.gibbs_step(truth, parameters, data)
+        held = model.initial(data).argmax(-1).expand_as(truth)
+        for _ in range(FIRST_STEPS):
+            parameters = model.gibbs_step(held, parameters, data)
         return parameters
 
     def _start(self, chains: int) -> Tensor:
