@@ -104,3 +104,15 @@ def test_what_is_refused():
         posterior = crowdppl.fit(data, AccuracyRegression(), chains=1, warmup=5, num_samples=10)
     with pytest.raises(DataError, match="no abilities that change"):
         posterior.accuracy_over_time()
+
+
+def test_all_chains_keep_the_classes_of_the_votes(public):
+    """Ten classes: effects of items could explain wrong true labels that a chain starts with (two of four did)."""
+    data, truth = public("cifar10s")
+    with silent():
+        posterior = crowdppl.fit(data, AccuracyRegression(), seed=0, chains=4, warmup=60, num_samples=20)
+    correct = np.array([truth[item] for item in data.items.tolist()])
+    names = data.labels[posterior.tree["calibrated"]["draw_of"].to_numpy().reshape(4, -1, data.N)]
+    share = (names == correct).mean((1, 2))
+    assert share.min() > 0.85
+    assert np.ptp(share) < 0.05
