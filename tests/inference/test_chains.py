@@ -175,7 +175,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(monkeypatch, tmp_path, options, 
 def test_without_numba_torch_samples(monkeypatch):
     """The same posterior: class probabilities within .06, five standard errors at an effective sample size of 1,700."""
     data, model = simulated(items=30, seed=2, per_item=6, classes=2)[0], MODELS["item effects, anchored"]
-    options = {"method": "gibbs", "seed": 1, "chains": 4, "warmup": 200, "num_samples": 2000}
+    options = {"method": "gibbs", "seed": 1, "chains": 16, "warmup": 100, "num_samples": 500}  # chains side by side
     fast = quiet_fit(data, model, **options)
     monkeypatch.setattr(compiled, "kernel", lambda family: None)
     plain = quiet_fit(data, model, **options)
