@@ -344,6 +344,16 @@ def in_turn(values, every, name=None):
     ]
 
 
+def engines_in_turn(methods=ALL):
+    """Return a parameter for every model and each of these engines it has; of each model one is fast, the engines in turn."""
+    return [
+        pytest.param(case, method, id=f"{case.name}-{method}", marks=[pytest.mark.slow] * (method != own[n % len(own)]))
+        for n, case in enumerate(CASES)
+        for own in [[method for method in case.methods if method in methods]]
+        for method in own
+    ]
+
+
 class Stop(Exception):
     """Raised in the middle of a fit by :func:`stopping`."""
 
