@@ -41,7 +41,9 @@ def _functions() -> dict[str, Callable[[], Any]]:
         jobs[f"sweeps of {family}"] = partial(chains.sweeps, family)
         jobs[f"reading of {family}"] = partial(readings.reading, family)
         jobs[f"table of {family}"] = partial(em_steps.tabulation, family)
-    jobs |= {f"mode of {family}": partial(em_steps.maximisation, family) for family in em_steps.MODES}
+    for family in em_steps.MODES:
+        jobs[f"mode of {family}"] = partial(em_steps.maximisation, family)
+        jobs[f"density of {family}"] = partial(em_steps.density, family)
     narrow = (passes.load, passes.collect, passes.scatter, passes.tally, passes.tallied)
     for states in (*NARROW_STATES, *WIDE_STATES, passes.ANY):
         for make in (*(narrow if states in NARROW_STATES else (passes.gather,)), passes.adding):
