@@ -34,7 +34,7 @@ def remembered(space: Space, earlier: list[Parameters], point: Parameters, image
 
     Returns:
         The coordinates ``image (P,)`` after the step and the ``residual (P,)``; after another step also how both changed from it,
-        ``move`` and ``bend (P,)``, and the ``products (T,)`` of the bend with those of the steps after the first, itself included.
+        ``move`` and ``bend (P,)``, and the ``products (T,)`` of the bend with those of the steps after the first and itself.
     """
     to = _coordinates(space, image)
     residual = to - _coordinates(space, point)
@@ -64,7 +64,9 @@ def extrapolate(space: Space, steps: list[Parameters], last: Parameters) -> Para
     scale = 1 / np.sqrt(np.maximum(lower.diagonal(), SMALLEST))
     gram = (lower + np.tril(lower, -1).T) * scale * scale[:, None] + RIDGE * np.eye(len(later))
     try:
-        weights = scale * np.linalg.solve(gram, scale * np.array([np.dot(step["bend"].numpy(), residual) for step in later]))
+        weights = scale * np.linalg.solve(
+            gram, scale * np.array([np.dot(step["bend"].numpy(), residual) for step in later])
+        )
     except np.linalg.LinAlgError:
         return last
     vector = steps[-1]["image"].numpy().copy()

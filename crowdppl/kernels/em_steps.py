@@ -25,7 +25,7 @@ MODES = {"logit rows": "crowdppl.kernels.logit_rows_mode"}
 ITEMS = "void(i8, i8, u8[::1], u4[::1], i2[::1], f8[:,::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], f8[::1])"
 # Parameters; sizes and numbers of the step; table, prior.
 TABLE = "void(f8[::1], i8[::1], f8[::1], f8[:,::1], f8[::1])"
-# Counts, sizes of the states; parameters, changed; sizes and numbers of the step; work; rounds of the first M step, else 0.
+# Counts, sizes of the states; parameters, changed; sizes and numbers of the step; work; whether it is the first M step.
 MODE = "void(f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], i8)"
 # Parameters; sizes and numbers of the step.
 DENSITY = "f8(f8[::1], i8[::1], f8[::1])"
@@ -113,7 +113,7 @@ def maximisation(family: str) -> Any:
     """Return the compiled M step of a family.
 
     Its arguments: ``counts (J*K, S)`` and ``size (S,)`` as :func:`expectation` writes them; ``parameters (P,)``, which are
-    changed; sizes and numbers of the step, and memory for its work; and how many rounds a first M step takes, 0 for a later one.
+    changed; sizes and numbers of the step, and memory for its work; and whether it is the first M step, from a start of its own.
     """
     module = import_module(MODES[family])
     improve = module.improve

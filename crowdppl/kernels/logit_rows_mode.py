@@ -16,6 +16,8 @@ from crowdppl.kernels.logit_rows import FIXED, sites
 # Largest change of a logit in one step, the first share of it that is tried, the factor that shortens it, and how often it does;
 # crowdppl.model.logit_rows has the same.
 LONGEST, FIRST_SHARE, SHORTEN, SHORTER = 2.0, 0.5, 0.4, 7
+# Rounds of Newton steps in the first M step; crowdppl.models.item_effects has the same.
+FIRST = 20
 
 
 @inner
@@ -129,7 +131,7 @@ def _raise_workers(
     """Take a step of each worker's competence, preferences and deviations that does not lower the log joint.
 
     Returns:
-        The log-likelihood of all rows after the steps, and the sum over the workers of the approximate posterior variance of their
+        The log-likelihood of all rows after the steps, and the sum of the approximate posterior variances of the workers'
         competence.
     """
     J, K = b.shape[0], b.shape[1]
@@ -278,8 +280,8 @@ def improve(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, w
     """Set the two Dirichlet sites to their modes, and take steps of the workers and of the crowd.
 
     ``counts (J*K, S)`` are expected labels by worker and label, and state; ``size (S,)`` expected items; ``work`` is room for
-    J K (K + M) numbers. One step of each is taken; ``first``, unless it is 0, is the number of those of a first M step, which
-    also learns mean and precision of the crowd's competence by empirical Bayes.
+    J K (K + M) numbers. One step of each is taken. Unless ``first`` is 0, the parameters are those of a first M step: several
+    steps, which also learn mean and precision of the crowd's competence by empirical Bayes, from the same start.
     """
     J, K, M, G = sizes[0], sizes[1], sizes[2], sizes[3]
     prevalence, weights, crowd, D, a, b, d = sites(parameters, sizes)
@@ -303,7 +305,11 @@ def improve(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, w
                     total += count
                     effects[j, k, m] += count
                 labels[j, k, y] = total
-    for _ in range(max(first, 1)):
+    if first > 0:
+        crowd[0], crowd[1] = numbers[0], 1.0 / numbers[1] ** 2
+        D[:], b[:], d[:] = 0.0, 0.0, 0.0
+        a[:] = numbers[0]
+    for _ in range(FIRST if first > 0 else 1):
         likelihood, spread = _raise_workers(labels, effects, numbers, factors, crowd, D, a, b, d)
         _raise_crowd(labels, effects, numbers, factors, likelihood, D, a, b, d)
         if first > 0:

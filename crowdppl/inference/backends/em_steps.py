@@ -7,6 +7,8 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends.chains import ROOM, Arrays
@@ -20,7 +22,7 @@ SHARE, RANGES = 2 * 10**6, 4
 
 @cache
 def kernels(family: str) -> tuple[Any, ...] | None:
-    """Return tables, E step, M step and log prior of a family, or ``None`` without an M step, or where nothing can be compiled."""
+    """Return tables, E step, M step and log prior of a family; ``None`` without an M step, or where nothing can be compiled."""
     try:
         from crowdppl.kernels import em_steps
 
@@ -99,15 +101,19 @@ class EMSteps(Threads):
             self.objectives[n],
         )
 
-    def maximise(self, expected: Expected, theta: Parameters, first: int = 0) -> Parameters:
-        """Return the parameters after the M step that follows from what is expected at ``theta``.
+    def begin(self, responsibility: Tensor) -> Parameters:
+        """Return the parameters after the first M step, from responsibilities ``(N, S)``."""
+        counts = self.data.counts.expected(responsibility).transpose(-1, -2)  # (J, label, state)
+        vector = torch.zeros(self.step.size, dtype=torch.float64)
+        expected = Expected(counts.reshape(-1, self.step.states).contiguous().numpy(), responsibility.sum(0).numpy())
+        return self._maximised(expected, vector, first=True)
 
-        Args:
-            expected: by an E step.
-            theta: the parameters before.
-            first: of the first M step, which begins at ``theta`` whatever was expected where, the number of its rounds.
-        """
-        vector = self.step.vector(theta)
+    def maximise(self, expected: Expected, theta: Parameters) -> Parameters:
+        """Return the parameters after the M step that follows from what is expected at ``theta``."""
+        return self._maximised(expected, self.step.vector(theta), first=False)
+
+    def _maximised(self, expected: Expected, vector: Tensor, *, first: bool) -> Parameters:
+        """Return the parameters after an M step from a vector of them, which is written over."""
         sizes, numbers = self.step.sizes, self.step.numbers
-        self._improve(expected.counts, expected.size, vector.numpy(), sizes, numbers, self.work, first)
+        self._improve(expected.counts, expected.size, vector.numpy(), sizes, numbers, self.work, int(first))
         return self.step.parameters(vector, self.data.dtype)

@@ -142,6 +142,11 @@ class CompiledExpectation(Expectation):
         super().__init__(m_step)
         self.steps = steps
 
+    def begin(self, responsibility: Tensor) -> Parameters:
+        """Take the compiled first M step, which gives all sites."""
+        self.m_step.closed = True
+        return self.steps.begin(responsibility)
+
     def __call__(self, theta: Parameters) -> tuple[float, float, Any]:
         """Return log posterior, log-likelihood, and the expected counts."""
         ll, log_prior, expected = self.steps.expect(theta)
