@@ -10,12 +10,12 @@ methods do. docs/benchmarks/time-to-answer.md compares the two.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from crowdppl.inference.unconstrained import Space
 from crowdppl.model.base import Parameters
-from crowdppl.model.program import is_simplex
 
 # Share of the diagonal that is added to the matrix of the least squares, whose steps become nearly parallel.
 RIDGE = 1e-12
@@ -23,9 +23,27 @@ RIDGE = 1e-12
 SMALLEST = 1e-300
 
 
-def remembered(space: Space, point: Parameters, image: Parameters) -> Parameters:
-    """Return the coordinates of a point and of its M step, ``(P,)`` each, as :func:`extrapolate` takes them."""
-    return {"point": _coordinates(space, point), "image": _coordinates(space, image)}
+def remembered(space: Space, earlier: list[Parameters], point: Parameters, image: Parameters) -> Parameters:
+    """Return what :func:`extrapolate` takes of an M step.
+
+    Args:
+        space: of the model's sites.
+        earlier: the steps before, as this function returned them; those that are left out later are the first ones.
+        point: the parameters before the step, by site.
+        image: those after it.
+
+    Returns:
+        The coordinates ``image (P,)`` after the step and the ``residual (P,)``; after another step also how both changed from it,
+        ``move`` and ``bend (P,)``, and the ``products (T,)`` of the bend with those of the steps after the first and itself.
+    """
+    to = _coordinates(space, image)
+    residual = to - _coordinates(space, point)
+    if not earlier:
+        return {"image": to, "residual": residual}
+    bend = residual - earlier[-1]["residual"]
+    bends = [*(step["bend"] for step in earlier[1:]), bend]
+    products = torch.from_numpy(np.array([np.dot(bend.numpy(), other.numpy()) for other in bends]))
+    return {"image": to, "residual": residual, "bend": bend, "move": to - earlier[-1]["image"], "products": products}
 
 
 def extrapolate(space: Space, steps: list[Parameters], last: Parameters) -> Parameters:
@@ -39,40 +57,47 @@ def extrapolate(space: Space, steps: list[Parameters], last: Parameters) -> Para
     Returns:
         The extrapolated parameters; ``last`` where they would not be finite. Discrete sites keep the values of ``last``.
     """
-    images = torch.stack([step["image"] for step in steps])  # (T, P)
-    residuals = images - torch.stack([step["point"] for step in steps])
-    bends, moves = residuals.diff(dim=0), images.diff(dim=0)  # (T-1, P)
-    gram = bends @ bends.T
-    scale = gram.diagonal().clamp(min=SMALLEST).rsqrt()
-    gram = gram * scale * scale.unsqueeze(-1) + RIDGE * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    weights, failed = torch.linalg.solve_ex(gram, scale * (bends @ residuals[-1]))
-    vector = images[-1] - (scale * weights) @ moves
-    if int(failed) or not bool(torch.isfinite(vector).all()):
+    later, residual = steps[1:], steps[-1]["residual"].numpy()
+    lower = np.zeros((len(later), len(later)))
+    for n, step in enumerate(later):
+        lower[n, : n + 1] = step["products"].numpy()[-n - 1 :]
+    scale = 1 / np.sqrt(np.maximum(lower.diagonal(), SMALLEST))
+    gram = (lower + np.tril(lower, -1).T) * scale * scale[:, None] + RIDGE * np.eye(len(later))
+    try:
+        weights = scale * np.linalg.solve(
+            gram, scale * np.array([np.dot(step["bend"].numpy(), residual) for step in later])
+        )
+    except np.linalg.LinAlgError:
         return last
-    return _parameters(space, vector, last)
-
-
-def _continuous(space: Space) -> list[str]:
-    return [name for name in space.sizes if not space.supports[name].is_discrete]
+    vector = steps[-1]["image"].numpy().copy()
+    for weight, step in zip(weights, later, strict=True):
+        vector -= weight * step["move"].numpy()
+    return _parameters(space, torch.from_numpy(vector), last) if np.isfinite(vector).all() else last
 
 
 def _coordinates(space: Space, parameters: Parameters) -> Tensor:
     """Return logarithms of probabilities, and other sites in unconstrained coordinates, ``(P,)``."""
     parts = []
-    for name in _continuous(space):
+    for name, kind in space.continuous.items():
         value = parameters[name]
-        simplex = is_simplex(space.supports[name])
-        parts.append((value.clamp(min=SMALLEST).log() if simplex else space.transforms[name].inv(value)).flatten())
+        if kind == "simplex":
+            value = value.clamp(min=SMALLEST).log()
+        elif kind == "bounded":
+            value = space.transforms[name].inv(value)
+        parts.append(value.reshape(-1))
     return torch.cat(parts)
 
 
 def _parameters(space: Space, vector: Tensor, like: Parameters) -> Parameters:
     """Return the sites of a vector of coordinates ``(P,)``; discrete ones, and coordinates' shapes, are those of ``like``."""
     out, at = dict(like), 0
-    for name in _continuous(space):
-        simplex = is_simplex(space.supports[name])
-        shape = like[name].shape if simplex else space.transforms[name].inverse_shape(like[name].shape)
+    for name, kind in space.continuous.items():
+        shape = like[name].shape
+        if kind == "bounded":
+            shape = space.transforms[name].inverse_shape(shape)
         part = vector[at : at + shape.numel()].view(shape)
-        out[name] = part.softmax(-1) if simplex else space.transforms[name](part)
+        if kind == "simplex":
+            part = part.softmax(-1)
+        out[name] = space.transforms[name](part) if kind == "bounded" else part
         at += shape.numel()
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -49,6 +50,13 @@ class Space:
         self.shapes = {name: self.transforms[name].inv(node["value"]).shape for name, node in sites.items()}
         self.sizes = {name: int(shape.numel()) for name, shape in self.shapes.items()}
         self.size = sum(self.sizes.values())
+
+    @cached_property
+    def continuous(self) -> dict[str, str]:
+        """The sites that are not discrete: ``"simplex"`` for probabilities that sum to one, ``"real"`` or ``"bounded"``."""
+        kinds = {constraints.simplex: "simplex", constraints.real: "real"}
+        supports = {name: support for name, support in self.supports.items() if not support.is_discrete}
+        return {name: kinds.get(base(support), "bounded") for name, support in supports.items()}
 
     def part(self, names: Iterable[str]) -> Space:
         """Return the space of some of the sites."""

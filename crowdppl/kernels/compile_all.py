@@ -23,7 +23,7 @@ from numba.core.serialize import dumps
 
 from crowdppl.files.writing import atomic
 from crowdppl.isolation.cores import usable_cores
-from crowdppl.kernels import chains, em_steps, markov, passes, readings
+from crowdppl.kernels import chains, em_steps, markov, passes, readings, votes
 from crowdppl.kernels.machine_code import FOLDER, SWITCH, TARGET, described, entry, identity, reduced, target
 
 # Numbers of states whose passes in float64 are compiled in advance: all narrow rows, and a few wide ones. The others take two
@@ -36,12 +36,14 @@ PROCESSES = 8
 
 def _functions() -> dict[str, Callable[[], Any]]:
     """Return what compiles each function, by a name."""
-    jobs: dict[str, Callable[[], Any]] = {"expectation": em_steps.expectation}
+    jobs: dict[str, Callable[[], Any]] = {"expectation": em_steps.expectation, "weights of votes": votes.learning}
     for family in chains.FAMILIES:
         jobs[f"sweeps of {family}"] = partial(chains.sweeps, family)
         jobs[f"reading of {family}"] = partial(readings.reading, family)
         jobs[f"table of {family}"] = partial(em_steps.tabulation, family)
-    jobs |= {f"mode of {family}": partial(em_steps.maximisation, family) for family in em_steps.MODES}
+    for family in em_steps.MODES:
+        jobs[f"mode of {family}"] = partial(em_steps.maximisation, family)
+        jobs[f"density of {family}"] = partial(em_steps.density, family)
     narrow = (passes.load, passes.collect, passes.scatter, passes.tally, passes.tallied)
     for states in (*NARROW_STATES, *WIDE_STATES, passes.ANY):
         for make in (*(narrow if states in NARROW_STATES else (passes.gather,)), passes.adding):

@@ -25,8 +25,10 @@ MODES = {"logit rows": "crowdppl.kernels.logit_rows_mode"}
 ITEMS = "void(i8, i8, u8[::1], u4[::1], i2[::1], f8[:,::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], f8[::1])"
 # Parameters; sizes and numbers of the step; table, prior.
 TABLE = "void(f8[::1], i8[::1], f8[::1], f8[:,::1], f8[::1])"
-# Counts, sizes of the states; parameters, changed; sizes and numbers of the step; work.
-MODE = "void(f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1])"
+# Counts, sizes of the states; parameters, changed; sizes and numbers of the step; work; whether it is the first M step.
+MODE = "void(f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], i8)"
+# Parameters; sizes and numbers of the step.
+DENSITY = "f8(f8[::1], i8[::1], f8[::1])"
 
 
 @cache
@@ -111,14 +113,30 @@ def maximisation(family: str) -> Any:
     """Return the compiled M step of a family.
 
     Its arguments: ``counts (J*K, S)`` and ``size (S,)`` as :func:`expectation` writes them; ``parameters (P,)``, which are
-    changed; sizes and numbers of the step, and memory for its work.
+    changed; sizes and numbers of the step, and memory for its work; and whether it is the first M step, from a start of its own.
     """
     module = import_module(MODES[family])
     improve = module.improve
 
-    def run(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, work: Any) -> None:
-        improve(counts, size, parameters, sizes, numbers, work)
+    def run(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, work: Any, first: Any) -> None:
+        improve(counts, size, parameters, sizes, numbers, work, first)
 
-    own = (str(family_module(family).__file__), str(module.__file__), __file__)
+    return _of_mode(run, family, MODE)
+
+
+@cache
+def density(family: str) -> Any:
+    """Return the compiled log prior of a family with an M step; of ``parameters (P,)``, and sizes and numbers of the step."""
+    log_prior = import_module(MODES[family]).log_prior
+
+    def run(parameters: Any, sizes: Any, numbers: Any) -> Any:
+        return log_prior(parameters, sizes, numbers)
+
+    return _of_mode(run, family, DENSITY)
+
+
+def _of_mode(run: Any, family: str, signature: str) -> Any:
+    """Return a function compiled that calls one of a family's M step."""
+    own = (str(family_module(family).__file__), str(import_module(MODES[family]).__file__), __file__)
     run.__qualname__ += f".{family.replace(' ', '_')}.{version(*own)}"
-    return compiled(run, MODE, nogil=True, error_model="numpy")
+    return compiled(run, signature, nogil=True, error_model="numpy")

@@ -54,22 +54,30 @@ def tabulate(parameters: Any, sizes: Any, numbers: Any, table: Any, prior: Any) 
     for k in range(K):
         for m in range(M):
             prior[k * M + m] = prevalence[k] * weights[sizes[4 + m]] / effects[sizes[4 + m]]
-    p = np.empty(K)
+    # Effects lie together in memory, in rows of the table as here, where the processor takes several at once.
+    by_label = np.empty((K, M))
+    for y in range(K):
+        for m in range(M):
+            by_label[y, m] = factors[m, y]
+    p, by = np.empty((K, K)), np.empty((K, M))
     for j in range(J):
         for k in range(K):
             top = -np.inf
             for y in range(K):
-                p[y] = b[j, y] + D[k, y] + d[j, k, y] + (a[j] if k == y else 0.0)
-                top = max(top, p[y])
-            for y in range(K):
-                p[y] = max(math.exp(p[y] - top), 1e-300)
+                p[k, y] = b[j, y] + D[k, y] + d[j, k, y] + (a[j] if k == y else 0.0)
+                top = max(top, p[k, y])
             for m in range(M):
-                total = 0.0
-                for y in range(K):
-                    total += p[y] * factors[m, y]
-                by = 1.0 / total
-                for y in range(K):
-                    table[j * K + y, k * M + m] = p[y] * factors[m, y] * by
+                by[k, m] = 0.0
+            for y in range(K):
+                p[k, y] = max(math.exp(p[k, y] - top), 1e-300)
+                for m in range(M):
+                    by[k, m] += p[k, y] * by_label[y, m]
+            for m in range(M):
+                by[k, m] = 1.0 / by[k, m]
+        for y in range(K):
+            for k in range(K):
+                for m in range(M):
+                    table[j * K + y, k * M + m] = p[k, y] * by_label[y, m] * by[k, m]
 
 
 @inner

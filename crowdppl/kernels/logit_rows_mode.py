@@ -16,6 +16,8 @@ from crowdppl.kernels.logit_rows import FIXED, sites
 # Largest change of a logit in one step, the first share of it that is tried, the factor that shortens it, and how often it does;
 # crowdppl.model.logit_rows has the same.
 LONGEST, FIRST_SHARE, SHORTEN, SHORTER = 2.0, 0.5, 0.4, 7
+# Rounds of Newton steps in the first M step; crowdppl.models.item_effects has the same.
+FIRST = 20
 
 
 @inner
@@ -78,16 +80,33 @@ def _slopes(x: Any, n: Any, e: Any, factors: Any, p: Any, slope: Any, curve: Any
         return 0.0
     for m in range(e.shape[0]):
         if e[m] > 0.0:
-            total = 0.0
-            for y in range(K):
-                total += p[y] * factors[m, y]
-            out -= e[m] * math.log(total)
-            by = 1.0 / total
-            for y in range(K):
-                share = p[y] * factors[m, y] * by
-                slope[y] -= e[m] * share
-                curve[y] += e[m] * share * (1.0 - share)
+            out -= e[m] * math.log(_add_slopes(e[m], factors[m], p, slope, curve))
     return out
+
+
+@inner
+def _slopes_alone(x: Any, n: Any, e: Any, factors: Any, p: Any, slope: Any, curve: Any) -> None:
+    """Write the same derivatives, without the log-likelihood and its logarithms."""
+    _, given = _fill_powers(x, n, p)
+    for y in range(x.shape[0]):
+        slope[y], curve[y] = n[y], 0.0
+    for m in range(e.shape[0]):
+        if given > 0.0 and e[m] > 0.0:
+            _add_slopes(e[m], factors[m], p, slope, curve)
+
+
+@inner
+def _add_slopes(expected: Any, factors: Any, p: Any, slope: Any, curve: Any) -> Any:
+    """Add derivatives for the labels that are expected under one effect; return the normaliser of ``p`` times its factors."""
+    total = 0.0
+    for y in range(p.shape[0]):
+        total += p[y] * factors[y]
+    by = 1.0 / total
+    for y in range(p.shape[0]):
+        share = p[y] * factors[y] * by
+        slope[y] -= expected * share
+        curve[y] += expected * share * (1.0 - share)
+    return total
 
 
 @inner
@@ -108,21 +127,29 @@ def _squares(values: Any) -> Any:
 @inner
 def _raise_workers(
     labels: Any, effects: Any, numbers: Any, factors: Any, crowd: Any, D: Any, a: Any, b: Any, d: Any
-) -> None:
-    """Take a step of each worker's competence, preferences and deviations that does not lower the log joint."""
+) -> Any:
+    """Take a step of each worker's competence, preferences and deviations that does not lower the log joint.
+
+    Returns:
+        The log-likelihood of all rows after the steps, and the sum of the approximate posterior variances of the workers'
+        competence.
+    """
     J, K = b.shape[0], b.shape[1]
     preference, deviation = 1.0 / numbers[4] ** 2, 1.0 / numbers[6] ** 2
     x, p, slope, curve = np.empty(K), np.empty(K), np.empty((K, K)), np.empty((K, K))
     step_b, new_b, step_d, new_d = np.empty(K), np.empty(K), np.empty((K, K)), np.empty((K, K))
+    likelihood, variance = 0.0, 0.0
     for j in range(J):
         before = -(crowd[1] * (a[j] - crowd[0]) ** 2 + preference * _squares(b[j])) / 2.0
-        slope_a, curve_a = -crowd[1] * (a[j] - crowd[0]), crowd[1]
+        slope_a, curve_a, fit = -crowd[1] * (a[j] - crowd[0]), crowd[1], 0.0
         for k in range(K):
             _fill_row(k, a[j], b[j], D[k], d[j, k], x)
-            before += _slopes(x, labels[j, k], effects[j, k], factors, p, slope[k], curve[k])
+            fit += _slopes(x, labels[j, k], effects[j, k], factors, p, slope[k], curve[k])
             before -= deviation * _squares(d[j, k]) / 2.0
             slope_a += slope[k, k]
             curve_a += curve[k, k]
+        before += fit
+        variance += 1.0 / curve_a
         step_a = _bounded(slope_a / curve_a)
         for y in range(K):
             total, bend = -preference * b[j, y], preference
@@ -137,36 +164,44 @@ def _raise_workers(
             new_a = a[j] + size * step_a
             for y in range(K):
                 new_b[y] = b[j, y] + size * step_b[y]
-            after = -(crowd[1] * (new_a - crowd[0]) ** 2 + preference * _squares(new_b)) / 2.0
+            after, new_fit = -(crowd[1] * (new_a - crowd[0]) ** 2 + preference * _squares(new_b)) / 2.0, 0.0
             for k in range(K):
                 for y in range(K):
                     new_d[k, y] = d[j, k, y] + size * step_d[k, y]
                 _fill_row(k, new_a, new_b, D[k], new_d[k], x)
-                after += _fit(x, labels[j, k], effects[j, k], factors, p) - deviation * _squares(new_d[k]) / 2.0
-            if not after < before:
-                a[j] = new_a
+                new_fit += _fit(x, labels[j, k], effects[j, k], factors, p)
+                after -= deviation * _squares(new_d[k]) / 2.0
+            if not after + new_fit < before:
+                a[j], fit = new_a, new_fit
                 for k in range(K):
                     b[j, k] = new_b[k]
                     for y in range(K):
                         d[j, k, y] = new_d[k, y]
                 break
             size *= SHORTEN
+        likelihood += fit
+    return likelihood, variance
 
 
 @inner
-def _raise_crowd(labels: Any, effects: Any, numbers: Any, factors: Any, D: Any, a: Any, b: Any, d: Any) -> None:
-    """Take a step of the crowd's confusion that does not lower the log joint; then move what all workers deviate by to it."""
+def _raise_crowd(
+    labels: Any, effects: Any, numbers: Any, factors: Any, likelihood: Any, D: Any, a: Any, b: Any, d: Any
+) -> None:
+    """Take a step of the crowd's confusion that does not lower the log joint; then move what all workers deviate by to it.
+
+    ``likelihood`` is the log-likelihood of all rows before the step.
+    """
     J, K = b.shape[0], b.shape[1]
     common, deviation = 1.0 / numbers[5] ** 2, 1.0 / numbers[6] ** 2
     x, p, slope, curve = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
     step, bend, new = np.zeros((K, K)), np.zeros((K, K)), np.empty((K, K))
-    before = 0.0
+    before = likelihood
     for k in range(K):
         before -= common * _squares(D[k]) / 2.0
     for j in range(J):
         for k in range(K):
             _fill_row(k, a[j], b[j], D[k], d[j, k], x)
-            before += _slopes(x, labels[j, k], effects[j, k], factors, p, slope, curve)
+            _slopes_alone(x, labels[j, k], effects[j, k], factors, p, slope, curve)
             for y in range(K):
                 step[k, y] += slope[y]
                 bend[k, y] += curve[y]
@@ -202,11 +237,51 @@ def _raise_crowd(labels: Any, effects: Any, numbers: Any, factors: Any, D: Any, 
 
 
 @inner
-def improve(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, work: Any) -> None:
-    """Set the two Dirichlet sites to their modes, and take a step of the workers and one of the crowd.
+def _log_dirichlet(concentration: Any, p: Any) -> Any:
+    """Return the log density of probabilities ``(K,)``; one of 0 costs nothing where its concentration is 1."""
+    out, total = 0.0, 0.0
+    for k in range(p.shape[0]):
+        total += concentration[k]
+        out -= math.lgamma(concentration[k])
+        if concentration[k] != 1.0:
+            out += (concentration[k] - 1.0) * math.log(p[k])
+    return out + math.lgamma(total)
+
+
+@inner
+def log_prior(parameters: Any, sizes: Any, numbers: Any) -> Any:
+    """Return the log density of all parameters."""
+    J, K, G = sizes[0], sizes[1], sizes[3]
+    prevalence, weights, crowd, D, a, b, d = sites(parameters, sizes)
+    out = _log_dirichlet(numbers[FIXED : FIXED + K], prevalence)
+    out += _log_dirichlet(numbers[FIXED + K : FIXED + K + G], weights)
+    half = math.log(2.0 * math.pi) / 2.0
+    out -= ((crowd[0] - numbers[0]) / numbers[1]) ** 2 / 2.0 + math.log(numbers[1]) + half
+    shape, rate = numbers[2], numbers[3]
+    out += shape * math.log(rate) + (shape - 1.0) * math.log(crowd[1]) - rate * crowd[1] - math.lgamma(shape)
+    squares, common = 0.0, 0.0
+    for j in range(J):
+        squares += (a[j] - crowd[0]) ** 2
+    out -= crowd[1] * squares / 2.0 - J * (math.log(crowd[1]) / 2.0 - half)
+    for k in range(K):
+        common += _squares(D[k])
+    out -= common / numbers[5] ** 2 / 2.0 + K * K * (math.log(numbers[5]) + half)
+    own, apart = 0.0, 0.0
+    for j in range(J):
+        own += _squares(b[j])
+        for k in range(K):
+            apart += _squares(d[j, k])
+    out -= own / numbers[4] ** 2 / 2.0 + J * K * (math.log(numbers[4]) + half)
+    return out - (apart / numbers[6] ** 2 / 2.0 + J * K * K * (math.log(numbers[6]) + half))
+
+
+@inner
+def improve(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, work: Any, first: Any) -> None:
+    """Set the two Dirichlet sites to their modes, and take steps of the workers and of the crowd.
 
     ``counts (J*K, S)`` are expected labels by worker and label, and state; ``size (S,)`` expected items; ``work`` is room for
-    J K (K + M) numbers.
+    J K (K + M) numbers. One step of each is taken. Unless ``first`` is 0, the parameters are those of a first M step: several
+    steps, which also learn mean and precision of the crowd's competence by empirical Bayes, from the same start.
     """
     J, K, M, G = sizes[0], sizes[1], sizes[2], sizes[3]
     prevalence, weights, crowd, D, a, b, d = sites(parameters, sizes)
@@ -224,9 +299,24 @@ def improve(counts: Any, size: Any, parameters: Any, sizes: Any, numbers: Any, w
     for j in range(J):
         for y in range(K):
             for k in range(K):
+                total = 0.0
                 for m in range(M):
                     count = counts[j * K + y, k * M + m]
-                    labels[j, k, y] += count
+                    total += count
                     effects[j, k, m] += count
-    _raise_workers(labels, effects, numbers, factors, crowd, D, a, b, d)
-    _raise_crowd(labels, effects, numbers, factors, D, a, b, d)
+                labels[j, k, y] = total
+    if first > 0:
+        crowd[0], crowd[1] = numbers[0], 1.0 / numbers[1] ** 2
+        D[:], b[:], d[:] = 0.0, 0.0, 0.0
+        a[:] = numbers[0]
+    for _ in range(FIRST if first > 0 else 1):
+        likelihood, spread = _raise_workers(labels, effects, numbers, factors, crowd, D, a, b, d)
+        _raise_crowd(labels, effects, numbers, factors, likelihood, D, a, b, d)
+        if first > 0:
+            crowd[0] = numbers[0]
+            for j in range(J):
+                crowd[0] += a[j]
+            crowd[0] /= J + 1.0
+            for j in range(J):
+                spread += (a[j] - crowd[0]) ** 2
+            crowd[1] = (J + 2.0 * numbers[2]) / (spread + 2.0 * numbers[3])

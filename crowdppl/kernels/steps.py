@@ -35,6 +35,11 @@ class CompiledStep:
     betas: frozenset[str] = frozenset()
     simplexes: frozenset[str] = frozenset()
 
+    @property
+    def size(self) -> int:
+        """The number of parameters in a vector."""
+        return sum(math.prod(shape) for shape in self._held().values())
+
     def _held(self) -> dict[str, tuple[int, ...]]:
         """Return the shape in which each site is held."""
         return {name: (*shape, 2) if name in self.betas else shape for name, shape in self.shapes.items()}

@@ -524,11 +524,14 @@ class BoundModel:
         return log_joint.clone() if M == 1 else log_joint.unflatten(-1, (-1, M)).logsumexp(-1)
 
     def temperable(self, log_joint: Tensor, parameters: Parameters, data: Annotations) -> Tensor:
-        """Return what :meth:`tempered` takes: the item log joint, or where items depend on each other the log-likelihoods.
+        """Return what :meth:`tempered` takes: the log joint of the classes; where items depend on each other the log-likelihoods.
 
-        Labels of an item are evidence on those that it depends on, too: where they count less, they do so for all.
+        Labels of an item are evidence on those that it depends on, too: where they count less, they do so for all. Where classes
+        are read off the states it is the item log joint.
         """
-        return self.log_likelihoods(parameters, data) if self.coupled else log_joint
+        if self.coupled:
+            return self.log_likelihoods(parameters, data)
+        return log_joint if self.reads else self.log_by_class(log_joint, parameters, data)
 
     def tempered(
         self,
@@ -544,7 +547,7 @@ class BoundModel:
         the likelihood alone is tempered: the spread of the items is not that of correlated errors.
 
         Args:
-            log_joint: as :meth:`temperable` returns it, ``(..., N, S)``.
+            log_joint: as :meth:`temperable` returns it, ``(..., N, K)`` or ``(..., N, S)``.
             factor: design effects, ``(..., N)``.
             parameters: of the model.
             data: the annotations.
@@ -554,7 +557,7 @@ class BoundModel:
             probability = self._smoothed(log_joint / factor.unsqueeze(-1), parameters, data).probability
             return probability if lift is None else normalised(probability * lift.unsqueeze(-2))
         if not self.reads:
-            probability = self.log_by_class(log_joint, parameters, data).div_(factor.unsqueeze(-1)).softmax(-1)
+            probability = (log_joint / factor.unsqueeze(-1)).softmax(-1)
             return probability if lift is None else normalised(probability * lift.unsqueeze(-2))
         log_prior = self.log_truth(parameters, data)
         log_prior = log_prior.unsqueeze(-2) if log_prior.dim() < log_joint.dim() else log_prior

@@ -20,7 +20,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,6 +37,8 @@ START = (2.0, 2.0)
 STEPS, GAIN = 100, 1e-7
 # Newton steps in each M step, and how often one is shortened until the objective rises.
 NEWTON, SHORTER = 4, 6
+# From so many annotations on the steps are compiled, as are then those of the models that begin with these votes.
+COMPILED = 1500
 # Smallest weight of a worker: an item that spammers alone annotated still has their votes.
 LEAST = 0.02
 # EM steps after which rival votes are compared with the first ones, and the share of items that must differ.
@@ -93,8 +98,47 @@ def _differ(votes: Tensor, first: Tensor) -> bool:
     return bool((votes.argmax(-1) != first).double().mean() > RIVAL)
 
 
+@cache
+def _kernel() -> Any:
+    """Return the compiled step, or ``None`` where nothing can be compiled."""
+    try:
+        from crowdppl.kernels.votes import learning  # here: slow to import
+
+        return learning()
+    except (ImportError, OSError, RuntimeError):
+        return None
+
+
 def _learned(data: Annotations, r: Tensor) -> Iterator[Tensor]:
     """Yield the workers' weights after each EM step from responsibilities ``(N, K)``."""
+    real = data.device.type == "cpu" and data.dtype == torch.float64
+    in_full = data.weight is None and data.multiplicity is None and data.parent_item is None
+    few = data.A < COMPILED or np.iinfo(np.int16).max < data.K
+    if real and in_full and not few and _kernel() is not None:
+        return _compiled_steps(data, r)
+    return _steps(data, r)
+
+
+def _compiled_steps(data: Annotations, r: Tensor) -> Iterator[Tensor]:
+    """Take the steps of :func:`_steps` by the compiled function."""
+    J, K = data.J, data.K
+    start = np.zeros(data.N + 1, dtype=np.uint64)
+    np.cumsum(data.annotations_per_item.numpy(), out=start[1:])
+    column = (data.worker * K + data.label).numpy().astype(np.uint32)
+    known, shares = data.truth.numpy().astype(np.int16), r.numpy().copy()
+    a, b, crowd = np.full(J, START[0]), np.zeros((J, K)), np.array([START[0], START[1] ** 2])
+    counts, logs, correct = np.empty((J, K, K)), np.empty((J * K, K)), np.empty(J)
+    earlier = None
+    for _ in range(STEPS):
+        now = _kernel()(start, column, known, shares, a, b, crowd, counts, logs, correct)
+        yield _above_chance(torch.from_numpy(correct.copy()), K).clamp(min=LEAST)
+        if earlier is not None and abs(now - earlier) < GAIN * abs(now):
+            break
+        earlier = now
+
+
+def _steps(data: Annotations, r: Tensor) -> Iterator[Tensor]:
+    """Take the steps in torch."""
     J, K = data.J, data.K
     eye = torch.eye(K, dtype=data.dtype, device=data.device)
     mean, variance = START[0], START[1] ** 2

@@ -1,6 +1,7 @@
 """Anderson acceleration of EM."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,6 +18,14 @@ from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated
 from crowdppl.model.program import check, prior_draws
 from crowdppl.models import ItemEffects
+
+
+def path_of(space, pairs):
+    """Return the steps between pairs of points, as the loop remembers them."""
+    steps = []
+    for point, image in pairs:
+        steps.append(anderson.remembered(space, steps, point, image))
+    return steps
 
 
 @pytest.fixture
@@ -68,7 +77,8 @@ def test_the_fixed_point_of_a_linear_map_is_found_from_one_more_step_than_direct
 
     x, steps = fixed + torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64) @ directions, []
     for _ in range(4):
-        steps.append({"point": x, "image": step(x)})
+        theta, image = (anderson._parameters(space, each, a_point(model, data)) for each in (x, step(x)))
+        steps.append(anderson.remembered(space, steps, theta, image))
         x = step(x)
     last = anderson._parameters(space, steps[-1]["image"], a_point(model, data))
     extrapolated = anderson._coordinates(space, anderson.extrapolate(space, steps, last))
@@ -76,11 +86,23 @@ def test_the_fixed_point_of_a_linear_map_is_found_from_one_more_step_than_direct
     torch.testing.assert_close(extrapolated, fixed, rtol=1e-6, atol=1e-6)
 
 
+def test_the_first_steps_may_be_left_out(problem):
+    """Products that are remembered are those of a path that begins later, and its weights those of a least-squares fit."""
+    model, data, space = problem
+    points = [a_point(model, data) for _ in range(7)]
+    steps = path_of(space, list(pairwise(points)))[2:]
+    residuals, images = (torch.stack([step[name] for step in steps]) for name in ("residual", "image"))
+    weights = torch.linalg.lstsq(residuals.diff(dim=0).T, residuals[-1].unsqueeze(-1)).solution.squeeze(-1)
+    wanted = anderson._parameters(space, images[-1] - weights @ images.diff(dim=0), points[-1])
+    for name, value in anderson.extrapolate(space, steps, points[-1]).items():
+        torch.testing.assert_close(value, wanted[name], rtol=1e-6, atol=1e-8, msg=name)
+
+
 def test_steps_that_repeat_leave_the_last_point(problem):
     """Equal steps have no direction: a matrix of zeros, whose solution adds nothing or is refused."""
     model, data, space = problem
     theta = a_point(model, data)
-    steps = [anderson.remembered(space, theta, theta)] * 3
+    steps = path_of(space, [(theta, theta)] * 3)
     after = anderson.extrapolate(space, steps, theta)
     for name, value in theta.items():
         torch.testing.assert_close(after[name], value, rtol=1e-12, atol=1e-12, msg=name)
@@ -89,8 +111,8 @@ def test_steps_that_repeat_leave_the_last_point(problem):
 def test_infinite_coordinates_are_refused(problem):
     model, data, space = problem
     theta = a_point(model, data)
-    steps = [anderson.remembered(space, theta, theta) for _ in range(3)]
-    steps[1]["image"][-1] = math.inf
+    steps = path_of(space, [(theta, theta)] * 3)
+    steps[-1]["image"][-1] = math.inf
     assert anderson.extrapolate(space, steps, theta) is theta
 
 
@@ -129,8 +151,8 @@ def test_the_support_of_every_site_is_kept(problem):
     """Extrapolations far beyond the points are within the constraints of the sites."""
     model, data, space = problem
     theta, other = a_point(model, data), a_point(model, data)
-    steps = [anderson.remembered(space, theta, other), anderson.remembered(space, other, theta)]
-    far = anderson.extrapolate(space, [{"point": s["point"], "image": 30 * s["image"]} for s in steps], other)
+    steps = path_of(space, [(theta, other), (other, theta)])
+    far = anderson.extrapolate(space, [step | {"image": 30 * step["image"]} for step in steps], other)
     for name, value in far.items():
         support = space.supports[name]
         assert bool(support.check(value).all()), name

@@ -10,6 +10,7 @@ from crowdppl.inference.backends.expectation import CompiledExpectation, TorchEx
 from crowdppl.inference.m_step import MStep
 from crowdppl.inference.unconstrained import Space
 from crowdppl.isolation import isolated, pool
+from crowdppl.model import weighted_votes
 from crowdppl.model.program import check, prior_draws
 from crowdppl.models import ItemEffects
 
@@ -31,6 +32,34 @@ def steps(model, data):
     compiled = choose.expectation(m_step)
     assert isinstance(compiled, CompiledExpectation)
     return compiled, TorchExpectation(m_step)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_first_m_step(classes):
+    """Which learns the crowd's competence by empirical Bayes, from responsibilities."""
+    with isolated(3), torch.inference_mode():
+        model, data = prepared(MODELS["item effects, anchored"], crowded(classes))
+        compiled, in_torch = steps(model, data)
+        start = model.initial(data)
+        ours, wanted = compiled.begin(start), in_torch.begin(start)
+        assert set(ours) == set(wanted)
+        for site, value in wanted.items():
+            torch.testing.assert_close(ours[site], value, rtol=1e-8, atol=1e-9, msg=site)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_weights_of_votes(monkeypatch, classes):
+    """Compiled steps learn the weights of those in torch, also where true labels are known."""
+    monkeypatch.setattr(weighted_votes, "COMPILED", 0)
+    data = crowded(classes)
+    assert bool((data.truth >= 0).any())
+    kernel, start = weighted_votes._kernel(), data.majority()
+    assert kernel is not None
+    ours = list(weighted_votes._learned(data, start))
+    monkeypatch.setattr(weighted_votes, "COMPILED", data.A + 1)
+    wanted = list(weighted_votes._learned(data, start))
+    assert len(ours) == len(wanted) > 3
+    torch.testing.assert_close(torch.stack(ours), torch.stack(wanted), rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("ranges", [1, 3])

@@ -36,7 +36,7 @@ from crowdppl.model.bound import BoundModel
 # Where compiled passes do the work on annotations, tables of fewer numbers are done sooner by one of torch's threads.
 CELLS = 2**19
 # Multiplications of an E step below which torch is done before numba is imported.
-E_STEP = 10**5
+E_STEP = 2 * 10**4
 # Operations for draws around a point of a conjugate model below which the same holds: multiplications, and those of a cell of a
 # confusion matrix that is drawn.
 DRAWS, CELL = 5 * 10**7, 20

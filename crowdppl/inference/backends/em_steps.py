@@ -7,6 +7,8 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from crowdppl.data.annotations import Annotations
 from crowdppl.inference.backends.chains import ROOM, Arrays
@@ -19,14 +21,15 @@ SHARE, RANGES = 2 * 10**6, 4
 
 
 @cache
-def kernels(family: str) -> tuple[Any, Any, Any] | None:
-    """Return tables, E step and M step of a family, or ``None`` without an M step, or where nothing can be compiled."""
+def kernels(family: str) -> tuple[Any, ...] | None:
+    """Return tables, E step, M step and log prior of a family; ``None`` without an M step, or where nothing can be compiled."""
     try:
         from crowdppl.kernels import em_steps
 
         if family not in em_steps.MODES:
             return None
-        return em_steps.tabulation(family), em_steps.expectation(), em_steps.maximisation(family)
+        both = em_steps.maximisation(family), em_steps.density(family)
+        return em_steps.tabulation(family), em_steps.expectation(), *both
     except (ImportError, OSError, RuntimeError):
         return None
 
@@ -58,7 +61,7 @@ class EMSteps(Threads):
         self.step, self.data, self.arrays = step, data, Arrays(data)
         compiled = kernels(step.family)
         assert compiled is not None
-        self._tabulate, self._expect, self._improve = compiled
+        self._tabulate, self._expect, self._improve, self._log_prior = compiled
         N, K, S, width = data.N, data.K, step.states, width_of(step.states)
         # As many whatever the number of threads: sums depend on the ranges.
         ranges = max(1, min(RANGES, S * data.A // SHARE, ROOM // (8 * data.J * K * S)))
@@ -69,16 +72,17 @@ class EMSteps(Threads):
         self.objectives, self.work = np.empty((ranges, 1)), np.empty(step.work)
         super().__init__(ranges)
 
-    def expect(self, theta: Parameters) -> tuple[float, Expected]:
-        """Return the objective at some parameters, and what is expected there."""
+    def expect(self, theta: Parameters) -> tuple[float, float, Expected]:
+        """Return the objective at some parameters without their log prior, that, and what is expected there."""
         vector = self.step.vector(theta).numpy()
+        log_prior = self._log_prior(vector, self.step.sizes, self.step.numbers)
         self._tabulate(vector, self.step.sizes, self.step.numbers, self.table, self.prior)
         self.all([partial(self._some, n) for n in range(len(self.size))])
         counts, size = self.counts[0], self.size[0]
         for n in range(1, len(self.size)):
             counts += self.counts[n]
             size += self.size[n]
-        return float(self.objectives.sum()), Expected(counts, size)
+        return float(self.objectives.sum()), log_prior, Expected(counts, size)
 
     def _some(self, n: int) -> None:
         """Sum over the items of one range."""
@@ -97,9 +101,19 @@ class EMSteps(Threads):
             self.objectives[n],
         )
 
+    def begin(self, responsibility: Tensor) -> Parameters:
+        """Return the parameters after the first M step, from responsibilities ``(N, S)``."""
+        counts = self.data.counts.expected(responsibility).transpose(-1, -2)  # (J, label, state)
+        vector = torch.zeros(self.step.size, dtype=torch.float64)
+        expected = Expected(counts.reshape(-1, self.step.states).contiguous().numpy(), responsibility.sum(0).numpy())
+        return self._maximised(expected, vector, first=True)
+
     def maximise(self, expected: Expected, theta: Parameters) -> Parameters:
         """Return the parameters after the M step that follows from what is expected at ``theta``."""
-        vector = self.step.vector(theta)
+        return self._maximised(expected, self.step.vector(theta), first=False)
+
+    def _maximised(self, expected: Expected, vector: Tensor, *, first: bool) -> Parameters:
+        """Return the parameters after an M step from a vector of them, which is written over."""
         sizes, numbers = self.step.sizes, self.step.numbers
-        self._improve(expected.counts, expected.size, vector.numpy(), sizes, numbers, self.work)
+        self._improve(expected.counts, expected.size, vector.numpy(), sizes, numbers, self.work, int(first))
         return self.step.parameters(vector, self.data.dtype)

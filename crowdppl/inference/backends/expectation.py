@@ -142,10 +142,15 @@ class CompiledExpectation(Expectation):
         super().__init__(m_step)
         self.steps = steps
 
+    def begin(self, responsibility: Tensor) -> Parameters:
+        """Take the compiled first M step, which gives all sites."""
+        self.m_step.closed = True
+        return self.steps.begin(responsibility)
+
     def __call__(self, theta: Parameters) -> tuple[float, float, Any]:
         """Return log posterior, log-likelihood, and the expected counts."""
-        ll, expected = self.steps.expect(theta)
-        return ll + float(self.model.log_prior(theta, self.data)), ll, expected
+        ll, log_prior, expected = self.steps.expect(theta)
+        return ll + log_prior, ll, expected
 
     def maximise(self, expected: Any, theta: Parameters, reuse: Parameters | None = None) -> Parameters:
         """Take the compiled M step."""
