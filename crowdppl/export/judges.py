@@ -30,7 +30,9 @@ TABLES = (
     "labels_needed.csv",
     "smaller_panels.csv",
     "versions.csv",
+    "drift.csv",
     "people.csv",
+    "alternative_annotators.csv",
     "pass_at_k.csv",
     "systems_population.csv",
     "comparisons_population.csv",
@@ -55,6 +57,8 @@ def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, 
         "items.csv": result.items,
         "states.csv": result.verdicts.states,
         "versions.csv": result.versions,
+        "drift.csv": result.drift,
+        "alternative_annotators.csv": result.alternative_annotators,
         "people.csv": result.people,
     }
     if several_answers.several(result):

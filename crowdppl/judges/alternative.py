@@ -17,6 +17,7 @@ from crowdppl.judges.verdicts import Verdicts
 Array = npt.NDArray[Any]
 # Items below which Wilcoxon's test takes the place of Student's, and below which an annotator is left out.
 NORMAL, FEWEST = 30, 5
+EMPTY = pd.DataFrame(columns=["judge", "annotators", "items", "winning_rate", "advantage", "passes"])
 
 
 @arguments.checked(
@@ -57,6 +58,24 @@ def alternative_annotators(verdicts: Any, human: Any, *, epsilon: float = 0.2, q
         raise DataError(
             "the test compares judges with single people; state who gave each label in a column 'annotator'"
         )
+    table = replacements(verdicts, labels, epsilon, q)
+    if not len(table):
+        raise DataError(
+            f"fewer than three people share {FEWEST} items with others and with a judge; the test needs several labels of each "
+            f"item"
+        )
+    return table
+
+
+def replacements(verdicts: Verdicts, labels: HumanLabels, epsilon: float, q: float) -> pd.DataFrame:
+    """Return the table of :func:`alternative_annotators`, empty if too few people share items.
+
+    Args:
+        verdicts: the verdicts.
+        labels: aligned with them, each by a person with a name.
+        epsilon: what a judge may be worse.
+        q: rate of false discoveries.
+    """
     P, N, K = len(labels.annotators), len(verdicts.items), len(verdicts.labels)
     people = np.zeros((P, N, K), dtype=bool)
     people[labels.annotator, labels.item, labels.label] = True
@@ -86,13 +105,7 @@ def alternative_annotators(verdicts: Any, human: Any, *, epsilon: float = 0.2, q
         rate = float((adjusted < q).mean())
         items = float(np.mean([len(d) for d in differences]))
         rows.append((judge, len(differences), items, rate, float(np.mean(advantage)), rate >= 0.5))
-    if not rows:
-        raise DataError(
-            f"fewer than three people share {FEWEST} items with others and with a judge; the test needs several labels of each "
-            f"item"
-        )
-    names = ["judge", "annotators", "items", "winning_rate", "advantage", "passes"]
-    table = pd.DataFrame(rows, columns=names)
+    table = pd.DataFrame(rows, columns=EMPTY.columns)
     return table.sort_values(["winning_rate", "advantage"], ascending=False, kind="stable", ignore_index=True)
 
 

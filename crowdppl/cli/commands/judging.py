@@ -221,6 +221,7 @@ def _write(
         title=title,
         items=contents.get("next.csv"),
         needed=contents.get("labels_needed.csv"),
+        pass_at=contents.get("pass_at_k.csv"),
         width=width,
     )
     written = folder.write(out, contents, page, run, raw=raw, then=partial(set_state, f"the results are in {out}"))
