@@ -152,6 +152,9 @@ def show_systems(result: JudgesResult, systems: pd.DataFrame) -> None:
                 "labelled": f"{row['labelled']:,}/{row['items']:,}",
                 "uncorrected": _rate(row["uncorrected"], share),
                 "corrected": f"{_rate(row['corrected'], share)} {_between(ends[0], ends[1], share)}{mark}",
+            }
+            | _elo(row)
+            | {
                 scale: bar(*places),
             }
         )
@@ -172,15 +175,15 @@ def show_population(result: JudgesResult, systems: pd.DataFrame) -> None:
     share = judged.is_share(result)
     rows = [
         {
+            "rank": _ranks(row["rank_low"], row["rank_high"]),
             "system": str(row["system"]),
             "corrected": f"{_rate(row['corrected'], share)} {_between(row['corrected_low'], row['corrected_high'], share)}",
         }
+        | _elo(row)
         for row in systems.head(SHOWN_WORKERS).to_dict("records")
     ]
     _print(f"Further questions: {judged.rate_name(result)} (intervals of {result.level:.0%})", rows, {"system"})
-    _legend(
-        f"as the {len(result.verdicts.clusters):,} clusters of these questions vary; see comparisons_population.csv"
-    )
+    _legend(f"{judged.further_words(result)}; see comparisons_population.csv")
 
 
 def show_pass_at(result: JudgesResult, table: pd.DataFrame) -> None:
@@ -430,6 +433,10 @@ def _rate(value: float, share: bool) -> str:
 
 def _change(row: dict[Any, Any], name: str) -> str:
     return f"{row[name]:+.3f} ({row[f'{name}_low']:+.3f} to {row[f'{name}_high']:+.3f})"
+
+
+def _elo(row: dict[Any, Any]) -> dict[str, str]:
+    return {"Elo": f"{row['elo']:.0f} ({row['elo_low']:.0f}–{row['elo_high']:.0f})"} if "elo" in row else {}
 
 
 def _between(low: float, high: float, share: bool) -> str:

@@ -63,7 +63,7 @@ def tables(result: JudgesResult, more: Mapping[str, pd.DataFrame]) -> dict[str, 
     }
     if several_answers.several(result):
         compute["pass_at_k.csv"] = result.pass_at
-    if system_table.clustered(result):
+    if system_table.further(result):
         compute |= {
             "systems_population.csv": partial(result.systems, "population"),
             "comparisons_population.csv": partial(result.comparisons, "population"),

@@ -76,10 +76,14 @@ def replacements(verdicts: Verdicts, labels: HumanLabels, epsilon: float, q: flo
         epsilon: what a judge may be worse.
         q: rate of false discoveries.
     """
-    P, N, K = len(labels.annotators), len(verdicts.items), len(verdicts.labels)
-    people = np.zeros((P, N, K), dtype=bool)
-    people[labels.annotator, labels.item, labels.label] = True
-    said = np.asarray(people.any(2))  # (P, N)
+    N, K = len(verdicts.items), len(verdicts.labels)
+    said = pd.DataFrame({"person": labels.annotator, "item": labels.item, "label": labels.label}).drop_duplicates()
+    given = np.zeros((N, K))
+    np.add.at(given, (said["item"], said["label"]), 1.0)  # people who gave each label
+    once = said.drop_duplicates(["person", "item"])
+    number = np.bincount(once["item"], minlength=N)
+    shared = once[number[once["item"]] > 1]["person"].value_counts()
+    compared = {person: said[said["person"] == person] for person in sorted(shared.index[shared >= FEWEST])}
     rows = []
     for j, judge in enumerate(verdicts.judges):
         own = (verdicts.judge == j) & (verdicts.label >= 0)
@@ -87,15 +91,17 @@ def replacements(verdicts: Verdicts, labels: HumanLabels, epsilon: float, q: flo
         np.add.at(votes, (verdicts.item[own], verdicts.label[own]), 1.0)
         label, judged = votes.argmax(1), votes.any(1)
         differences, advantage = [], []
-        for person in range(P):
-            others = np.delete(people, person, 0)
-            used = np.asarray(judged & said[person] & np.delete(said, person, 0).any(0))
+        for theirs in compared.values():
+            items, row = np.unique(theirs["item"], return_inverse=True)
+            used = judged[items] & (number[items] > 1)
             if used.sum() < FEWEST:
                 continue
-            number = others.any(2).sum(0)[used]
-            agree = others.sum(0)[used]  # others who gave each label, (n, K)
-            of_judge = agree[np.arange(len(agree)), label[used]] / number
-            of_person = (agree * people[person, used]).max(1) / number
+            person = np.zeros((len(items), K), dtype=bool)
+            person[row, theirs["label"]] = True
+            agree = (given[items] - person)[used]  # others who gave each label, (n, K)
+            others = number[items][used] - 1
+            of_judge = agree[np.arange(len(agree)), label[items][used]] / others
+            of_person = (agree * person[used]).max(1) / others
             wins, loses = of_judge >= of_person, of_person >= of_judge
             differences.append(loses.astype(float) - wins)
             advantage.append(wins.mean())

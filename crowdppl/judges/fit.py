@@ -19,6 +19,7 @@ from crowdppl.judges.features import Features, features_of
 from crowdppl.judges.human import HumanLabels
 from crowdppl.judges.matching import renamed, require_one_vocabulary
 from crowdppl.judges.result import JudgesResult
+from crowdppl.judges.scales import on_one_scale
 from crowdppl.judges.verdicts import Verdicts
 
 Array = npt.NDArray[Any]
@@ -93,6 +94,7 @@ def fit(
         labels = human if isinstance(human, HumanLabels) else HumanLabels.from_frame(human)
     if map is not None:
         verdicts, labels = _renamed(verdicts, labels, map)
+    verdicts = on_one_scale(verdicts, labels)
     require_one_vocabulary(verdicts)
     if labels is not None:
         verdicts, labels = labels.align(verdicts)

@@ -113,7 +113,11 @@ class JudgesResult(TruthDraws):
         """
         named = self.human is not None and bool((self.human.annotator >= 0).all())
         human = self.human if named else None
-        return alternative.replacements(self.verdicts, human, epsilon, q) if human is not None else alternative.EMPTY.copy()
+        return (
+            alternative.replacements(self.verdicts, human, epsilon, q)
+            if human is not None
+            else alternative.EMPTY.copy()
+        )
 
     def people(self) -> pd.DataFrame:
         """Return how often each person who labelled items is wrong: see :func:`crowdppl.judges.people.people`."""

@@ -143,8 +143,8 @@ def content(
         "alternative": _columns(result.alternative_annotators()),
         "alternative_words": ALTERNATIVE,
         "pass_at": _columns(pass_at),
-        "population": _columns(result.systems("population") if system_table.clustered(result) else systems.head(0)),
-        "clusters": len(v.clusters),
+        "population": _columns(result.systems("population") if system_table.further(result) else systems.head(0)),
+        "population_words": further_words(result),
         "panel": {
             "effective": [short(value) for value in panel.effective],
             "statement": panel.statement,
@@ -196,6 +196,13 @@ def criteria_content(
         for name, one in result.items()
     ]
     return {"title": parts[0]["title"], "criteria": [str(name) for name in result], "parts": parts}
+
+
+def further_words(result: JudgesResult) -> str:
+    """Return as what further questions vary."""
+    if system_table.clustered(result):
+        return f"as the {len(result.verdicts.clusters):,} clusters of these questions vary"
+    return "as these questions vary; the rates above are those of the judged pairs, which people know"
 
 
 def measure(result: JudgesResult, name: str) -> str:

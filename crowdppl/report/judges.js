@@ -128,12 +128,14 @@ at("systems-figure").append(
     hollow: systems.uncorrected[s], text: rate(systems.corrected[s]) + (transported && systems.transported[s] ? " ~" : "") })),
   axis(Math.max(least, Math.min(...allRates)), Math.min(most, Math.max(...allRates))), (x, digits) => (data.share ? percent(x, Math.max(0, digits - 2)) : number(x, digits))));
 const systemName = (s) => (counts.systems ? systems.system[s] : "all items");
-const ranked = (s) => (systems.rank_low[s] === systems.rank_high[s] ? whole(systems.rank_low[s]) : `${whole(systems.rank_low[s])}–${whole(systems.rank_high[s])}`);
+const ranked = (s, t = systems) => (t.rank_low[s] === t.rank_high[s] ? whole(t.rank_low[s]) : `${whole(t.rank_low[s])}–${whole(t.rank_high[s])}`);
+const elo = (t) => (t.elo ? [{ name: "Elo", num: true, value: (s) => t.elo[s], cell: (s) => withEnds(number(t.elo[s], 0), `${number(t.elo_low[s], 0)}–${number(t.elo_high[s], 0)}`) }] : []);
 const systemColumns = [
   { name: "system", text: true, row: true, value: (s) => systems.system[s], cell: systemName },
   { name: "rank", num: true, value: (s) => -systems.rank[s], cell: ranked },
   { name: "uncorrected", num: true, value: (s) => systems.uncorrected[s], cell: (s) => rate(systems.uncorrected[s]) },
   { name: "corrected", num: true, value: (s) => systems.corrected[s], cell: (s) => withEnds(rate(systems.corrected[s]), ends(systems.corrected_low[s], systems.corrected_high[s])) },
+  ...elo(systems),
   { name: "best", num: true, value: (s) => systems.best[s], cell: (s) => percent(systems.best[s]) },
   { name: "items", num: true, value: (s) => systems.items[s], cell: (s) => whole(systems.items[s]) },
   { name: "labelled", num: true, value: (s) => systems.labelled[s], cell: (s) => whole(systems.labelled[s]) },
@@ -151,8 +153,8 @@ if (data.better.length) {
     }, "tiny"));
 }
 const corrected = (t, name, words) => ({ name: words, num: true, value: (n) => t[name][n], cell: (n) => withEnds(rate(t[name][n]), ends(t[`${name}_low`][n], t[`${name}_high`][n])) });
-section("population", "Rates on further questions", `As the ${whole(data.clusters)} clusters of these questions vary, with ${level} intervals.`, data.population, "systems on further questions", (t) => [
-  named(t, "system", "system", true), corrected(t, "corrected", "corrected"),
+section("population", "Rates on further questions", `With ${level} intervals, ${data.population_words}.`, data.population, "systems on further questions", (t) => [
+  named(t, "system", "system", true), { name: "rank", num: true, value: (n) => -t.rank[n], cell: (n) => ranked(n, t) }, corrected(t, "corrected", "corrected"), ...elo(t),
 ]);
 section("pass-at", "Several answers to a question", "Whether one of k answers passes (pass@k), whether all do, and the rate of the one with the best verdicts.", data.pass_at, "numbers of answers", (t) => [
   named(t, "system", "system", true), countOf(t, "k"), countOf(t, "questions"), corrected(t, "pass_at_k", "one passes"), corrected(t, "all_pass", "all pass"), corrected(t, "picked", "picked"),
