@@ -89,7 +89,7 @@ def replacements(verdicts: Verdicts, labels: HumanLabels, epsilon: float, q: flo
         own = (verdicts.judge == j) & (verdicts.label >= 0)
         votes = np.zeros((N, K))
         np.add.at(votes, (verdicts.item[own], verdicts.label[own]), 1.0)
-        label, judged = votes.argmax(1), votes.any(1)
+        label, judged = votes.argmax(1), votes.sum(1) > 0
         differences, advantage = [], []
         for theirs in compared.values():
             items, row = np.unique(theirs["item"], return_inverse=True)
@@ -109,8 +109,8 @@ def replacements(verdicts: Verdicts, labels: HumanLabels, epsilon: float, q: flo
             continue
         adjusted = false_discovery_control([_p_value(d, epsilon) for d in differences], method="by")
         rate = float((adjusted < q).mean())
-        items = float(np.mean([len(d) for d in differences]))
-        rows.append((judge, len(differences), items, rate, float(np.mean(advantage)), rate >= 0.5))
+        mean = float(np.mean([len(d) for d in differences]))
+        rows.append((judge, len(differences), mean, rate, float(np.mean(advantage)), rate >= 0.5))
     table = pd.DataFrame(rows, columns=EMPTY.columns)
     return table.sort_values(["winning_rate", "advantage"], ascending=False, kind="stable", ignore_index=True)
 
